@@ -1,0 +1,232 @@
+//! Arrays: making, opening, their schema, metadata, extent, and upkeep.
+
+use crate::context::{Context, Handle, c_string};
+use crate::group::RawEntry;
+use crate::{Enumeration, Error, MetadataValue, Schema, schema, sys};
+
+/// An open array.
+pub struct Array {
+    handle: Handle<sys::Array>,
+    uri: String,
+    schema: Schema,
+}
+
+// SAFETY: an open array is only read through this type (metadata is written through `&self` calls that libtiledb itself guards by
+// a lock), and libtiledb allows several queries on one open array from several threads.
+unsafe impl Sync for Array {}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Array").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+fn free(functions: &sys::Functions, array: &mut *mut sys::Array) {
+    // SAFETY: the handle owns the object and frees it once; freeing closes it.
+    unsafe { (functions.tiledb_array_free)(array) }
+}
+
+impl Array {
+    /// Makes an array.
+    pub fn create(context: &Context, uri: &str, schema: &Schema) -> Result<(), Error> {
+        schema::create(context, uri, schema)
+    }
+
+    /// Opens an array for reading, as it was at `timestamp` (milliseconds since 1970) when one is given.
+    pub fn open(context: &Context, uri: &str, timestamp: Option<u64>) -> Result<Self, Error> {
+        Self::open_as(context, uri, 0, timestamp)
+    }
+
+    /// Opens an array for writing, at `timestamp` (milliseconds since 1970) when one is given, else now.
+    pub fn open_for_writing(
+        context: &Context,
+        uri: &str,
+        timestamp: Option<u64>,
+    ) -> Result<Self, Error> {
+        Self::open_as(context, uri, 1, timestamp)
+    }
+
+    fn open_as(
+        context: &Context,
+        uri: &str,
+        mode: i32,
+        timestamp: Option<u64>,
+    ) -> Result<Self, Error> {
+        let c_uri = c_string("a URI", uri)?;
+        let handle = context.make("opening an array", uri, free, |functions, ctx, out| {
+            // SAFETY: context, string and out pointer are live.
+            unsafe { (functions.tiledb_array_alloc)(ctx, c_uri.as_ptr(), out) }
+        })?;
+        if let Some(end) = timestamp {
+            context.call("opening an array", uri, |functions, ctx| {
+                // SAFETY: the array is live and not open.
+                unsafe { (functions.tiledb_array_set_open_timestamp_end)(ctx, handle.get(), end) }
+            })?;
+        }
+        context.call("opening an array", uri, |functions, ctx| {
+            // SAFETY: the array is live and not open.
+            unsafe { (functions.tiledb_array_open)(ctx, handle.get(), mode) }
+        })?;
+        let schema = schema::read(context, uri, |functions, ctx, out| {
+            // SAFETY: the array is open, the out pointer live.
+            unsafe { (functions.tiledb_array_get_schema)(ctx, handle.get(), out) }
+        })?;
+        Ok(Self { handle, uri: uri.to_owned(), schema })
+    }
+
+    /// Closes the array; metadata that was written to it is then on storage.
+    pub fn close(self) -> Result<(), Error> {
+        self.call("closing an array", |functions, ctx, array| {
+            // SAFETY: the array is live and open.
+            unsafe { (functions.tiledb_array_close)(ctx, array) }
+        })
+    }
+
+    /// Where the array is.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Its schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The context that it was opened in.
+    pub fn context(&self) -> &Context {
+        self.handle.context()
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::Array {
+        self.handle.get()
+    }
+
+    /// The values of an enumeration. An attribute's is named in its [`crate::Attribute::enumeration`].
+    pub fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
+        let c_name = c_string("an enumeration's name", name)?;
+        Enumeration::read(self.context(), &self.uri, name, |functions, ctx, out| {
+            // SAFETY: the array is open; string and out pointer are live.
+            unsafe {
+                (functions.tiledb_array_get_enumeration)(ctx, self.raw(), c_name.as_ptr(), out)
+            }
+        })
+    }
+
+    /// Per dimension the least and the greatest coordinate that was written, both included; `None` for an empty array.
+    ///
+    /// Dimensions whose coordinates are not integers are an error.
+    pub fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
+        let mut bounds = Vec::with_capacity(self.schema.dimensions.len());
+        for (dimension_idx, dimension) in self.schema.dimensions.iter().enumerate() {
+            let size =
+                dimension.domain.and_then(|_| dimension.datatype.size()).ok_or_else(|| {
+                    Error::Column {
+                        column: dimension.name.clone(),
+                        uri: self.uri.clone(),
+                        message: format!(
+                            "coordinates of type {:?} have no integer extent",
+                            dimension.datatype
+                        ),
+                    }
+                })?;
+            let (mut both, mut is_empty) = ([0_u8; 16], 0);
+            self.call("reading the extent of an array", |functions, ctx, array| {
+                // SAFETY: the array is open, the index below the number of dimensions; two integers fit into 16 bytes.
+                unsafe {
+                    (functions.tiledb_array_get_non_empty_domain_from_index)(
+                        ctx,
+                        array,
+                        dimension_idx as u32,
+                        both.as_mut_ptr().cast(),
+                        &raw mut is_empty,
+                    )
+                }
+            })?;
+            if is_empty != 0 {
+                return Ok(None);
+            }
+            let bound =
+                |at: usize| dimension.datatype.integer(&both[at..at + size]).unwrap_or_default();
+            bounds.push((bound(0), bound(size)));
+        }
+        Ok(Some(bounds))
+    }
+
+    /// Stores a metadata value; the array must be open for writing.
+    pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
+        let c_key = c_string("a metadata key", key)?;
+        let (datatype, n_values, data) = value.to_raw(key)?;
+        self.call("writing metadata", |functions, ctx, array| {
+            // SAFETY: all pointers are live; the value is copied.
+            unsafe {
+                (functions.tiledb_array_put_metadata)(
+                    ctx,
+                    array,
+                    c_key.as_ptr(),
+                    datatype.raw(),
+                    n_values,
+                    data.as_ptr().cast(),
+                )
+            }
+        })
+    }
+
+    /// All metadata, sorted by key.
+    pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
+        let mut n_keys = 0;
+        self.call("reading metadata", |functions, ctx, array| {
+            // SAFETY: array and out pointer are live.
+            unsafe { (functions.tiledb_array_get_metadata_num)(ctx, array, &raw mut n_keys) }
+        })?;
+        (0..n_keys)
+            .map(|key_idx| {
+                let mut entry = RawEntry::default();
+                self.call("reading metadata", |functions, ctx, array| {
+                    // SAFETY: all pointers are live and the index is below the count.
+                    unsafe {
+                        (functions.tiledb_array_get_metadata_from_index)(
+                            ctx,
+                            array,
+                            key_idx,
+                            &raw mut entry.key,
+                            &raw mut entry.key_length,
+                            &raw mut entry.datatype,
+                            &raw mut entry.n_values,
+                            &raw mut entry.data,
+                        )
+                    }
+                })?;
+                // SAFETY: filled by libtiledb, whose memory lives as long as the array is open.
+                Ok(unsafe { entry.read() })
+            })
+            .collect()
+    }
+
+    /// Merges fragments, as the context's `sm.consolidation.*` parameters say.
+    pub fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
+        let c_uri = c_string("a URI", uri)?;
+        context.call("consolidating an array", uri, |functions, ctx| {
+            // SAFETY: string and configuration are live.
+            unsafe {
+                (functions.tiledb_array_consolidate)(ctx, c_uri.as_ptr(), context.raw_config())
+            }
+        })
+    }
+
+    /// Removes what consolidation replaced, as the context's `sm.vacuum.*` parameters say.
+    pub fn vacuum(context: &Context, uri: &str) -> Result<(), Error> {
+        let c_uri = c_string("a URI", uri)?;
+        context.call("vacuuming an array", uri, |functions, ctx| {
+            // SAFETY: string and configuration are live.
+            unsafe { (functions.tiledb_array_vacuum)(ctx, c_uri.as_ptr(), context.raw_config()) }
+        })
+    }
+
+    fn call(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&sys::Functions, *mut sys::Ctx, *mut sys::Array) -> i32,
+    ) -> Result<(), Error> {
+        self.context().call(operation, &self.uri, |functions, ctx| call(functions, ctx, self.raw()))
+    }
+}

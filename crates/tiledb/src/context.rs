@@ -1,0 +1,333 @@
+//! The context that every call goes through, its configuration, and handles that free themselves.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+use std::sync::Arc;
+
+use crate::Error;
+use crate::load::{Loaded, loaded};
+use crate::sys::{self, Functions};
+
+/// TileDB configuration: parameter name to value, as in TileDB's own documentation, for example `vfs.s3.region`.
+pub type Config = BTreeMap<String, String>;
+
+/// A context of libtiledb: its threads, caches and configuration. Clones share it.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    library: &'static Loaded,
+    ctx: *mut sys::Ctx,
+    config: *mut sys::Config,
+    parameters: Config,
+}
+
+// SAFETY: a tiledb_ctx_t may be used by many threads at once (TileDB documents contexts as thread-safe); the configuration is not
+// changed after construction.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: both were allocated by the library and are freed once; no handle is left, since each keeps a clone of the context.
+        unsafe {
+            (self.library.functions.tiledb_ctx_free)(&raw mut self.ctx);
+            (self.library.functions.tiledb_config_free)(&raw mut self.config);
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Context")
+            .field("library", &self.0.library.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// A context with TileDB's defaults, changed by `config`.
+    ///
+    /// Loads libtiledb when it is the first of the process. A value that TileDB refuses is an error; a name that it does not know
+    /// is not, since configurations are shared with other programs.
+    pub fn new(config: &Config) -> Result<Self, Error> {
+        let library = loaded()?;
+        let functions = &library.functions;
+        // SAFETY: no arguments. Statistics are process-wide; they are what tells how many bytes a read took.
+        unsafe { (functions.tiledb_stats_enable)() };
+        let raw = new_config(functions, config)?;
+        let (mut ctx, mut error) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the configuration is live, the out pointers too.
+        let status =
+            unsafe { (functions.tiledb_ctx_alloc_with_error)(raw, &raw mut ctx, &raw mut error) };
+        let inner = Inner { library, ctx, config: raw, parameters: config.clone() };
+        if status != 0 {
+            let message = take_error(functions, error);
+            return Err(Error::Call {
+                operation: "creating a context",
+                uri: "libtiledb".into(),
+                message,
+            });
+        }
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// The parameters that the context was made with.
+    pub fn config(&self) -> &Config {
+        &self.0.parameters
+    }
+
+    /// A context like this one with some parameters changed.
+    pub fn with(&self, changes: &[(&str, String)]) -> Result<Self, Error> {
+        let mut config = self.config().clone();
+        config.extend(changes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        Self::new(&config)
+    }
+
+    /// The bytes that have been read from storage through this context so far, by libtiledb's own count.
+    pub fn bytes_read(&self) -> Result<u64, Error> {
+        let mut text: *mut c_char = ptr::null_mut();
+        self.call("reading statistics", "libtiledb", |functions, ctx| {
+            // SAFETY: the context is live and the out pointer too.
+            unsafe { (functions.tiledb_ctx_get_stats)(ctx, &raw mut text) }
+        })?;
+        // SAFETY: on success the text is a string that ends in zero, to be freed by the function made for it.
+        let statistics = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        // SAFETY: as above.
+        unsafe { (self.functions().tiledb_stats_free_str)(&raw mut text) };
+        Ok(counter(&statistics, "Context.VFS.read_byte_num"))
+    }
+
+    /// What is at `uri`: an array, a group, or neither.
+    pub fn object_type(&self, uri: &str) -> Result<Option<ObjectType>, Error> {
+        let c_uri = c_string("a URI", uri)?;
+        let mut kind = 0;
+        self.call("looking up", uri, |functions, ctx| {
+            // SAFETY: context, string and out pointer are live.
+            unsafe { (functions.tiledb_object_type)(ctx, c_uri.as_ptr(), &raw mut kind) }
+        })?;
+        Ok(ObjectType::from_raw(kind))
+    }
+
+    pub(crate) fn functions(&self) -> &'static Functions {
+        &self.0.library.functions
+    }
+
+    pub(crate) fn raw_config(&self) -> *mut sys::Config {
+        self.0.config
+    }
+
+    /// Runs a call and turns its status into a result, with libtiledb's message, the operation and what it was about.
+    pub(crate) fn call(
+        &self,
+        operation: &'static str,
+        uri: &str,
+        call: impl FnOnce(&Functions, *mut sys::Ctx) -> i32,
+    ) -> Result<(), Error> {
+        let functions = self.functions();
+        if call(functions, self.0.ctx) == 0 {
+            return Ok(());
+        }
+        let mut error = ptr::null_mut();
+        // SAFETY: context and out pointer are live.
+        unsafe { (functions.tiledb_ctx_get_last_error)(self.0.ctx, &raw mut error) };
+        Err(Error::Call { operation, uri: uri.to_owned(), message: take_error(functions, error) })
+    }
+
+    /// Runs a call that makes an object, and wraps what it made.
+    pub(crate) fn make<T>(
+        &self,
+        operation: &'static str,
+        uri: &str,
+        free: fn(&Functions, &mut *mut T),
+        call: impl FnOnce(&Functions, *mut sys::Ctx, *mut *mut T) -> i32,
+    ) -> Result<Handle<T>, Error> {
+        let mut pointer = ptr::null_mut();
+        self.call(operation, uri, |functions, ctx| call(functions, ctx, &raw mut pointer))?;
+        Ok(Handle { pointer, context: self.clone(), free })
+    }
+}
+
+/// What is at a URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectType {
+    /// A TileDB group.
+    Group,
+    /// A TileDB array.
+    Array,
+}
+
+impl ObjectType {
+    pub(crate) fn from_raw(kind: i32) -> Option<Self> {
+        match kind {
+            1 => Some(Self::Group),
+            2 => Some(Self::Array),
+            _ => None,
+        }
+    }
+}
+
+/// An object of libtiledb that is freed when dropped, before its context.
+pub(crate) struct Handle<T> {
+    pointer: *mut T,
+    context: Context,
+    free: fn(&Functions, &mut *mut T),
+}
+
+// SAFETY: objects of libtiledb are not bound to the thread that made them; a handle is used by one thread at a time, or only for
+// calls that read it.
+unsafe impl<T> Send for Handle<T> {}
+
+impl<T> Handle<T> {
+    pub(crate) fn get(&self) -> *mut T {
+        self.pointer
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        (self.free)(self.context.functions(), &mut self.pointer);
+    }
+}
+
+/// A string for C.
+pub(crate) fn c_string(what: &'static str, text: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::ZeroByte { what, text: text.to_owned() })
+}
+
+/// A copy of a string that C lent; empty for a null pointer.
+///
+/// # Safety
+/// `text` is null or a string that ends in zero.
+pub(crate) unsafe fn from_c(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Takes the text out of a string handle, and frees it.
+///
+/// # Safety
+/// `handle` is null or a live string handle that nothing else uses.
+pub(crate) unsafe fn take_string(
+    functions: &Functions,
+    mut handle: *mut sys::StringHandle,
+) -> Option<String> {
+    if handle.is_null() {
+        return None;
+    }
+    let (mut data, mut length) = (ptr::null(), 0);
+    // SAFETY: the handle is live; on success the bytes live until it is freed, below.
+    let text = unsafe {
+        ((functions.tiledb_string_view)(handle, &raw mut data, &raw mut length) == 0)
+            .then(|| String::from_utf8_lossy(bytes(data.cast(), length)).into_owned())
+    };
+    // SAFETY: as above.
+    unsafe { (functions.tiledb_string_free)(&raw mut handle) };
+    text
+}
+
+/// Bytes that C lent; none for a null pointer.
+///
+/// # Safety
+/// `data` is null or points to `length` bytes that outlive `'a`.
+pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> &'a [u8] {
+    if data.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { std::slice::from_raw_parts(data, length) }
+}
+
+fn new_config(functions: &Functions, parameters: &Config) -> Result<*mut sys::Config, Error> {
+    let failed = |uri: &str, error| Error::Call {
+        operation: "setting a TileDB parameter",
+        uri: uri.to_owned(),
+        message: take_error(functions, error),
+    };
+    let (mut config, mut error) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: both out pointers are live.
+    if unsafe { (functions.tiledb_config_alloc)(&raw mut config, &raw mut error) } != 0 {
+        return Err(failed("libtiledb", error));
+    }
+    for (key, value) in parameters {
+        let set = c_string("a TileDB parameter", key)
+            .and_then(|key| Ok((key, c_string("a TileDB parameter", value)?)))
+            .and_then(|(c_key, c_value)| {
+                // SAFETY: the configuration, both strings and the out pointer are live.
+                let status = unsafe {
+                    (functions.tiledb_config_set)(
+                        config,
+                        c_key.as_ptr(),
+                        c_value.as_ptr(),
+                        &raw mut error,
+                    )
+                };
+                if status == 0 { Ok(()) } else { Err(failed(&format!("{key}={value}"), error)) }
+            });
+        if let Err(error) = set {
+            // SAFETY: allocated above, and not used after.
+            unsafe { (functions.tiledb_config_free)(&raw mut config) };
+            return Err(error);
+        }
+    }
+    Ok(config)
+}
+
+fn take_error(functions: &Functions, mut error: *mut sys::Error) -> String {
+    if error.is_null() {
+        return "libtiledb gave no reason".into();
+    }
+    let mut text = ptr::null();
+    // SAFETY: the error is live; its text lives until it is freed, and is copied before.
+    unsafe {
+        (functions.tiledb_error_message)(error, &raw mut text);
+        let message = from_c(text);
+        (functions.tiledb_error_free)(&raw mut error);
+        message.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The number that stands behind `"name": ` in libtiledb's statistics; 0 where it is absent, as before the first read.
+fn counter(statistics: &str, name: &str) -> u64 {
+    let key = format!("\"{name}\":");
+    let Some(at) = statistics.find(&key) else { return 0 };
+    let digits = statistics[at + key.len()..].trim_start();
+    digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())]
+        .parse()
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_parameter_is_an_error_with_its_name() {
+        let config = Config::from([("sm.compute_concurrency_level".to_owned(), "many".to_owned())]);
+        let message = Context::new(&config).unwrap_err().to_string();
+        assert!(message.contains("sm.compute_concurrency_level=many"), "{message}");
+    }
+
+    #[test]
+    fn nothing_is_at_a_missing_path() {
+        let context = Context::new(&Config::new()).unwrap();
+        assert_eq!(context.object_type("/nowhere/at/all").unwrap(), None);
+    }
+
+    #[test]
+    fn a_counter_is_found_in_the_statistics() {
+        let text = "{\n \"Context.VFS.read_byte_num\": 1234,\n \"Context.VFS.read_ops_num\": 5\n}";
+        assert_eq!(counter(text, "Context.VFS.read_byte_num"), 1234);
+        assert_eq!(counter(text, "absent"), 0);
+    }
+}

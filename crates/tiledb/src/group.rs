@@ -1,0 +1,236 @@
+//! Groups: named members, and metadata.
+
+use std::ptr;
+
+use crate::context::{Context, Handle, bytes, c_string, from_c, take_string};
+use crate::{Datatype, Error, MetadataValue, ObjectType, sys};
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name in the group.
+    pub name: String,
+    /// Where it is, absolute.
+    pub uri: String,
+    /// What it is.
+    pub kind: ObjectType,
+}
+
+/// An open group.
+pub struct Group {
+    handle: Handle<sys::Group>,
+    uri: String,
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Group").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+fn free(functions: &sys::Functions, group: &mut *mut sys::Group) {
+    // SAFETY: the handle owns the object and frees it once; freeing closes it.
+    unsafe { (functions.tiledb_group_free)(group) }
+}
+
+impl Group {
+    /// Makes an empty group.
+    pub fn create(context: &Context, uri: &str) -> Result<(), Error> {
+        let c_uri = c_string("a URI", uri)?;
+        context.call("creating a group", uri, |functions, ctx| {
+            // SAFETY: context and string are live.
+            unsafe { (functions.tiledb_group_create)(ctx, c_uri.as_ptr()) }
+        })
+    }
+
+    /// Opens a group for reading, as it was at `timestamp` (milliseconds since 1970) when one is given.
+    pub fn open(context: &Context, uri: &str, timestamp: Option<u64>) -> Result<Self, Error> {
+        match timestamp {
+            None => Self::open_as(context, uri, 0),
+            Some(end) => {
+                let at = context.with(&[("sm.group.timestamp_end", end.to_string())])?;
+                Self::open_as(&at, uri, 0)
+            }
+        }
+    }
+
+    /// Opens a group for writing. What is written appears when [`Self::close`] returns.
+    pub fn open_for_writing(context: &Context, uri: &str) -> Result<Self, Error> {
+        Self::open_as(context, uri, 1)
+    }
+
+    fn open_as(context: &Context, uri: &str, mode: i32) -> Result<Self, Error> {
+        let c_uri = c_string("a URI", uri)?;
+        let handle = context.make("opening a group", uri, free, |functions, ctx, out| {
+            // SAFETY: context, string and out pointer are live.
+            unsafe { (functions.tiledb_group_alloc)(ctx, c_uri.as_ptr(), out) }
+        })?;
+        context.call("opening a group", uri, |functions, ctx| {
+            // SAFETY: group and configuration are live; the group keeps a copy.
+            unsafe { (functions.tiledb_group_set_config)(ctx, handle.get(), context.raw_config()) }
+        })?;
+        context.call("opening a group", uri, |functions, ctx| {
+            // SAFETY: the group is live and not open.
+            unsafe { (functions.tiledb_group_open)(ctx, handle.get(), mode) }
+        })?;
+        Ok(Self { handle, uri: uri.to_owned() })
+    }
+
+    /// Closes the group; what was written to it is then on storage.
+    pub fn close(self) -> Result<(), Error> {
+        self.call("closing a group", |functions, ctx, group| {
+            // SAFETY: the group is live and open.
+            unsafe { (functions.tiledb_group_close)(ctx, group) }
+        })
+    }
+
+    /// Where the group is.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// The members, in the group's order.
+    pub fn members(&self) -> Result<Vec<Member>, Error> {
+        let mut n_members = 0;
+        self.call("counting members", |functions, ctx, group| {
+            // SAFETY: group and out pointer are live.
+            unsafe { (functions.tiledb_group_get_member_count)(ctx, group, &raw mut n_members) }
+        })?;
+        (0..n_members).map(|member_idx| self.member(member_idx)).collect()
+    }
+
+    fn member(&self, member_idx: u64) -> Result<Member, Error> {
+        let (mut uri, mut name, mut kind) = (ptr::null_mut(), ptr::null_mut(), 0);
+        self.call("reading a member", |functions, ctx, group| {
+            // SAFETY: all pointers are live and the index is below the count.
+            unsafe {
+                (functions.tiledb_group_get_member_by_index_v2)(
+                    ctx,
+                    group,
+                    member_idx,
+                    &raw mut uri,
+                    &raw mut kind,
+                    &raw mut name,
+                )
+            }
+        })?;
+        let functions = self.handle.context().functions();
+        // SAFETY: both are fresh string handles, or null where the member has no name.
+        let (uri, name) = unsafe { (take_string(functions, uri), take_string(functions, name)) };
+        let uri = uri.unwrap_or_default();
+        let kind = ObjectType::from_raw(kind).ok_or_else(|| Error::Unknown {
+            what: "a member of kind",
+            value: kind.into(),
+            uri: self.uri.clone(),
+        })?;
+        Ok(Member { name: name.unwrap_or_else(|| uri.clone()), uri, kind })
+    }
+
+    /// Adds a member by its path relative to the group.
+    pub fn add_relative(&self, name: &str) -> Result<(), Error> {
+        let c_name = c_string("a member's name", name)?;
+        self.call("adding a member", |functions, ctx, group| {
+            // SAFETY: group and string are live. Path and name are the same.
+            unsafe {
+                (functions.tiledb_group_add_member)(ctx, group, c_name.as_ptr(), 1, c_name.as_ptr())
+            }
+        })
+    }
+
+    /// Stores a metadata value.
+    pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
+        let c_key = c_string("a metadata key", key)?;
+        let (datatype, n_values, data) = value.to_raw(key)?;
+        self.call("writing metadata", |functions, ctx, group| {
+            // SAFETY: all pointers are live; the value is copied.
+            unsafe {
+                (functions.tiledb_group_put_metadata)(
+                    ctx,
+                    group,
+                    c_key.as_ptr(),
+                    datatype.raw(),
+                    n_values,
+                    data.as_ptr().cast(),
+                )
+            }
+        })
+    }
+
+    /// All metadata, sorted by key.
+    pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
+        let mut n_keys = 0;
+        self.call("reading metadata", |functions, ctx, group| {
+            // SAFETY: group and out pointer are live.
+            unsafe { (functions.tiledb_group_get_metadata_num)(ctx, group, &raw mut n_keys) }
+        })?;
+        (0..n_keys)
+            .map(|key_idx| {
+                let mut entry = RawEntry::default();
+                self.call("reading metadata", |functions, ctx, group| {
+                    // SAFETY: all pointers are live and the index is below the count.
+                    unsafe {
+                        (functions.tiledb_group_get_metadata_from_index)(
+                            ctx,
+                            group,
+                            key_idx,
+                            &raw mut entry.key,
+                            &raw mut entry.key_length,
+                            &raw mut entry.datatype,
+                            &raw mut entry.n_values,
+                            &raw mut entry.data,
+                        )
+                    }
+                })?;
+                // SAFETY: filled by libtiledb, whose memory lives as long as the group is open.
+                Ok(unsafe { entry.read() })
+            })
+            .collect()
+    }
+
+    fn call(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&sys::Functions, *mut sys::Ctx, *mut sys::Group) -> i32,
+    ) -> Result<(), Error> {
+        self.handle
+            .context()
+            .call(operation, &self.uri, |functions, ctx| call(functions, ctx, self.handle.get()))
+    }
+}
+
+/// A metadata entry as libtiledb lends it.
+pub(crate) struct RawEntry {
+    pub(crate) key: *const std::ffi::c_char,
+    pub(crate) key_length: u32,
+    pub(crate) datatype: i32,
+    pub(crate) n_values: u32,
+    pub(crate) data: *const std::ffi::c_void,
+}
+
+impl Default for RawEntry {
+    fn default() -> Self {
+        Self { key: ptr::null(), key_length: 0, datatype: 0, n_values: 0, data: ptr::null() }
+    }
+}
+
+impl RawEntry {
+    /// Copies the entry.
+    ///
+    /// # Safety
+    /// The pointers are as libtiledb filled them, and their memory is still live.
+    pub(crate) unsafe fn read(&self) -> (String, MetadataValue) {
+        let datatype = Datatype::from_raw(self.datatype);
+        let length = self.n_values as usize * datatype.size().unwrap_or(1);
+        // SAFETY: as the caller vouches; the key has `key_length` bytes and the data `n_values` values.
+        let (key, data) = unsafe {
+            (bytes(self.key.cast(), self.key_length as usize), bytes(self.data.cast(), length))
+        };
+        let key = if key.is_empty() {
+            // SAFETY: a key without a length is a string that ends in zero.
+            unsafe { from_c(self.key) }
+        } else {
+            String::from_utf8_lossy(key).into_owned()
+        };
+        (key, MetadataValue::from_raw(datatype, self.n_values, data))
+    }
+}

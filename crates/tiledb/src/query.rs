@@ -1,0 +1,21 @@
+//! Reading and writing the cells of sparse arrays.
+//!
+//! libtiledb keeps pointers to the buffers of a read between its submits. Here the query owns its buffers and lends out what they
+//! hold, piece by piece, so that a buffer can neither move nor be freed while libtiledb knows it:
+//!
+//! ```compile_fail
+//! # fn example(mut query: tiledb::ReadQuery<'_>) -> Result<(), tiledb::Error> {
+//! let piece = query.next_piece()?;
+//! drop(query); // error: the piece still borrows the query's buffers
+//! println!("{:?}", piece.is_some());
+//! # Ok(())
+//! # }
+//! ```
+
+mod buffer;
+mod read;
+mod write;
+
+pub use buffer::Column;
+pub use read::{Layout, Piece, ReadQuery};
+pub use write::{WriteColumn, WriteOrder, WriteQuery};

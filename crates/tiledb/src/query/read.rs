@@ -1,0 +1,257 @@
+//! Sparse reads.
+
+use std::ptr;
+
+use super::buffer::{Buffer, Column, kind};
+use crate::context::{Handle, c_string};
+use crate::{Array, Error, sys};
+
+/// The order in which cells are returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Whatever is fastest.
+    Unordered,
+    /// By the first dimension, then the second.
+    RowMajor,
+    /// As the array keeps them: by tile, then within the tile.
+    Global,
+}
+
+impl Layout {
+    fn raw(self) -> i32 {
+        match self {
+            Self::RowMajor => 0,
+            Self::Global => 2,
+            Self::Unordered => 3,
+        }
+    }
+}
+
+const STATUS_COMPLETED: i32 = 1;
+const STATUS_INCOMPLETE: i32 = 3;
+/// No buffer of a column grows past this, in bytes; a single cell that needs more is an error.
+const LARGEST_BUFFER: usize = 1 << 34;
+
+/// A sparse read that brings its cells in pieces, as many at a time as its buffers hold.
+pub struct ReadQuery<'a> {
+    // Before the buffers, so that libtiledb lets go of them first.
+    query: Handle<sys::Query>,
+    _subarray: Handle<sys::Subarray>,
+    buffers: Vec<Buffer>,
+    buffer_bytes: usize,
+    complete: bool,
+    array: &'a Array,
+}
+
+impl std::fmt::Debug for ReadQuery<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ReadQuery").field("array", &self.array).finish_non_exhaustive()
+    }
+}
+
+/// The cells that one step of a read brought.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    buffers: &'a [Buffer],
+    uri: &'a str,
+}
+
+impl std::fmt::Debug for Piece<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Piece").field("n_cells", &self.n_cells()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Piece<'a> {
+    /// How many cells there are.
+    pub fn n_cells(&self) -> usize {
+        self.buffers.first().map_or(0, Buffer::n_cells)
+    }
+
+    /// The column at the position that it had when the read was made.
+    pub fn column(&self, column_idx: usize) -> Column<'a> {
+        self.buffers[column_idx].column(self.uri)
+    }
+}
+
+fn free_query(functions: &sys::Functions, query: &mut *mut sys::Query) {
+    // SAFETY: the handle owns the object and frees it once.
+    unsafe { (functions.tiledb_query_free)(query) }
+}
+
+fn free_subarray(functions: &sys::Functions, subarray: &mut *mut sys::Subarray) {
+    // SAFETY: the handle owns the object and frees it once.
+    unsafe { (functions.tiledb_subarray_free)(subarray) }
+}
+
+impl<'a> ReadQuery<'a> {
+    /// A read of `columns` from the cells of `array` whose coordinates lie in `ranges`.
+    ///
+    /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it. Dimensions must be 64-bit integers
+    /// for ranges to be given. Each column gets `buffer_bytes` bytes to begin with, and more when a single cell needs it.
+    pub fn new(
+        array: &'a Array,
+        layout: Layout,
+        ranges: &[&[(i64, i64)]],
+        columns: &[&str],
+        buffer_bytes: usize,
+    ) -> Result<Self, Error> {
+        let context = array.context();
+        let uri = array.uri();
+        let query = context.make("making a read", uri, free_query, |functions, ctx, out| {
+            // SAFETY: the array is open for reading; the out pointer is live.
+            unsafe { (functions.tiledb_query_alloc)(ctx, array.raw(), 0, out) }
+        })?;
+        context.call("making a read", uri, |functions, ctx| {
+            // SAFETY: the query is live.
+            unsafe { (functions.tiledb_query_set_layout)(ctx, query.get(), layout.raw()) }
+        })?;
+        let subarray = subarray(array, ranges)?;
+        context.call("making a read", uri, |functions, ctx| {
+            // SAFETY: both are live; the query keeps a copy.
+            unsafe { (functions.tiledb_query_set_subarray_t)(ctx, query.get(), subarray.get()) }
+        })?;
+        let buffers = columns
+            .iter()
+            .map(|name| {
+                Ok(Buffer::new(
+                    c_string("a column's name", name)?,
+                    kind(array.schema(), uri, name)?,
+                    buffer_bytes,
+                ))
+            })
+            .collect::<Result<_, Error>>()?;
+        let mut read =
+            Self { query, _subarray: subarray, buffers, buffer_bytes, complete: false, array };
+        read.set_buffers()?;
+        Ok(read)
+    }
+
+    /// The next cells, or `None` when all have come.
+    pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
+        while !self.complete {
+            // The counters hold what the step before filled.
+            self.buffers.iter_mut().for_each(Buffer::reset);
+            let context = self.array.context();
+            context.call("reading", self.array.uri(), |functions, ctx| {
+                // SAFETY: the query is live, and so are the buffers that it knows.
+                unsafe { (functions.tiledb_query_submit)(ctx, self.query.get()) }
+            })?;
+            let mut status = 0;
+            context.call("reading", self.array.uri(), |functions, ctx| {
+                // SAFETY: query and out pointer are live.
+                unsafe {
+                    (functions.tiledb_query_get_status)(ctx, self.query.get(), &raw mut status)
+                }
+            })?;
+            let n_cells = self.buffers.first().map_or(0, Buffer::n_cells);
+            match status {
+                STATUS_COMPLETED => self.complete = true,
+                STATUS_INCOMPLETE if n_cells == 0 => self.grow()?,
+                STATUS_INCOMPLETE => {}
+                other => {
+                    let uri = self.array.uri().to_owned();
+                    return Err(Error::Unknown {
+                        what: "a read that ended with status",
+                        value: other.into(),
+                        uri,
+                    });
+                }
+            }
+            if n_cells > 0 {
+                return Ok(Some(Piece { buffers: &self.buffers, uri: self.array.uri() }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn grow(&mut self) -> Result<(), Error> {
+        if self.buffer_bytes >= LARGEST_BUFFER {
+            return Err(Error::Buffer {
+                uri: self.array.uri().to_owned(),
+                buffer_bytes: self.buffer_bytes,
+            });
+        }
+        self.buffer_bytes *= 2;
+        for buffer in &mut self.buffers {
+            buffer.grow(self.buffer_bytes);
+        }
+        self.set_buffers()
+    }
+
+    fn set_buffers(&mut self) -> Result<(), Error> {
+        let (context, query) = (self.array.context(), self.query.get());
+        for buffer in &mut self.buffers {
+            let name = buffer.name.as_ptr();
+            let data = buffer.data_pointer().cast();
+            let size = &raw mut buffer.data_bytes;
+            context.call("setting a buffer", self.array.uri(), |functions, ctx| {
+                // SAFETY: `data` has the bytes that `size` says. Both live in the vector of buffers, which is not changed in
+                // length after construction, so that they stay where they are until the query is freed or they are set anew.
+                unsafe { (functions.tiledb_query_set_data_buffer)(ctx, query, name, data, size) }
+            })?;
+            if buffer.kind.var_sized {
+                let offsets = buffer.offsets_pointer();
+                let size = &raw mut buffer.offsets_bytes;
+                context.call("setting a buffer", self.array.uri(), |functions, ctx| {
+                    // SAFETY: as above.
+                    unsafe {
+                        (functions.tiledb_query_set_offsets_buffer)(ctx, query, name, offsets, size)
+                    }
+                })?;
+            }
+            if buffer.kind.nullable {
+                let validity = buffer.validity_pointer();
+                let size = &raw mut buffer.validity_bytes;
+                context.call("setting a buffer", self.array.uri(), |functions, ctx| {
+                    // SAFETY: as above.
+                    unsafe {
+                        (functions.tiledb_query_set_validity_buffer)(
+                            ctx, query, name, validity, size,
+                        )
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn subarray(array: &Array, ranges: &[&[(i64, i64)]]) -> Result<Handle<sys::Subarray>, Error> {
+    let (context, uri) = (array.context(), array.uri());
+    let subarray = context.make("choosing cells", uri, free_subarray, |functions, ctx, out| {
+        // SAFETY: the array is open, the out pointer live.
+        unsafe { (functions.tiledb_subarray_alloc)(ctx, array.raw(), out) }
+    })?;
+    for (dimension_idx, ranges) in (0_u32..).zip(ranges) {
+        if let (Some(dimension), false) =
+            (array.schema().dimensions.get(dimension_idx as usize), ranges.is_empty())
+            && dimension.datatype != crate::Datatype::Int64
+        {
+            return Err(Error::Column {
+                column: dimension.name.clone(),
+                uri: uri.to_owned(),
+                message: format!(
+                    "ranges need coordinates of type Int64, these are {:?}",
+                    dimension.datatype
+                ),
+            });
+        }
+        for (start, end) in *ranges {
+            context.call("choosing cells", uri, |functions, ctx| {
+                // SAFETY: both ends are 64-bit integers, as the dimension's coordinates are; they are copied.
+                unsafe {
+                    (functions.tiledb_subarray_add_range)(
+                        ctx,
+                        subarray.get(),
+                        dimension_idx,
+                        ptr::from_ref(start).cast(),
+                        ptr::from_ref(end).cast(),
+                        ptr::null(),
+                    )
+                }
+            })?;
+        }
+    }
+    Ok(subarray)
+}
