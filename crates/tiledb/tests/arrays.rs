@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tiledb::{
     Array, ArrayType, Attribute, CellOrder, Config, Context, Datatype, Dimension, Enumeration,
@@ -56,7 +57,7 @@ fn fill(context: &Context, at: &str, rows: std::ops::Range<i64>, timestamp: Opti
     let (rows, columns): (Vec<_>, Vec<_>) = cells.iter().copied().unzip();
     let values: Vec<f32> =
         cells.iter().map(|(row, column)| *row as f32 + *column as f32 / 100.0).collect();
-    let array = Array::open_for_writing(context, at, timestamp).unwrap();
+    let array = Arc::new(Array::open_for_writing(context, at, timestamp).unwrap());
     let mut write = WriteQuery::new(&array, WriteOrder::Unordered).unwrap();
     write
         .submit(&[
@@ -66,7 +67,6 @@ fn fill(context: &Context, at: &str, rows: std::ops::Range<i64>, timestamp: Opti
         ])
         .unwrap();
     write.finish().unwrap();
-    array.close().unwrap();
     cells.len()
 }
 
@@ -196,7 +196,7 @@ fn columns_of_every_kind_round_trip() {
         ..matrix(false)
     };
     Array::create(&context, &at, &schema).unwrap();
-    let array = Array::open_for_writing(&context, &at, None).unwrap();
+    let array = Arc::new(Array::open_for_writing(&context, &at, None).unwrap());
     let mut write = WriteQuery::new(&array, WriteOrder::Global).unwrap();
     for start in [0_i64, 2] {
         write
@@ -211,7 +211,6 @@ fn columns_of_every_kind_round_trip() {
             .unwrap();
     }
     write.finish().unwrap();
-    array.close().unwrap();
 
     let array = Array::open(&context, &at, None).unwrap();
     let kinds =
@@ -320,7 +319,7 @@ fn errors_say_what_was_tried_and_where() {
         "outside the domain"
     );
 
-    let array = Array::open_for_writing(&context, &at, None).unwrap();
+    let array = Arc::new(Array::open_for_writing(&context, &at, None).unwrap());
     let mut write = WriteQuery::new(&array, WriteOrder::Unordered).unwrap();
     let columns = [WriteColumn::fixed("row", &[1_i64, 2]), WriteColumn::fixed("column", &[1_i64])];
     assert!(

@@ -1,5 +1,7 @@
 //! Sparse writes.
 
+use std::sync::Arc;
+
 use super::buffer::kind;
 use crate::context::{Handle, c_string};
 use crate::datatype::Value;
@@ -56,13 +58,13 @@ impl<'a> WriteColumn<'a> {
 }
 
 /// A sparse write.
-pub struct WriteQuery<'a> {
+pub struct WriteQuery {
     query: Handle<sys::Query>,
     order: WriteOrder,
-    array: &'a Array,
+    array: Arc<Array>,
 }
 
-impl std::fmt::Debug for WriteQuery<'_> {
+impl std::fmt::Debug for WriteQuery {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("WriteQuery")
@@ -77,9 +79,9 @@ fn free(functions: &sys::Functions, query: &mut *mut sys::Query) {
     unsafe { (functions.tiledb_query_free)(query) }
 }
 
-impl<'a> WriteQuery<'a> {
-    /// A write to an array that is open for writing.
-    pub fn new(array: &'a Array, order: WriteOrder) -> Result<Self, Error> {
+impl WriteQuery {
+    /// A write to an array that is open for writing. The query keeps it open.
+    pub fn new(array: &Arc<Array>, order: WriteOrder) -> Result<Self, Error> {
         let context = array.context();
         let query = context.make("making a write", array.uri(), free, |functions, ctx, out| {
             // SAFETY: the array is open, the out pointer live.
@@ -93,7 +95,7 @@ impl<'a> WriteQuery<'a> {
             // SAFETY: the query is live.
             unsafe { (functions.tiledb_query_set_layout)(ctx, query.get(), layout) }
         })?;
-        Ok(Self { query, order, array })
+        Ok(Self { query, order, array: Arc::clone(array) })
     }
 
     /// Writes cells: every dimension and attribute of the array, all with the same number of cells.
