@@ -1,0 +1,328 @@
+//! TileDB's columns as Arrow arrays.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    ArrowDictionaryKeyType, ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, Int64Array, LargeBinaryArray, LargeStringArray,
+    PrimitiveArray, RecordBatch,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use tiledb::{Attribute, Column, Datatype, Enumeration, EnumerationValues};
+
+use crate::Error;
+
+/// The Arrow type of values of a TileDB datatype, as tiledbsoma gives it.
+pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
+    Some(match datatype {
+        Datatype::StringAscii | Datatype::StringUtf8 | Datatype::Char if var_sized => {
+            DataType::LargeUtf8
+        }
+        Datatype::Blob | Datatype::Any | Datatype::UInt8 if var_sized => DataType::LargeBinary,
+        _ if var_sized => return None,
+        Datatype::Bool => DataType::Boolean,
+        Datatype::Int8 => DataType::Int8,
+        Datatype::UInt8 => DataType::UInt8,
+        Datatype::Int16 => DataType::Int16,
+        Datatype::UInt16 => DataType::UInt16,
+        Datatype::Int32 => DataType::Int32,
+        Datatype::UInt32 => DataType::UInt32,
+        Datatype::Int64 => DataType::Int64,
+        Datatype::UInt64 => DataType::UInt64,
+        Datatype::Float32 => DataType::Float32,
+        Datatype::Float64 => DataType::Float64,
+        Datatype::DateTimeSecond => DataType::Timestamp(TimeUnit::Second, None),
+        Datatype::DateTimeMillisecond => DataType::Timestamp(TimeUnit::Millisecond, None),
+        Datatype::DateTimeMicrosecond => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Datatype::DateTimeNanosecond => DataType::Timestamp(TimeUnit::Nanosecond, None),
+        _ => return None,
+    })
+}
+
+/// The Arrow field of an attribute, given its enumeration when it has one.
+pub(crate) fn field(
+    attribute: &Attribute,
+    enumeration: Option<&Enumeration>,
+    uri: &str,
+) -> Result<Field, Error> {
+    let unknown = |datatype: Datatype| Error::BrokenColumn {
+        uri: uri.to_owned(),
+        column: attribute.name.clone(),
+        problem: format!("values of type {datatype:?} have no Arrow type here"),
+    };
+    let keys = data_type(attribute.datatype, attribute.var_sized)
+        .ok_or_else(|| unknown(attribute.datatype))?;
+    let data_type = match enumeration {
+        None => keys,
+        Some(enumeration) => {
+            let var_sized = matches!(enumeration.values, EnumerationValues::VarSized(_));
+            let values = data_type(enumeration.datatype, var_sized)
+                .ok_or_else(|| unknown(enumeration.datatype))?;
+            DataType::Dictionary(Box::new(keys), Box::new(values))
+        }
+    };
+    let field = Field::new(&attribute.name, data_type, attribute.nullable);
+    Ok(if enumeration.is_some_and(|enumeration| enumeration.ordered) {
+        field.with_dict_is_ordered(true)
+    } else {
+        field
+    })
+}
+
+/// The values of a column, gathered from the pieces of a read.
+pub(crate) struct GatheredColumn {
+    bytes: Vec<u8>,
+    /// Where each cell of a var-sized column begins, and at last the number of bytes.
+    offsets: Option<Vec<i64>>,
+    validity: Option<Vec<bool>>,
+}
+
+impl GatheredColumn {
+    pub(crate) fn new(var_sized: bool, nullable: bool) -> Self {
+        Self {
+            bytes: Vec::new(),
+            offsets: var_sized.then(|| vec![0]),
+            validity: nullable.then(Vec::new),
+        }
+    }
+
+    pub(crate) fn extend(&mut self, piece: Column<'_>) {
+        if let (Some(offsets), Some(starts)) = (&mut self.offsets, piece.offsets()) {
+            let n_before = self.bytes.len() as i64;
+            let ends = starts.iter().skip(1).copied().chain([piece.bytes().len() as u64]);
+            offsets.extend(ends.map(|end| n_before + end as i64));
+        }
+        if let (Some(validity), Some(valid)) = (&mut self.validity, piece.validity()) {
+            validity.extend(valid.iter().map(|valid| *valid != 0));
+        }
+        self.bytes.extend_from_slice(piece.bytes());
+    }
+
+    /// The column as an Arrow array of the type of `field`.
+    pub(crate) fn finish(
+        self,
+        field: &Field,
+        enumeration: Option<&Enumeration>,
+        uri: &str,
+    ) -> Result<ArrayRef, Error> {
+        let broken = |problem: String| Error::BrokenColumn {
+            uri: uri.to_owned(),
+            column: field.name().clone(),
+            problem,
+        };
+        let nulls = self.validity.map(|valid| NullBuffer::new(BooleanBuffer::from(valid)));
+        let bytes = Buffer::from_vec(self.bytes);
+        match (field.data_type(), enumeration) {
+            (DataType::Dictionary(keys, values), Some(enumeration)) => {
+                let values = enumeration_values(enumeration, values, &broken)?;
+                dictionary(keys, bytes, nulls, values, &broken)
+            }
+            (DataType::LargeUtf8 | DataType::LargeBinary, _) => {
+                let offsets =
+                    self.offsets.ok_or_else(|| broken("texts came without offsets".into()))?;
+                if !offsets.is_sorted()
+                    || offsets.last().is_none_or(|last| *last as usize != bytes.len())
+                {
+                    return Err(broken("the offsets of its texts do not ascend".into()));
+                }
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                if *field.data_type() == DataType::LargeUtf8 {
+                    let texts = LargeStringArray::try_new(offsets, bytes, nulls)
+                        .map_err(|error| broken(error.to_string()))?;
+                    Ok(Arc::new(texts))
+                } else {
+                    let binary = LargeBinaryArray::try_new(offsets, bytes, nulls)
+                        .map_err(|error| broken(error.to_string()))?;
+                    Ok(Arc::new(binary))
+                }
+            }
+            (data_type, _) => fixed(data_type, bytes, nulls, &broken),
+        }
+    }
+}
+
+/// An array of values of fixed size.
+fn fixed(
+    data_type: &DataType,
+    bytes: Buffer,
+    nulls: Option<NullBuffer>,
+    broken: &dyn Fn(String) -> Error,
+) -> Result<ArrayRef, Error> {
+    match data_type {
+        DataType::Boolean => {
+            let truths: BooleanBuffer = bytes.iter().map(|byte| *byte != 0).collect();
+            Ok(Arc::new(BooleanArray::new(truths, nulls)))
+        }
+        DataType::Int8 => primitive::<Int8Type>(bytes, nulls, broken),
+        DataType::UInt8 => primitive::<UInt8Type>(bytes, nulls, broken),
+        DataType::Int16 => primitive::<Int16Type>(bytes, nulls, broken),
+        DataType::UInt16 => primitive::<UInt16Type>(bytes, nulls, broken),
+        DataType::Int32 => primitive::<Int32Type>(bytes, nulls, broken),
+        DataType::UInt32 => primitive::<UInt32Type>(bytes, nulls, broken),
+        DataType::Int64 => primitive::<Int64Type>(bytes, nulls, broken),
+        DataType::UInt64 => primitive::<UInt64Type>(bytes, nulls, broken),
+        DataType::Float32 => primitive::<Float32Type>(bytes, nulls, broken),
+        DataType::Float64 => primitive::<Float64Type>(bytes, nulls, broken),
+        DataType::Timestamp(TimeUnit::Second, None) => {
+            primitive::<TimestampSecondType>(bytes, nulls, broken)
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, None) => {
+            primitive::<TimestampMillisecondType>(bytes, nulls, broken)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            primitive::<TimestampMicrosecondType>(bytes, nulls, broken)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
+            primitive::<TimestampNanosecondType>(bytes, nulls, broken)
+        }
+        other => Err(broken(format!("values of type {other} cannot be read"))),
+    }
+}
+
+fn primitive_array<T: ArrowPrimitiveType>(
+    bytes: Buffer,
+    nulls: Option<NullBuffer>,
+    broken: &dyn Fn(String) -> Error,
+) -> Result<PrimitiveArray<T>, Error> {
+    let n_values = bytes.len() / size_of::<T::Native>();
+    PrimitiveArray::try_new(ScalarBuffer::new(aligned(bytes), 0, n_values), nulls)
+        .map_err(|error| broken(error.to_string()))
+}
+
+/// Bytes that begin where values of every type may: Arrow's own allocations do, a vector of bytes need not.
+fn aligned(bytes: Buffer) -> Buffer {
+    if bytes.as_ptr().align_offset(size_of::<u64>()) == 0 {
+        bytes
+    } else {
+        Buffer::from_slice_ref(bytes.as_slice())
+    }
+}
+
+fn primitive<T: ArrowPrimitiveType>(
+    bytes: Buffer,
+    nulls: Option<NullBuffer>,
+    broken: &dyn Fn(String) -> Error,
+) -> Result<ArrayRef, Error> {
+    Ok(Arc::new(primitive_array::<T>(bytes, nulls, broken)?))
+}
+
+fn enumeration_values(
+    enumeration: &Enumeration,
+    data_type: &DataType,
+    broken: &dyn Fn(String) -> Error,
+) -> Result<ArrayRef, Error> {
+    match &enumeration.values {
+        EnumerationValues::Fixed(bytes) => {
+            fixed(data_type, Buffer::from_slice_ref(bytes), None, broken)
+        }
+        EnumerationValues::VarSized(values) => {
+            let texts = enumeration.strings().ok_or_else(|| {
+                broken(format!(
+                    "the {} values of its enumeration {} are not UTF-8 text",
+                    values.len(),
+                    enumeration.name
+                ))
+            })?;
+            Ok(Arc::new(LargeStringArray::from_iter_values(texts)))
+        }
+    }
+}
+
+fn dictionary(
+    keys: &DataType,
+    codes: Buffer,
+    nulls: Option<NullBuffer>,
+    values: ArrayRef,
+    broken: &dyn Fn(String) -> Error,
+) -> Result<ArrayRef, Error> {
+    match keys {
+        DataType::Int8 => dictionary_of::<Int8Type>(codes, nulls, values, broken),
+        DataType::UInt8 => dictionary_of::<UInt8Type>(codes, nulls, values, broken),
+        DataType::Int16 => dictionary_of::<Int16Type>(codes, nulls, values, broken),
+        DataType::UInt16 => dictionary_of::<UInt16Type>(codes, nulls, values, broken),
+        DataType::Int32 => dictionary_of::<Int32Type>(codes, nulls, values, broken),
+        DataType::UInt32 => dictionary_of::<UInt32Type>(codes, nulls, values, broken),
+        DataType::Int64 => dictionary_of::<Int64Type>(codes, nulls, values, broken),
+        DataType::UInt64 => dictionary_of::<UInt64Type>(codes, nulls, values, broken),
+        other => {
+            Err(broken(format!("its codes are of type {other}, which cannot index an enumeration")))
+        }
+    }
+}
+
+fn dictionary_of<K: ArrowDictionaryKeyType>(
+    codes: Buffer,
+    nulls: Option<NullBuffer>,
+    values: ArrayRef,
+    broken: &dyn Fn(String) -> Error,
+) -> Result<ArrayRef, Error> {
+    let n_values = values.len();
+    let keys = primitive_array::<K>(codes, nulls, broken)?;
+    let dictionary = DictionaryArray::<K>::try_new(keys, values).map_err(|error| {
+        broken(format!(
+            "it has codes past the {n_values} values of its enumeration ({error}); an array whose enumeration was extended in \
+             the write that made it can lack the values, write its schema again"
+        ))
+    })?;
+    Ok(Arc::new(dictionary))
+}
+
+/// A piece of X: joinids of cells and genes, and values.
+pub(crate) fn coo_batch(
+    uri: &str,
+    cells: Int64Array,
+    genes: Int64Array,
+    values: ArrayRef,
+) -> Result<RecordBatch, Error> {
+    let schema = Schema::new(vec![
+        Field::new(crate::sparse_array::DIM_0, DataType::Int64, false),
+        Field::new(crate::sparse_array::DIM_1, DataType::Int64, false),
+        Field::new(crate::sparse_array::DATA, values.data_type().clone(), false),
+    ]);
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(cells), Arc::new(genes), values])
+        .map_err(|source| Error::Arrow { uri: uri.to_owned(), what: "a piece".into(), source })
+}
+
+/// A column of numbers of fixed size as an Arrow array, for a piece of X.
+pub(crate) fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Error> {
+    let broken = |problem: String| Error::BrokenColumn {
+        uri: uri.to_owned(),
+        column: crate::sparse_array::DATA.into(),
+        problem,
+    };
+    let data_type = data_type(values.datatype(), false).ok_or_else(|| Error::Values {
+        uri: uri.to_owned(),
+        datatype: format!("{:?}", values.datatype()),
+    })?;
+    fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
+}
+
+/// Values of every numeric type as the nearest `f32`, appended to `out`.
+pub(crate) fn extend_f32(out: &mut Vec<f32>, values: Column<'_>, uri: &str) -> Result<(), Error> {
+    match values.datatype() {
+        Datatype::Float32 => out.extend_from_slice(values.values()?),
+        Datatype::Float64 => out.extend(values.values::<f64>()?.iter().map(|value| *value as f32)),
+        Datatype::Int8 => out.extend(values.values::<i8>()?.iter().map(|value| f32::from(*value))),
+        Datatype::UInt8 => out.extend(values.values::<u8>()?.iter().map(|value| f32::from(*value))),
+        Datatype::Bool => {
+            out.extend(values.values::<u8>()?.iter().map(|value| f32::from(u8::from(*value != 0))));
+        }
+        Datatype::Int16 => {
+            out.extend(values.values::<i16>()?.iter().map(|value| f32::from(*value)));
+        }
+        Datatype::UInt16 => {
+            out.extend(values.values::<u16>()?.iter().map(|value| f32::from(*value)));
+        }
+        Datatype::Int32 => out.extend(values.values::<i32>()?.iter().map(|value| *value as f32)),
+        Datatype::UInt32 => out.extend(values.values::<u32>()?.iter().map(|value| *value as f32)),
+        Datatype::Int64 => out.extend(values.values::<i64>()?.iter().map(|value| *value as f32)),
+        Datatype::UInt64 => out.extend(values.values::<u64>()?.iter().map(|value| *value as f32)),
+        other => return Err(Error::Values { uri: uri.to_owned(), datatype: format!("{other:?}") }),
+    }
+    Ok(())
+}

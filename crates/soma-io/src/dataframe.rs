@@ -1,0 +1,150 @@
+//! Data frames: obs and var, as Arrow record batches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use tiledb::{Array, Datatype, Enumeration, FragmentInfo, Layout, ReadQuery};
+
+use crate::arrow::{GatheredColumn, field};
+use crate::soma_object::{Place, open_array};
+use crate::{Error, RowRanges};
+
+/// The column that numbers the rows of a data frame.
+pub(crate) const JOINID: &str = "soma_joinid";
+
+/// The bytes of buffer that each column of a read gets to begin with.
+const BUFFER_BYTES: usize = 1 << 22;
+
+/// A `SOMADataFrame` whose rows are numbered by `soma_joinid`.
+///
+/// Columns come as Arrow types as tiledbsoma gives them: texts as `LargeUtf8`, categories as dictionaries with their values from
+/// the array's enumeration, truth values as `Boolean`.
+#[derive(Debug)]
+pub struct DataFrame {
+    array: Array,
+    place: Place,
+    schema: SchemaRef,
+    enumerations: HashMap<String, Enumeration>,
+}
+
+impl DataFrame {
+    pub(crate) fn open(place: Place) -> Result<Self, Error> {
+        let (array, _) = open_array(&place, "SOMADataFrame")?;
+        let uri = array.uri();
+        let dimensions: Vec<_> =
+            array.schema().dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
+        if dimensions != [JOINID] || array.schema().dimensions[0].datatype != Datatype::Int64 {
+            let problem = format!(
+                "it is indexed by {}; data frames indexed by {JOINID} can be read",
+                dimensions.join(", ")
+            );
+            return Err(Error::Schema { uri: uri.to_owned(), problem });
+        }
+        let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
+        let mut enumerations = HashMap::new();
+        for attribute in &array.schema().attributes {
+            // The name of the enumeration differs between versions of tiledbsoma, so the attribute is asked for it.
+            let enumeration =
+                attribute.enumeration.as_deref().map(|name| array.enumeration(name)).transpose()?;
+            fields.push(field(attribute, enumeration.as_ref(), uri)?);
+            if let Some(enumeration) = enumeration {
+                enumerations.insert(attribute.name.clone(), enumeration);
+            }
+        }
+        Ok(Self { schema: Arc::new(Schema::new(fields)), array, place, enumerations })
+    }
+
+    /// Where it is.
+    pub fn uri(&self) -> &str {
+        self.array.uri()
+    }
+
+    /// The columns, `soma_joinid` first.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The number of rows that were written, by what the fragments say: rows written twice count twice.
+    pub fn n_rows(&self) -> Result<u64, Error> {
+        let fragments = FragmentInfo::load(&self.place.context, self.uri())?
+            .fragments(&self.array.schema().dimensions)?;
+        Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
+    }
+
+    /// Reads rows, all where `rows` is `None`, by ascending joinid. `columns` are given in the order that is wanted; `None` means
+    /// all. Rows that are not there are left out.
+    pub fn read(
+        &self,
+        columns: Option<&[&str]>,
+        rows: Option<&RowRanges>,
+    ) -> Result<RecordBatch, Error> {
+        let schema = self.project(columns)?;
+        let no_rows = rows.is_some_and(|rows| rows.n_rows() == 0);
+        let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
+        // The joinid is always read: it is what counts the rows when no other column is wanted.
+        let mut names = vec![JOINID];
+        names.extend(
+            schema
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str())
+                .filter(|name| *name != JOINID),
+        );
+        let mut gathered: Vec<GatheredColumn> =
+            names.iter().map(|name| self.gathering(name)).collect();
+        let mut n_rows = 0;
+        if !no_rows {
+            let mut query =
+                ReadQuery::new(&self.array, Layout::RowMajor, &[&ranges], &names, BUFFER_BYTES)?;
+            while let Some(piece) = query.next_piece()? {
+                n_rows += piece.n_cells();
+                for (column_idx, column) in gathered.iter_mut().enumerate() {
+                    column.extend(piece.column(column_idx));
+                }
+            }
+        }
+        let mut arrays = HashMap::new();
+        for (name, column) in names.iter().zip(gathered) {
+            if let Ok(field) = schema.field_with_name(name) {
+                arrays
+                    .insert(*name, column.finish(field, self.enumerations.get(*name), self.uri())?);
+            }
+        }
+        let arrays = schema
+            .fields()
+            .iter()
+            .filter_map(|field| arrays.remove(field.name().as_str()))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
+        RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options).map_err(|source| {
+            Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }
+        })
+    }
+
+    fn project(&self, columns: Option<&[&str]>) -> Result<Schema, Error> {
+        let Some(columns) = columns else { return Ok(self.schema.as_ref().clone()) };
+        let mut fields: Vec<Field> = Vec::with_capacity(columns.len());
+        for name in columns {
+            let field = self.schema.field_with_name(name).map_err(|_| Error::NoColumn {
+                uri: self.uri().to_owned(),
+                name: (*name).to_owned(),
+                existing: self.schema.fields().iter().map(|field| field.name().clone()).collect(),
+            })?;
+            if !fields.iter().any(|chosen| chosen.name() == name) {
+                fields.push(field.clone());
+            }
+        }
+        Ok(Schema::new(fields))
+    }
+
+    fn gathering(&self, name: &str) -> GatheredColumn {
+        let attribute =
+            self.array.schema().attributes.iter().find(|attribute| attribute.name == name);
+        GatheredColumn::new(
+            attribute.is_some_and(|attribute| attribute.var_sized),
+            attribute.is_some_and(|attribute| attribute.nullable),
+        )
+    }
+}

@@ -1,0 +1,170 @@
+//! What can go wrong with an experiment.
+
+/// An error of this crate: what was tried, where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing is at the URI.
+    #[error(
+        "nothing is at {uri}: check the path, and for an object store the region and credentials in the TileDB config"
+    )]
+    Missing {
+        /// Where it was looked for.
+        uri: String,
+    },
+    /// Something else than was wanted is at the URI.
+    #[error("{uri} is {found}, not a {wanted}")]
+    NotA {
+        /// Where it is.
+        uri: String,
+        /// The SOMA type that was wanted.
+        wanted: &'static str,
+        /// What it is instead.
+        found: String,
+    },
+    /// The encoding version is not one that this crate reads.
+    #[error("{uri} has SOMA encoding version {found:?}; versions 1 and 1.1.0 can be read")]
+    EncodingVersion {
+        /// Where it is.
+        uri: String,
+        /// Its version.
+        found: String,
+    },
+    /// There is no member of this name.
+    #[error("{uri} has no {kind} {name:?}; it has {}", list(.existing))]
+    NoMember {
+        /// The collection.
+        uri: String,
+        /// What kind of member was wanted.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The names that exist.
+        existing: Vec<String>,
+    },
+    /// An array does not have the schema that SOMA demands, or one that this crate cannot read.
+    #[error("array {uri} cannot be read: {problem}")]
+    Schema {
+        /// The array.
+        uri: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no column of this name.
+    #[error("data frame {uri} has no column {name:?}; it has {}", list(.existing))]
+    NoColumn {
+        /// The data frame.
+        uri: String,
+        /// The column that was wanted.
+        name: String,
+        /// The columns that exist.
+        existing: Vec<String>,
+    },
+    /// What a column holds is not what its schema says.
+    #[error("column {column} of {uri} is broken: {problem}")]
+    BrokenColumn {
+        /// The array.
+        uri: String,
+        /// The column.
+        column: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Rows were asked for that are not there.
+    #[error(
+        "rows {start}..{end} were asked for, but {uri} has {n_rows} rows: ask for joinids below {n_rows}"
+    )]
+    RowsOutside {
+        /// The array.
+        uri: String,
+        /// The first row of the range that goes too far.
+        start: u64,
+        /// The row behind its last.
+        end: u64,
+        /// How many rows there are.
+        n_rows: u64,
+    },
+    /// Genes were asked for that are not there, or twice.
+    #[error("the gene selection cannot be used: {problem}")]
+    Genes {
+        /// What is wrong.
+        problem: String,
+    },
+    /// Row ranges that do not ascend, or are empty.
+    #[error(
+        "row ranges must ascend without overlap, none empty: {start}..{end} stands after {before}"
+    )]
+    RowRanges {
+        /// The first row of the range that breaks the rule.
+        start: u64,
+        /// The row behind its last.
+        end: u64,
+        /// The row behind the last of the range before it.
+        before: u64,
+    },
+    /// A block has more rows or columns than CSR with 32-bit columns can hold.
+    #[error(
+        "{n_columns} columns were selected from {uri}; at most {} can be held, select fewer genes",
+        u32::MAX
+    )]
+    TooManyColumns {
+        /// The array.
+        uri: String,
+        /// How many were selected.
+        n_columns: u64,
+    },
+    /// CSR parts that do not fit together.
+    #[error("these are not the parts of a CSR matrix: {problem}")]
+    Csr {
+        /// What is wrong.
+        problem: String,
+    },
+    /// Values of X do not fit into 32-bit floats.
+    #[error("X {uri} holds values of type {datatype}, which cannot be read as numbers")]
+    Values {
+        /// The array.
+        uri: String,
+        /// Their type.
+        datatype: String,
+    },
+    /// An experiment was to be written where something is.
+    #[error("{uri} exists already: choose another place, or remove it first")]
+    Exists {
+        /// The place.
+        uri: String,
+    },
+    /// What was to be written does not fit the experiment.
+    #[error("cannot write {what} to {uri}: {problem}")]
+    Write {
+        /// What was to be written.
+        what: String,
+        /// Where.
+        uri: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// libtiledb failed.
+    #[error(transparent)]
+    TileDb(#[from] tiledb::Error),
+    /// Arrow refused an array or a batch.
+    #[error("{what} of {uri} does not make an Arrow array: {source}")]
+    Arrow {
+        /// The array.
+        uri: String,
+        /// Which part of it.
+        what: String,
+        /// Why not.
+        source: arrow_schema::ArrowError,
+    },
+    /// The function that takes the pieces of a read gave up.
+    #[error("{message}")]
+    Consumer {
+        /// Its reason.
+        message: String,
+    },
+}
+
+/// Names for a message.
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

@@ -1,0 +1,36 @@
+//! SOMA experiments on TileDB: opening them, reading obs, var and X, and writing new ones.
+//!
+//! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on TileDB, encoding versions 1 and 1.1.0:
+//! an [`Experiment`] leads to its obs ([`DataFrame`]) and to measurements with a var ([`DataFrame`]) and layers of X
+//! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: through libtiledb ([`LibtiledbReader`]) or from
+//! memory ([`MemoryReader`]).
+//!
+//! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
+//! ([`GeneSelection`]), and rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
+
+mod arrow;
+mod csr;
+mod dataframe;
+mod error;
+mod experiment;
+mod genes;
+mod libtiledb;
+mod memory;
+mod reader;
+mod rows;
+mod soma_object;
+mod sparse_array;
+mod writer;
+
+pub use csr::CsrBuffers;
+pub use dataframe::DataFrame;
+pub use error::Error;
+pub use experiment::{Experiment, Measurement, OpenOptions};
+pub use genes::GeneSelection;
+pub use libtiledb::LibtiledbReader;
+pub use memory::MemoryReader;
+pub use reader::{ReadStats, XReader};
+pub use rows::RowRanges;
+pub use sparse_array::SparseNdArray;
+pub use tiledb::Config;
+pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent};

@@ -1,0 +1,184 @@
+//! The reader of X that goes through libtiledb.
+
+use std::sync::Mutex;
+
+use arrow_array::{Int64Array, RecordBatch};
+use tiledb::{Array, Context, Layout, Piece, ReadQuery};
+
+use crate::arrow::{coo_batch, extend_f32, values_array};
+use crate::csr::CellList;
+use crate::genes::GeneIndex;
+use crate::soma_object::Place;
+use crate::sparse_array::{DATA, DIM_0, DIM_1};
+use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
+
+/// Reads X through libtiledb, in whatever order it gives cells, and counts them into rows.
+///
+/// A list of genes is read as the few ranges that cover it, and the genes between are left out: many ranges cost libtiledb more
+/// than what they save.
+#[derive(Debug)]
+pub struct LibtiledbReader {
+    array: Array,
+    /// Of this reader alone, so that its count of bytes read is the reader's own.
+    context: Context,
+    shape: (u64, u64),
+    buffer_bytes: usize,
+    /// Memory for the cells of a read, used again by the next.
+    cells: Mutex<CellList>,
+}
+
+impl LibtiledbReader {
+    pub(crate) fn open(
+        place: &Place,
+        shape: (u64, u64),
+        buffer_bytes: usize,
+    ) -> Result<Self, Error> {
+        let context = Context::new(place.context.config())?;
+        let array = Array::open(&context, &place.uri, place.timestamp)?;
+        Ok(Self { array, context, shape, buffer_bytes, cells: Mutex::default() })
+    }
+
+    /// Reads the cells piece by piece, and says how many bytes that took.
+    fn pieces(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        mut each: impl FnMut(&Piece<'_>) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        rows.check_within(self.array.uri(), self.shape.0)?;
+        let n_columns = genes.n_columns(self.shape.1)?;
+        if rows.n_rows() == 0 || n_columns == 0 {
+            return Ok(0);
+        }
+        let before = self.context.bytes_read()?;
+        let gene_ranges = genes.inclusive().unwrap_or_default();
+        let columns = [DIM_0, DIM_1, DATA];
+        let mut query = ReadQuery::new(
+            &self.array,
+            Layout::Unordered,
+            &[&rows.inclusive(), &gene_ranges],
+            &columns,
+            self.buffer_bytes,
+        )?;
+        while let Some(piece) = query.next_piece()? {
+            each(&piece)?;
+        }
+        Ok(self.context.bytes_read()?.saturating_sub(before))
+    }
+
+    fn broken(&self, column: &str, problem: String) -> Error {
+        Error::BrokenColumn { uri: self.array.uri().to_owned(), column: column.to_owned(), problem }
+    }
+
+    fn stats(&self, nnz: usize, bytes_read: u64) -> ReadStats {
+        ReadStats {
+            reader: self.name(),
+            nnz: nnz as u64,
+            cells_decoded: None,
+            bytes_read: Some(bytes_read),
+        }
+    }
+
+    /// Adds a piece to the list: positions in place of joinids, and without the genes that were only read along.
+    fn add(
+        &self,
+        cells: &mut CellList,
+        piece: &Piece<'_>,
+        locator: &mut crate::rows::RowLocator<'_>,
+        index: &GeneIndex,
+    ) -> Result<(), Error> {
+        let first = cells.values.len();
+        for joinid in piece.column(0).values::<i64>()? {
+            let position = locator.position(*joinid).ok_or_else(|| {
+                self.broken(DIM_0, format!("cell {joinid} came without being asked for"))
+            })?;
+            cells.rows.push(position as u32);
+        }
+        extend_f32(&mut cells.values, piece.column(2), self.array.uri())?;
+        // Columns come last: where genes were read along, their cells are closed up here.
+        let mut n_kept = first;
+        for (cell_idx, joinid) in (first..).zip(piece.column(1).values::<i64>()?) {
+            if let Some(column) = index.column(*joinid) {
+                cells.columns.push(column);
+                cells.rows[n_kept] = cells.rows[cell_idx];
+                cells.values[n_kept] = cells.values[cell_idx];
+                n_kept += 1;
+            }
+        }
+        cells.rows.truncate(n_kept);
+        cells.values.truncate(n_kept);
+        Ok(())
+    }
+}
+
+impl XReader for LibtiledbReader {
+    fn name(&self) -> &'static str {
+        "libtiledb"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.shape.0
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.shape.1
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        let n_columns = genes.n_columns(self.shape.1)?;
+        let n_rows = u32::try_from(rows.n_rows()).map_err(|_| Error::RowsOutside {
+            uri: self.array.uri().to_owned(),
+            start: 0,
+            end: rows.n_rows(),
+            n_rows: u32::MAX.into(),
+        })?;
+        // A second read at the same time does without the memory of the first.
+        let mut own = CellList::default();
+        let mut shared = self.cells.try_lock().ok();
+        let cells = shared.as_deref_mut().unwrap_or(&mut own);
+        cells.clear();
+        let (mut locator, index) = (rows.locator(), genes.index());
+        let bytes_read =
+            self.pieces(rows, genes, |piece| self.add(cells, piece, &mut locator, &index))?;
+        cells.count_into(n_rows as usize, n_columns, out);
+        Ok(self.stats(out.nnz(), bytes_read))
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        let index = genes.index();
+        let has_gaps = matches!(index, GeneIndex::Sorted(_));
+        let mut nnz = 0;
+        let bytes_read = self.pieces(rows, genes, |piece| {
+            let uri = self.array.uri();
+            let genes = piece.column(1).values::<i64>()?;
+            let values = values_array(piece.column(2), uri)?;
+            let batch = coo_batch(
+                uri,
+                Int64Array::from(piece.column(0).values::<i64>()?.to_vec()),
+                Int64Array::from(genes.to_vec()),
+                values,
+            )?;
+            let batch = if has_gaps {
+                let wanted = genes.iter().map(|gene| Some(index.column(*gene).is_some())).collect();
+                arrow_select::filter::filter_record_batch(&batch, &wanted).map_err(|source| {
+                    Error::Arrow { uri: uri.to_owned(), what: "a piece".into(), source }
+                })?
+            } else {
+                batch
+            };
+            nnz += batch.num_rows();
+            if batch.num_rows() == 0 { Ok(()) } else { each(&batch) }
+        })?;
+        Ok(self.stats(nnz, bytes_read))
+    }
+}

@@ -1,0 +1,171 @@
+//! A reader of rows that are in memory: for tests, and for data that is small.
+
+use std::sync::Arc;
+
+use arrow_array::{Float32Array, Int64Array, RecordBatch};
+
+use crate::arrow::coo_batch;
+use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
+
+/// X in memory.
+#[derive(Debug, Clone)]
+pub struct MemoryReader {
+    csr: CsrBuffers,
+}
+
+/// How many cells a piece of COO has at most.
+const PIECE_CELLS: usize = 1 << 16;
+
+impl MemoryReader {
+    /// A reader of all rows of `csr`; row `i` has joinid `i`. Fails when the parts of `csr` do not fit together.
+    pub fn new(csr: CsrBuffers) -> Result<Self, Error> {
+        csr.check()?;
+        Ok(Self { csr })
+    }
+
+    fn stats(&self, nnz: usize) -> ReadStats {
+        let decoded = Some(nnz as u64);
+        ReadStats {
+            reader: self.name(),
+            nnz: nnz as u64,
+            cells_decoded: decoded,
+            bytes_read: Some(0),
+        }
+    }
+
+    /// The cells of a row that are selected, as `(joinid of the gene, column, value)`.
+    fn cells<'a>(
+        &'a self,
+        row: u64,
+        index: &'a crate::genes::GeneIndex,
+        n_columns: usize,
+    ) -> impl Iterator<Item = (u32, u32, f32)> + 'a {
+        let (genes, values) = self.csr.row(row as usize);
+        genes.iter().zip(values).filter_map(move |(gene, value)| {
+            let column =
+                index.column(i64::from(*gene)).filter(|column| (*column as usize) < n_columns)?;
+            Some((*gene, column, *value))
+        })
+    }
+}
+
+impl XReader for MemoryReader {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.csr.n_rows() as u64
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.csr.n_columns as u64
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        rows.check_within("X in memory", self.n_rows())?;
+        let n_columns = genes.n_columns(self.n_columns())?;
+        let index = genes.index();
+        out.clear();
+        out.n_columns = n_columns;
+        let mut cells: Vec<(u32, f32)> = Vec::new();
+        for row in rows.iter() {
+            cells.clear();
+            cells.extend(
+                self.cells(row, &index, n_columns).map(|(_, column, value)| (column, value)),
+            );
+            cells.sort_by_key(|(column, _)| *column);
+            out.columns.extend(cells.iter().map(|(column, _)| *column));
+            out.values.extend(cells.iter().map(|(_, value)| *value));
+            out.row_offsets.push(out.values.len());
+        }
+        Ok(self.stats(out.nnz()))
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        rows.check_within("X in memory", self.n_rows())?;
+        let n_columns = genes.n_columns(self.n_columns())?;
+        let index = genes.index();
+        let (mut joinids, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut nnz = 0;
+        let mut hand_over =
+            |joinids: &mut Vec<i64>, columns: &mut Vec<i64>, values: &mut Vec<f32>| {
+                if values.is_empty() {
+                    return Ok(());
+                }
+                nnz += values.len();
+                let take = std::mem::take::<Vec<i64>>;
+                let batch = coo_batch(
+                    "X in memory",
+                    Int64Array::from(take(joinids)),
+                    Int64Array::from(take(columns)),
+                    Arc::new(Float32Array::from(std::mem::take(values))),
+                )?;
+                each(&batch)
+            };
+        for row in rows.iter() {
+            for (gene, _, value) in self.cells(row, &index, n_columns) {
+                joinids.push(row as i64);
+                columns.push(i64::from(gene));
+                values.push(value);
+            }
+            if values.len() >= PIECE_CELLS {
+                hand_over(&mut joinids, &mut columns, &mut values)?;
+            }
+        }
+        hand_over(&mut joinids, &mut columns, &mut values)?;
+        Ok(self.stats(nnz))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader() -> MemoryReader {
+        MemoryReader::new(CsrBuffers {
+            row_offsets: vec![0, 2, 2, 5],
+            columns: vec![0, 3, 1, 2, 3],
+            values: vec![1.0, 2.0, 3.0, 4.0, 5.0],
+            n_columns: 4,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn rows_and_genes_are_selected() {
+        let mut out = CsrBuffers::default();
+        let rows = RowRanges::new(vec![1..3]).unwrap();
+        let stats = reader().read_csr(&rows, &GeneSelection::List(vec![3, 1]), &mut out).unwrap();
+        assert_eq!(out.row_offsets, [0, 0, 2]);
+        assert_eq!(
+            (out.columns.as_slice(), out.values.as_slice()),
+            ([0, 1].as_slice(), [5.0, 3.0].as_slice())
+        );
+        assert_eq!(stats.nnz, 2);
+        let mut n_cells = 0;
+        let stats = reader()
+            .read_coo(&rows, &GeneSelection::Range(1..3), &mut |batch| {
+                n_cells += batch.num_rows();
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!((n_cells, stats.nnz), (2, 2));
+    }
+
+    #[test]
+    fn rows_past_the_end_are_an_error() {
+        let rows = RowRanges::new(vec![2..4]).unwrap();
+        assert!(reader().read_csr(&rows, &GeneSelection::All, &mut CsrBuffers::default()).is_err());
+    }
+}

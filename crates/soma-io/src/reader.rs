@@ -1,0 +1,52 @@
+//! What every reader of X offers.
+
+use std::fmt::Debug;
+
+use arrow_array::RecordBatch;
+
+use crate::{CsrBuffers, Error, GeneSelection, RowRanges};
+
+/// What a read did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadStats {
+    /// The reader that did it.
+    pub reader: &'static str,
+    /// The values that were returned.
+    pub nnz: u64,
+    /// The values that were decoded to find them, where the reader knows.
+    pub cells_decoded: Option<u64>,
+    /// The bytes that were read from storage, where the reader knows.
+    pub bytes_read: Option<u64>,
+}
+
+/// Reads rows of X. Can be used by several threads at once.
+pub trait XReader: Send + Sync + Debug {
+    /// Its name, as reports give it.
+    fn name(&self) -> &'static str;
+
+    /// The rows of X: joinids of cells are below it.
+    fn n_rows(&self) -> u64;
+
+    /// The columns of X: joinids of genes are below it.
+    fn n_columns(&self) -> u64;
+
+    /// Reads rows as CSR: one row for each joinid of `rows`, ascending, also where it has no values; columns as `genes` numbers
+    /// them, ascending within a row. What `out` held is replaced.
+    ///
+    /// Values of every numeric type become the nearest `f32`; truth values become 0 and 1.
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error>;
+
+    /// Reads rows as Arrow tables, piece by piece, in whatever order cells come: `soma_dim_0` and `soma_dim_1` (Int64, joinids,
+    /// not positions) and `soma_data` (the type that is stored).
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error>;
+}

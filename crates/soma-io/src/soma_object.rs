@@ -1,0 +1,132 @@
+//! What makes a TileDB object a SOMA object: its metadata, and how it is looked up.
+
+use tiledb::{Array, Context, Group, Member, MetadataValue, ObjectType};
+
+use crate::Error;
+
+pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
+pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
+pub(crate) const CURRENT_ENCODING: &str = "1.1.0";
+
+/// The encoding versions that are read: both name types and versions alike; they differ in arrays having a current domain.
+const KNOWN_ENCODINGS: [&str; 2] = ["1", CURRENT_ENCODING];
+
+/// Where an object is, and as of when.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) context: Context,
+    pub(crate) timestamp: Option<u64>,
+    pub(crate) uri: String,
+}
+
+/// A SOMA collection: a group with members.
+#[derive(Debug, Clone)]
+pub(crate) struct Collection {
+    pub(crate) place: Place,
+    members: Vec<Member>,
+}
+
+impl Collection {
+    /// Opens a group, and checks that it is one of the SOMA types in `wanted`; the first of them is named in errors.
+    pub(crate) fn open(place: Place, wanted: &[&'static str]) -> Result<Self, Error> {
+        let named = wanted.first().copied().unwrap_or("SOMACollection");
+        match place.context.object_type(&place.uri)? {
+            Some(ObjectType::Group) => {}
+            Some(ObjectType::Array) => {
+                let array = Array::open(&place.context, &place.uri, place.timestamp)?;
+                let found =
+                    text(&array.metadata()?, OBJECT_TYPE).unwrap_or("a TileDB array").to_owned();
+                return Err(Error::NotA { uri: place.uri, wanted: named, found });
+            }
+            None => return Err(nothing_at(&place, named)),
+        }
+        let group = Group::open(&place.context, &place.uri, place.timestamp)?;
+        check(&place.uri, &group.metadata()?, wanted, "a TileDB group that is not of SOMA")?;
+        let members = group.members()?;
+        Ok(Self { place, members })
+    }
+
+    /// The names of the members, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.members.iter().map(|member| member.name.clone()).collect();
+        names.sort();
+        names
+    }
+
+    /// Where a member is.
+    pub(crate) fn member(&self, kind: &'static str, name: &str) -> Result<Place, Error> {
+        let member = self.members.iter().find(|member| member.name == name).ok_or_else(|| {
+            Error::NoMember {
+                uri: self.place.uri.clone(),
+                kind,
+                name: name.to_owned(),
+                existing: self.names(),
+            }
+        })?;
+        Ok(Place { uri: member.uri.clone(), ..self.place.clone() })
+    }
+}
+
+/// Opens an array, and checks that it is of the SOMA type `wanted`.
+pub(crate) fn open_array(
+    place: &Place,
+    wanted: &'static str,
+) -> Result<(Array, Vec<(String, MetadataValue)>), Error> {
+    match place.context.object_type(&place.uri)? {
+        Some(ObjectType::Array) => {}
+        Some(ObjectType::Group) => {
+            let found = "a group".to_owned();
+            return Err(Error::NotA { uri: place.uri.clone(), wanted, found });
+        }
+        None => return Err(nothing_at(place, wanted)),
+    }
+    let array = Array::open(&place.context, &place.uri, place.timestamp)?;
+    let metadata = array.metadata()?;
+    check(&place.uri, &metadata, &[wanted], "a TileDB array that is not of SOMA")?;
+    Ok((array, metadata))
+}
+
+/// The text of a metadata key.
+pub(crate) fn text<'a>(metadata: &'a [(String, MetadataValue)], key: &str) -> Option<&'a str> {
+    metadata.iter().find(|(found, _)| found == key)?.1.as_text()
+}
+
+/// Nothing that TileDB knows is there: nothing at all, or a file or folder of another kind.
+fn nothing_at(place: &Place, wanted: &'static str) -> Error {
+    let exists = tiledb::Vfs::new(&place.context)
+        .and_then(|vfs| Ok(vfs.is_dir(&place.uri)? || vfs.is_file(&place.uri)?))
+        .unwrap_or(false);
+    if exists {
+        Error::NotA {
+            uri: place.uri.clone(),
+            wanted,
+            found: "neither a TileDB group nor an array".into(),
+        }
+    } else {
+        Error::Missing { uri: place.uri.clone() }
+    }
+}
+
+fn check(
+    uri: &str,
+    metadata: &[(String, MetadataValue)],
+    wanted: &[&'static str],
+    other: &str,
+) -> Result<(), Error> {
+    let found = text(metadata, OBJECT_TYPE);
+    if !found.is_some_and(|found| wanted.contains(&found)) {
+        let wanted = wanted.first().copied().unwrap_or("SOMACollection");
+        return Err(Error::NotA {
+            uri: uri.to_owned(),
+            wanted,
+            found: found.unwrap_or(other).to_owned(),
+        });
+    }
+    match text(metadata, ENCODING_VERSION) {
+        Some(version) if KNOWN_ENCODINGS.contains(&version) => Ok(()),
+        version => Err(Error::EncodingVersion {
+            uri: uri.to_owned(),
+            found: version.unwrap_or("").to_owned(),
+        }),
+    }
+}

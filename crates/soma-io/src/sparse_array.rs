@@ -1,0 +1,133 @@
+//! Sparse arrays: the layers of X.
+
+use std::sync::Arc;
+
+use tiledb::{Array, Datatype, FragmentInfo};
+
+use crate::soma_object::{OBJECT_TYPE, Place, open_array, text};
+use crate::{Error, LibtiledbReader, XReader};
+
+pub(crate) const DIM_0: &str = "soma_dim_0";
+pub(crate) const DIM_1: &str = "soma_dim_1";
+pub(crate) const DATA: &str = "soma_data";
+
+/// The parameter that says how many bytes of buffer a column of a read gets.
+const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
+
+/// A `SOMASparseNDArray` of two dimensions: cells by genes.
+#[derive(Debug, Clone)]
+pub struct SparseNdArray {
+    array: Arc<Array>,
+    place: Place,
+    shape: (u64, u64),
+}
+
+impl SparseNdArray {
+    /// The bytes of buffer that each column of a read gets where the config does not say: 64 MiB. Pages of it that a read does
+    /// not fill are never touched.
+    pub const BUFFER_BYTES: usize = 64 << 20;
+
+    pub(crate) fn open(place: Place) -> Result<Self, Error> {
+        let (array, metadata) =
+            open_array(&place, "SOMASparseNDArray").map_err(|error| match error {
+                Error::NotA { uri, found, wanted } if found == "SOMADenseNDArray" => Error::NotA {
+                    uri,
+                    wanted,
+                    found: "a dense array (SOMADenseNDArray), and X can only be read sparse".into(),
+                },
+                other => other,
+            })?;
+        debug_assert!(text(&metadata, OBJECT_TYPE).is_some());
+        let uri = array.uri().to_owned();
+        let schema = array.schema();
+        let broken = |problem: String| Error::Schema { uri: uri.clone(), problem };
+        let dimensions: Vec<_> =
+            schema.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
+        if dimensions != [DIM_0, DIM_1]
+            || schema.dimensions.iter().any(|dimension| dimension.datatype != Datatype::Int64)
+        {
+            let problem = format!(
+                "its dimensions are {}, not {DIM_0} and {DIM_1} of 64-bit integers",
+                dimensions.join(", ")
+            );
+            return Err(broken(problem));
+        }
+        let attributes: Vec<_> =
+            schema.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
+        if attributes != [DATA] {
+            return Err(broken(format!(
+                "its attributes are {}, not {DATA} alone",
+                attributes.join(", ")
+            )));
+        }
+        if schema.attributes[0].var_sized
+            || schema.attributes[0].nullable
+            || schema.attributes[0].values_per_cell != 1
+        {
+            return Err(broken(format!("{DATA} does not hold one number in each cell")));
+        }
+        let extent = |dimension_idx: usize| {
+            // In this order: what the array says is in use, what old arrays noted as metadata, the domain.
+            let noted = format!("soma_dim_{dimension_idx}_domain_upper");
+            let last = schema
+                .current_domain
+                .as_ref()
+                .map(|bounds| bounds[dimension_idx].1)
+                .or_else(|| {
+                    metadata
+                        .iter()
+                        .find(|(key, _)| *key == noted)
+                        .and_then(|(_, value)| value.as_integer())
+                })
+                .or_else(|| schema.dimensions[dimension_idx].domain.map(|bounds| bounds.1));
+            last.and_then(|last| u64::try_from(last + 1).ok())
+                .ok_or_else(|| broken("its extent is not known".into()))
+        };
+        let shape = (extent(0)?, extent(1)?);
+        Ok(Self { array: Arc::new(array), place, shape })
+    }
+
+    /// Where it is.
+    pub fn uri(&self) -> &str {
+        self.array.uri()
+    }
+
+    /// Rows (cells) and columns (genes).
+    pub fn shape(&self) -> (u64, u64) {
+        self.shape
+    }
+
+    /// The type of the values, by TileDB's name.
+    pub fn value_type(&self) -> Datatype {
+        self.array.schema().attributes[0].datatype
+    }
+
+    /// The number of values, by what the fragments say: values written twice count twice.
+    pub fn nnz(&self) -> Result<u64, Error> {
+        let fragments = FragmentInfo::load(&self.place.context, self.uri())?
+            .fragments(&self.array.schema().dimensions)?;
+        Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
+    }
+
+    /// The rows and columns that were written to, both ends included: `None` when nothing was.
+    #[expect(clippy::type_complexity, reason = "two bounds of two dimensions")]
+    pub fn non_empty_domain(&self) -> Result<Option<((u64, u64), (u64, u64))>, Error> {
+        let bounds = self.array.non_empty_domain()?;
+        let bound = |(least, greatest): (i128, i128)| (least as u64, greatest as u64);
+        Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
+    }
+
+    /// A reader of the values through libtiledb.
+    pub fn reader(&self) -> Result<Arc<dyn XReader>, Error> {
+        let buffer_bytes = match self.place.context.config().get(BUFFER_PARAMETER) {
+            None => Self::BUFFER_BYTES,
+            Some(text) => {
+                text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| Error::Schema {
+                    uri: self.uri().to_owned(),
+                    problem: format!("{BUFFER_PARAMETER}={text} is not a number of bytes"),
+                })?
+            }
+        };
+        Ok(Arc::new(LibtiledbReader::open(&self.place, self.shape, buffer_bytes)?))
+    }
+}

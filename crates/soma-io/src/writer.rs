@@ -1,0 +1,244 @@
+//! Writing a new experiment in the layout of the CELLxGENE Census: streamed, in bounded memory.
+//!
+//! The experiment's own group is written last, by [`ExperimentWriter::finish`]: until then nothing opens as an experiment, so that
+//! one that was cut short is never taken for a whole one.
+
+mod frame;
+mod layout;
+mod matrix;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use tiledb::{Array, Config, Context, Group, WriteOrder, WriteQuery};
+
+use crate::Error;
+use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
+use frame::FrameWriter;
+use matrix::MatrixWriter;
+
+/// What a column of obs or var holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// UTF-8 text.
+    Text,
+    /// Text from a list of values, stored as codes with an enumeration of the column's name.
+    Categorical {
+        /// The values; code `i` stands for the `i`-th.
+        values: Vec<String>,
+        /// Whether they have an order.
+        ordered: bool,
+    },
+    /// Truth values.
+    Bool,
+    /// 64-bit integers.
+    Int64,
+    /// 64-bit floats.
+    Float64,
+}
+
+/// A column of obs or var beside `soma_joinid`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnSpec {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub kind: ColumnKind,
+    /// Whether a row may have no value.
+    pub nullable: bool,
+}
+
+impl ColumnSpec {
+    /// A column in which every row has a value.
+    pub fn new(name: &str, kind: ColumnKind) -> Self {
+        Self { name: name.to_owned(), kind, nullable: false }
+    }
+}
+
+/// How arrays say how large they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// A huge domain, and a current domain of the size that is used, as tiledbsoma has written since 1.15.
+    #[default]
+    CurrentDomain,
+    /// A domain of the size that is used, as before.
+    FixedDomain,
+}
+
+/// A new experiment.
+#[derive(Debug, Clone)]
+pub struct ExperimentSpec {
+    /// The number of cells: obs joinids are `0..n_obs`.
+    pub n_obs: u64,
+    /// The number of genes: var joinids are `0..n_var`.
+    pub n_var: u64,
+    /// The columns of obs.
+    pub obs: Vec<ColumnSpec>,
+    /// The columns of var.
+    pub var: Vec<ColumnSpec>,
+    /// The measurement, as `RNA`.
+    pub measurement: String,
+    /// The layers of X, as `raw`; values are 32-bit floats.
+    pub layers: Vec<String>,
+    /// How arrays say how large they are.
+    pub extent: Extent,
+    /// The level of zstd for X: 9 in the Census's newer releases, 5 in its older.
+    pub zstd_level: i32,
+    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's 2,048. `None` writes
+    /// each layer as one fragment.
+    pub fragment_rows: Option<u64>,
+    /// Whether the fragments of X are merged at the end, each cell keeping its timestamp, and the old ones removed, as the Census
+    /// does.
+    pub consolidate: bool,
+    /// TileDB's parameters.
+    pub config: Config,
+}
+
+/// Writes a new experiment: obs and var in pieces, X row by row, in whatever order between them.
+#[derive(Debug)]
+pub struct ExperimentWriter {
+    context: Context,
+    uri: String,
+    spec: ExperimentSpec,
+    obs: FrameWriter,
+    var: FrameWriter,
+    layers: Vec<MatrixWriter>,
+}
+
+impl ExperimentWriter {
+    /// Makes the arrays of a new experiment at `uri`, where nothing may be yet.
+    pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
+        let context = Context::new(&spec.config)?;
+        let uri = uri.trim_end_matches('/').to_owned();
+        let vfs = tiledb::Vfs::new(&context)?;
+        if vfs.is_file(&uri)? || (vfs.is_dir(&uri)? && !vfs.ls(&uri)?.is_empty()) {
+            return Err(Error::Exists { uri });
+        }
+        let measurement = format!("{uri}/ms/{}", spec.measurement);
+        for folder in [&uri, &format!("{uri}/ms"), &measurement, &format!("{measurement}/X")] {
+            if !vfs.is_dir(folder)? {
+                vfs.create_dir(folder)?;
+            }
+        }
+        let obs = FrameWriter::create(
+            &context,
+            format!("{uri}/obs"),
+            &spec.obs,
+            spec.n_obs,
+            spec.extent,
+        )?;
+        let var = FrameWriter::create(
+            &context,
+            format!("{measurement}/var"),
+            &spec.var,
+            spec.n_var,
+            spec.extent,
+        )?;
+        let layers = spec
+            .layers
+            .iter()
+            .map(|layer| MatrixWriter::create(&context, format!("{measurement}/X/{layer}"), &spec))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { context, uri, spec, obs, var, layers })
+    }
+
+    /// Writes the next rows of obs: the columns of the specification, by name, without `soma_joinid`, which is counted on.
+    ///
+    /// Texts may come as `Utf8` or `LargeUtf8`, categories as those or as dictionaries of them.
+    pub fn write_obs(&mut self, rows: &RecordBatch) -> Result<(), Error> {
+        self.obs.write(rows)
+    }
+
+    /// Writes the next rows of var, as [`Self::write_obs`].
+    pub fn write_var(&mut self, rows: &RecordBatch) -> Result<(), Error> {
+        self.var.write(rows)
+    }
+
+    /// Writes the next rows of a layer of X as CSR: row `i` has the columns `columns[row_offsets[i]..row_offsets[i + 1]]`,
+    /// strictly ascending, and the values at the same places.
+    pub fn write_x(
+        &mut self,
+        layer: &str,
+        row_offsets: &[usize],
+        columns: &[u32],
+        values: &[f32],
+    ) -> Result<(), Error> {
+        let at = self.spec.layers.iter().position(|name| name == layer).ok_or_else(|| {
+            Error::NoMember {
+                uri: self.uri.clone(),
+                kind: "layer of X",
+                name: layer.to_owned(),
+                existing: self.spec.layers.clone(),
+            }
+        })?;
+        self.layers[at].write(row_offsets, columns, values)
+    }
+
+    /// Ends the arrays, and makes the groups that lead to them. Fails when obs, var or a layer does not have as many rows as the
+    /// specification says.
+    pub fn finish(self) -> Result<(), Error> {
+        let Self { context, uri, spec, obs, var, layers } = self;
+        obs.finish()?;
+        var.finish()?;
+        for layer in layers {
+            let at = layer.finish()?;
+            if spec.consolidate {
+                consolidate(&context, &at)?;
+            }
+        }
+        let measurement = format!("{uri}/ms/{}", spec.measurement);
+        let layers: Vec<&str> = spec.layers.iter().map(String::as_str).collect();
+        make_group(&context, &format!("{measurement}/X"), "SOMACollection", &layers)?;
+        make_group(&context, &measurement, "SOMAMeasurement", &["var", "X"])?;
+        make_group(&context, &format!("{uri}/ms"), "SOMACollection", &[&spec.measurement])?;
+        make_group(&context, &uri, "SOMAExperiment", &["obs", "ms"])
+    }
+}
+
+fn make_group(
+    context: &Context,
+    uri: &str,
+    object_type: &str,
+    members: &[&str],
+) -> Result<(), Error> {
+    Group::create(context, uri)?;
+    let group = Group::open_for_writing(context, uri)?;
+    if object_type == "SOMAExperiment" {
+        group.put_metadata("dataset_type", &"soma".into())?;
+    }
+    group.put_metadata(OBJECT_TYPE, &object_type.into())?;
+    group.put_metadata(ENCODING_VERSION, &CURRENT_ENCODING.into())?;
+    for member in members {
+        group.add_relative(member)?;
+    }
+    Ok(group.close()?)
+}
+
+/// Marks a new array as a SOMA object.
+fn mark(context: &Context, uri: &str, object_type: &str) -> Result<(), Error> {
+    let array = Array::open_for_writing(context, uri, None)?;
+    array.put_metadata(OBJECT_TYPE, &object_type.into())?;
+    array.put_metadata(ENCODING_VERSION, &CURRENT_ENCODING.into())?;
+    Ok(array.close()?)
+}
+
+/// Opens an array for cells in the array's own order.
+fn open_write(context: &Context, uri: &str) -> Result<WriteQuery, Error> {
+    let array = Arc::new(Array::open_for_writing(context, uri, None)?);
+    Ok(WriteQuery::new(&array, WriteOrder::Global)?)
+}
+
+/// Merges the fragments of an array with a timestamp for each cell, and its metadata, and removes what that replaces.
+fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
+    for mode in ["fragments", "fragment_meta", "commits"] {
+        let changes = [
+            ("sm.consolidation.mode", mode.to_owned()),
+            ("sm.consolidation.with_timestamps", "true".to_owned()),
+            ("sm.vacuum.mode", mode.to_owned()),
+        ];
+        let upkeep = context.with(&changes)?;
+        Array::consolidate(&upkeep, uri)?;
+        Array::vacuum(&upkeep, uri)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Writes a layer of X in the array's own order, so that nothing has to be sorted and all pieces make one fragment.
+//!
+//! Cells stand in order of their tile of 2,048 by 2,048, and by row and column within it: rows are therefore held until a row of
+//! tiles is whole.
+
+use tiledb::{Context, WriteColumn, WriteQuery};
+
+use super::layout::TILE;
+use super::{ExperimentSpec, layout, mark, open_write};
+use crate::Error;
+use crate::sparse_array::{DATA, DIM_0, DIM_1};
+
+/// A layer that is being written.
+#[derive(Debug)]
+pub(super) struct MatrixWriter {
+    context: Context,
+    uri: String,
+    /// The fragment that is being written.
+    query: Option<WriteQuery>,
+    n_obs: u64,
+    n_var: u64,
+    fragment_rows: u64,
+    /// Rows that are written, and where the present fragment began.
+    n_written: u64,
+    fragment_start: u64,
+    /// Rows of tiles that are not yet whole, in CSR.
+    row_offsets: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl MatrixWriter {
+    pub(super) fn create(
+        context: &Context,
+        uri: String,
+        spec: &ExperimentSpec,
+    ) -> Result<Self, Error> {
+        let schema = layout::matrix(spec.n_obs, spec.n_var, spec.extent, spec.zstd_level);
+        tiledb::Array::create(context, &uri, &schema)?;
+        mark(context, &uri, "SOMASparseNDArray")?;
+        Ok(Self {
+            context: context.clone(),
+            uri,
+            query: None,
+            n_obs: spec.n_obs,
+            n_var: spec.n_var,
+            fragment_rows: spec.fragment_rows.unwrap_or(u64::MAX),
+            n_written: 0,
+            fragment_start: 0,
+            row_offsets: vec![0],
+            columns: Vec::new(),
+            values: Vec::new(),
+        })
+    }
+
+    pub(super) fn write(
+        &mut self,
+        row_offsets: &[usize],
+        columns: &[u32],
+        values: &[f32],
+    ) -> Result<(), Error> {
+        self.check(row_offsets, columns, values)?;
+        for pair in row_offsets.windows(2) {
+            self.columns.extend_from_slice(&columns[pair[0]..pair[1]]);
+            self.values.extend_from_slice(&values[pair[0]..pair[1]]);
+            self.row_offsets.push(self.values.len());
+            if self.n_pending() == TILE {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the layer, and says where it is.
+    pub(super) fn finish(mut self) -> Result<String, Error> {
+        self.flush()?;
+        if self.n_written != self.n_obs {
+            return Err(
+                self.failed(format!("{} rows were written of {}", self.n_written, self.n_obs))
+            );
+        }
+        if let Some(query) = self.query.take() {
+            query.finish()?;
+        }
+        Ok(self.uri)
+    }
+
+    fn n_pending(&self) -> u64 {
+        self.row_offsets.len() as u64 - 1
+    }
+
+    fn check(&self, row_offsets: &[usize], columns: &[u32], values: &[f32]) -> Result<(), Error> {
+        let n_rows = row_offsets.len().saturating_sub(1) as u64;
+        let n_after = self.n_written + self.n_pending() + n_rows;
+        if n_after > self.n_obs {
+            return Err(self.failed(format!(
+                "{n_after} rows were given, the experiment is to have {}",
+                self.n_obs
+            )));
+        }
+        if !row_offsets.is_sorted()
+            || columns.len() != values.len()
+            || row_offsets.last().is_some_and(|last| *last > values.len())
+        {
+            return Err(self.failed("row offsets, columns and values do not fit together".into()));
+        }
+        for (row_idx, pair) in row_offsets.windows(2).enumerate() {
+            let row = &columns[pair[0]..pair[1]];
+            let joinid = self.n_written + self.n_pending() + row_idx as u64;
+            if !row.is_sorted_by(|a, b| a < b) {
+                return Err(self.failed(format!("the columns of row {joinid} do not ascend")));
+            }
+            if let Some(last) = row.last().filter(|last| u64::from(**last) >= self.n_var) {
+                return Err(self
+                    .failed(format!("row {joinid} has column {last}, there are {}", self.n_var)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that are held: column of tiles by column of tiles, each row by row.
+    fn flush(&mut self) -> Result<(), Error> {
+        let n_rows = self.row_offsets.len() - 1;
+        let nnz = self.values.len();
+        let (mut cells, mut genes, mut values) =
+            (Vec::with_capacity(nnz), Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        // Where each row goes on in the next column of tiles.
+        let mut next = self.row_offsets[..n_rows].to_vec();
+        let mut band_end = 0;
+        while values.len() < nnz {
+            band_end += TILE;
+            for (row_idx, next) in next.iter_mut().enumerate() {
+                let rest = *next..self.row_offsets[row_idx + 1];
+                let n_band = self.columns[rest.clone()]
+                    .partition_point(|column| u64::from(*column) < band_end);
+                let band = rest.start..rest.start + n_band;
+                cells.resize(cells.len() + n_band, (self.n_written + row_idx as u64) as i64);
+                genes.extend(self.columns[band.clone()].iter().map(|column| i64::from(*column)));
+                values.extend_from_slice(&self.values[band.clone()]);
+                *next = band.end;
+            }
+        }
+        if nnz > 0 {
+            let query = match &mut self.query {
+                Some(query) => query,
+                none => none.insert(open_write(&self.context, &self.uri)?),
+            };
+            query.submit(&[
+                WriteColumn::fixed(DIM_0, &cells),
+                WriteColumn::fixed(DIM_1, &genes),
+                WriteColumn::fixed(DATA, &values),
+            ])?;
+        }
+        self.n_written += n_rows as u64;
+        self.row_offsets.truncate(1);
+        self.columns.clear();
+        self.values.clear();
+        if self.n_written - self.fragment_start >= self.fragment_rows {
+            self.fragment_start = self.n_written;
+            if let Some(query) = self.query.take() {
+                query.finish()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, problem: String) -> Error {
+        Error::Write { what: "rows of X".into(), uri: self.uri.clone(), problem }
+    }
+}
