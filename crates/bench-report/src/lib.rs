@@ -1,0 +1,56 @@
+//! Measurements of a data loader: what one epoch cost, kept without loss and shown without flattery.
+//!
+//! The crate knows no other of this workspace. It holds
+//! - the record of an epoch ([`EpochRecord`]) and how it follows from what each batch took ([`Measured::from_batches`]),
+//! - the machine ([`HostInfo`]) and this process's true peak memory and CPU time ([`ProcessMeter`]),
+//! - the Parquet file of a results folder ([`append`], [`read`]): several processes may append at once,
+//! - the summary of a grid point over epochs and repetitions ([`summarize`]), the table of it ([`markdown`]),
+//! - the picture of speed against memory and the page that works offline ([`write_report`]).
+//!
+//! Only this crate names a column of the Parquet file.
+//!
+//! ```
+//! use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, append, read};
+//!
+//! let batch = BatchSample { wait_secs: 0.5, consume_secs: 0.25, n_rows: 1024, nnz: 1_500_000 };
+//! let record = EpochRecord {
+//!     point: GridPoint { chunk_method: "native".into(), batch_size: 1024, ..GridPoint::default() },
+//!     measured: Measured::from_batches(&[batch, batch], 0.0),
+//!     ..EpochRecord::default()
+//! };
+//! assert_eq!(record.measured.elapsed, Some(1.5));
+//!
+//! let folder = tempfile::tempdir()?;
+//! append(folder.path(), &[record.clone()])?;
+//! append(folder.path(), &[record])?;
+//! assert_eq!(read(folder.path())?.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod column;
+mod error;
+#[cfg(test)]
+mod fixture;
+mod folder;
+mod host;
+mod measured;
+mod page;
+mod peak;
+mod picture;
+mod record;
+mod report;
+mod statistics;
+mod store;
+mod summary;
+mod table;
+
+pub use error::Error;
+pub use host::HostInfo;
+pub use measured::{BatchSample, Measured};
+pub use peak::{CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes};
+pub use record::{DataInfo, EpochRecord, GridPoint, RunInfo, Status, Versions};
+pub use report::{MarkedPoint, ReportFiles, ReportOptions, write_report};
+pub use statistics::{Spread, percentile};
+pub use store::{EPOCHS_FILE, append, check_folder, read};
+pub use summary::{PointSummary, summarize};
+pub use table::{TABLE_HEADER, markdown, table_rows};

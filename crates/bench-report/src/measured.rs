@@ -1,0 +1,248 @@
+//! The outcome of an epoch, and how it follows from what each batch took.
+//!
+//! Everything here is arithmetic on seconds that the caller measured; no clock is read.
+
+use jiff::Timestamp;
+
+use crate::{Status, column::column_group, statistics::percentile};
+
+/// What one batch took, as its consumer saw it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BatchSample {
+    /// Seconds from asking for the batch until it was there.
+    pub wait_secs: f64,
+    /// Seconds that the consumer then spent with it, until it asked for the next.
+    pub consume_secs: f64,
+    /// Rows in the batch.
+    pub n_rows: u64,
+    /// Non-zeros in the batch.
+    pub nnz: u64,
+}
+
+column_group! {
+    /// The outcome of an epoch. What was not, or could not be, measured is null.
+    pub struct Measured {
+        /// How it ended.
+        pub status: Status,
+        /// What was said about it, where it did not end well.
+        pub message: Option<String>,
+        /// Number of the epoch, from 0.
+        pub epoch: Option<u64>,
+        /// Number of the process that measured this point, from 0, where several did in turn.
+        pub repeat: Option<u64>,
+        /// When the epoch began.
+        pub start_dt: Option<Timestamp>,
+        /// When it ended.
+        pub end_dt: Option<Timestamp>,
+        /// Rows delivered, the first batch's among them.
+        pub n_rows: Option<u64>,
+        /// Batches delivered.
+        pub n_batches: Option<u64>,
+        /// Non-zeros delivered.
+        pub nnz: Option<u64>,
+        /// Seconds from asking for the first batch to the end.
+        pub elapsed: Option<f64>,
+        /// Rows a second, the first batch counted: `n_rows` over `elapsed`.
+        pub samples_per_sec: Option<f64>,
+        /// Non-zeros a second, the first batch counted.
+        pub nnz_per_sec: Option<f64>,
+        /// Rows delivered after the first batch.
+        pub n_rows_after_first: Option<u64>,
+        /// Seconds from asking for the second batch to the end. The whole first block hides in the first batch.
+        pub elapsed_after_first: Option<f64>,
+        /// Rows a second without the first batch, as the original benchmark counted; null for an epoch of one batch.
+        pub samples_per_sec_after_first: Option<f64>,
+        /// Seconds until the first batch was there.
+        pub time_to_first_batch_secs: Option<f64>,
+        /// Seconds waited for a batch: half of the batches took no longer. Percentiles are over all batches, the first
+        /// among them, interpolated linearly between neighbors.
+        pub wait_p50_secs: Option<f64>,
+        /// Seconds waited for a batch: 95 % of the batches took no longer.
+        pub wait_p95_secs: Option<f64>,
+        /// Seconds waited for a batch: 99 % of the batches took no longer.
+        pub wait_p99_secs: Option<f64>,
+        /// Longest wait for a batch, in seconds.
+        pub wait_max_secs: Option<f64>,
+        /// Mean wait for a batch, in seconds.
+        pub wait_mean_secs: Option<f64>,
+        /// Share of `elapsed` in which the consumer waited, 0 to 1.
+        pub stall_share: Option<f64>,
+        /// Seconds of reading X, of all threads together; overlaps with other stages.
+        pub read_secs: Option<f64>,
+        /// Seconds of turning rows into batches, of all threads together; overlaps with other stages.
+        pub densify_secs: Option<f64>,
+        /// Seconds in which the consumer waited.
+        pub wait_secs: Option<f64>,
+        /// Seconds that the consumer spent with batches.
+        pub consume_secs: Option<f64>,
+        /// CPU seconds of the process, user and system, of all threads.
+        pub cpu_secs: Option<f64>,
+        /// CPU seconds in user mode, to the kernel's tick (10 ms).
+        pub cpu_user_secs: Option<f64>,
+        /// CPU seconds in the kernel, to its tick (10 ms).
+        pub cpu_system_secs: Option<f64>,
+        /// Bytes read from storage.
+        pub bytes_read: Option<u64>,
+        /// Cells of X (non-zeros) that were decoded to deliver those that were asked for.
+        pub cells_decoded: Option<u64>,
+        /// Non-zeros decoded for each one delivered: `cells_decoded` over `nnz`.
+        pub amplification: Option<f64>,
+        /// Peak resident memory of the process in bytes (`VmHWM`), read when the epoch ended.
+        pub max_mem: Option<u64>,
+        /// Whether the peak was reset when the epoch began; if not, `max_mem` is the peak since the process began.
+        pub peak_reset: Option<bool>,
+        /// Resident memory in bytes when the epoch began.
+        pub start_mem_bytes: Option<u64>,
+        /// Proportional set size in bytes when the epoch ended: memory shared with others counts in part.
+        pub pss_bytes: Option<u64>,
+        /// Seconds waited for each batch, in order; empty where they were not kept.
+        pub batch_wait_secs: Vec<f64>,
+    }
+}
+
+impl Measured {
+    /// What follows from the batches of an epoch that ended well. `end_wait_secs` is how long the consumer waited to
+    /// learn that there was no further batch (0 when it did not ask). Times of day, stages, memory, CPU and bytes are
+    /// left null: the caller knows them.
+    pub fn from_batches(batches: &[BatchSample], end_wait_secs: f64) -> Self {
+        let n_rows = batches.iter().map(|batch| batch.n_rows).sum();
+        let nnz = batches.iter().map(|batch| batch.nnz).sum();
+        let waits: Vec<f64> = batches.iter().map(|batch| batch.wait_secs).collect();
+        let wait_secs = waits.iter().sum::<f64>() + end_wait_secs;
+        let consume_secs = batches.iter().map(|batch| batch.consume_secs).sum::<f64>();
+        let elapsed = wait_secs + consume_secs;
+        let mut sorted = waits.clone();
+        sorted.sort_by(f64::total_cmp);
+        let at = |percent| percentile(&sorted, percent);
+        let (n_rows_after_first, elapsed_after_first) = match batches {
+            [first, _, ..] => {
+                (Some(n_rows - first.n_rows), Some(elapsed - first.wait_secs - first.consume_secs))
+            }
+            _ => (None, None),
+        };
+        Self {
+            status: Status::Ok,
+            n_rows: Some(n_rows),
+            n_batches: Some(batches.len() as u64),
+            nnz: Some(nnz),
+            elapsed: Some(elapsed),
+            samples_per_sec: rate(Some(n_rows), Some(elapsed)),
+            nnz_per_sec: rate(Some(nnz), Some(elapsed)),
+            n_rows_after_first,
+            elapsed_after_first,
+            samples_per_sec_after_first: rate(n_rows_after_first, elapsed_after_first),
+            time_to_first_batch_secs: waits.first().copied(),
+            wait_p50_secs: at(50.0),
+            wait_p95_secs: at(95.0),
+            wait_p99_secs: at(99.0),
+            wait_max_secs: sorted.last().copied(),
+            wait_mean_secs: (!waits.is_empty())
+                .then(|| waits.iter().sum::<f64>() / waits.len() as f64),
+            stall_share: (elapsed > 0.0).then(|| wait_secs / elapsed),
+            wait_secs: Some(wait_secs),
+            consume_secs: Some(consume_secs),
+            batch_wait_secs: waits,
+            ..Self::default()
+        }
+    }
+
+    /// The outcome of an epoch that did not end well.
+    pub fn failed(status: Status, message: impl Into<String>) -> Self {
+        Self { status, message: Some(message.into()), ..Self::default() }
+    }
+
+    /// Works out what depends on counts that the caller has set: the amplification.
+    pub fn fill_rates(&mut self) {
+        self.amplification = match (self.cells_decoded, self.nnz) {
+            (Some(decoded), Some(nnz)) if nnz > 0 => Some(decoded as f64 / nnz as f64),
+            _ => None,
+        };
+    }
+}
+
+fn rate(count: Option<u64>, secs: Option<f64>) -> Option<f64> {
+    let secs = secs.filter(|&secs| secs > 0.0)?;
+    Some(count? as f64 / secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch(wait_secs: f64, consume_secs: f64, n_rows: u64) -> BatchSample {
+        BatchSample { wait_secs, consume_secs, n_rows, nnz: n_rows * 10 }
+    }
+
+    #[test]
+    fn both_conventions_follow_from_the_batches() {
+        let batches = [batch(4.0, 1.0, 100), batch(0.5, 1.0, 100), batch(0.25, 1.0, 50)];
+        let found = Measured::from_batches(&batches, 0.25);
+        assert_eq!(found.status, Status::Ok);
+        assert_eq!((found.n_rows, found.n_batches, found.nnz), (Some(250), Some(3), Some(2500)));
+        assert_eq!(
+            (found.elapsed, found.samples_per_sec, found.nnz_per_sec),
+            (Some(8.0), Some(31.25), Some(312.5))
+        );
+        assert_eq!((found.n_rows_after_first, found.elapsed_after_first), (Some(150), Some(3.0)));
+        assert_eq!(found.samples_per_sec_after_first, Some(50.0));
+        assert_eq!(found.time_to_first_batch_secs, Some(4.0));
+        assert_eq!((found.wait_p50_secs, found.wait_max_secs), (Some(0.5), Some(4.0)));
+        assert_eq!(
+            (found.wait_secs, found.consume_secs, found.stall_share),
+            (Some(5.0), Some(3.0), Some(0.625))
+        );
+        assert_eq!(found.batch_wait_secs, [4.0, 0.5, 0.25]);
+    }
+
+    #[test]
+    fn one_batch_has_no_speed_without_the_first() {
+        let found = Measured::from_batches(&[batch(4.0, 1.0, 100)], 0.0);
+        assert_eq!(found.samples_per_sec, Some(20.0));
+        assert_eq!((found.n_rows_after_first, found.samples_per_sec_after_first), (None, None));
+    }
+
+    #[test]
+    fn no_batch_has_no_speed_at_all() {
+        let found = Measured::from_batches(&[], 0.0);
+        assert_eq!((found.n_rows, found.elapsed), (Some(0), Some(0.0)));
+        assert_eq!(
+            (found.samples_per_sec, found.stall_share, found.wait_p99_secs),
+            (None, None, None)
+        );
+        assert_eq!((found.time_to_first_batch_secs, found.wait_mean_secs), (None, None));
+    }
+
+    #[test]
+    fn amplification_needs_both_counts() {
+        let mut found = Measured { nnz: Some(4), cells_decoded: Some(10), ..Measured::default() };
+        found.fill_rates();
+        assert_eq!(found.amplification, Some(2.5));
+        found.nnz = Some(0);
+        found.fill_rates();
+        assert_eq!(found.amplification, None);
+    }
+
+    proptest! {
+        #[test]
+        fn times_add_up(
+            parts in prop::collection::vec((1e-6_f64..10.0, 0.0_f64..10.0, 1_u64..5000), 2..50),
+            end in 0.0_f64..1.0,
+        ) {
+            let batches: Vec<BatchSample> = parts.iter().map(|&(wait, consume, rows)| batch(wait, consume, rows)).collect();
+            let found = Measured::from_batches(&batches, end);
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+            let elapsed: f64 = parts.iter().map(|(wait, consume, _)| wait + consume).sum::<f64>() + end;
+            let after: f64 = parts[1..].iter().map(|(wait, consume, _)| wait + consume).sum::<f64>() + end;
+            let rows_after: u64 = parts[1..].iter().map(|part| part.2).sum();
+            prop_assert!(close(found.elapsed.unwrap(), elapsed));
+            prop_assert!(close(found.wait_secs.unwrap() + found.consume_secs.unwrap(), elapsed));
+            prop_assert!((found.elapsed_after_first.unwrap() - after).abs() <= 1e-9 * elapsed);
+            prop_assert_eq!(found.n_rows_after_first, Some(rows_after));
+            prop_assert!((0.0..=1.0 + 1e-12).contains(&found.stall_share.unwrap()));
+            let waits = [found.wait_p50_secs, found.wait_p95_secs, found.wait_p99_secs, found.wait_max_secs];
+            prop_assert!(waits.is_sorted());
+        }
+    }
+}

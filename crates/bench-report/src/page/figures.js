@@ -1,0 +1,84 @@
+// The figures of a grid point: their names, units and how they are written.
+
+const FIGURES = {
+  samples_per_sec: { label: "samples/s, first batch counted", digits: 0 },
+  samples_per_sec_after_first: { label: "samples/s, first batch left out", digits: 0 },
+  nnz_per_sec: { label: "million non-zeros/s", factor: 1e-6, digits: 2 },
+  max_mem: { label: "peak memory, GB", factor: 1e-9, digits: 2 },
+  start_mem_bytes: { label: "memory at the start, GB", factor: 1e-9, digits: 2 },
+  pss_bytes: { label: "PSS at the end, GB", factor: 1e-9, digits: 2 },
+  time_to_first_batch_secs: { label: "time to first batch, s", digits: 3 },
+  wait_p50_secs: { label: "wait p50, ms", factor: 1e3, digits: 2 },
+  wait_p95_secs: { label: "wait p95, ms", factor: 1e3, digits: 2 },
+  wait_p99_secs: { label: "wait p99, ms", factor: 1e3, digits: 2 },
+  wait_max_secs: { label: "wait max, ms", factor: 1e3, digits: 2 },
+  wait_mean_secs: { label: "wait mean, ms", factor: 1e3, digits: 2 },
+  stall_share: { label: "stalled, %", factor: 100, digits: 1 },
+  elapsed: { label: "elapsed, s", digits: 3 },
+  elapsed_after_first: { label: "elapsed after first batch, s", digits: 3 },
+  read_secs: { label: "read, s", digits: 3 },
+  densify_secs: { label: "densify, s", digits: 3 },
+  wait_secs: { label: "wait, s", digits: 3 },
+  consume_secs: { label: "consume, s", digits: 3 },
+  cpu_secs: { label: "CPU, s", digits: 2 },
+  cpu_user_secs: { label: "CPU user, s", digits: 2 },
+  cpu_system_secs: { label: "CPU system, s", digits: 2 },
+  bytes_read: { label: "read from storage, MB", factor: 1e-6, digits: 1 },
+  cells_decoded: { label: "cells decoded, million", factor: 1e-6, digits: 2 },
+  amplification: { label: "amplification", digits: 2 },
+  n_rows: { label: "rows", digits: 0 },
+  n_rows_after_first: { label: "rows after first batch", digits: 0 },
+  n_batches: { label: "batches", digits: 0 },
+  nnz: { label: "non-zeros", digits: 0 },
+};
+
+const decimal = (value, digits) =>
+  value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
+const grouped = (value) => (typeof value === "number" ? value.toLocaleString("en-US") : String(value));
+
+const label = (name) => FIGURES[name]?.label ?? name;
+
+// A spread in the unit that the figure is shown in, or null.
+function spread(point, name) {
+  const found = point.figures[name];
+  if (!found) return null;
+  const factor = FIGURES[name]?.factor ?? 1;
+  return { median: found.median * factor, min: found.min * factor, max: found.max * factor, n: found.n };
+}
+
+const number = (value, name) => decimal(value, FIGURES[name]?.digits ?? 3);
+
+function range(found, name) {
+  const [min, max] = [number(found.min, name), number(found.max, name)];
+  return min === max ? "" : `${min}–${max}`;
+}
+
+// Text is only ever set as text: nothing of the data is taken for markup.
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+const SVG_NAMESPACE = document.querySelector("svg").namespaceURI;
+
+function shape(name, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG_NAMESPACE, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// The shape of a method, with the area of a circle of that radius.
+function markOf(method, x, y, radius, attributes) {
+  if (method === "np.array") return shape("circle", { cx: x, cy: y, r: radius, ...attributes });
+  const [corners, distance, turn] =
+    method === "scipy.csr" ? [4, 1.2533, 0.125] : method === "native" ? [3, 1.5551, 0] : [4, 1.2533, 0];
+  const points = Array.from({ length: corners }, (_, idx) => {
+    const angle = 2 * Math.PI * (idx / corners + turn);
+    return `${x + radius * distance * Math.sin(angle)},${y - radius * distance * Math.cos(angle)}`;
+  });
+  return shape("polygon", { points: points.join(" "), "stroke-linejoin": "round", ...attributes });
+}

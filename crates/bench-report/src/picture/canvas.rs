@@ -1,0 +1,198 @@
+//! Drawing in picture units with fractions, over an SVG backend that takes whole pixels only.
+
+use plotters::{
+    coord::Shift,
+    prelude::{
+        Circle, DrawingArea, IntoDrawingArea as _, PathElement, Polygon, RGBAColor, SVGBackend,
+        Text,
+    },
+    style::{
+        Color as _, FontTransform, IntoFont as _, RGBColor, ShapeStyle,
+        text_anchor::{HPos, Pos, VPos},
+    },
+};
+
+use crate::Error;
+
+/// Backend pixels to a picture unit: what makes a small triangle even.
+const FINE: f64 = 4.0;
+/// The backend writes fonts this much smaller than it is asked to.
+const FONT_SHRINK: f64 = 1.24;
+
+/// A color with its opacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ink(RGBAColor);
+
+impl Ink {
+    pub(super) const TEXT: Self = Self::rgb([0x1f, 0x24, 0x2b]);
+    pub(super) const GRAY: Self = Self::rgb([0x5b, 0x65, 0x70]);
+    pub(super) const GRID: Self = Self::rgb([0xe4, 0xe7, 0xeb]);
+    pub(super) const BAR: Self = Self::rgb([0x5b, 0x65, 0x70]).with_opacity(0.6);
+    pub(super) const ACCENT: Self = Self::rgb([0xb4, 0x23, 0x18]);
+    pub(super) const PAPER: Self = Self::rgb([0xff, 0xff, 0xff]);
+
+    pub(super) const fn rgb([red, green, blue]: [u8; 3]) -> Self {
+        Self(RGBAColor(red, green, blue, 1.0))
+    }
+
+    pub(super) const fn with_opacity(self, opacity: f64) -> Self {
+        let RGBAColor(red, green, blue, _) = self.0;
+        Self(RGBAColor(red, green, blue, opacity))
+    }
+
+    /// The color as a page writes it, without its opacity.
+    pub(crate) fn hex(self) -> String {
+        let RGBAColor(red, green, blue, _) = self.0;
+        format!("#{red:02x}{green:02x}{blue:02x}")
+    }
+
+    fn style(self, width: f64) -> ShapeStyle {
+        ShapeStyle { color: self.0, filled: false, stroke_width: (width * FINE).round() as u32 }
+    }
+}
+
+/// Where a text stands to its point.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Align {
+    /// To the right of it.
+    Left,
+    /// To the left of it.
+    Right,
+    /// Around it.
+    Center,
+    /// Under it, centered.
+    Below,
+    /// Around it, turned to be read upward.
+    Upward,
+}
+
+/// The area of an SVG file.
+pub(super) struct Canvas<'a> {
+    area: DrawingArea<SVGBackend<'a>, Shift>,
+}
+
+/// An SVG file of `size` units on white paper.
+pub(super) fn svg(
+    size: (f64, f64),
+    paint: impl FnOnce(&Canvas<'_>) -> Result<(), Error>,
+) -> Result<String, Error> {
+    let [width, height] = [size.0, size.1].map(|length| (length * FINE) as u32);
+    let mut text = String::new();
+    let canvas =
+        Canvas { area: SVGBackend::with_string(&mut text, (width, height)).into_drawing_area() };
+    canvas.area.fill(&RGBColor(0xff, 0xff, 0xff)).map_err(failed)?;
+    paint(&canvas)?;
+    canvas.area.present().map_err(failed)?;
+    drop(canvas);
+    // Shown in units, kept in pixels: the view box stays as it is.
+    let in_pixels = format!("<svg width=\"{width}\" height=\"{height}\"");
+    let in_units = format!("<svg width=\"{}\" height=\"{}\"", size.0, size.1);
+    Ok(text.replacen(&in_pixels, &in_units, 1))
+}
+
+impl Canvas<'_> {
+    /// A line through `points`, `width` wide.
+    pub(super) fn line(&self, points: &[(f64, f64)], ink: Ink, width: f64) -> Result<(), Error> {
+        self.area.draw(&PathElement::new(pixels(points), ink.style(width))).map_err(failed)
+    }
+
+    /// A filled polygon with an outline.
+    pub(super) fn polygon(
+        &self,
+        corners: &[(f64, f64)],
+        fill: Ink,
+        outline: Ink,
+        width: f64,
+    ) -> Result<(), Error> {
+        self.area.draw(&Polygon::new(pixels(corners), fill.0.filled())).map_err(failed)?;
+        // Closed, and one side further, so that the first corner is as sharp as the others.
+        let closed: Vec<_> = corners.iter().chain(corners.iter().take(2)).copied().collect();
+        self.line(&closed, outline, width)
+    }
+
+    /// A filled circle with an outline.
+    pub(super) fn circle(
+        &self,
+        at: (f64, f64),
+        radius: f64,
+        fill: Ink,
+        outline: Ink,
+    ) -> Result<(), Error> {
+        let size = (radius * FINE).round() as i32;
+        self.area.draw(&Circle::new(pixel(at), size, fill.0.filled())).map_err(failed)?;
+        self.area.draw(&Circle::new(pixel(at), size, outline.style(1.0))).map_err(failed)
+    }
+
+    /// One line of text, `size` units high.
+    pub(super) fn text(
+        &self,
+        text: &str,
+        at: (f64, f64),
+        size: f64,
+        ink: Ink,
+        align: Align,
+    ) -> Result<(), Error> {
+        self.write(text, at, ("sans-serif", size * FINE * FONT_SHRINK).into_font(), ink, align)
+    }
+
+    /// One line of bold text.
+    pub(super) fn heading(
+        &self,
+        text: &str,
+        at: (f64, f64),
+        size: f64,
+        align: Align,
+    ) -> Result<(), Error> {
+        let font = ("sans-serif", size * FINE * FONT_SHRINK)
+            .into_font()
+            .style(plotters::style::FontStyle::Bold);
+        self.write(text, at, font, Ink::TEXT, align)
+    }
+
+    fn write(
+        &self,
+        text: &str,
+        at: (f64, f64),
+        font: plotters::style::FontDesc<'_>,
+        ink: Ink,
+        align: Align,
+    ) -> Result<(), Error> {
+        let (horizontal, vertical) = match align {
+            Align::Left => (HPos::Left, VPos::Center),
+            Align::Right => (HPos::Right, VPos::Center),
+            Align::Center | Align::Upward => (HPos::Center, VPos::Center),
+            Align::Below => (HPos::Center, VPos::Top),
+        };
+        let font =
+            if align == Align::Upward { font.transform(FontTransform::Rotate270) } else { font };
+        let style = font.color(&ink.0).pos(Pos::new(horizontal, vertical));
+        // XML has no way to write control characters, and a path may hold some.
+        let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        self.area.draw(&Text::new(clean, pixel(at), style)).map_err(failed)
+    }
+}
+
+/// About how wide a text of `size` is: the widths of letters in the usual sans-serif fonts.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    let width = |letter: char| match letter {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.29,
+        ' ' | 'f' | 't' | 'r' | '(' | ')' | '/' | '-' => 0.36,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.87,
+        'A'..='Z' => 0.69,
+        _ if letter.is_ascii() => 0.58,
+        _ => 0.8,
+    };
+    text.chars().map(width).sum::<f64>() * size
+}
+
+fn pixel((x, y): (f64, f64)) -> (i32, i32) {
+    ((x * FINE).round() as i32, (y * FINE).round() as i32)
+}
+
+fn pixels(points: &[(f64, f64)]) -> Vec<(i32, i32)> {
+    points.iter().copied().map(pixel).collect()
+}
+
+fn failed(error: impl std::error::Error) -> Error {
+    Error::Draw { message: error.to_string() }
+}

@@ -1,0 +1,210 @@
+//! What was measured, over the plot; and the arrow to one point.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Convention, PLOT, TITLE,
+    canvas::{Align, Canvas, Ink, text_width},
+    mark::Mark,
+};
+use crate::{
+    EpochRecord, Error, MarkedPoint, PointSummary, ReportOptions,
+    table::{decimal, grouped},
+};
+
+const ARROW_TEXT: f64 = 13.0;
+const SUBTITLE: f64 = 13.0;
+/// Widest that a line over the plot may be.
+const LINE_WIDTH: f64 = 900.0;
+
+pub(super) fn draw(
+    canvas: &Canvas<'_>,
+    records: &[EpochRecord],
+    points: &[PointSummary],
+    options: &ReportOptions,
+    convention: Convention,
+) -> Result<(), Error> {
+    let title = format!("{}, {}", options.title.as_deref().unwrap_or(TITLE), convention.words());
+    canvas.heading(&cut_to_width(&title, 20.0, LINE_WIDTH), (PLOT[0], 24.0), 20.0, Align::Left)?;
+    for (idx, line) in subtitle(records, points).iter().enumerate() {
+        let line = cut_to_width(line, SUBTITLE, LINE_WIDTH);
+        canvas.text(
+            &line,
+            (PLOT[0], 49.0 + 19.0 * idx as f64),
+            SUBTITLE,
+            Ink::GRAY,
+            Align::Left,
+        )?;
+    }
+    Ok(())
+}
+
+/// The machine; then the data, the batches and what failed.
+pub(crate) fn subtitle(records: &[EpochRecord], points: &[PointSummary]) -> [String; 2] {
+    let machines = each(records.iter().map(|record| {
+        record
+            .host
+            .gpu
+            .as_ref()
+            .map_or_else(|| record.host.host.clone(), |gpu| format!("{}, {gpu}", record.host.host))
+    }));
+    let data = each(points.iter().map(|summary| {
+        let data = &summary.data;
+        format!(
+            "{}: {} cells × {} genes",
+            last_part(&data.uri),
+            grouped(data.total_rows),
+            grouped(data.n_cols)
+        )
+    }));
+    let batches = each(points.iter().map(|summary| grouped(summary.point.batch_size)));
+    let forms = each(points.iter().map(|summary| summary.point.form.clone()));
+    let caches = each(points.iter().map(|summary| summary.point.cache.clone()));
+    let failed = match points.iter().filter(|summary| summary.n_ok == 0).count() {
+        0 => String::new(),
+        n => format!(" · {n} of {} points failed", points.len()),
+    };
+    let second = format!("{data} · batches of {batches}, {forms} · {caches} page cache{failed}");
+    [machines, second]
+}
+
+/// The different ones among `texts`, in order of appearance; beyond three, how many more there are.
+fn each(texts: impl Iterator<Item = String>) -> String {
+    let mut seen = BTreeSet::new();
+    let different: Vec<String> =
+        texts.filter(|text| !text.is_empty() && seen.insert(text.clone())).collect();
+    match different.len() {
+        0 => "unknown".to_owned(),
+        1..=3 => different.join(" and "),
+        n => format!("{} and {} more", different[..2].join(", "), n - 2),
+    }
+}
+
+/// The last part of a path or URI.
+fn last_part(uri: &str) -> &str {
+    uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
+}
+
+fn cut_to_width(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut cut: String = text.to_owned();
+    while !cut.is_empty() && text_width(&cut, size) + size > width {
+        cut.pop();
+    }
+    cut + "…"
+}
+
+/// An arrow with words to the marked point, placed where it covers the least. Nothing when the point has no mark.
+pub(super) fn draw_arrow(
+    canvas: &Canvas<'_>,
+    marked: &MarkedPoint,
+    points: &[PointSummary],
+    marks: &[Mark<'_>],
+) -> Result<(), Error> {
+    let Some(target) = marked.find(points) else {
+        return Ok(());
+    };
+    let Some(mark) =
+        marks.iter().find(|mark| std::ptr::eq(mark.point.summary, &raw const points[target]))
+    else {
+        return Ok(());
+    };
+    let speed = decimal(mark.point.speed.median, 0);
+    let lines = [
+        marked.label.clone(),
+        format!("{speed}/s at {} GB", decimal(mark.point.gigabytes.median, 2)),
+    ];
+    let width = lines.iter().map(|line| text_width(line, ARROW_TEXT)).fold(0.0, f64::max);
+    let label = (width + 10.0, 2.0 * ARROW_TEXT + 10.0);
+    let Some(middle) = best_place(mark, label, marks) else {
+        return Ok(());
+    };
+    draw_label(canvas, mark, middle, label, &lines)
+}
+
+/// The middle of a label of this size that lies farthest from the marks, inside the plot.
+fn best_place(
+    mark: &Mark<'_>,
+    (width, height): (f64, f64),
+    marks: &[Mark<'_>],
+) -> Option<(f64, f64)> {
+    let [left, upper, right, lower] = PLOT;
+    let places = (0..24).flat_map(|idx| {
+        let angle = std::f64::consts::TAU * f64::from(idx) / 24.0;
+        [60.0, 85.0, 115.0, 150.0].map(|distance| {
+            (
+                mark.at.0 + angle.cos() * (distance + width / 2.0),
+                mark.at.1 + angle.sin() * distance,
+                distance,
+            )
+        })
+    });
+    let inside = places.filter(|&(x, y, _)| {
+        x - width / 2.0 > left + 4.0
+            && x + width / 2.0 < right - 4.0
+            && y - height / 2.0 > upper + 2.0
+            && y + height / 2.0 < lower - 4.0
+    });
+    let room = |&(x, y, distance): &(f64, f64, f64)| {
+        let clear = |other: &Mark<'_>| {
+            let to_label = box_distance(other.at, (x, y), (width, height)) - other.radius;
+            let to_line = if other.at == mark.at {
+                f64::MAX
+            } else {
+                line_distance(other.at, mark.at, (x, y)) - other.radius
+            };
+            to_label.min(to_line)
+        };
+        // Beyond some room, near is better than far.
+        marks.iter().map(clear).fold(f64::MAX, f64::min).min(14.0) - distance * 0.03
+    };
+    inside.max_by(|a, b| room(a).total_cmp(&room(b))).map(|(x, y, _)| (x, y))
+}
+
+fn draw_label(
+    canvas: &Canvas<'_>,
+    mark: &Mark<'_>,
+    (x, y): (f64, f64),
+    (width, height): (f64, f64),
+    lines: &[String; 2],
+) -> Result<(), Error> {
+    let (half_width, half_height) = (width / 2.0, height / 2.0);
+    // From the nearest edge of the label to just outside the mark.
+    let start = (
+        mark.at.0.clamp(x - half_width, x + half_width),
+        mark.at.1.clamp(y - half_height, y + half_height),
+    );
+    let (run, rise) = (mark.at.0 - start.0, mark.at.1 - start.1);
+    let length = run.hypot(rise).max(1.0);
+    let (run, rise) = (run / length, rise / length);
+    let gap = mark.radius * 1.3 + 3.0;
+    let tip = (mark.at.0 - run * gap, mark.at.1 - rise * gap);
+    let neck = (tip.0 - run * 9.0, tip.1 - rise * 9.0);
+    canvas.line(&[start, neck], Ink::ACCENT, 1.5)?;
+    let head =
+        [tip, (neck.0 - rise * 4.0, neck.1 + run * 4.0), (neck.0 + rise * 4.0, neck.1 - run * 4.0)];
+    canvas.polygon(&head, Ink::ACCENT, Ink::ACCENT, 0.5)?;
+    let [left, right, upper, lower] =
+        [x - half_width, x + half_width, y - half_height, y + half_height];
+    let corners = [(left, upper), (right, upper), (right, lower), (left, lower)];
+    canvas.polygon(&corners, Ink::PAPER.with_opacity(0.92), Ink::ACCENT, 1.0)?;
+    canvas.text(&lines[0], (x, y - 8.0), ARROW_TEXT, Ink::ACCENT, Align::Center)?;
+    canvas.text(&lines[1], (x, y + 8.5), ARROW_TEXT - 1.0, Ink::TEXT, Align::Center)
+}
+
+/// Distance of a point to a box around `middle`.
+fn box_distance(point: (f64, f64), middle: (f64, f64), (width, height): (f64, f64)) -> f64 {
+    let outside = |along: f64, half: f64| (along.abs() - half).max(0.0);
+    outside(point.0 - middle.0, width / 2.0).hypot(outside(point.1 - middle.1, height / 2.0))
+}
+
+/// Distance of a point to the line between two others.
+fn line_distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
+    let (run, rise) = (to.0 - from.0, to.1 - from.1);
+    let length_squared = (run * run + rise * rise).max(f64::MIN_POSITIVE);
+    let share =
+        (((point.0 - from.0) * run + (point.1 - from.1) * rise) / length_squared).clamp(0.0, 1.0);
+    (point.0 - from.0 - share * run).hypot(point.1 - from.1 - share * rise)
+}

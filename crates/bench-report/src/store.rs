@@ -1,0 +1,187 @@
+//! The Parquet file of epochs in a results folder: appended to by any number of processes, never lost.
+//!
+//! Appending reads the file, adds rows and replaces it whole, all under the folder's lock. What is there is carried
+//! over as columns, not as records, so columns that a later version added survive. The file says in its metadata that
+//! it is ours; anything else under its name is left alone and reported.
+
+use std::{fs::File, io::ErrorKind, path::Path, sync::Arc};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use parquet::{
+    arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder},
+    basic::{Compression, ZstdLevel},
+    errors::ParquetError,
+    file::{metadata::KeyValue, properties::WriterProperties},
+};
+
+use crate::{
+    EpochRecord, Error,
+    column::{BadColumn, ColumnGroup},
+    folder::{self, WriteLock},
+};
+
+/// Name of the file of epochs in a results folder.
+pub const EPOCHS_FILE: &str = "epochs.parquet";
+
+/// Key of the file's metadata whose presence says that the file is ours, and whose value is the record's version.
+const VERSION_KEY: &str = "somafeed.epoch_record";
+/// Goes up when a column changes its meaning; new columns do not change it.
+const VERSION: u32 = 1;
+
+/// Makes `folder` where it is missing and proves that epochs can be appended there: that it can be written to and
+/// holds no file of epochs that [`append`] would refuse. To be called before anything is measured.
+pub fn check_folder(folder: &Path) -> Result<(), Error> {
+    folder::create(folder)?;
+    let lock = WriteLock::acquire(folder)?;
+    let kept = read_batches(&folder.join(EPOCHS_FILE))?;
+    // A folder can be locked and yet refuse new files: try with what would be there anyway.
+    write(&lock, folder, &kept)
+}
+
+/// Adds `records` to the epochs of `folder`, making it where it is missing.
+///
+/// Other processes may append at the same time: they wait for each other and no row is lost. When it fails, or the
+/// process is killed, the file is as it was. It is never overwritten when it is unreadable or not ours.
+pub fn append(folder: &Path, records: &[EpochRecord]) -> Result<(), Error> {
+    folder::create(folder)?;
+    let lock = WriteLock::acquire(folder)?;
+    let path = folder.join(EPOCHS_FILE);
+    let mut batches = read_batches(&path)?;
+    batches.push(encode(records).map_err(|source| Error::LayOut { path, source })?);
+    write(&lock, folder, &batches)
+}
+
+/// All epochs of `folder`, in the order in which they were appended. Unknown columns are passed over, missing ones are
+/// null.
+pub fn read(folder: &Path) -> Result<Vec<EpochRecord>, Error> {
+    let path = folder.join(EPOCHS_FILE);
+    if !path.exists() {
+        return Err(Error::NoEpochs { folder: folder.to_owned() });
+    }
+    let mut records = Vec::new();
+    for batch in read_batches(&path)? {
+        records.extend(EpochRecord::decode(&batch).map_err(|bad| explain(bad, &path))?);
+    }
+    Ok(records)
+}
+
+fn explain(bad: BadColumn, path: &Path) -> Error {
+    let path = path.to_owned();
+    match bad {
+        BadColumn::Type { column, found, expected } => {
+            Error::WrongColumn { path, column, found, expected }
+        }
+        BadColumn::Value { column, value, expected } => {
+            Error::WrongValue { path, column, value, expected }
+        }
+    }
+}
+
+fn encode(records: &[EpochRecord]) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<&EpochRecord> = records.iter().collect();
+    let schema = Arc::new(Schema::new(EpochRecord::fields()));
+    RecordBatch::try_new(schema, EpochRecord::arrays(&rows))
+}
+
+/// The file's rows with all of its columns, known or not; none when there is no file.
+fn read_batches(path: &Path) -> Result<Vec<RecordBatch>, Error> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(source) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::ReadFile { path: path.to_owned(), source }),
+    };
+    let corrupt = |source| Error::CorruptEpochs { path: path.to_owned(), source };
+    let file = ParquetRecordBatchReaderBuilder::try_new(file).map_err(corrupt)?;
+    check_version(file.metadata().file_metadata().key_value_metadata(), path)?;
+    for field in EpochRecord::fields() {
+        check_type(file.schema(), &field, path)?;
+    }
+    let batches = file.build().map_err(corrupt)?;
+    batches.map(|batch| batch.map_err(|source| corrupt(source.into()))).collect()
+}
+
+fn check_version(metadata: Option<&Vec<KeyValue>>, path: &Path) -> Result<(), Error> {
+    let version = metadata.into_iter().flatten().find(|entry| entry.key == VERSION_KEY);
+    let Some(version) = version else {
+        return Err(Error::ForeignEpochs { path: path.to_owned() });
+    };
+    let text = version.value.as_deref().unwrap_or_default();
+    match text.parse::<u32>() {
+        Ok(version) if version <= VERSION => Ok(()),
+        _ => Err(Error::NewerEpochs {
+            path: path.to_owned(),
+            found: text.to_owned(),
+            known: VERSION,
+        }),
+    }
+}
+
+fn check_type(found: &Schema, expected: &Field, path: &Path) -> Result<(), Error> {
+    match found.field_with_name(expected.name()) {
+        Ok(field) if field.data_type() != expected.data_type() => Err(Error::WrongColumn {
+            path: path.to_owned(),
+            column: expected.name().clone(),
+            found: field.data_type().clone(),
+            expected: expected.data_type().clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn write(lock: &WriteLock<'_>, folder: &Path, batches: &[RecordBatch]) -> Result<(), Error> {
+    let path = || folder.join(EPOCHS_FILE);
+    let schema = merged_schema(batches);
+    let widened: Vec<RecordBatch> = batches
+        .iter()
+        .map(|batch| widen(batch, &schema))
+        .collect::<Result<_, _>>()
+        .map_err(|source| Error::LayOut { path: path(), source })?;
+    let bytes =
+        to_parquet(&schema, &widened).map_err(|source| Error::Encode { path: path(), source })?;
+    lock.replace(EPOCHS_FILE, &bytes).map(drop)
+}
+
+/// Our columns, then those that only the file has, all nullable: rows from before a column have no value for it.
+fn merged_schema(batches: &[RecordBatch]) -> SchemaRef {
+    let mut fields = EpochRecord::fields();
+    for batch in batches {
+        for field in batch.schema_ref().fields() {
+            if fields.iter().all(|known| known.name() != field.name()) {
+                fields.push(field.as_ref().clone().with_nullable(true));
+            }
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
+fn widen(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let column = |field: &Arc<Field>| -> ArrayRef {
+        let found = batch.column_by_name(field.name()).cloned();
+        found.unwrap_or_else(|| new_null_array(field.data_type(), batch.num_rows()))
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        schema.fields().iter().map(column).collect(),
+        &options,
+    )
+}
+
+fn to_parquet(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_key_value_metadata(Some(vec![KeyValue::new(
+            VERSION_KEY.to_owned(),
+            VERSION.to_string(),
+        )]))
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties))?;
+    for batch in batches {
+        writer.write(batch)?;
+    }
+    writer.into_inner()
+}
+
+#[cfg(test)]
+mod tests;

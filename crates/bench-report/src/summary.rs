@@ -1,0 +1,149 @@
+//! What the epochs of one grid point say together: the unit of the table, the picture and the page.
+
+use serde::Serialize;
+
+use crate::{DataInfo, EpochRecord, GridPoint, Spread, Status};
+
+/// The epochs and repetitions of one grid point on one machine and one data set.
+///
+/// A spread is over the epochs that ended well and have the figure; it is nothing when there are none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointSummary {
+    /// The settings; the seed is the first epoch's.
+    #[serde(flatten)]
+    pub point: GridPoint,
+    /// The data.
+    #[serde(flatten)]
+    pub data: DataInfo,
+    /// The machine.
+    pub hostname: String,
+    /// Epochs that ended well.
+    pub n_ok: usize,
+    /// Epochs that did not.
+    pub n_failed: usize,
+    /// How the last of those ended, and what was said about it.
+    pub failure: Option<String>,
+    /// Rows a second, the first batch counted.
+    pub samples_per_sec: Option<Spread>,
+    /// Rows a second without the first batch.
+    pub samples_per_sec_after_first: Option<Spread>,
+    /// Peak resident memory in bytes.
+    pub max_mem: Option<Spread>,
+    /// Seconds until the first batch was there.
+    pub time_to_first_batch_secs: Option<Spread>,
+    /// Median wait for a batch in seconds.
+    pub wait_p50_secs: Option<Spread>,
+    /// 99th percentile of the wait for a batch in seconds.
+    pub wait_p99_secs: Option<Spread>,
+    /// Share of the time in which the consumer waited.
+    pub stall_share: Option<Spread>,
+    /// CPU seconds an epoch.
+    pub cpu_secs: Option<Spread>,
+    /// Non-zeros decoded for each one delivered.
+    pub amplification: Option<Spread>,
+}
+
+/// Sums `records` up by grid point, machine and data set, in the order in which each first appears.
+pub fn summarize(records: &[EpochRecord]) -> Vec<PointSummary> {
+    group(records).iter().map(|epochs| summarize_point(epochs)).collect()
+}
+
+/// The records of each grid point, at least one to a group.
+pub(crate) fn group(records: &[EpochRecord]) -> Vec<Vec<&EpochRecord>> {
+    let mut groups: Vec<(PointKey, Vec<&EpochRecord>)> = Vec::new();
+    for record in records {
+        let key = PointKey::of(record);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, epochs)) => epochs.push(record),
+            None => groups.push((key, vec![record])),
+        }
+    }
+    groups.into_iter().map(|(_, epochs)| epochs).collect()
+}
+
+/// What makes two epochs repetitions of each other.
+#[derive(Clone, Debug, PartialEq)]
+struct PointKey {
+    id: String,
+    data: DataInfo,
+    hostname: String,
+}
+
+impl PointKey {
+    fn of(record: &EpochRecord) -> Self {
+        Self {
+            id: record.point.id(),
+            data: record.data.clone(),
+            hostname: record.host.hostname.clone(),
+        }
+    }
+}
+
+fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
+    let first = epochs[0];
+    let (ok, failed): (Vec<_>, Vec<_>) =
+        epochs.iter().copied().partition(|epoch| epoch.measured.status == Status::Ok);
+    let spread = |figure: fn(&EpochRecord) -> Option<f64>| {
+        Spread::of(ok.iter().filter_map(|epoch| figure(epoch)))
+    };
+    let failure = failed.last().map(|epoch| {
+        let status = epoch.measured.status.name();
+        epoch
+            .measured
+            .message
+            .as_ref()
+            .map_or_else(|| status.to_owned(), |message| format!("{status}: {message}"))
+    });
+    PointSummary {
+        point: first.point.clone(),
+        data: first.data.clone(),
+        hostname: first.host.hostname.clone(),
+        n_ok: ok.len(),
+        n_failed: failed.len(),
+        failure,
+        samples_per_sec: spread(|epoch| epoch.measured.samples_per_sec),
+        samples_per_sec_after_first: spread(|epoch| epoch.measured.samples_per_sec_after_first),
+        max_mem: spread(|epoch| epoch.measured.max_mem.map(|bytes| bytes as f64)),
+        time_to_first_batch_secs: spread(|epoch| epoch.measured.time_to_first_batch_secs),
+        wait_p50_secs: spread(|epoch| epoch.measured.wait_p50_secs),
+        wait_p99_secs: spread(|epoch| epoch.measured.wait_p99_secs),
+        stall_share: spread(|epoch| epoch.measured.stall_share),
+        cpu_secs: spread(|epoch| epoch.measured.cpu_secs),
+        amplification: spread(|epoch| epoch.measured.amplification),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn epochs_of_a_point_are_summed_up_and_failures_counted() {
+        let mut other_seed = fixture::epoch("native", (64, 16), 0.25);
+        other_seed.point.seed = 1;
+        let records = [
+            fixture::epoch("native", (64, 16), 0.5),
+            fixture::killed("native", (64, 16)),
+            other_seed,
+        ];
+        let points = summarize(&records);
+        let [point] = points.as_slice() else { panic!("{points:?}") };
+        assert_eq!((point.n_ok, point.n_failed), (2, 1));
+        assert_eq!(point.failure.as_deref(), Some("oom: killed by signal 9 | no memory"));
+        let first_batch = point.time_to_first_batch_secs.unwrap();
+        assert_eq!((first_batch.min, first_batch.median, first_batch.max), (1.25, 1.875, 2.5));
+    }
+
+    #[test]
+    fn another_setting_machine_or_data_set_is_another_point() {
+        let record = fixture::epoch("native", (64, 16), 0.5);
+        let mut records = vec![record.clone(); 4];
+        records[1].point.cache = "cold".to_owned();
+        records[2].host.hostname = "bench-2".to_owned();
+        records[3].data.n_cols = 60_000;
+        records.push(record);
+        let n_epochs: Vec<usize> = summarize(&records).iter().map(|point| point.n_ok).collect();
+        assert_eq!(n_epochs, [2, 1, 1, 1]);
+    }
+}

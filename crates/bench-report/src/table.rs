@@ -1,0 +1,186 @@
+//! The summary as a table for people: cells for a terminal, and Markdown.
+//!
+//! A figure is a median; speed and memory are followed by their range where there were several epochs, as in
+//! `6,480 (6,000–6,720)`.
+
+use std::fmt::Write as _;
+
+use crate::{PointSummary, Spread};
+
+/// Columns of the table.
+pub const TABLE_HEADER: [&str; 12] = [
+    "method",
+    "form",
+    "chunk × chunks",
+    "batch",
+    "reader, cache",
+    "epochs",
+    "samples/s",
+    "without first batch",
+    "peak GB",
+    "first batch s",
+    "wait p99 ms",
+    "stalled %",
+];
+
+/// One row a grid point under [`TABLE_HEADER`]. GB are 10^9 bytes. A point of which no epoch ended well says how it
+/// ended in place of its speed.
+pub fn table_rows(points: &[PointSummary]) -> Vec<[String; TABLE_HEADER.len()]> {
+    points.iter().map(row).collect()
+}
+
+fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
+    let point = &summary.point;
+    let epochs = match (summary.n_ok, summary.n_failed) {
+        (ok, 0) => ok.to_string(),
+        (ok, failed) => format!("{ok} + {failed} failed"),
+    };
+    let speed = match (summary.n_ok, &summary.failure) {
+        (0, Some(failure)) => failure.lines().next().unwrap_or_default().to_owned(),
+        _ => figure(summary.samples_per_sec, 1.0, 0),
+    };
+    [
+        point.chunk_method.clone(),
+        point.form.clone(),
+        format!("{} × {}", grouped(point.chunk_size), grouped(point.chunks_per_block)),
+        grouped(point.batch_size),
+        format!("{}, {}", point.reader, point.cache),
+        epochs,
+        speed,
+        median(summary.samples_per_sec_after_first, 1.0, 0),
+        figure(summary.max_mem, 1e-9, 2),
+        median(summary.time_to_first_batch_secs, 1.0, 2),
+        median(summary.wait_p99_secs, 1e3, 1),
+        median(summary.stall_share, 100.0, 0),
+    ]
+}
+
+/// The table as Markdown.
+pub fn markdown(points: &[PointSummary]) -> String {
+    let mut text = String::new();
+    push_row(&mut text, &TABLE_HEADER.map(str::to_owned));
+    text.push('|');
+    for (idx, _) in TABLE_HEADER.iter().enumerate() {
+        text.push_str(if idx < 5 { " --- |" } else { " ---: |" });
+    }
+    text.push('\n');
+    for row in table_rows(points) {
+        push_row(&mut text, &row);
+    }
+    text
+}
+
+fn push_row(text: &mut String, cells: &[String]) {
+    text.push('|');
+    for cell in cells {
+        text.push(' ');
+        text.push_str(&escape(cell));
+        text.push_str(" |");
+    }
+    text.push('\n');
+}
+
+/// Keeps what a person or a file named from breaking out of its cell.
+pub(crate) fn escape(cell: &str) -> String {
+    let mut escaped = String::with_capacity(cell.len());
+    for character in cell.chars() {
+        match character {
+            '|' | '\\' | '<' | '*' | '_' | '`' | '[' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            '\n' | '\r' => escaped.push(' '),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
+    spread.map_or_else(|| "–".to_owned(), |spread| decimal(spread.median * factor, digits))
+}
+
+fn figure(spread: Option<Spread>, factor: f64, digits: usize) -> String {
+    let Some(spread) = spread else {
+        return "–".to_owned();
+    };
+    let [median, min, max] =
+        [spread.median, spread.min, spread.max].map(|value| decimal(value * factor, digits));
+    if min == max { median } else { format!("{median} ({min}–{max})") }
+}
+
+/// `value` with `digits` after the point and thousands set apart.
+pub(crate) fn decimal(value: f64, digits: usize) -> String {
+    let plain = format!("{:.digits$}", value.abs());
+    let (whole, fraction) =
+        plain.split_once('.').map_or((plain.as_str(), None), |(a, b)| (a, Some(b)));
+    let mut text = String::new();
+    if value < 0.0 && plain.contains(|digit| matches!(digit, '1'..='9')) {
+        text.push('-');
+    }
+    for (idx, digit) in whole.chars().enumerate() {
+        if idx > 0 && (whole.len() - idx).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        write!(text, ".{fraction}").expect("a string takes any text");
+    }
+    text
+}
+
+/// `count` with thousands set apart.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (idx, digit) in digits.chars().enumerate() {
+        if idx > 0 && (digits.len() - idx).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_range_that_is_none_to_the_eye_is_left_out() {
+        let spread = |max| Spread::of([1.0, max]);
+        assert_eq!(figure(spread(1.001), 1.0, 2), "1.00");
+        assert_eq!(figure(spread(1.5), 1.0, 1), "1.2 (1.0–1.5)");
+        assert_eq!(figure(None, 1.0, 1), "–");
+    }
+
+    #[test]
+    fn a_message_stays_in_its_cell() {
+        assert_eq!(
+            escape("a|b\nc <i> *d* `e` [f](g) _h_ \\"),
+            "a\\|b c \\<i> \\*d\\* \\`e\\` \\[f](g) \\_h\\_ \\\\"
+        );
+    }
+
+    #[test]
+    fn numbers_are_set_apart_by_thousands() {
+        assert_eq!(decimal(1_234_567.891, 2), "1,234,567.89");
+        assert_eq!(decimal(999.96, 1), "1,000.0");
+        assert_eq!(decimal(-1234.5, 0), "-1,234");
+        assert_eq!(decimal(-0.001, 1), "0.0");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    proptest! {
+        #[test]
+        fn taking_the_commas_away_gives_the_number_back(count in any::<u64>(), value in -1e12_f64..1e12) {
+            prop_assert_eq!(grouped(count).replace(',', "").parse::<u64>().unwrap(), count);
+            let back: f64 = decimal(value, 3).replace(',', "").parse().unwrap();
+            prop_assert!((back - value).abs() <= 0.000_500_1 + 1e-12 * value.abs());
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! COO as SOMA gives it, and the two ways from it: scattered into dense rows, or counted into CSR.
+
+use std::borrow::Cow;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use crate::{AxisIndex, CsrMatrix, Error};
+
+/// Cells by joinid: equally long slices.
+#[derive(Debug, Clone, Copy)]
+pub struct CooView<'a> {
+    /// The joinid of each value's cell.
+    pub rows: &'a [i64],
+    /// The joinid of each value's gene.
+    pub columns: &'a [i64],
+    /// The values.
+    pub values: &'a [f32],
+}
+
+/// COO out of Arrow arrays; values are borrowed when they are `f32` already.
+#[derive(Debug)]
+pub struct OwnedCoo<'a> {
+    rows: &'a [i64],
+    columns: &'a [i64],
+    values: Cow<'a, [f32]>,
+}
+
+impl<'a> OwnedCoo<'a> {
+    /// COO of the Arrow arrays of cells (Int64), genes (Int64) and values. Values of other numeric types become the nearest `f32`,
+    /// truth values 0 and 1.
+    pub fn from_arrow(
+        rows: &'a ArrayRef,
+        columns: &'a ArrayRef,
+        values: &'a ArrayRef,
+    ) -> Result<Self, Error> {
+        let joinids = |what, array: &'a ArrayRef| {
+            array.as_primitive_opt::<Int64Type>().map(|array| array.values().as_ref()).ok_or_else(
+                || Error::ArrowType {
+                    what,
+                    found: array.data_type().to_string(),
+                    expected: "Int64",
+                },
+            )
+        };
+        let values = match values.as_primitive_opt::<Float32Type>() {
+            Some(values) => Cow::Borrowed(values.values().as_ref()),
+            None => Cow::Owned(to_f32(values)?),
+        };
+        Ok(Self {
+            rows: joinids("the array of cells", rows)?,
+            columns: joinids("the array of genes", columns)?,
+            values,
+        })
+    }
+
+    /// The parts, borrowed.
+    pub fn view(&self) -> CooView<'_> {
+        CooView { rows: self.rows, columns: self.columns, values: &self.values }
+    }
+}
+
+fn to_f32(values: &ArrayRef) -> Result<Vec<f32>, Error> {
+    let failed = || Error::ArrowType {
+        what: "the array of values",
+        found: values.data_type().to_string(),
+        expected: "a type of numbers",
+    };
+    let cast = arrow_cast::cast(values, &DataType::Float32).map_err(|_| failed())?;
+    if cast.null_count() > 0 || values.data_type().is_nested() {
+        return Err(failed());
+    }
+    Ok(cast.as_primitive_opt::<Float32Type>().ok_or_else(failed)?.values().to_vec())
+}
+
+impl CooView<'_> {
+    fn check(&self) -> Result<(), Error> {
+        for (what, found) in
+            [("the slice of genes", self.columns.len()), ("the slice of values", self.values.len())]
+        {
+            if found != self.rows.len() {
+                return Err(Error::Length { what, found, expected: self.rows.len() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Scatters cells into dense rows: `out` has `rows.len() * columns.len()` values and is not cleared first, so that the pieces of a
+/// block can be scattered one after another into memory that began as zeros.
+pub fn scatter_coo(
+    coo: CooView<'_>,
+    rows: &AxisIndex,
+    columns: &AxisIndex,
+    out: &mut [f32],
+) -> Result<(), Error> {
+    coo.check()?;
+    let n_columns = columns.len();
+    let expected = rows.len() * n_columns;
+    if out.len() != expected {
+        return Err(Error::Length { what: "the dense buffer", found: out.len(), expected });
+    }
+    let (mut rows, mut columns) = (rows.cursor(), columns.cursor());
+    for ((cell, gene), value) in coo.rows.iter().zip(coo.columns).zip(coo.values) {
+        out[rows.position(*cell)? * n_columns + columns.position(*gene)?] = *value;
+    }
+    Ok(())
+}
+
+/// Counts cells into CSR: pieces are added one after another, then counted, summed up and placed.
+#[derive(Debug, Default)]
+pub struct CooToCsr {
+    rows: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl CooToCsr {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all cells, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.columns.clear();
+        self.values.clear();
+    }
+
+    /// Adds cells, by their positions in the indices.
+    pub fn add(
+        &mut self,
+        coo: CooView<'_>,
+        rows: &AxisIndex,
+        columns: &AxisIndex,
+    ) -> Result<(), Error> {
+        coo.check()?;
+        for (what, axis) in [("the index of cells", rows), ("the index of genes", columns)] {
+            if u32::try_from(axis.len()).is_err() {
+                return Err(Error::Length { what, found: axis.len(), expected: u32::MAX as usize });
+            }
+        }
+        let (mut rows, mut columns) = (rows.cursor(), columns.cursor());
+        for (cell, gene) in coo.rows.iter().zip(coo.columns) {
+            self.rows.push(rows.position(*cell)? as u32);
+            self.columns.push(columns.position(*gene)? as u32);
+        }
+        self.values.extend_from_slice(coo.values);
+        Ok(())
+    }
+
+    /// Places the cells in the rows of `out`, each row's columns ascending, equal ones in the order in which they were added.
+    pub fn finish(
+        &self,
+        n_rows: usize,
+        n_columns: usize,
+        out: &mut CsrMatrix,
+    ) -> Result<(), Error> {
+        if let Some(row) = self.rows.iter().find(|row| **row as usize >= n_rows) {
+            return Err(Error::Row { row_idx: *row as usize, n_rows });
+        }
+        out.n_columns = n_columns;
+        out.row_offsets.clear();
+        out.row_offsets.resize(n_rows + 1, 0);
+        for row in &self.rows {
+            out.row_offsets[*row as usize + 1] += 1;
+        }
+        for row_idx in 0..n_rows {
+            out.row_offsets[row_idx + 1] += out.row_offsets[row_idx];
+        }
+        let mut next = out.row_offsets.clone();
+        out.columns.resize(self.values.len(), 0);
+        out.values.resize(self.values.len(), 0.0);
+        for ((row, column), value) in self.rows.iter().zip(&self.columns).zip(&self.values) {
+            let at = &mut next[*row as usize];
+            out.columns[*at] = *column;
+            out.values[*at] = *value;
+            *at += 1;
+        }
+        sort_rows(out);
+        Ok(())
+    }
+}
+
+/// Sorts the columns of each row that does not ascend. SOMA gives cells by bands of genes, so that most rows do already.
+fn sort_rows(csr: &mut CsrMatrix) {
+    let mut cells: Vec<(u32, f32)> = Vec::new();
+    for pair in csr.row_offsets.windows(2) {
+        let columns = &mut csr.columns[pair[0]..pair[1]];
+        if columns.is_sorted() {
+            continue;
+        }
+        let values = &mut csr.values[pair[0]..pair[1]];
+        cells.clear();
+        cells.extend(columns.iter().copied().zip(values.iter().copied()));
+        cells.sort_by_key(|(column, _)| *column);
+        for ((column, value), cell) in columns.iter_mut().zip(values).zip(&cells) {
+            (*column, *value) = *cell;
+        }
+    }
+}

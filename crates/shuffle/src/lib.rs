@@ -1,0 +1,30 @@
+//! Scatter-gather shuffling, as plans: which rows are read together, and in which order they are delivered. No I/O, no threads.
+//!
+//! Rows that are stored together are cheap to read together, and rows that are stored together are alike. The scheme between the
+//! two: the rows are cut into *chunks* of consecutive rows; the chunks are put into random order; so many chunks at a time are read
+//! into a *block*, whose rows are put into random order in memory. Small chunks and many of them to a block make the order more
+//! random, and reading dearer.
+//!
+//! A plan is a function of its [`PlanSpec`] and the epoch alone: the same numbers give the same order on every machine, another
+//! epoch gives another order, and each row comes exactly once per epoch.
+//!
+//! ```
+//! use shuffle::{Order, PlanSpec};
+//!
+//! let spec = PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 3, order: Order::Shuffled, seed: 42 };
+//! let blocks: Vec<_> = spec.epoch(0)?.collect();
+//! assert_eq!(blocks.len(), 2);
+//! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();
+//! delivered.sort_unstable();
+//! assert_eq!(delivered, (0..10).collect::<Vec<_>>());
+//! # Ok::<(), shuffle::Error>(())
+//! ```
+
+mod batch_lengths;
+mod error;
+mod plan;
+mod random;
+
+pub use batch_lengths::BatchLengths;
+pub use error::Error;
+pub use plan::{BlockPlan, EpochPlan, Order, PlanSpec};
