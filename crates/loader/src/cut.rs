@@ -1,0 +1,167 @@
+//! Cuts blocks into batches: across the borders of blocks, so that only the last batch is short.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::ArrowError;
+use crossbeam_channel::{Receiver, Sender};
+use densify::CsrMatrix;
+use shuffle::BatchLengths;
+
+use crate::batch::{Batch, Matrix};
+use crate::block::Block;
+use crate::buffers::BatchBuffers;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::spec::BatchForm;
+use crate::stats::Counters;
+
+/// The making of batches; runs on a thread of its own or on the consumer's.
+pub(crate) struct Cutter<B: BatchBuffers> {
+    dataset: Dataset,
+    buffers: Arc<B>,
+    form: BatchForm,
+    /// Blocks as they are read, in order.
+    blocks: Receiver<Block>,
+    /// Takes blocks that are used up, to be read into again.
+    used: Sender<Block>,
+    lengths: BatchLengths,
+    n_batches: u64,
+    batch_idx: u64,
+    /// The block that is being cut and how many of its rows are delivered.
+    current: Option<(Block, usize)>,
+    counters: Counters,
+}
+
+impl<B: BatchBuffers> Cutter<B> {
+    pub(crate) fn new(
+        dataset: Dataset,
+        buffers: Arc<B>,
+        form: BatchForm,
+        (blocks, used): (Receiver<Block>, Sender<Block>),
+        lengths: BatchLengths,
+        counters: Counters,
+    ) -> Self {
+        let n_batches = lengths.len() as u64;
+        Self {
+            dataset,
+            buffers,
+            form,
+            blocks,
+            used,
+            lengths,
+            n_batches,
+            batch_idx: 0,
+            current: None,
+            counters,
+        }
+    }
+
+    pub(crate) fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    /// The next batch. `None` at the end, and where no more blocks come: why, the reading thread says.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<Batch<B::Buffer>>, Error> {
+        let Some(n_rows) = self.lengths.next() else { return Ok(None) };
+        let n_rows = n_rows as usize;
+        let mut time = Duration::ZERO;
+        let mut filling: Option<Filling<B::Buffer>> = None;
+        let mut n_filled = 0;
+        while n_filled < n_rows {
+            let Some((block, n_taken)) = self.present_block() else { return Ok(None) };
+            let start = Instant::now();
+            let filling = match &mut filling {
+                Some(filling) => filling,
+                none => none.insert(self.begin(n_rows)?),
+            };
+            let taken = n_taken..block.n_rows().min(n_taken + n_rows - n_filled);
+            filling.add(&block, taken.clone(), n_filled)?;
+            n_filled += taken.len();
+            if taken.end < block.n_rows() {
+                self.current = Some((block, taken.end));
+            } else {
+                // The reader may have ended already, having read all there is.
+                drop(self.used.send(block));
+            }
+            time += start.elapsed();
+        }
+        let start = Instant::now();
+        let filling = match filling {
+            Some(filling) => filling,
+            None => self.begin(0)?,
+        };
+        let batch = self.finish(filling)?;
+        self.counters.batch_made(time + start.elapsed());
+        Ok(Some(batch))
+    }
+
+    fn present_block(&mut self) -> Option<(Block, usize)> {
+        self.current.take().or_else(|| Some((self.blocks.recv().ok()?, 0)))
+    }
+
+    fn begin(&self, n_rows: usize) -> Result<Filling<B::Buffer>, Error> {
+        let n_columns = self.dataset.n_columns();
+        let x = match self.form {
+            BatchForm::Dense => {
+                let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| Error::OutOfMemory {
+                    what: "a batch",
+                    bytes: n_rows as u128 * n_columns as u128 * size_of::<f32>() as u128,
+                    n_rows: n_rows as u64,
+                    n_columns: n_columns as u64,
+                    advice: "make the batches smaller",
+                })?;
+                Matrix::Dense { values: self.buffers.take(n_values)?, n_rows, n_columns }
+            }
+            BatchForm::Csr => Matrix::Csr(CsrMatrix::empty(n_columns)),
+        };
+        Ok(Filling { x, rows: Vec::with_capacity(n_rows) })
+    }
+
+    fn finish(&mut self, filling: Filling<B::Buffer>) -> Result<Batch<B::Buffer>, Error> {
+        let batch_idx = self.batch_idx;
+        self.batch_idx += 1;
+        let joinids =
+            filling.rows.iter().map(|&row| self.dataset.cells().joinid(row) as i64).collect();
+        let obs = take_rows(self.dataset.obs(), filling.rows)
+            .map_err(|source| Error::Obs { batch_idx, source })?;
+        Ok(Batch { batch_idx, x: filling.x, obs, joinids })
+    }
+}
+
+/// A batch that is not yet full.
+struct Filling<V> {
+    x: Matrix<V>,
+    /// The selection's rows, in the batch's order.
+    rows: Vec<u64>,
+}
+
+impl<V: AsMut<[f32]>> Filling<V> {
+    /// Adds the rows that a block delivers at `taken`; `n_filled` rows are there already.
+    fn add(&mut self, block: &Block, taken: Range<usize>, n_filled: usize) -> Result<(), Error> {
+        let order = &block.order[taken];
+        match &mut self.x {
+            Matrix::Dense { values, n_columns, .. } => {
+                let out = n_filled * *n_columns..(n_filled + order.len()) * *n_columns;
+                block.rows_to_dense(order, &mut values.as_mut()[out])?;
+            }
+            Matrix::Csr(csr) => block.rows_to_csr(order, csr)?,
+        }
+        self.rows.extend(order.iter().map(|&row| block.selection_row(row)));
+        Ok(())
+    }
+}
+
+/// These rows of `batch`, in this order. Works for a batch without columns, too.
+fn take_rows(batch: &RecordBatch, rows: Vec<u64>) -> Result<RecordBatch, ArrowError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let rows = UInt64Array::from(rows);
+    let columns: Vec<ArrayRef> = batch
+        .columns()
+        .iter()
+        .map(|column| arrow_select::take::take(column, &rows, None))
+        .collect::<Result<_, _>>()?;
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+}

@@ -1,0 +1,212 @@
+//! What can go wrong between a selection and its batches.
+
+use std::ops::Range;
+
+/// An error of this crate: what was tried, on which rows, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The batch size is zero.
+    #[error("batches of 0 rows: give a batch size of at least 1")]
+    ZeroBatchRows,
+
+    /// CSR batches were asked for from dense blocks.
+    #[error(
+        "method np.array holds each block as a dense array, so it cannot give CSR batches: take scipy.csr or native, or \
+         dense batches"
+    )]
+    NpArrayCsr,
+
+    /// No method has this name.
+    #[error("no method is called {name:?}: take np.array, scipy.csr or native")]
+    UnknownMethod {
+        /// The name that was given.
+        name: String,
+    },
+
+    /// No batch form has this name.
+    #[error("no batch form is called {name:?}: take dense or csr")]
+    UnknownForm {
+        /// The name that was given.
+        name: String,
+    },
+
+    /// The order of the rows cannot be planned with these sizes.
+    #[error("cannot plan the order of the rows")]
+    Plan {
+        /// Why not.
+        #[source]
+        source: shuffle::Error,
+    },
+
+    /// A part of the experiment could not be opened or read while the data set was put together.
+    #[error("cannot take {what} from the experiment")]
+    Open {
+        /// What was wanted.
+        what: String,
+        /// Why not.
+        #[source]
+        source: soma_io::Error,
+    },
+
+    /// A selected cell lies outside X.
+    #[error(
+        "obs has a cell with joinid {joinid}, but X has {x_rows} rows: select cells with joinids below {x_rows}"
+    )]
+    CellOutsideX {
+        /// The first such joinid.
+        joinid: u64,
+        /// X's number of rows.
+        x_rows: u64,
+    },
+
+    /// The selected rows' joinids are not strictly ascending.
+    #[error(
+        "the joinids of the selected cells must ascend: row {row_idx} has {joinid}, the row before it {before}; sort \
+         them, each once"
+    )]
+    CellsNotAscending {
+        /// The first row that breaks the rule.
+        row_idx: usize,
+        /// Its joinid.
+        joinid: u64,
+        /// The joinid of the row before it.
+        before: u64,
+    },
+
+    /// obs and the list of cells differ in length.
+    #[error(
+        "{n_cells} cells are selected, but obs has {n_obs} rows: give one obs row for each cell, in the same order"
+    )]
+    ObsLength {
+        /// Selected cells.
+        n_cells: u64,
+        /// Rows of obs.
+        n_obs: usize,
+    },
+
+    /// The obs columns could not be put together.
+    #[error("cannot take the wanted columns of obs")]
+    ObsColumns {
+        /// Why not.
+        #[source]
+        source: arrow_schema::ArrowError,
+    },
+
+    /// A joinid column holds something else than non-negative 64-bit integers.
+    #[error("obs column soma_joinid is not what SOMA says: {problem}")]
+    JoinidColumn {
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A selected gene lies outside X.
+    #[error("the gene selection cannot be applied to X, which has {x_columns} columns")]
+    GenesOutsideX {
+        /// X's number of columns.
+        x_columns: u64,
+        /// Which gene, or why not.
+        #[source]
+        source: soma_io::Error,
+    },
+
+    /// A block or batch is larger than memory can address or the system would give.
+    #[error("cannot get {bytes} bytes for {what} of {n_rows} rows x {n_columns} genes: {advice}")]
+    OutOfMemory {
+        /// A block, or a batch.
+        what: &'static str,
+        /// What it would take.
+        bytes: u128,
+        /// Its rows.
+        n_rows: u64,
+        /// Its columns.
+        n_columns: u64,
+        /// Which size to make smaller.
+        advice: &'static str,
+    },
+
+    /// A buffer for a batch could not be had from the [`BatchBuffers`](crate::BatchBuffers) in use.
+    #[error("cannot get a buffer of {n_values} values for a batch: make the batches smaller")]
+    Buffer {
+        /// Its length, in values.
+        n_values: usize,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// X could not be read.
+    #[error("cannot read block {block_idx} of epoch {epoch} (cells {} to {})", joinids.start, joinids.end.saturating_sub(1))]
+    Read {
+        /// The epoch.
+        epoch: u64,
+        /// The block, counted from 0 in the epoch's order.
+        block_idx: u64,
+        /// From the block's first joinid to behind its last.
+        joinids: Range<u64>,
+        /// Why not.
+        #[source]
+        source: soma_io::Error,
+    },
+
+    /// What was read could not be put into a block or batch.
+    #[error("cannot put block {block_idx} of epoch {epoch} into rows")]
+    Densify {
+        /// The epoch.
+        epoch: u64,
+        /// The block, counted from 0 in the epoch's order.
+        block_idx: u64,
+        /// Why not.
+        #[source]
+        source: densify::Error,
+    },
+
+    /// What a reader gave does not have the shape that was asked for.
+    #[error(
+        "reader {reader:?} gave {found_rows} rows x {found_columns} columns for block {block_idx}, which has {n_rows} x \
+         {n_columns}: its read_csr does not keep to what XReader asks for"
+    )]
+    BlockShape {
+        /// The reader's name.
+        reader: &'static str,
+        /// The block, counted from 0 in the epoch's order.
+        block_idx: u64,
+        /// Rows that came.
+        found_rows: usize,
+        /// Columns that came.
+        found_columns: usize,
+        /// Rows that were asked for.
+        n_rows: usize,
+        /// Columns that were asked for.
+        n_columns: usize,
+    },
+
+    /// The obs rows of a batch could not be taken.
+    #[error("cannot take the obs rows of batch {batch_idx}")]
+    Obs {
+        /// The batch, counted from 0.
+        batch_idx: u64,
+        /// Why not.
+        #[source]
+        source: arrow_schema::ArrowError,
+    },
+
+    /// The system gave no thread.
+    #[error("cannot start thread {thread}")]
+    Spawn {
+        /// Its name.
+        thread: &'static str,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+
+    /// A thread of the loader panicked.
+    #[error("thread {thread} panicked: {message}")]
+    Panicked {
+        /// Its name.
+        thread: &'static str,
+        /// What the panic said.
+        message: String,
+    },
+}

@@ -1,0 +1,140 @@
+//! What a loader is asked to do: plain data, checked once when the loader is made.
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use shuffle::Order;
+
+use crate::error::Error;
+
+/// How the values of X become the rows of a batch.
+///
+/// All three give the same numbers. They differ in what a block is held as, and so in speed and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// The block is one dense array, scattered straight from the COO tables that are read; batches are copies of its
+    /// rows. Memory: 4 bytes for each cell and gene of a block.
+    NpArray,
+    /// COO tables to one CSR matrix a block; each batch is made dense from its rows.
+    ScipyCsr,
+    /// The reader gives CSR itself; each batch is made dense from its rows.
+    Native,
+}
+
+impl Method {
+    /// Every method, in the order they are told about.
+    pub const ALL: [Self; 3] = [Self::NpArray, Self::ScipyCsr, Self::Native];
+
+    /// The name on the command line and in measurements: `np.array`, `scipy.csr`, `native`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NpArray => "np.array",
+            Self::ScipyCsr => "scipy.csr",
+            Self::Native => "native",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == name)
+            .ok_or_else(|| Error::UnknownMethod { name: name.to_owned() })
+    }
+}
+
+/// What a batch's X is delivered as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BatchForm {
+    /// Row-major f32, one value for each cell and gene.
+    Dense,
+    /// CSR with the values that are stored.
+    Csr,
+}
+
+impl BatchForm {
+    /// The name on the command line and in measurements: `dense`, `csr`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dense => "dense",
+            Self::Csr => "csr",
+        }
+    }
+}
+
+impl fmt::Display for BatchForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for BatchForm {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        [Self::Dense, Self::Csr]
+            .into_iter()
+            .find(|form| form.name() == name)
+            .ok_or_else(|| Error::UnknownForm { name: name.to_owned() })
+    }
+}
+
+/// Everything that decides what a [`Loader`](crate::Loader) does, apart from the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoaderSpec {
+    /// Consecutive rows that are read together.
+    pub chunk_rows: u64,
+    /// Chunks that are held, and shuffled, together.
+    pub chunks_per_block: u64,
+    /// Shuffled, or as the rows are stored.
+    pub order: Order,
+    /// What the shuffled order is made from, together with the epoch's number.
+    pub seed: u64,
+    /// Rows of a batch; only the last one may have fewer.
+    pub batch_rows: u64,
+    /// How X becomes batches.
+    pub method: Method,
+    /// What a batch's X is delivered as.
+    pub form: BatchForm,
+    /// Leave out the last batch where it has fewer than `batch_rows` rows.
+    pub drop_last: bool,
+    /// Blocks that are read ahead while one is cut into batches. So `1 + prefetch_blocks` blocks are held at most; 0
+    /// reads a block only when the one before it is used up.
+    pub prefetch_blocks: usize,
+    /// Batches that wait, made, while the consumer works on one. 0 makes each batch on the consumer's thread when it
+    /// asks for it.
+    pub prefetch_batches: usize,
+}
+
+impl LoaderSpec {
+    /// Refuses what no data could be loaded with: zero sizes, and `np.array` with CSR batches.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.batch_rows == 0 {
+            return Err(Error::ZeroBatchRows);
+        }
+        if self.method == Method::NpArray && self.form == BatchForm::Csr {
+            return Err(Error::NpArrayCsr);
+        }
+        self.plan(0).check().map_err(|source| Error::Plan { source })
+    }
+
+    /// The plan's part of this, for a selection of `n_rows` rows.
+    pub(crate) fn plan(&self, n_rows: u64) -> shuffle::PlanSpec {
+        shuffle::PlanSpec {
+            n_rows,
+            chunk_rows: self.chunk_rows,
+            chunks_per_block: self.chunks_per_block,
+            order: self.order,
+            seed: self.seed,
+        }
+    }
+}

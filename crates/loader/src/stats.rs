@@ -1,0 +1,148 @@
+//! What an epoch did, counted by the threads that did it: a measurement records this, not what was asked for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use soma_io::ReadStats;
+
+use crate::spec::LoaderSpec;
+
+/// Counts and times of one epoch, so far or in full.
+///
+/// Blocks and what was read for them count when the block is ready, so before the epoch ends they run ahead of the
+/// batches. Seconds are those of the monotonic clock, summed over the work of one thread.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EpochStats {
+    /// Which epoch.
+    pub epoch: u64,
+    /// The settings that it ran with.
+    pub spec: LoaderSpec,
+    /// The name of the reader that gave the blocks.
+    pub reader: &'static str,
+    /// Genes, the columns of every batch.
+    pub n_columns: usize,
+    /// Blocks read.
+    pub n_blocks: u64,
+    /// Rows of the largest block.
+    pub max_block_rows: usize,
+    /// Batches handed over.
+    pub n_batches: u64,
+    /// Rows of the largest batch.
+    pub max_batch_rows: usize,
+    /// Rows (cells) handed over.
+    pub n_rows: u64,
+    /// Values read for the blocks: all those of their rows and the selected genes.
+    pub nnz: u64,
+    /// Bytes that the reader took from storage, where it knows.
+    pub bytes_read: Option<u64>,
+    /// Values that the reader decoded to find those, where it knows.
+    pub cells_decoded: Option<u64>,
+    /// Time in the reader.
+    pub read_secs: f64,
+    /// Time to turn what was read into blocks: COO to CSR or to dense. None is needed for the native method.
+    pub convert_secs: f64,
+    /// Time to make batches of blocks: copying or densifying rows, taking obs.
+    pub batch_secs: f64,
+    /// For each batch handed over, how long the consumer waited for it.
+    pub wait_secs: Vec<f64>,
+    /// From the start of the epoch until its first batch was handed over.
+    pub first_batch_secs: Option<f64>,
+    /// From the start of the epoch until the consumer last got an answer: a batch, an error or the end.
+    pub elapsed_secs: f64,
+}
+
+/// The counts of an epoch, shared by its threads and its consumer. Locked once a block or batch, never in between.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters {
+    stats: Arc<Mutex<EpochStats>>,
+    start: Instant,
+}
+
+impl Counters {
+    pub(crate) fn new(
+        epoch: u64,
+        spec: LoaderSpec,
+        reader: &'static str,
+        n_columns: usize,
+    ) -> Self {
+        let stats = EpochStats {
+            epoch,
+            spec,
+            reader,
+            n_columns,
+            n_blocks: 0,
+            max_block_rows: 0,
+            n_batches: 0,
+            max_batch_rows: 0,
+            n_rows: 0,
+            nnz: 0,
+            bytes_read: Some(0),
+            cells_decoded: Some(0),
+            read_secs: 0.0,
+            convert_secs: 0.0,
+            batch_secs: 0.0,
+            wait_secs: Vec::new(),
+            first_batch_secs: None,
+            elapsed_secs: 0.0,
+        };
+        Self { stats: Arc::new(Mutex::new(stats)), start: Instant::now() }
+    }
+
+    pub(crate) fn snapshot(&self) -> EpochStats {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn update(&self, change: impl FnOnce(&mut EpochStats)) {
+        change(&mut self.stats.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// A block of `n_rows` rows was read.
+    pub(crate) fn block_read(
+        &self,
+        n_rows: usize,
+        read: &ReadStats,
+        read_time: Duration,
+        convert_time: Duration,
+    ) {
+        self.update(|stats| {
+            stats.reader = read.reader;
+            stats.n_blocks += 1;
+            stats.max_block_rows = stats.max_block_rows.max(n_rows);
+            stats.nnz += read.nnz;
+            stats.bytes_read = add(stats.bytes_read, read.bytes_read);
+            stats.cells_decoded = add(stats.cells_decoded, read.cells_decoded);
+            stats.read_secs += read_time.as_secs_f64();
+            stats.convert_secs += convert_time.as_secs_f64();
+        });
+    }
+
+    /// A batch was made, in so much time without waiting for blocks.
+    pub(crate) fn batch_made(&self, time: Duration) {
+        self.update(|stats| stats.batch_secs += time.as_secs_f64());
+    }
+
+    /// The consumer waited until now and got a batch of `n_rows` rows.
+    pub(crate) fn batch_taken(&self, n_rows: usize, wait: Duration) {
+        let elapsed_secs = self.start.elapsed().as_secs_f64();
+        self.update(|stats| {
+            stats.n_batches += 1;
+            stats.max_batch_rows = stats.max_batch_rows.max(n_rows);
+            stats.n_rows += n_rows as u64;
+            stats.wait_secs.push(wait.as_secs_f64());
+            stats.first_batch_secs.get_or_insert(elapsed_secs);
+            stats.elapsed_secs = elapsed_secs;
+        });
+    }
+
+    /// The consumer was told that there are no more batches, or why.
+    pub(crate) fn ended(&self) {
+        let elapsed_secs = self.start.elapsed().as_secs_f64();
+        self.update(|stats| stats.elapsed_secs = elapsed_secs);
+    }
+}
+
+/// A sum that is unknown as soon as one part of it is.
+fn add(sum: Option<u64>, part: Option<u64>) -> Option<u64> {
+    Some(sum? + part?)
+}

@@ -1,0 +1,125 @@
+//! Small data whose every value says which cell and gene it belongs to.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use loader::{Batch, BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Method, Order};
+use soma_io::{CsrBuffers, MemoryReader, XReader};
+
+/// The value of a cell and gene, if one is stored. Every seventh cell has none at all.
+pub(crate) fn value(joinid: u64, gene: u64) -> Option<f32> {
+    let stored = !joinid.is_multiple_of(7) && (joinid * 31 + gene * 17).is_multiple_of(3);
+    stored.then(|| (joinid * 1000 + gene + 1) as f32)
+}
+
+pub(crate) fn label(joinid: u64) -> String {
+    format!("cell {joinid}")
+}
+
+pub(crate) fn reader(n_rows: u64, n_genes: u64) -> MemoryReader {
+    let mut csr =
+        CsrBuffers { row_offsets: vec![0], n_columns: n_genes as usize, ..CsrBuffers::default() };
+    for joinid in 0..n_rows {
+        for gene in 0..n_genes {
+            if let Some(value) = value(joinid, gene) {
+                csr.columns.push(gene as u32);
+                csr.values.push(value);
+            }
+        }
+        csr.row_offsets.push(csr.values.len());
+    }
+    MemoryReader::new(csr).unwrap()
+}
+
+pub(crate) fn joinids(cells: &Cells) -> Vec<u64> {
+    (0..cells.n_rows()).map(|row| cells.joinid(row)).collect()
+}
+
+/// obs as the loader should see it: a string and an integer that each say the cell.
+pub(crate) fn obs(joinids: &[u64]) -> RecordBatch {
+    let labels = StringArray::from_iter_values(joinids.iter().map(|&id| label(id)));
+    let doubled = Int64Array::from_iter_values(joinids.iter().map(|&id| 2 * id as i64));
+    RecordBatch::try_from_iter([
+        ("label", Arc::new(labels) as ArrayRef),
+        ("doubled", Arc::new(doubled)),
+    ])
+    .unwrap()
+}
+
+pub(crate) fn dataset(x: Arc<dyn XReader>, cells: Cells, genes: GeneSelection) -> Dataset {
+    let obs = obs(&joinids(&cells));
+    Dataset::new(x, cells, obs, genes).unwrap()
+}
+
+/// All cells and genes of a reader in memory.
+pub(crate) fn whole(n_rows: u64, n_genes: u64) -> Dataset {
+    dataset(Arc::new(reader(n_rows, n_genes)), Cells::Range(0..n_rows), GeneSelection::All)
+}
+
+/// Blocks of 2 x 4 rows, batches of 3, shuffled, one block and one batch ahead.
+pub(crate) fn spec() -> LoaderSpec {
+    LoaderSpec {
+        chunk_rows: 4,
+        chunks_per_block: 2,
+        order: Order::Shuffled,
+        seed: 42,
+        batch_rows: 3,
+        method: Method::Native,
+        form: BatchForm::Dense,
+        drop_last: false,
+        prefetch_blocks: 1,
+        prefetch_batches: 1,
+    }
+}
+
+/// The methods with the forms they can give.
+pub(crate) const WAYS: [(Method, BatchForm); 5] = [
+    (Method::NpArray, BatchForm::Dense),
+    (Method::ScipyCsr, BatchForm::Dense),
+    (Method::Native, BatchForm::Dense),
+    (Method::ScipyCsr, BatchForm::Csr),
+    (Method::Native, BatchForm::Csr),
+];
+
+/// A batch's values as dense rows, whatever its form.
+pub(crate) fn dense_rows<B: AsRef<[f32]>>(x: &Matrix<B>) -> Vec<Vec<f32>> {
+    let (n_rows, n_columns) = x.shape();
+    match x {
+        Matrix::Dense { values, .. } => {
+            let values = values.as_ref();
+            assert_eq!(values.len(), n_rows * n_columns);
+            (0..n_rows).map(|row| values[row * n_columns..(row + 1) * n_columns].to_vec()).collect()
+        }
+        Matrix::Csr(csr) => (0..n_rows)
+            .map(|row| {
+                let mut dense = vec![0.0; n_columns];
+                let entries = csr.row_offsets[row]..csr.row_offsets[row + 1];
+                for (column, value) in csr.columns[entries.clone()].iter().zip(&csr.values[entries])
+                {
+                    assert_eq!(dense[*column as usize], 0.0, "a value came twice");
+                    dense[*column as usize] = *value;
+                }
+                dense
+            })
+            .collect(),
+    }
+}
+
+/// Each row of the batch is the row of its joinid, and has that cell's obs beside it.
+pub(crate) fn check_rows<B: AsRef<[f32]>>(batch: &Batch<B>, genes: &[u64]) {
+    let rows = dense_rows(&batch.x);
+    assert_eq!(rows.len(), batch.n_rows());
+    assert_eq!(batch.obs.num_rows(), batch.n_rows());
+    let labels = batch.obs.column_by_name("label").unwrap().as_string::<i32>();
+    let doubled = batch.obs.column_by_name("doubled").unwrap().as_primitive::<Int64Type>();
+    for (idx, (row, &joinid)) in rows.iter().zip(&batch.joinids).enumerate() {
+        let joinid = u64::try_from(joinid).unwrap();
+        let expected: Vec<f32> =
+            genes.iter().map(|&gene| value(joinid, gene).unwrap_or(0.0)).collect();
+        assert_eq!(row, &expected, "cell {joinid}");
+        assert_eq!(labels.value(idx), label(joinid));
+        assert_eq!(doubled.value(idx), 2 * joinid as i64);
+    }
+}

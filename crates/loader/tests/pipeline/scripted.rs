@@ -1,0 +1,118 @@
+//! A reader that does as it is told: waits, fails or panics at a certain read, and says who called it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use soma_io::{CsrBuffers, Error, GeneSelection, MemoryReader, ReadStats, RowRanges, XReader};
+
+use crate::sample;
+
+/// What happens at one read, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    Never,
+    Fail(usize),
+    Panic(usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct ScriptedReader {
+    inner: MemoryReader,
+    at: At,
+    n_started: AtomicUsize,
+    /// How many reads may go ahead; further ones wait.
+    allowed: Mutex<usize>,
+    changed: Condvar,
+    threads: Mutex<Vec<String>>,
+}
+
+impl ScriptedReader {
+    pub(crate) fn new(n_rows: u64, n_genes: u64, at: At) -> Arc<Self> {
+        Arc::new(Self {
+            inner: sample::reader(n_rows, n_genes),
+            at,
+            n_started: AtomicUsize::new(0),
+            allowed: Mutex::new(usize::MAX),
+            changed: Condvar::new(),
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Lets only so many reads go ahead, from the start of all.
+    pub(crate) fn allow(&self, n_reads: usize) {
+        *self.allowed.lock().unwrap() = n_reads;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn n_started(&self) -> usize {
+        self.n_started.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many reads have started.
+    pub(crate) fn wait_for_reads(&self, n_reads: usize) {
+        let start = Instant::now();
+        while self.n_started() < n_reads {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "{} of {n_reads} reads",
+                self.n_started()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The names of the threads that read.
+    pub(crate) fn threads(&self) -> Vec<String> {
+        let mut names = self.threads.lock().unwrap().clone();
+        names.dedup();
+        names
+    }
+
+    fn begin(&self) -> Result<(), Error> {
+        self.threads
+            .lock()
+            .unwrap()
+            .push(std::thread::current().name().unwrap_or("unnamed").to_owned());
+        let idx = self.n_started.fetch_add(1, Ordering::SeqCst);
+        let allowed = self.allowed.lock().unwrap();
+        drop(self.changed.wait_while(allowed, |allowed| *allowed <= idx).unwrap());
+        assert!(self.at != At::Panic(idx), "scripted panic");
+        if self.at == At::Fail(idx) { Err(Error::Missing { uri: "scripted".to_owned() }) } else { Ok(()) }
+    }
+}
+
+impl XReader for ScriptedReader {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        self.begin()?;
+        self.inner.read_csr(rows, genes, out)
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        self.begin()?;
+        self.inner.read_coo(rows, genes, each)
+    }
+}

@@ -1,0 +1,60 @@
+//! Iterates one shuffled epoch of an experiment as tensors and prints what came through.
+//!
+//! `cargo run --release -p torch-feed --example sum_of_batches -- <experiment> [measurement] [layer]`
+
+use std::error::Error;
+
+use loader::{BatchForm, Dataset, DatasetSpec, GeneSelection, LoaderSpec, Method, Order};
+use soma_io::{Experiment, OpenOptions};
+use tch::Kind;
+use torch_feed::TensorLoader;
+
+#[expect(clippy::print_stdout, reason = "an example says what it found")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let uri = arguments.next().ok_or("usage: sum_of_batches <experiment> [measurement] [layer]")?;
+    let measurement = arguments.next().unwrap_or_else(|| "RNA".to_owned());
+    let layer = arguments.next().unwrap_or_else(|| "raw".to_owned());
+
+    let experiment = Experiment::open(&uri, &OpenOptions::default())?;
+    let wanted = DatasetSpec {
+        measurement,
+        layer,
+        obs_columns: Vec::new(),
+        genes: GeneSelection::All,
+        rows: None,
+    };
+    let dataset = Dataset::from_experiment(&experiment, &wanted)?;
+    println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
+
+    let spec = LoaderSpec {
+        chunk_rows: 64,
+        chunks_per_block: 32,
+        order: Order::Shuffled,
+        seed: 0,
+        batch_rows: 128,
+        method: Method::Native,
+        form: BatchForm::Dense,
+        drop_last: false,
+        prefetch_blocks: 1,
+        prefetch_batches: 1,
+    };
+    let loader = TensorLoader::new(dataset, spec)?;
+    let mut epoch = loader.epoch(0)?;
+    let (mut sum, mut n_stored) = (0.0, 0);
+    for batch in epoch.by_ref() {
+        let batch = batch?;
+        sum += batch.x().f_sum(Kind::Double)?.f_double_value(&[])?;
+        n_stored += batch.x().f_count_nonzero(None)?.f_int64_value(&[])?;
+    }
+    let stats = epoch.stats();
+    println!("{n_stored} values that are not zero, summing to {sum}");
+    println!(
+        "{} batches in {:.2} s: {:.0} cells/s, the first after {:.2} s",
+        stats.n_batches,
+        stats.elapsed_secs,
+        stats.n_rows as f64 / stats.elapsed_secs,
+        stats.first_batch_secs.unwrap_or(0.0)
+    );
+    Ok(())
+}

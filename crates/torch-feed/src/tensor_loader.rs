@@ -1,0 +1,76 @@
+//! The loader with torch's memory under it.
+
+use std::sync::Arc;
+
+use loader::{Dataset, Epoch, EpochStats, Loader, LoaderSpec};
+use tch::Device;
+
+use crate::batch::TensorBatch;
+use crate::buffers::TensorBuffers;
+use crate::error::Error;
+
+/// Gives the batches of a data set as tensors, epoch by epoch.
+#[derive(Debug)]
+pub struct TensorLoader {
+    loader: Loader<TensorBuffers>,
+    device: Device,
+}
+
+impl TensorLoader {
+    /// A loader of `dataset` whose tensors are on the CPU.
+    pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
+        // As many as are on their way at once: ready, in the making, and with the consumer.
+        let buffers = TensorBuffers::new(spec.prefetch_batches.saturating_add(2));
+        let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
+        Ok(Self { loader, device: Device::Cpu })
+    }
+
+    /// The same, with each batch copied to `device` when it is handed over, on the consumer's thread.
+    #[must_use]
+    pub fn to_device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// The loader underneath: its data set, settings and number of batches.
+    pub fn loader(&self) -> &Loader<TensorBuffers> {
+        &self.loader
+    }
+
+    /// Starts an epoch. The same number gives the same batches again.
+    pub fn epoch(&self, epoch: u64) -> Result<TensorEpoch, Error> {
+        Ok(TensorEpoch { epoch: self.loader.epoch(epoch)?, device: self.device })
+    }
+}
+
+/// The batches of one epoch as tensors. Dropping it ends its threads, as for [`loader::Epoch`].
+#[derive(Debug)]
+pub struct TensorEpoch {
+    epoch: Epoch<TensorBuffers>,
+    device: Device,
+}
+
+impl TensorEpoch {
+    /// What the loader has done so far. The waits do not contain the making of tensors or the copy to a device.
+    pub fn stats(&self) -> EpochStats {
+        self.epoch.stats()
+    }
+
+    /// How many batches the epoch has, unless an error ends it earlier.
+    pub fn n_batches(&self) -> u64 {
+        self.epoch.n_batches()
+    }
+}
+
+impl Iterator for TensorEpoch {
+    type Item = Result<TensorBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.epoch.next()?.map_err(Error::Loader);
+        Some(batch.and_then(|batch| TensorBatch::new(batch, self.device)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.epoch.size_hint()
+    }
+}

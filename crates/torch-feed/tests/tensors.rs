@@ -1,0 +1,215 @@
+//! The tensors hold the loader's numbers, and memory that is used again disturbs no batch that lives.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use loader::{BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Method, Order};
+use soma_io::{CsrBuffers, MemoryReader, XReader};
+use tch::{Device, Kind, Tensor};
+use torch_feed::{TensorBatch, TensorLoader};
+
+const N_ROWS: u64 = 50;
+const N_GENES: u64 = 6;
+const WAYS: [(Method, BatchForm); 5] = [
+    (Method::NpArray, BatchForm::Dense),
+    (Method::ScipyCsr, BatchForm::Dense),
+    (Method::Native, BatchForm::Dense),
+    (Method::ScipyCsr, BatchForm::Csr),
+    (Method::Native, BatchForm::Csr),
+];
+
+/// A third of the values is stored, each saying its cell and gene; every seventh cell has none.
+fn value(joinid: u64, gene: u64) -> Option<f32> {
+    let stored = !joinid.is_multiple_of(7) && (joinid + gene).is_multiple_of(3);
+    stored.then(|| (joinid * 100 + gene + 1) as f32)
+}
+
+fn dataset() -> Dataset {
+    let mut csr =
+        CsrBuffers { row_offsets: vec![0], n_columns: N_GENES as usize, ..CsrBuffers::default() };
+    for joinid in 0..N_ROWS {
+        for gene in 0..N_GENES {
+            if let Some(value) = value(joinid, gene) {
+                csr.columns.push(gene as u32);
+                csr.values.push(value);
+            }
+        }
+        csr.row_offsets.push(csr.values.len());
+    }
+    let doubled = Int64Array::from_iter_values((0..N_ROWS).map(|joinid| 2 * joinid as i64));
+    let obs = RecordBatch::try_from_iter([("doubled", Arc::new(doubled) as ArrayRef)]).unwrap();
+    let reader: Arc<dyn XReader> = Arc::new(MemoryReader::new(csr).unwrap());
+    Dataset::new(reader, Cells::Range(0..N_ROWS), obs, GeneSelection::All).unwrap()
+}
+
+fn spec(method: Method, form: BatchForm) -> LoaderSpec {
+    LoaderSpec {
+        chunk_rows: 4,
+        chunks_per_block: 2,
+        order: Order::Shuffled,
+        seed: 7,
+        batch_rows: 3,
+        method,
+        form,
+        drop_last: false,
+        prefetch_blocks: 1,
+        prefetch_batches: 1,
+    }
+}
+
+fn loader(method: Method, form: BatchForm) -> TensorLoader {
+    TensorLoader::new(dataset(), spec(method, form)).unwrap()
+}
+
+fn joinids(tensor: &Tensor) -> Vec<i64> {
+    assert_eq!((tensor.kind(), tensor.size().len()), (Kind::Int64, 1));
+    Vec::try_from(tensor).unwrap()
+}
+
+/// Dense values, row-major.
+fn values(x: &Tensor) -> Vec<f32> {
+    let dense = if x.is_sparse_csr() {
+        x.f_to_dense(None::<Kind>, false).unwrap()
+    } else {
+        x.shallow_clone()
+    };
+    assert_eq!(dense.kind(), Kind::Float);
+    Vec::try_from(dense.f_flatten(0, -1).unwrap()).unwrap()
+}
+
+trait Layout {
+    fn is_sparse_csr(&self) -> bool;
+}
+
+impl Layout for Tensor {
+    /// Only tensors of compressed rows have row offsets.
+    fn is_sparse_csr(&self) -> bool {
+        self.f_crow_indices().is_ok()
+    }
+}
+
+fn expected(joinids: &[i64]) -> Vec<f32> {
+    let row = |&id: &i64| (0..N_GENES).map(move |gene| value(id as u64, gene).unwrap_or(0.0));
+    joinids.iter().flat_map(row).collect()
+}
+
+#[track_caller]
+fn check_batch(batch: &TensorBatch) {
+    let ids = joinids(batch.joinids());
+    assert_eq!(ids.len(), batch.n_rows());
+    assert_eq!(batch.x().size(), [ids.len() as i64, N_GENES as i64]);
+    assert_eq!(values(batch.x()), expected(&ids));
+    let doubled = batch.obs().column(0).as_primitive::<Int64Type>();
+    assert!(ids.iter().zip(doubled.values()).all(|(id, doubled)| 2 * id == *doubled));
+}
+
+#[test]
+fn tensors_hold_what_the_loader_gives_without_torch() {
+    for (method, form) in WAYS {
+        let plain = Loader::new(dataset(), spec(method, BatchForm::Dense)).unwrap();
+        let feed = loader(method, form);
+        for epoch in 0..2 {
+            let mut n_rows = 0;
+            let batches = feed.epoch(epoch).unwrap().map(Result::unwrap);
+            for (tensors, batch) in batches.zip(plain.epoch(epoch).unwrap().map(Result::unwrap)) {
+                check_batch(&tensors);
+                assert_eq!(tensors.x().is_sparse_csr(), form == BatchForm::Csr);
+                assert_eq!(values(tensors.x()), batch.x.dense().unwrap());
+                assert_eq!(joinids(tensors.joinids()), batch.joinids);
+                assert_eq!(tensors.obs(), &batch.obs);
+                assert_eq!(tensors.batch_idx(), batch.batch_idx);
+                n_rows += tensors.n_rows() as u64;
+            }
+            assert_eq!(n_rows, N_ROWS);
+        }
+    }
+}
+
+#[test]
+fn sums_over_an_epoch_are_the_datas_own() {
+    let expected: f64 = (0..N_ROWS)
+        .flat_map(|id| (0..N_GENES).filter_map(move |gene| value(id, gene)))
+        .map(f64::from)
+        .sum();
+    for (method, form) in WAYS {
+        let mut epoch = loader(method, form).epoch(0).unwrap();
+        let mut sum = 0.0;
+        for batch in epoch.by_ref() {
+            let sum_of_batch = batch.unwrap().x().f_sum(Kind::Double).unwrap();
+            sum += sum_of_batch.f_double_value(&[]).unwrap();
+        }
+        assert_eq!(sum, expected, "{method} {form}");
+        assert_eq!(epoch.stats().n_batches, epoch.n_batches());
+    }
+}
+
+#[test]
+fn batches_that_live_are_not_written_over() {
+    for (method, form) in WAYS {
+        let feed = loader(method, form);
+        let kept: Vec<TensorBatch> = feed.epoch(0).unwrap().map(Result::unwrap).collect();
+        feed.epoch(1).unwrap().map(Result::unwrap).for_each(|batch| check_batch(&batch));
+        kept.iter().for_each(check_batch);
+    }
+}
+
+#[test]
+fn memory_of_dropped_batches_is_used_again() {
+    let feed = loader(Method::Native, BatchForm::Dense);
+    let address = |batch: &TensorBatch| batch.x().data_ptr() as usize;
+    let mut addresses: Vec<usize> =
+        feed.epoch(0).unwrap().map(|batch| address(&batch.unwrap())).collect();
+    assert_eq!(addresses.len(), 17);
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert!(addresses.len() <= 4, "{} tensors for one batch at a time", addresses.len());
+    assert!(1 <= feed.loader().buffers().n_free());
+}
+
+#[test]
+fn parts_are_the_users_own() {
+    let feed = loader(Method::NpArray, BatchForm::Dense);
+    let parts: Vec<_> = feed.epoch(0).unwrap().map(|batch| batch.unwrap().into_parts()).collect();
+    feed.epoch(1).unwrap().map(Result::unwrap).for_each(|batch| check_batch(&batch));
+    for (x, obs, ids) in &parts {
+        assert_eq!(values(x), expected(&joinids(ids)));
+        assert_eq!(obs.num_rows() as i64, x.size()[0]);
+    }
+}
+
+#[test]
+fn a_device_is_where_the_tensors_are() {
+    let devices = if tch::Cuda::is_available() {
+        vec![Device::Cpu, Device::Cuda(0)]
+    } else {
+        vec![Device::Cpu]
+    };
+    for device in devices {
+        for (method, form) in WAYS {
+            let feed = loader(method, form).to_device(device);
+            let batches: Vec<_> = feed.epoch(0).unwrap().map(Result::unwrap).collect();
+            for batch in batches {
+                assert_eq!((batch.x().device(), batch.joinids().device()), (device, device));
+                check_batch(&batch.to_device(Device::Cpu).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn dropped_half_way_nothing_holds_the_data() {
+    for (method, form) in WAYS {
+        for n_taken in 0..17 {
+            let dataset = dataset();
+            let reader = Arc::clone(dataset.x());
+            let feed = TensorLoader::new(dataset, spec(method, form)).unwrap();
+            let mut epoch = feed.epoch(0).unwrap();
+            let taken: Vec<_> = epoch.by_ref().take(n_taken).map(Result::unwrap).collect();
+            drop(epoch);
+            assert_eq!(Arc::strong_count(&reader), 2, "the test's and the loader's");
+            taken.iter().for_each(check_batch);
+        }
+    }
+}
