@@ -1,0 +1,60 @@
+//! The kernels: a batch of 1,024 cells from COO and CSR to dense rows.
+#![expect(missing_docs, reason = "criterion's macros make items without documentation")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on fails")]
+
+use std::hint::black_box;
+
+use benches::cells;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use densify::{AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense, scatter_coo};
+
+const N_ROWS: usize = 1_024;
+
+fn densify(criterion: &mut Criterion) {
+    for n_columns in [20_000, 60_000] {
+        let cells = cells(N_ROWS, n_columns);
+        let coo = CooView { rows: &cells.rows, columns: &cells.genes, values: &cells.values };
+        let csr = CsrView {
+            row_offsets: &cells.row_offsets,
+            columns: &cells.columns,
+            values: &cells.values,
+            n_columns,
+        };
+        let rows = AxisIndex::ranges("cell", [0..N_ROWS as u64]).unwrap();
+        let columns = AxisIndex::ranges("gene", [0..n_columns as u64]).unwrap();
+        // A fixed order that is not the stored one: 389 and 1,024 have no common divisor.
+        let order: Vec<u32> = (0..N_ROWS as u32).map(|row| row * 389 % N_ROWS as u32).collect();
+        let mut dense = vec![0.0; N_ROWS * n_columns];
+
+        let mut group = criterion.benchmark_group(format!("densify {n_columns} genes"));
+        group.throughput(Throughput::Elements(N_ROWS as u64));
+        group.bench_function("np.array: COO into a zeroed block", |bencher| {
+            bencher.iter(|| {
+                dense.fill(0.0);
+                scatter_coo(black_box(coo), &rows, &columns, &mut dense)
+            });
+        });
+        let mut counter = CooToCsr::new();
+        let mut counted = CsrMatrix::empty(n_columns);
+        group.bench_function("scipy.csr: COO counted into CSR", |bencher| {
+            bencher.iter(|| {
+                counter.clear();
+                counter.add(black_box(coo), &rows, &columns)?;
+                counter.finish(N_ROWS, n_columns, &mut counted)
+            });
+        });
+        group.bench_function("native: CSR into a used dense batch", |bencher| {
+            bencher.iter(|| csr_rows_to_dense(black_box(csr), &order, &mut dense));
+        });
+        group.bench_function("native: CSR rows gathered", |bencher| {
+            bencher.iter(|| {
+                counted.clear();
+                csr_gather_rows(black_box(csr), &order, &mut counted)
+            });
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, densify);
+criterion_main!(benches);

@@ -1,0 +1,104 @@
+//! Running cargo, in the environment that the native libraries need.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+use anyhow::Context as _;
+
+use crate::native::Native;
+use crate::progress::say;
+
+/// The cargo that runs us, so that a toolchain chosen on the command line stays.
+pub(crate) fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn workspace_root() -> PathBuf {
+    // Cargo says it when it runs us; the folder that we were compiled in is for a binary that is started by hand.
+    let package =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let package = PathBuf::from(package);
+    package.parent().map_or_else(|| package.clone(), Path::to_owned)
+}
+
+/// A command in the workspace's folder, in the environment that `native` asks for.
+pub(crate) fn command(program: &OsStr, native: &Native) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(workspace_root());
+    for name in &native.unset {
+        command.env_remove(name);
+    }
+    command.envs(native.set.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+/// `cargo <arguments>`, not yet run.
+pub(crate) fn cargo<S: AsRef<OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+    native: &Native,
+) -> Command {
+    let mut command = command(&program(), native);
+    command.args(arguments);
+    command
+}
+
+/// Says the command, runs it with our streams, and returns how it ended.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
+    let shown = shown(command);
+    say(&shown);
+    command.status().with_context(|| format!("cannot run `{shown}`"))
+}
+
+/// The command as one could type it, less the folder of the program.
+fn shown(command: &Command) -> String {
+    let program =
+        Path::new(command.get_program()).file_name().unwrap_or_else(|| command.get_program());
+    let words = std::iter::once(program).chain(command.get_args()).map(quoted);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The child's exit code as ours; one that a signal ended gives 128 + the signal, as a shell does.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt as _;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_shown_as_typed() {
+        let mut command = Command::new("/somewhere/cargo");
+        command.args(["run", "-b", "65536 / [1,4]", "it's", ""]);
+        assert_eq!(shown(&command), r"cargo run -b '65536 / [1,4]' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn workspace_root_holds_the_workspace() {
+        let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("[workspace]"));
+    }
+
+    #[test]
+    fn the_environment_is_as_asked() {
+        let native =
+            Native { set: vec![("LIBTORCH", "/x".into())], unset: vec!["LIBTORCH_USE_PYTORCH"] };
+        let command = command(OsStr::new("true"), &native);
+        let changes: Vec<_> = command.get_envs().collect();
+        assert!(changes.contains(&(OsStr::new("LIBTORCH"), Some(OsStr::new("/x")))));
+        assert!(changes.contains(&(OsStr::new("LIBTORCH_USE_PYTORCH"), None)));
+    }
+}

@@ -1,0 +1,39 @@
+//! `cargo xtask ci`: everything that CI checks besides the tests; ends at the first that fails.
+
+use std::process::ExitCode;
+
+use crate::native::{self, Native};
+use crate::{cargo, progress, tidy};
+
+const DENY_WARNINGS: &str = "-D warnings";
+
+/// The checks in the order of how soon they fail.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let nothing = Native::default();
+    let format = cargo::cargo(["fmt", "--all", "--check"], &nothing);
+    if let Some(failed) = step(format)? {
+        return Ok(failed);
+    }
+    let tidied = tidy::run()?;
+    if tidied != ExitCode::SUCCESS {
+        return Ok(tidied);
+    }
+    let native = native::prepare()?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let benches = ["bench", "--workspace", "--no-run"];
+    let mut documentation = cargo::cargo(["doc", "--workspace", "--no-deps"], &native);
+    documentation.env("RUSTDOCFLAGS", DENY_WARNINGS);
+    for command in [cargo::cargo(clippy, &native), documentation, cargo::cargo(benches, &native)] {
+        if let Some(failed) = step(command)? {
+            return Ok(failed);
+        }
+    }
+    progress::say("all checks passed");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The exit code, if the command failed.
+fn step(mut command: std::process::Command) -> anyhow::Result<Option<ExitCode>> {
+    let status = cargo::run(&mut command)?;
+    Ok((!status.success()).then(|| cargo::exit_code(status)))
+}

@@ -1,0 +1,110 @@
+//! The workspace's own commands. It fetches the native libraries, so it must itself compile and run without either, and quickly.
+//!
+//! A module per subcommand; below them `cache` (the user's cache folder and its lock), `interpreter` (python3 and pip),
+//! `progress` (what is said while it runs) and `cargo` (running cargo in the prepared environment).
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a command line tool: printing is its job"
+)]
+
+mod cache;
+mod cargo;
+mod ci;
+mod interpreter;
+mod native;
+mod progress;
+mod python;
+mod sweep;
+mod test;
+mod tidy;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask: the commands of this workspace
+
+Usage: cargo xtask <COMMAND> [ARGUMENTS]
+
+Commands:
+  sweep     measure the loader over a grid of settings; without --uri on an example experiment that it makes
+              cargo xtask sweep
+              cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,native
+  generate  write a Census-shaped experiment
+              cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
+  import    turn a 10x Genomics folder into an experiment
+              cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
+  test      run every test of the workspace; further arguments go to `cargo test`
+              cargo xtask test
+              cargo xtask test -p loader -- --nocapture
+  ci        formatting, tidy, clippy, documentation, benches: everything but the tests
+              cargo xtask ci
+  tidy      check the rules of the house that lints cannot
+              cargo xtask tidy
+  native    get libtiledb and libtorch into the user's cache, and tell cargo where they are
+              cargo xtask native
+              LIBTORCH=/opt/libtorch cargo xtask native
+  python    make the Python environment with tiledbsoma that the interoperability tests use
+              cargo xtask python
+
+Everything but tidy and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead.
+What was chosen is kept in .cargo/native.toml; delete that file to choose anew.";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let command = arguments.next();
+    let rest: Vec<OsString> = arguments.collect();
+    let outcome = match command.as_deref().and_then(|c| c.to_str()) {
+        None | Some("help" | "-h" | "--help") => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Some("native") => {
+            without_arguments("native", &rest, || native::prepare().map(|_| ExitCode::SUCCESS))
+        }
+        Some("python") => without_arguments("python", &rest, || {
+            println!("{}", python::prepare()?.display());
+            Ok(ExitCode::SUCCESS)
+        }),
+        Some("test") => test::run(&rest),
+        Some("ci") => without_arguments("ci", &rest, ci::run),
+        Some("tidy") => without_arguments("tidy", &rest, tidy::run),
+        Some(name @ ("sweep" | "generate" | "import")) => sweep::run(name, &rest),
+        Some(other) => Err(unknown(other)),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    })
+}
+
+/// The command line itself is wrong; exit code 2.
+#[derive(Debug)]
+struct UsageError(String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; see `cargo xtask --help`", self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+fn unknown(command: &str) -> anyhow::Error {
+    UsageError(format!("no such command: `{command}`")).into()
+}
+
+/// Refuses arguments that a subcommand would not look at.
+fn without_arguments(
+    name: &str,
+    rest: &[OsString],
+    run: impl FnOnce() -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    if let Some(first) = rest.first() {
+        let told = format!("`cargo xtask {name}` takes no arguments, got `{}`", first.display());
+        return Err(UsageError(told).into());
+    }
+    run()
+}

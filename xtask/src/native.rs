@@ -1,0 +1,92 @@
+//! `cargo xtask native`: makes libtiledb and libtorch available and tells cargo where they are.
+//!
+//! Each library comes from the first of: the environment; what an earlier run recorded in `.cargo/native.toml`; the user's cache; a
+//! download of pinned wheels into that cache. What is chosen is recorded, so that plain cargo finds it too.
+
+mod choice;
+mod download;
+mod install;
+mod pins;
+mod record;
+
+use std::path::PathBuf;
+
+use crate::cache::Cache;
+use crate::interpreter::Python;
+use crate::{cargo, progress};
+
+use choice::{LIBTILEDB, LIBTORCH, Libtiledb, Libtorch, USE_PYTORCH, Variables};
+use record::Record;
+
+/// What children of this process need in their environment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Native {
+    /// Variables to set, with their values.
+    pub(crate) set: Vec<(&'static str, PathBuf)>,
+    /// Variables that would contradict the above.
+    pub(crate) unset: Vec<&'static str>,
+}
+
+/// Chooses both libraries, downloads what is missing, and writes `.cargo/native.toml`.
+pub(crate) fn prepare() -> anyhow::Result<Native> {
+    let file = cargo::workspace_root().join(".cargo/native.toml");
+    let recorded = Record::read(&file)?;
+    let cache = Cache::of_user()?;
+    let variables = Variables::of_process(&recorded);
+    let torch = choice::libtorch(&variables, &recorded, cache.root())?;
+    let tiledb = choice::libtiledb(&variables, &recorded, cache.root())?;
+    let mut python = None;
+    let mut native = Native::default();
+    match torch {
+        Libtorch::PyTorch => {
+            native.set.push((USE_PYTORCH, PathBuf::from("1")));
+            native.unset.push(LIBTORCH);
+        }
+        Libtorch::Folder(folder) => set_libtorch(&mut native, folder),
+        Libtorch::Install => {
+            set_libtorch(&mut native, get(&pins::libtorch(), &cache, &mut python)?);
+        }
+    }
+    let tiledb = match tiledb {
+        Libtiledb::File(file) => file,
+        Libtiledb::Install => {
+            let library = pins::libtiledb();
+            let file = library.key_file().to_owned();
+            get(&library, &cache, &mut python)?.join(file)
+        }
+    };
+    native.set.push((LIBTILEDB, tiledb));
+    Record::of(&native.set).write(&file)?;
+    Ok(native)
+}
+
+fn set_libtorch(native: &mut Native, folder: PathBuf) {
+    native.set.push((LIBTORCH, folder));
+    native.unset.push(USE_PYTORCH);
+}
+
+/// The library's folder in the cache, made if it is not there. Python is looked for only if something must be made.
+fn get(
+    library: &install::Library,
+    cache: &Cache,
+    python: &mut Option<Python>,
+) -> anyhow::Result<PathBuf> {
+    if let Some(folder) = install::find(library, cache) {
+        return Ok(folder);
+    }
+    let python = match python {
+        Some(python) => python,
+        None => python.insert(usable_python()?),
+    };
+    let folder = install::install(library, cache, python)?;
+    progress::say(&format!("{} is in {}", library.name, folder.display()));
+    Ok(folder)
+}
+
+fn usable_python() -> anyhow::Result<Python> {
+    pins::check_platform()?;
+    let python = Python::on_path()?;
+    python.require_pip()?;
+    pins::check_glibc(python.glibc)?;
+    Ok(python)
+}

@@ -1,0 +1,84 @@
+//! `cargo xtask sweep`, `generate` and `import`: builds the `sweep` program for speed and becomes it.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+
+use crate::{cargo, native};
+
+/// Passes `arguments` on unseen; the program knows what they mean and where they are wrong.
+pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let native = native::prepare()?;
+    let mut build =
+        cargo::cargo(["build", "--release", "--package", "sweep", "--bin", "sweep"], &native);
+    let built = cargo::run(&mut build)?;
+    if !built.success() {
+        return Ok(cargo::exit_code(built));
+    }
+    let program = target_folder(&native)?.join("release/sweep");
+    let mut command = cargo::command(program.as_os_str(), &native);
+    // Paths among the arguments are relative to where the user stands.
+    command.current_dir(std::env::current_dir().context("the current folder is gone")?);
+    command.arg(name);
+    if name == "sweep" {
+        command
+            .arg("--revision")
+            .arg(revision())
+            .arg("--results-root")
+            .arg(cargo::workspace_root().join("results"));
+    }
+    command.args(arguments);
+    // Ctrl-C then reaches one process, which keeps what was measured.
+    let error = command.exec();
+    Err(error).with_context(|| format!("cannot run {}", program.display()))
+}
+
+/// Where cargo builds; the user may have set it in one of several ways.
+fn target_folder(native: &native::Native) -> anyhow::Result<PathBuf> {
+    let output = cargo::cargo(["metadata", "--no-deps", "--format-version", "1"], native)
+        .output()
+        .context("cannot run `cargo metadata`")?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("cannot read `cargo metadata`")?;
+    match metadata.get("target_directory").and_then(serde_json::Value::as_str) {
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => bail!("`cargo metadata` names no target folder"),
+    }
+}
+
+/// The commit that is measured, with `-dirty` where files differ from it; `unknown` outside of a git checkout.
+fn revision() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .current_dir(cargo::workspace_root())
+            .args(arguments)
+            .output()
+            .ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "HEAD"]) else { return "unknown".to_owned() };
+    // A folder of results that is not committed yet changes nothing in what is measured.
+    let changed = git(&["status", "--porcelain", "--", ".", ":(exclude)results"]);
+    if changed.is_some_and(|files| !files.is_empty()) { format!("{commit}-dirty") } else { commit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_says_where_it_builds() {
+        let folder = target_folder(&native::Native::default()).unwrap();
+        assert!(folder.is_absolute(), "{}", folder.display());
+    }
+
+    #[test]
+    fn the_revision_is_a_commit_or_unknown() {
+        let found = revision();
+        let commit = found.strip_suffix("-dirty").unwrap_or(&found);
+        assert!(commit == "unknown" || commit.bytes().all(|b| b.is_ascii_hexdigit()), "{found}");
+    }
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask test`: every test of the workspace, with the native libraries and Python's tiledbsoma in place.
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+
+use crate::{cargo, native, python};
+
+/// Runs `cargo test` on the workspace, or on the packages that the arguments name; documentation tests are among them.
+pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let native = native::prepare()?;
+    let python = python::prepare()?;
+    let mut command = cargo::cargo([OsStr::new("test")], &native);
+    if !names_packages(arguments) {
+        command.arg("--workspace");
+    }
+    // With the second variable a test that needs Python fails without it, instead of saying that it was not run.
+    command.args(arguments).env("SOMAFEED_PYTHON", python).env("SOMAFEED_REQUIRE_PYTHON", "1");
+    Ok(cargo::exit_code(cargo::run(&mut command)?))
+}
+
+/// Whether cargo's part of the arguments, before `--`, chooses packages itself.
+fn names_packages(arguments: &[OsString]) -> bool {
+    let of_cargo = arguments.iter().take_while(|argument| *argument != "--");
+    of_cargo.filter_map(|argument| argument.to_str()).any(|argument| {
+        argument.starts_with("-p")
+            || argument == "--package"
+            || argument.starts_with("--package=")
+            || argument == "--workspace"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(arguments: &[&str], expect: bool) {
+        let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+        assert_eq!(names_packages(&arguments), expect);
+    }
+
+    #[test]
+    fn packages_are_recognised() {
+        check(&[], false);
+        check(&["--release", "some_name"], false);
+        check(&["-p", "loader"], true);
+        check(&["-ploader"], true);
+        check(&["--package=loader"], true);
+        check(&["--workspace"], true);
+        check(&["--", "-p"], false);
+    }
+}

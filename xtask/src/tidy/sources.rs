@@ -1,0 +1,233 @@
+//! Rules that every source file keeps: it says what it is for, stays short, has a telling name, and keeps `unsafe` where it belongs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::code::{code_only, has_word};
+
+const LONGEST_FILE: usize = 700;
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 8] =
+    ["mod", "utils", "util", "helpers", "common", "manager", "types", "misc"];
+
+/// The crate whose whole job is the wall to C, and the one that may have a single such file.
+const UNSAFE_CRATE: &str = "crates/tiledb/";
+const ONE_UNSAFE_FILE: &str = "crates/torch-feed/";
+
+/// How far above an unsafe block its reason may start.
+const REASON_LINES: usize = 12;
+
+/// A source file, its path relative to the workspace.
+#[derive(Debug)]
+struct Source {
+    path: String,
+    text: String,
+}
+
+/// The breaches in all Rust files and manifests below `root`.
+pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut sources = Vec::new();
+    for folder in ["benches", "crates", "xtask"] {
+        collect(root, &root.join(folder), &mut sources)?;
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut breaches: Vec<String> = sources.iter().flat_map(check_source).collect();
+    breaches.extend(check_unsafe_places(&sources));
+    Ok(breaches)
+}
+
+fn collect(root: &Path, folder: &Path, into: &mut Vec<Source>) -> anyhow::Result<()> {
+    let what = || format!("cannot read {}", folder.display());
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).with_context(what)? {
+        paths.push(entry.with_context(what)?.path());
+    }
+    for path in paths {
+        let name =
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                collect(root, &path, into)?;
+            }
+        } else if name == "Cargo.toml" || is_rust(&path) {
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+            into.push(Source { path, text });
+        }
+    }
+    Ok(())
+}
+
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
+fn check_source(source: &Source) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut breach =
+        |line: usize, what: &str| breaches.push(format!("{}:{line}: {what}", source.path));
+    if source.path.ends_with("Cargo.toml") {
+        if !source.text.contains("[lints]\nworkspace = true") {
+            breach(1, "does not take the workspace's lints");
+        }
+        return breaches;
+    }
+    if !source
+        .text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .is_some_and(|line| line.starts_with("//!"))
+    {
+        breach(1, "does not start with `//!` and what it is for");
+    }
+    let n_lines = source.text.lines().count();
+    if LONGEST_FILE < n_lines {
+        breach(n_lines, &format!("has more than {LONGEST_FILE} lines; split it"));
+    }
+    let stem =
+        Path::new(&source.path).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+    if EMPTY_NAMES.contains(&&*stem) {
+        breach(1, "has a name that says nothing about what is in it");
+    }
+    for line in unsafe_without_reason(&source.text) {
+        breach(line, "`unsafe` without a `// SAFETY:` comment above it");
+    }
+    breaches
+}
+
+/// Line numbers, from 1, of unsafe blocks and implementations whose reason is not given just above.
+fn unsafe_without_reason(text: &str) -> Vec<usize> {
+    let code = code_only(text);
+    let lines: Vec<&str> = text.lines().collect();
+    let needs_reason = |line: &str| {
+        has_word(line, "unsafe")
+            && (line.contains("unsafe {")
+                || line.contains("unsafe impl")
+                || line.trim_end().ends_with("unsafe"))
+    };
+    let given = |idx: usize| {
+        lines[idx.saturating_sub(REASON_LINES)..=idx].iter().any(|line| line.contains("// SAFETY:"))
+    };
+    code.lines()
+        .enumerate()
+        .filter(|(idx, line)| needs_reason(line) && !given(*idx))
+        .map(|(idx, _)| idx + 1)
+        .collect()
+}
+
+/// `unsafe` in one crate, and in one file of another.
+fn check_unsafe_places(sources: &[Source]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut in_one_file = Vec::new();
+    for source in sources
+        .iter()
+        .filter(|source| is_rust(Path::new(&source.path)) && !source.path.starts_with(UNSAFE_CRATE))
+    {
+        let code = code_only(&source.text);
+        // A lint that is lifted without a use is as wrong as a use.
+        let lifts = |line: &str| {
+            has_word(line, "unsafe_code") && (line.contains("allow") || line.contains("expect"))
+        };
+        let Some(idx) = code.lines().position(|line| has_word(line, "unsafe") || lifts(line))
+        else {
+            continue;
+        };
+        if source.path.starts_with(ONE_UNSAFE_FILE) {
+            in_one_file.push(source.path.as_str());
+        } else {
+            breaches.push(format!(
+                "{}:{}: `unsafe` has its place in {UNSAFE_CRATE} and one file of {ONE_UNSAFE_FILE}",
+                source.path,
+                idx + 1
+            ));
+        }
+    }
+    // Declaring the module lifts nothing; the lint may be lifted at the module's declaration or in the file itself.
+    if 1 < in_one_file.len() {
+        breaches.push(format!(
+            "{ONE_UNSAFE_FILE}: `unsafe` in more than one file: {}",
+            in_one_file.join(", ")
+        ));
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[track_caller]
+    fn check_one(path: &str, text: &str, expect: &[&str]) {
+        let source = source(path, text);
+        let mut breaches = check_source(&source);
+        breaches.extend(check_unsafe_places(&[source]));
+        assert_eq!(breaches.len(), expect.len(), "{breaches:?}");
+        for (breach, part) in breaches.iter().zip(expect) {
+            assert!(breach.starts_with(path) && breach.contains(part), "{breach}");
+        }
+    }
+
+    #[test]
+    fn files_say_what_they_are_for() {
+        check_one("crates/shuffle/src/plan.rs", "//! Plans.\nfn f() {}\n", &[]);
+        check_one("crates/shuffle/src/plan.rs", "\n//! Plans.\n", &[]);
+        check_one("crates/shuffle/src/plan.rs", "fn f() {}\n", &["does not start with `//!`"]);
+        check_one("crates/shuffle/src/plan.rs", "", &["does not start with `//!`"]);
+    }
+
+    #[test]
+    fn files_are_short_and_well_named() {
+        let long = format!("//! Long.\n{}", "fn f() {}\n".repeat(LONGEST_FILE));
+        check_one("crates/shuffle/src/plan.rs", &long, &["more than 700 lines"]);
+        check_one("crates/shuffle/src/plan/mod.rs", "//! Plans.\n", &["says nothing"]);
+        check_one("crates/shuffle/src/utils.rs", "//! Things.\n", &["says nothing"]);
+    }
+
+    #[test]
+    fn unsafe_has_its_place() {
+        let with_reason = "//! C.\n// SAFETY: the pointer is ours.\nlet x = unsafe { f() };\n";
+        check_one("crates/tiledb/src/array.rs", with_reason, &[]);
+        check_one("crates/torch-feed/src/blob.rs", with_reason, &[]);
+        check_one("crates/tiledb-native/src/tile.rs", with_reason, &["`unsafe` has its place"]);
+        check_one(
+            "crates/loader/src/lib.rs",
+            "//! L.\n#![allow(unsafe_code)]\n",
+            &["`unsafe` has its place"],
+        );
+        check_one("crates/loader/src/lib.rs", "//! No unsafe here.\n", &[]);
+        let two = [
+            source("crates/torch-feed/src/a.rs", with_reason),
+            source("crates/torch-feed/src/b.rs", with_reason),
+        ];
+        assert_eq!(check_unsafe_places(&two).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_gives_its_reason() {
+        fn check(text: &str, expect: &[usize]) {
+            assert_eq!(unsafe_without_reason(text), expect, "{text}");
+        }
+        check("unsafe { f() }", &[1]);
+        check("// SAFETY: fine\nunsafe { f() }", &[]);
+        check("// SAFETY: fine\nlet x =\n    unsafe { f() };", &[]);
+        check("unsafe impl Send for X {}", &[1]);
+        check("pub(crate) unsafe fn f() {}", &[]);
+        check("type F = unsafe extern \"C\" fn();", &[]);
+        let far = format!("// SAFETY: far\n{}unsafe {{ f() }}", "\n".repeat(19));
+        check(&far, &[21]);
+    }
+
+    #[test]
+    fn manifests_take_the_workspace_lints() {
+        check_one("crates/x/Cargo.toml", "[package]\n\n[lints]\nworkspace = true\n", &[]);
+        check_one("crates/x/Cargo.toml", "[package]\n", &["does not take the workspace's lints"]);
+    }
+}
