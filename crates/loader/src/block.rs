@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(crate) struct Block {
     /// Which epoch and block it is, and from which joinid to behind which: for errors.
     pub(crate) epoch: u64,
-    pub(crate) block_idx: u64,
+    pub(crate) idx: u64,
     pub(crate) joinids: Range<u64>,
     /// The selection's row of each row as read, ascending.
     pub(crate) rows: Vec<u64>,
@@ -106,7 +106,7 @@ impl Block {
         }
         Err(Error::BlockShape {
             reader,
-            block_idx: self.block_idx,
+            block_idx: self.idx,
             found_rows: csr.n_rows(),
             found_columns: csr.n_columns,
             n_rows: self.n_rows(),
@@ -158,13 +158,13 @@ impl Block {
     pub(crate) fn read_error(&self, source: soma_io::Error) -> Error {
         Error::Read {
             epoch: self.epoch,
-            block_idx: self.block_idx,
+            block_idx: self.idx,
             joinids: self.joinids.clone(),
-            source,
+            source: Box::new(source),
         }
     }
 
     pub(crate) fn densify_error(&self, source: densify::Error) -> Error {
-        Error::Densify { epoch: self.epoch, block_idx: self.block_idx, source }
+        Error::Densify { epoch: self.epoch, block_idx: self.idx, source }
     }
 }

@@ -47,7 +47,7 @@ impl fmt::Debug for HeapBuffers {
         f.debug_struct("HeapBuffers")
             .field("n_free", &self.n_free())
             .field("max_free", &self.max_free)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,7 +56,8 @@ impl BatchBuffers for HeapBuffers {
 
     fn take(&self, n_values: usize) -> Result<HeapBuffer, Error> {
         let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut values = reused.unwrap_or_default();
+        // One that is too small is no help: to grow it would copy what is overwritten anyway.
+        let mut values = reused.filter(|values| n_values <= values.capacity()).unwrap_or_default();
         let missing = n_values.saturating_sub(values.len());
         values
             .try_reserve_exact(missing)

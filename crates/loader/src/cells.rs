@@ -73,30 +73,16 @@ impl Cells {
         if joinids.null_count() > 0 {
             return Err(problem("it has nulls"));
         }
-        let ids = joinids
-            .values()
-            .iter()
-            .map(|&id| {
-                u64::try_from(id)
-                    .map_err(|_| problem(&format!("it holds {id}, and joinids are not negative")))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let cells = Self::List(ids.into());
-        cells.check_ascending()?;
-        Ok(cells.without_list_if_contiguous())
-    }
-
-    fn without_list_if_contiguous(self) -> Self {
-        match &self {
-            Self::List(ids) => match (ids.first(), ids.last()) {
-                (Some(&first), Some(&last)) if last - first + 1 == ids.len() as u64 => {
-                    Self::Range(first..last + 1)
-                }
-                (None, _) => Self::Range(0..0),
-                _ => self,
-            },
-            Self::Range(_) => self,
+        let ids = joinids.values();
+        let negative = |id: &i64| problem(&format!("it holds {id}, and joinids are not negative"));
+        if let (Some(&first), Some(&last)) = (ids.first(), ids.last())
+            && 0 <= first
+            && ids.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(1))
+        {
+            return Ok(Self::Range(first as u64..last as u64 + 1));
         }
+        let ids = ids.iter().map(|id| u64::try_from(*id).map_err(|_| negative(id)));
+        Ok(Self::List(ids.collect::<Result<_, _>>()?))
     }
 
     /// The last and so largest joinid.

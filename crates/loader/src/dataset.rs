@@ -22,7 +22,7 @@ pub struct DatasetSpec {
     pub obs_columns: Vec<String>,
     /// The genes, which are the columns of every batch.
     pub genes: GeneSelection,
-    /// The cells, as a range of joinids; all those of obs where there is none. Joinids that obs lacks are no cells.
+    /// The cells, as a range of joinids within obs; all those of obs where there is none.
     pub rows: Option<Range<u64>>,
 }
 
@@ -54,13 +54,13 @@ impl Dataset {
         let x_columns = x.n_columns();
         let n_columns = genes
             .n_columns(x_columns)
-            .map_err(|source| Error::GenesOutsideX { x_columns, source })?;
+            .map_err(|source| Error::GenesOutsideX { x_columns, source: Box::new(source) })?;
         Ok(Self { x, cells, obs, genes, n_columns })
     }
 
     /// Opens X and reads the wanted obs columns of an experiment.
     pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
-        let open = |what: String| move |source| Error::Open { what, source };
+        let open = |what: String| move |source| Error::Open { what, source: Box::new(source) };
         let measurement = experiment
             .measurement(&spec.measurement)
             .map_err(open(format!("measurement {:?}", spec.measurement)))?;
@@ -73,6 +73,7 @@ impl Dataset {
             columns.push(JOINID);
         }
         let rows = match &spec.rows {
+            Some(rows) if rows.is_empty() => Some(RowRanges::default()),
             Some(rows) => Some(
                 RowRanges::new(vec![rows.clone()]).map_err(open(format!("the cells {rows:?}")))?,
             ),

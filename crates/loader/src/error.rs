@@ -46,7 +46,7 @@ pub enum Error {
         what: String,
         /// Why not.
         #[source]
-        source: soma_io::Error,
+        source: Box<soma_io::Error>,
     },
 
     /// A selected cell lies outside X.
@@ -107,7 +107,7 @@ pub enum Error {
         x_columns: u64,
         /// Which gene, or why not.
         #[source]
-        source: soma_io::Error,
+        source: Box<soma_io::Error>,
     },
 
     /// A block or batch is larger than memory can address or the system would give.
@@ -146,7 +146,7 @@ pub enum Error {
         joinids: Range<u64>,
         /// Why not.
         #[source]
-        source: soma_io::Error,
+        source: Box<soma_io::Error>,
     },
 
     /// What was read could not be put into a block or batch.

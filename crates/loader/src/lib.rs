@@ -6,6 +6,49 @@
 //!
 //! The crate knows no framework: dense batches are written into what [`BatchBuffers`] gives, which is the heap here
 //! and can be a framework's own memory elsewhere.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use arrow_array::{ArrayRef, RecordBatch, StringArray};
+//! use loader::{BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Method, Order};
+//! use soma_io::{CsrBuffers, MemoryReader};
+//!
+//! // Four cells x three genes; the third cell has no values.
+//! let x = MemoryReader::new(CsrBuffers {
+//!     row_offsets: vec![0, 2, 3, 3, 4],
+//!     columns: vec![0, 2, 1, 2],
+//!     values: vec![1.0, 2.0, 3.0, 4.0],
+//!     n_columns: 3,
+//! })?;
+//! let types: ArrayRef = Arc::new(StringArray::from(vec!["B cell", "T cell", "B cell", "B cell"]));
+//! let obs = RecordBatch::try_from_iter([("cell_type", types)])?;
+//! let dataset = Dataset::new(Arc::new(x), Cells::Range(0..4), obs, GeneSelection::All)?;
+//!
+//! let spec = LoaderSpec {
+//!     chunk_rows: 2,
+//!     chunks_per_block: 1,
+//!     order: Order::InOrder,
+//!     seed: 0,
+//!     batch_rows: 3,
+//!     method: Method::Native,
+//!     form: BatchForm::Dense,
+//!     drop_last: false,
+//!     prefetch_blocks: 1,
+//!     prefetch_batches: 1,
+//! };
+//! let loader = Loader::new(dataset, spec)?;
+//! let mut epoch = loader.epoch(0)?;
+//! let first = epoch.next().expect("two batches")?;
+//! assert_eq!(first.joinids, [0, 1, 2]);
+//! assert_eq!(first.x.dense(), Some(&[1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0][..]));
+//! assert_eq!(first.obs.num_rows(), 3);
+//! let last = epoch.next().expect("two batches")?;
+//! assert_eq!(last.x.dense(), Some(&[0.0, 0.0, 4.0][..]));
+//! assert!(epoch.next().is_none());
+//! assert_eq!(epoch.stats().nnz, 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod batch;
 mod block;
@@ -31,3 +74,8 @@ pub use loader::Loader;
 pub use soma_io::GeneSelection;
 pub use spec::{BatchForm, LoaderSpec, Method, Order};
 pub use stats::EpochStats;
+
+/// The example of the README, so that it is compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -68,7 +68,7 @@ impl BlockReading {
     fn fill(&self, block: &mut Block, plan: BlockPlan, coo: &mut Option<Coo>) -> Result<(), Error> {
         let ranges = self.dataset.cells().joinid_ranges(&plan.chunks);
         block.epoch = self.epoch;
-        block.block_idx = plan.block_idx;
+        block.idx = plan.block_idx;
         block.joinids = span(&ranges);
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();

@@ -20,10 +20,10 @@ use crate::Error;
 /// The Arrow type of values of a TileDB datatype, as tiledbsoma gives it.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
     Some(match datatype {
-        Datatype::StringAscii | Datatype::StringUtf8 | Datatype::Char if var_sized => {
-            DataType::LargeUtf8
+        Datatype::StringAscii | Datatype::StringUtf8 if var_sized => DataType::LargeUtf8,
+        Datatype::Char | Datatype::Blob | Datatype::Any | Datatype::UInt8 if var_sized => {
+            DataType::LargeBinary
         }
-        Datatype::Blob | Datatype::Any | Datatype::UInt8 if var_sized => DataType::LargeBinary,
         _ if var_sized => return None,
         Datatype::Bool => DataType::Boolean,
         Datatype::Int8 => DataType::Int8,
@@ -219,6 +219,9 @@ fn enumeration_values(
     match &enumeration.values {
         EnumerationValues::Fixed(bytes) => {
             fixed(data_type, Buffer::from_slice_ref(bytes), None, broken)
+        }
+        EnumerationValues::VarSized(values) if *data_type == DataType::LargeBinary => {
+            Ok(Arc::new(LargeBinaryArray::from_iter_values(values)))
         }
         EnumerationValues::VarSized(values) => {
             let texts = enumeration.strings().ok_or_else(|| {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use tiledb::{Array, Datatype, Enumeration, FragmentInfo, Layout, ReadQuery};
+use tiledb::{Array, Datatype, Enumeration, Layout, ReadQuery};
 
 use crate::arrow::{GatheredColumn, field};
-use crate::soma_object::{Place, open_array};
+use crate::soma_object::{Place, n_cells, open_array};
 use crate::{Error, RowRanges};
 
 /// The column that numbers the rows of a data frame.
@@ -66,21 +66,22 @@ impl DataFrame {
         &self.schema
     }
 
-    /// The number of rows that were written, by what the fragments say: rows written twice count twice.
+    /// The number of rows that were written. Where the array allows duplicates, rows written twice count twice.
     pub fn n_rows(&self) -> Result<u64, Error> {
-        let fragments = FragmentInfo::load(&self.place.context, self.uri())?
-            .fragments(&self.array.schema().dimensions)?;
-        Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
+        n_cells(&self.place, &self.array)
     }
 
     /// Reads rows, all where `rows` is `None`, by ascending joinid. `columns` are given in the order that is wanted; `None` means
-    /// all. Rows that are not there are left out.
+    /// all. Rows that were never written are left out; joinids past the size of the data frame are an error.
     pub fn read(
         &self,
         columns: Option<&[&str]>,
         rows: Option<&RowRanges>,
     ) -> Result<RecordBatch, Error> {
         let schema = self.project(columns)?;
+        if let Some(rows) = rows {
+            rows.check_within(self.uri(), self.extent())?;
+        }
         let no_rows = rows.is_some_and(|rows| rows.n_rows() == 0);
         let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
         // The joinid is always read: it is what counts the rows when no other column is wanted.
@@ -121,6 +122,14 @@ impl DataFrame {
         RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options).map_err(|source| {
             Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }
         })
+    }
+
+    /// The joinids of rows are below it.
+    fn extent(&self) -> u64 {
+        let schema = self.array.schema();
+        let bounds = schema.current_domain.as_ref().map(|bounds| bounds[0]);
+        let last = bounds.or(schema.dimensions[0].domain).map_or(i128::MAX, |(_, last)| last);
+        u64::try_from(last + 1).unwrap_or(0)
     }
 
     fn project(&self, columns: Option<&[&str]>) -> Result<Schema, Error> {

@@ -102,17 +102,6 @@ pub enum Error {
         /// The row behind the last of the range before it.
         before: u64,
     },
-    /// A block has more rows or columns than CSR with 32-bit columns can hold.
-    #[error(
-        "{n_columns} columns were selected from {uri}; at most {} can be held, select fewer genes",
-        u32::MAX
-    )]
-    TooManyColumns {
-        /// The array.
-        uri: String,
-        /// How many were selected.
-        n_columns: u64,
-    },
     /// CSR parts that do not fit together.
     #[error("these are not the parts of a CSR matrix: {problem}")]
     Csr {

@@ -2,7 +2,7 @@
 
 use tiledb::Config;
 
-use crate::soma_object::{Collection, Place};
+use crate::soma_object::{Collection, Place, trimmed};
 use crate::{DataFrame, Error, SparseNdArray};
 
 /// How an experiment is opened.
@@ -24,12 +24,9 @@ pub struct Experiment {
 impl Experiment {
     /// Opens the experiment at `uri`: a local path, or an address that libtiledb knows, as `s3://`.
     pub fn open(uri: &str, options: &OpenOptions) -> Result<Self, Error> {
+        let uri = trimmed(uri)?;
         let context = tiledb::Context::new(&options.config)?;
-        let place = Place {
-            context,
-            timestamp: options.timestamp,
-            uri: uri.trim_end_matches('/').to_owned(),
-        };
+        let place = Place { context, timestamp: options.timestamp, uri };
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
     }
 

@@ -51,7 +51,7 @@ impl LibtiledbReader {
             return Ok(0);
         }
         let before = self.context.bytes_read()?;
-        let gene_ranges = genes.inclusive().unwrap_or_default();
+        let gene_ranges = genes.inclusive().unwrap_or_else(|| self.all_genes());
         let columns = [DIM_0, DIM_1, DATA];
         let mut query = ReadQuery::new(
             &self.array,
@@ -64,6 +64,18 @@ impl LibtiledbReader {
             each(&piece)?;
         }
         Ok(self.context.bytes_read()?.saturating_sub(before))
+    }
+
+    /// The range of all genes; none where the array itself holds no more of them.
+    fn all_genes(&self) -> Vec<(i64, i64)> {
+        let schema = self.array.schema();
+        let n_columns = i128::from(self.shape.1);
+        let bounds = schema.current_domain.as_ref().map(|bounds| bounds[1]);
+        // Old arrays note a size that can be less than the domain.
+        match bounds.or(schema.dimensions[1].domain) {
+            Some((_, last)) if last < n_columns => Vec::new(),
+            _ => vec![(0, n_columns as i64 - 1)],
+        }
     }
 
     fn broken(&self, column: &str, problem: String) -> Error {
@@ -130,6 +142,7 @@ impl XReader for LibtiledbReader {
         genes: &GeneSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
+        rows.check_within(self.array.uri(), self.shape.0)?;
         let n_columns = genes.n_columns(self.shape.1)?;
         let n_rows = u32::try_from(rows.n_rows()).map_err(|_| Error::RowsOutside {
             uri: self.array.uri().to_owned(),

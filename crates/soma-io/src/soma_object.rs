@@ -1,6 +1,9 @@
 //! What makes a TileDB object a SOMA object: its metadata, and how it is looked up.
 
-use tiledb::{Array, Context, Group, Member, MetadataValue, ObjectType};
+use tiledb::{
+    Array, Context, Fragment, FragmentInfo, Group, Layout, Member, MetadataValue, ObjectType,
+    ReadQuery,
+};
 
 use crate::Error;
 
@@ -10,6 +13,9 @@ pub(crate) const CURRENT_ENCODING: &str = "1.1.0";
 
 /// The encoding versions that are read: both name types and versions alike; they differ in arrays having a current domain.
 const KNOWN_ENCODINGS: [&str; 2] = ["1", CURRENT_ENCODING];
+
+/// The bytes of buffer with which cells are counted.
+const COUNT_BYTES: usize = 1 << 22;
 
 /// Where an object is, and as of when.
 #[derive(Debug, Clone)]
@@ -84,6 +90,47 @@ pub(crate) fn open_array(
     let metadata = array.metadata()?;
     check(&place.uri, &metadata, &[wanted], "a TileDB array that is not of SOMA")?;
     Ok((array, metadata))
+}
+
+/// How many cells of an array there are as of the time at which it was opened: by what its fragments say where that is exact, else
+/// by reading coordinates.
+pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
+    let dimensions = &array.schema().dimensions;
+    let until = place.timestamp.unwrap_or(u64::MAX);
+    let mut fragments = FragmentInfo::load(&place.context, array.uri())?.fragments(dimensions)?;
+    fragments.retain(|fragment| fragment.timestamps.0 <= until);
+    // Merged fragments can hold cells from before and from after that time, and cells that later ones replace.
+    let is_cut = fragments.iter().any(|fragment| until < fragment.timestamps.1);
+    let is_merged = fragments.iter().any(|fragment| fragment.timestamps.0 < fragment.timestamps.1);
+    let is_exact = array.schema().allows_duplicates || !(is_merged || overlap(&fragments));
+    if is_exact && !is_cut {
+        return Ok(fragments.iter().map(|fragment| fragment.n_cells).sum());
+    }
+    let names = [dimensions[0].name.as_str()];
+    let mut query = ReadQuery::new(array, Layout::Unordered, &[], &names, COUNT_BYTES)?;
+    let mut n_cells = 0;
+    while let Some(piece) = query.next_piece()? {
+        n_cells += piece.n_cells() as u64;
+    }
+    Ok(n_cells)
+}
+
+/// Whether a cell may be in more than one of the fragments.
+fn overlap(fragments: &[Fragment]) -> bool {
+    let meet = |a: &Fragment, b: &Fragment| {
+        let mut bounds = a.non_empty_domain.iter().zip(&b.non_empty_domain);
+        bounds.all(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
+    };
+    fragments.iter().enumerate().any(|(idx, a)| fragments[..idx].iter().any(|b| meet(a, b)))
+}
+
+/// A URI without slashes at its end.
+pub(crate) fn trimmed(uri: &str) -> Result<String, Error> {
+    match uri.trim_end_matches('/') {
+        "" if uri.is_empty() => Err(Error::Missing { uri: "the empty path".into() }),
+        "" => Ok("/".into()),
+        trimmed => Ok(trimmed.to_owned()),
+    }
 }
 
 /// The text of a metadata key.

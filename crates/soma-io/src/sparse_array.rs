@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tiledb::{Array, Datatype, FragmentInfo};
+use tiledb::{Array, ArrayType, Datatype};
 
-use crate::soma_object::{OBJECT_TYPE, Place, open_array, text};
+use crate::soma_object::{Place, n_cells, open_array};
 use crate::{Error, LibtiledbReader, XReader};
 
 pub(crate) const DIM_0: &str = "soma_dim_0";
@@ -37,7 +37,6 @@ impl SparseNdArray {
                 },
                 other => other,
             })?;
-        debug_assert!(text(&metadata, OBJECT_TYPE).is_some());
         let uri = array.uri().to_owned();
         let schema = array.schema();
         let broken = |problem: String| Error::Schema { uri: uri.clone(), problem };
@@ -59,6 +58,9 @@ impl SparseNdArray {
                 "its attributes are {}, not {DATA} alone",
                 attributes.join(", ")
             )));
+        }
+        if schema.array_type != ArrayType::Sparse {
+            return Err(broken("it is a dense array, and X can only be read sparse".into()));
         }
         if schema.attributes[0].var_sized
             || schema.attributes[0].nullable
@@ -102,11 +104,9 @@ impl SparseNdArray {
         self.array.schema().attributes[0].datatype
     }
 
-    /// The number of values, by what the fragments say: values written twice count twice.
+    /// The number of values. Where the array allows duplicates, values written twice count twice.
     pub fn nnz(&self) -> Result<u64, Error> {
-        let fragments = FragmentInfo::load(&self.place.context, self.uri())?
-            .fragments(&self.array.schema().dimensions)?;
-        Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
+        n_cells(&self.place, &self.array)
     }
 
     /// The rows and columns that were written to, both ends included: `None` when nothing was.

@@ -3,6 +3,7 @@
 //! The experiment's own group is written last, by [`ExperimentWriter::finish`]: until then nothing opens as an experiment, so that
 //! one that was cut short is never taken for a whole one.
 
+mod check;
 mod frame;
 mod layout;
 mod matrix;
@@ -68,9 +69,9 @@ pub enum Extent {
 /// A new experiment.
 #[derive(Debug, Clone)]
 pub struct ExperimentSpec {
-    /// The number of cells: obs joinids are `0..n_obs`.
+    /// The number of cells, one at least: obs joinids are `0..n_obs`.
     pub n_obs: u64,
-    /// The number of genes: var joinids are `0..n_var`.
+    /// The number of genes, one at least: var joinids are `0..n_var`.
     pub n_var: u64,
     /// The columns of obs.
     pub obs: Vec<ColumnSpec>,
@@ -108,8 +109,9 @@ pub struct ExperimentWriter {
 impl ExperimentWriter {
     /// Makes the arrays of a new experiment at `uri`, where nothing may be yet.
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
+        let uri = crate::soma_object::trimmed(uri)?;
+        check::check(&spec, &uri)?;
         let context = Context::new(&spec.config)?;
-        let uri = uri.trim_end_matches('/').to_owned();
         let vfs = tiledb::Vfs::new(&context)?;
         if vfs.is_file(&uri)? || (vfs.is_dir(&uri)? && !vfs.ls(&uri)?.is_empty()) {
             return Err(Error::Exists { uri });
@@ -228,14 +230,26 @@ fn open_write(context: &Context, uri: &str) -> Result<WriteQuery, Error> {
     Ok(WriteQuery::new(&array, WriteOrder::Global)?)
 }
 
+/// How much memory consolidation takes, where the config does not say: 2 GiB, a sixteenth of it for buffers. By itself libtiledb
+/// takes up to 10 GiB, and fills a sixth of that with zeros however small the array is.
+const CONSOLIDATION_MEMORY: [(&str, u64); 4] = [
+    ("sm.mem.total_budget", 2 << 30),
+    ("sm.mem.consolidation.buffers_weight", 1),
+    ("sm.mem.consolidation.reader_weight", 12),
+    ("sm.mem.consolidation.writer_weight", 3),
+];
+
 /// Merges the fragments of an array with a timestamp for each cell, and its metadata, and removes what that replaces.
 fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
     for mode in ["fragments", "fragment_meta", "commits"] {
-        let changes = [
+        let mut changes = vec![
             ("sm.consolidation.mode", mode.to_owned()),
             ("sm.consolidation.with_timestamps", "true".to_owned()),
             ("sm.vacuum.mode", mode.to_owned()),
         ];
+        let own =
+            CONSOLIDATION_MEMORY.iter().filter(|(name, _)| !context.config().contains_key(*name));
+        changes.extend(own.map(|(name, value)| (*name, value.to_string())));
         let upkeep = context.with(&changes)?;
         Array::consolidate(&upkeep, uri)?;
         Array::vacuum(&upkeep, uri)?;

@@ -1,18 +1,22 @@
 //! Arrays: making, opening, their schema, metadata, extent, and upkeep.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::context::{Context, Handle, c_string};
-use crate::group::RawEntry;
+use crate::metadata::{RawEntry, data_pointer};
 use crate::{Enumeration, Error, MetadataValue, Schema, schema, sys};
 
-/// An open array.
+/// An open array. One whose metadata was written must be closed with [`Array::close`]: dropping it loses that metadata.
 pub struct Array {
     handle: Handle<sys::Array>,
+    /// Held around what libtiledb loads into the open array at the first call, without a lock of its own.
+    lazy: Mutex<()>,
     uri: String,
     schema: Schema,
 }
 
-// SAFETY: an open array is only read through this type (metadata is written through `&self` calls that libtiledb itself guards by
-// a lock), and libtiledb allows several queries on one open array from several threads.
+// SAFETY: libtiledb allows several queries on one open array from several threads. What it loads into the array lazily and unguarded
+// (metadata, the extent, enumerations), and what writes into it (metadata), is only called with `lazy` held.
 unsafe impl Sync for Array {}
 
 impl std::fmt::Debug for Array {
@@ -22,7 +26,7 @@ impl std::fmt::Debug for Array {
 }
 
 fn free(functions: &sys::Functions, array: &mut *mut sys::Array) {
-    // SAFETY: the handle owns the object and frees it once; freeing closes it.
+    // SAFETY: the handle owns the object and frees it once; freeing closes it, and drops metadata that was not stored.
     unsafe { (functions.tiledb_array_free)(array) }
 }
 
@@ -38,6 +42,8 @@ impl Array {
     }
 
     /// Opens an array for writing, at `timestamp` (milliseconds since 1970) when one is given, else now.
+    ///
+    /// Cells are on storage when their write is finished, metadata when [`Self::close`] returns.
     pub fn open_for_writing(
         context: &Context,
         uri: &str,
@@ -71,7 +77,7 @@ impl Array {
             // SAFETY: the array is open, the out pointer live.
             unsafe { (functions.tiledb_array_get_schema)(ctx, handle.get(), out) }
         })?;
-        Ok(Self { handle, uri: uri.to_owned(), schema })
+        Ok(Self { handle, lazy: Mutex::new(()), uri: uri.to_owned(), schema })
     }
 
     /// Closes the array; metadata that was written to it is then on storage.
@@ -101,9 +107,15 @@ impl Array {
         self.handle.get()
     }
 
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        // The lock guards no data of ours that a panic could have left half changed.
+        self.lazy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The values of an enumeration. An attribute's is named in its [`crate::Attribute::enumeration`].
     pub fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
         let c_name = c_string("an enumeration's name", name)?;
+        let _guard = self.lock();
         Enumeration::read(self.context(), &self.uri, name, |functions, ctx, out| {
             // SAFETY: the array is open; string and out pointer are live.
             unsafe {
@@ -116,6 +128,7 @@ impl Array {
     ///
     /// Dimensions whose coordinates are not integers are an error.
     pub fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
+        let _guard = self.lock();
         let mut bounds = Vec::with_capacity(self.schema.dimensions.len());
         for (dimension_idx, dimension) in self.schema.dimensions.iter().enumerate() {
             let size =
@@ -152,10 +165,11 @@ impl Array {
         Ok(Some(bounds))
     }
 
-    /// Stores a metadata value; the array must be open for writing.
+    /// Stores a metadata value, when [`Self::close`] is called; the array must be open for writing.
     pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
         let c_key = c_string("a metadata key", key)?;
         let (datatype, n_values, data) = value.to_raw(key)?;
+        let _guard = self.lock();
         self.call("writing metadata", |functions, ctx, array| {
             // SAFETY: all pointers are live; the value is copied.
             unsafe {
@@ -165,7 +179,7 @@ impl Array {
                     c_key.as_ptr(),
                     datatype.raw(),
                     n_values,
-                    data.as_ptr().cast(),
+                    data_pointer(&data),
                 )
             }
         })
@@ -173,6 +187,7 @@ impl Array {
 
     /// All metadata, sorted by key.
     pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
+        let _guard = self.lock();
         let mut n_keys = 0;
         self.call("reading metadata", |functions, ctx, array| {
             // SAFETY: array and out pointer are live.
@@ -196,7 +211,7 @@ impl Array {
                         )
                     }
                 })?;
-                // SAFETY: filled by libtiledb, whose memory lives as long as the array is open.
+                // SAFETY: filled by libtiledb, whose memory lives as long as the array is open, and is not changed under the lock.
                 Ok(unsafe { entry.read() })
             })
             .collect()

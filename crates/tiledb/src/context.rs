@@ -1,16 +1,13 @@
 //! The context that every call goes through, its configuration, and handles that free themselves.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::Error;
+use crate::config::{OwnedConfig, take_error, with_fixed};
 use crate::load::{Loaded, loaded};
 use crate::sys::{self, Functions};
-
-/// TileDB configuration: parameter name to value, as in TileDB's own documentation, for example `vfs.s3.region`.
-pub type Config = BTreeMap<String, String>;
+use crate::{Config, Error};
 
 /// A context of libtiledb: its threads, caches and configuration. Clones share it.
 #[derive(Clone)]
@@ -19,7 +16,8 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     library: &'static Loaded,
     ctx: *mut sys::Ctx,
-    config: *mut sys::Config,
+    // After the context in what `drop` frees.
+    config: OwnedConfig,
     parameters: Config,
 }
 
@@ -31,11 +29,8 @@ unsafe impl Sync for Inner {}
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: both were allocated by the library and are freed once; no handle is left, since each keeps a clone of the context.
-        unsafe {
-            (self.library.functions.tiledb_ctx_free)(&raw mut self.ctx);
-            (self.library.functions.tiledb_config_free)(&raw mut self.config);
-        }
+        // SAFETY: allocated by the library and freed once; no handle is left, since each keeps a clone of the context.
+        unsafe { (self.library.functions.tiledb_ctx_free)(&raw mut self.ctx) }
     }
 }
 
@@ -52,18 +47,19 @@ impl Context {
     /// A context with TileDB's defaults, changed by `config`.
     ///
     /// Loads libtiledb when it is the first of the process. A value that TileDB refuses is an error; a name that it does not know
-    /// is not, since configurations are shared with other programs.
+    /// is not, since configurations are shared with other programs. The parameters `sm.var_offsets.*` are set to what this crate
+    /// reads, whatever `config` says of them: 64-bit offsets in bytes, one for each cell.
     pub fn new(config: &Config) -> Result<Self, Error> {
         let library = loaded()?;
         let functions = &library.functions;
-        // SAFETY: no arguments. Statistics are process-wide; they are what tells how many bytes a read took.
-        unsafe { (functions.tiledb_stats_enable)() };
-        let raw = new_config(functions, config)?;
+        let parameters = with_fixed(config);
+        let config = OwnedConfig::new(functions, &parameters)?;
         let (mut ctx, mut error) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the configuration is live, the out pointers too.
-        let status =
-            unsafe { (functions.tiledb_ctx_alloc_with_error)(raw, &raw mut ctx, &raw mut error) };
-        let inner = Inner { library, ctx, config: raw, parameters: config.clone() };
+        let status = unsafe {
+            (functions.tiledb_ctx_alloc_with_error)(config.raw(), &raw mut ctx, &raw mut error)
+        };
+        let inner = Inner { library, ctx, config, parameters };
         if status != 0 {
             let message = take_error(functions, error);
             return Err(Error::Call {
@@ -75,16 +71,14 @@ impl Context {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The parameters that the context was made with.
+    /// The parameters that the context was made with, those that are always set included.
     pub fn config(&self) -> &Config {
         &self.0.parameters
     }
 
     /// A context like this one with some parameters changed.
     pub fn with(&self, changes: &[(&str, String)]) -> Result<Self, Error> {
-        let mut config = self.config().clone();
-        config.extend(changes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
-        Self::new(&config)
+        Self::new(&self.changed(changes))
     }
 
     /// The bytes that have been read from storage through this context so far, by libtiledb's own count.
@@ -117,7 +111,19 @@ impl Context {
     }
 
     pub(crate) fn raw_config(&self) -> *mut sys::Config {
-        self.0.config
+        self.0.config.raw()
+    }
+
+    /// A configuration like the context's with some parameters changed, for one object.
+    pub(crate) fn config_with(&self, changes: &[(&str, String)]) -> Result<OwnedConfig, Error> {
+        let changed = self.changed(changes);
+        OwnedConfig::new(self.functions(), &with_fixed(&changed))
+    }
+
+    fn changed(&self, changes: &[(&str, String)]) -> Config {
+        let mut config = self.config().clone();
+        config.extend(changes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        config
     }
 
     /// Runs a call and turns its status into a result, with libtiledb's message, the operation and what it was about.
@@ -248,55 +254,6 @@ pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data, length) }
 }
 
-fn new_config(functions: &Functions, parameters: &Config) -> Result<*mut sys::Config, Error> {
-    let failed = |uri: &str, error| Error::Call {
-        operation: "setting a TileDB parameter",
-        uri: uri.to_owned(),
-        message: take_error(functions, error),
-    };
-    let (mut config, mut error) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: both out pointers are live.
-    if unsafe { (functions.tiledb_config_alloc)(&raw mut config, &raw mut error) } != 0 {
-        return Err(failed("libtiledb", error));
-    }
-    for (key, value) in parameters {
-        let set = c_string("a TileDB parameter", key)
-            .and_then(|key| Ok((key, c_string("a TileDB parameter", value)?)))
-            .and_then(|(c_key, c_value)| {
-                // SAFETY: the configuration, both strings and the out pointer are live.
-                let status = unsafe {
-                    (functions.tiledb_config_set)(
-                        config,
-                        c_key.as_ptr(),
-                        c_value.as_ptr(),
-                        &raw mut error,
-                    )
-                };
-                if status == 0 { Ok(()) } else { Err(failed(&format!("{key}={value}"), error)) }
-            });
-        if let Err(error) = set {
-            // SAFETY: allocated above, and not used after.
-            unsafe { (functions.tiledb_config_free)(&raw mut config) };
-            return Err(error);
-        }
-    }
-    Ok(config)
-}
-
-fn take_error(functions: &Functions, mut error: *mut sys::Error) -> String {
-    if error.is_null() {
-        return "libtiledb gave no reason".into();
-    }
-    let mut text = ptr::null();
-    // SAFETY: the error is live; its text lives until it is freed, and is copied before.
-    unsafe {
-        (functions.tiledb_error_message)(error, &raw mut text);
-        let message = from_c(text);
-        (functions.tiledb_error_free)(&raw mut error);
-        message.split_whitespace().collect::<Vec<_>>().join(" ")
-    }
-}
-
 /// The number that stands behind `"name": ` in libtiledb's statistics; 0 where it is absent, as before the first read.
 fn counter(statistics: &str, name: &str) -> u64 {
     let key = format!("\"{name}\":");
@@ -316,6 +273,19 @@ mod tests {
         let config = Config::from([("sm.compute_concurrency_level".to_owned(), "many".to_owned())]);
         let message = Context::new(&config).unwrap_err().to_string();
         assert!(message.contains("sm.compute_concurrency_level=many"), "{message}");
+    }
+
+    #[test]
+    fn parameters_of_offsets_are_not_the_users_to_set() {
+        let config = Config::from([
+            ("sm.var_offsets.bitsize".to_owned(), "32".to_owned()),
+            ("sm.memory_budget".to_owned(), "1000000".to_owned()),
+        ]);
+        let context = Context::new(&config).unwrap();
+        let changed = context.with(&[("sm.var_offsets.mode", "elements".to_owned())]).unwrap();
+        assert_eq!(changed.config()["sm.var_offsets.bitsize"], "64");
+        assert_eq!(changed.config()["sm.var_offsets.mode"], "bytes");
+        assert_eq!(changed.config()["sm.memory_budget"], "1000000");
     }
 
     #[test]

@@ -54,6 +54,40 @@ pub enum Error {
         /// The text.
         text: String,
     },
+    /// Another library is already the one of this process.
+    #[error("{path} cannot be loaded: this process already uses {loaded}")]
+    AlreadyLoaded {
+        /// The file that was to be loaded.
+        path: PathBuf,
+        /// The file that is loaded.
+        loaded: PathBuf,
+    },
+    /// A schema that contradicts itself.
+    #[error("the schema for {uri} cannot be made: {message}")]
+    Schema {
+        /// Where the array was to be.
+        uri: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A metadata value that cannot be stored.
+    #[error("metadata key {key} cannot be written: {message}")]
+    Metadata {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A step of a read or a write that cannot follow what came before it.
+    #[error("{operation} failed for {uri}: {message}")]
+    Query {
+        /// What was tried.
+        operation: &'static str,
+        /// The array.
+        uri: String,
+        /// Why it cannot be, and what to do.
+        message: &'static str,
+    },
     /// A value of libtiledb that this crate does not know.
     #[error("{uri} has {what} {value}, which this version does not know")]
     Unknown {

@@ -2,8 +2,10 @@
 
 use std::ptr;
 
-use crate::context::{Context, Handle, bytes, c_string, from_c, take_string};
-use crate::{Datatype, Error, MetadataValue, ObjectType, sys};
+use crate::config::OwnedConfig;
+use crate::context::{Context, Handle, c_string, take_string};
+use crate::metadata::{RawEntry, data_pointer};
+use crate::{Error, MetadataValue, ObjectType, sys};
 
 /// A member of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub struct Member {
     pub kind: ObjectType,
 }
 
-/// An open group.
+/// An open group. One that was written to must be closed with [`Group::close`]: dropping it loses what was written.
 pub struct Group {
     handle: Handle<sys::Group>,
     uri: String,
@@ -29,7 +31,7 @@ impl std::fmt::Debug for Group {
 }
 
 fn free(functions: &sys::Functions, group: &mut *mut sys::Group) {
-    // SAFETY: the handle owns the object and frees it once; freeing closes it.
+    // SAFETY: the handle owns the object and frees it once; freeing closes it, and drops metadata that was not stored.
     unsafe { (functions.tiledb_group_free)(group) }
 }
 
@@ -45,21 +47,24 @@ impl Group {
 
     /// Opens a group for reading, as it was at `timestamp` (milliseconds since 1970) when one is given.
     pub fn open(context: &Context, uri: &str, timestamp: Option<u64>) -> Result<Self, Error> {
-        match timestamp {
-            None => Self::open_as(context, uri, 0),
-            Some(end) => {
-                let at = context.with(&[("sm.group.timestamp_end", end.to_string())])?;
-                Self::open_as(&at, uri, 0)
-            }
-        }
+        let at = timestamp
+            .map(|end| context.config_with(&[("sm.group.timestamp_end", end.to_string())]))
+            .transpose()?;
+        Self::open_as(context, uri, 0, at.as_ref())
     }
 
-    /// Opens a group for writing. What is written appears when [`Self::close`] returns.
+    /// Opens a group for writing. What is written appears when [`Self::close`] returns; a group that is dropped without it loses it.
     pub fn open_for_writing(context: &Context, uri: &str) -> Result<Self, Error> {
-        Self::open_as(context, uri, 1)
+        Self::open_as(context, uri, 1, None)
     }
 
-    fn open_as(context: &Context, uri: &str, mode: i32) -> Result<Self, Error> {
+    fn open_as(
+        context: &Context,
+        uri: &str,
+        mode: i32,
+        config: Option<&OwnedConfig>,
+    ) -> Result<Self, Error> {
+        let config = config.map_or_else(|| context.raw_config(), OwnedConfig::raw);
         let c_uri = c_string("a URI", uri)?;
         let handle = context.make("opening a group", uri, free, |functions, ctx, out| {
             // SAFETY: context, string and out pointer are live.
@@ -67,7 +72,7 @@ impl Group {
         })?;
         context.call("opening a group", uri, |functions, ctx| {
             // SAFETY: group and configuration are live; the group keeps a copy.
-            unsafe { (functions.tiledb_group_set_config)(ctx, handle.get(), context.raw_config()) }
+            unsafe { (functions.tiledb_group_set_config)(ctx, handle.get(), config) }
         })?;
         context.call("opening a group", uri, |functions, ctx| {
             // SAFETY: the group is live and not open.
@@ -137,7 +142,7 @@ impl Group {
         })
     }
 
-    /// Stores a metadata value.
+    /// Stores a metadata value, when [`Self::close`] is called.
     pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
         let c_key = c_string("a metadata key", key)?;
         let (datatype, n_values, data) = value.to_raw(key)?;
@@ -150,7 +155,7 @@ impl Group {
                     c_key.as_ptr(),
                     datatype.raw(),
                     n_values,
-                    data.as_ptr().cast(),
+                    data_pointer(&data),
                 )
             }
         })
@@ -195,42 +200,5 @@ impl Group {
         self.handle
             .context()
             .call(operation, &self.uri, |functions, ctx| call(functions, ctx, self.handle.get()))
-    }
-}
-
-/// A metadata entry as libtiledb lends it.
-pub(crate) struct RawEntry {
-    pub(crate) key: *const std::ffi::c_char,
-    pub(crate) key_length: u32,
-    pub(crate) datatype: i32,
-    pub(crate) n_values: u32,
-    pub(crate) data: *const std::ffi::c_void,
-}
-
-impl Default for RawEntry {
-    fn default() -> Self {
-        Self { key: ptr::null(), key_length: 0, datatype: 0, n_values: 0, data: ptr::null() }
-    }
-}
-
-impl RawEntry {
-    /// Copies the entry.
-    ///
-    /// # Safety
-    /// The pointers are as libtiledb filled them, and their memory is still live.
-    pub(crate) unsafe fn read(&self) -> (String, MetadataValue) {
-        let datatype = Datatype::from_raw(self.datatype);
-        let length = self.n_values as usize * datatype.size().unwrap_or(1);
-        // SAFETY: as the caller vouches; the key has `key_length` bytes and the data `n_values` values.
-        let (key, data) = unsafe {
-            (bytes(self.key.cast(), self.key_length as usize), bytes(self.data.cast(), length))
-        };
-        let key = if key.is_empty() {
-            // SAFETY: a key without a length is a string that ends in zero.
-            unsafe { from_c(self.key) }
-        } else {
-            String::from_utf8_lossy(key).into_owned()
-        };
-        (key, MetadataValue::from_raw(datatype, self.n_values, data))
     }
 }

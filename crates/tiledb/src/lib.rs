@@ -1,6 +1,6 @@
 //! A safe wrapper over the functions of libtiledb's C API that somafeed needs.
 //!
-//! libtiledb is loaded at run time, when the first [`Context`] is made: see [`library`] for where it is looked for. Every crate
+//! libtiledb is loaded at run time, when the first [`Context`] is made: see [`library`] for where it is looked for, and [`load_from`] to name the file. Every crate
 //! therefore compiles, and says clearly what is missing, on a machine without it.
 //!
 //! # What is here
@@ -21,6 +21,7 @@
 #![expect(unsafe_code, reason = "this crate is the one that calls libtiledb's C functions")]
 
 mod array;
+mod config;
 mod context;
 mod datatype;
 mod enumeration;
@@ -36,14 +37,15 @@ mod sys;
 mod vfs;
 
 pub use array::Array;
-pub use context::{Config, Context, ObjectType};
+pub use config::Config;
+pub use context::{Context, ObjectType};
 pub use datatype::{Datatype, Value};
 pub use enumeration::{Enumeration, EnumerationValues};
 pub use error::Error;
 pub use filter::Filter;
 pub use fragment::{Fragment, FragmentInfo};
 pub use group::{Group, Member};
-pub use load::{PATH_VARIABLE, library};
+pub use load::{PATH_VARIABLE, library, load_from};
 pub use metadata::MetadataValue;
 pub use query::{Column, Layout, Piece, ReadQuery, WriteColumn, WriteOrder, WriteQuery};
 pub use schema::{ArrayType, Attribute, CellOrder, Dimension, Schema};

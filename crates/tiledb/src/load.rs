@@ -1,11 +1,13 @@
 //! Finding and loading libtiledb at run time, once a process.
 //!
 //! Looked for in this order: the file that the environment variable [`PATH_VARIABLE`] names; the newest `libtiledb-*` folder in
-//! the user's cache (`$XDG_CACHE_HOME/somafeed`, else `~/.cache/somafeed`), where `cargo xtask native` unpacks it.
+//! the user's cache (`$XDG_CACHE_HOME/somafeed`, else `~/.cache/somafeed`), where `cargo xtask native` unpacks it. A program that
+//! knows the file calls [`load_from`] before anything else.
 
+use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::os::unix::{Library as UnixLibrary, RTLD_LOCAL, RTLD_NOW};
 
@@ -18,6 +20,9 @@ pub const PATH_VARIABLE: &str = "SOMAFEED_LIBTILEDB";
 /// The least version that has every function that is called.
 const LEAST: (i32, i32) = (2, 26);
 
+/// `tiledb_version`, which is called before the table of functions is made.
+type Version = unsafe extern "C" fn(*mut i32, *mut i32, *mut i32);
+
 /// The library of this process.
 pub(crate) struct Loaded {
     pub(crate) functions: Functions,
@@ -27,15 +32,40 @@ pub(crate) struct Loaded {
     _library: libloading::Library,
 }
 
+static LOADED: OnceLock<Loaded> = OnceLock::new();
+/// Held while a library is loaded, so that two threads that ask at once do not load two.
+static LOADING: Mutex<()> = Mutex::new(());
+
 /// The library of this process, loaded at the first call.
 pub(crate) fn loaded() -> Result<&'static Loaded, Error> {
-    static LOADED: OnceLock<Loaded> = OnceLock::new();
+    match LOADED.get() {
+        Some(loaded) => Ok(loaded),
+        None => load_once(find),
+    }
+}
+
+/// The library of this process; when there is none, the file that `path` finds becomes it.
+fn load_once(path: impl FnOnce() -> Result<PathBuf, Error>) -> Result<&'static Loaded, Error> {
+    // A panic while loading leaves nothing half made behind.
+    let _guard = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(loaded) = LOADED.get() {
         return Ok(loaded);
     }
-    // Two threads that come here at once both load; the dynamic loader gives them the same library, and one table is kept.
-    let fresh = load(&find()?)?;
+    let fresh = load(&path()?)?;
     Ok(LOADED.get_or_init(|| fresh))
+}
+
+/// Makes the file at `path` the libtiledb of this process, in place of what would be found.
+///
+/// To be called before the first [`crate::Context`] is made: a process has one libtiledb and keeps it, so that another one than that
+/// which is loaded is an [`Error::AlreadyLoaded`]. The same file again is not an error.
+pub fn load_from(path: &Path) -> Result<(), Error> {
+    let loaded = load_once(|| Ok(path.to_owned()))?;
+    let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if file(&loaded.path) == file(path) {
+        return Ok(());
+    }
+    Err(Error::AlreadyLoaded { path: path.to_owned(), loaded: loaded.path.clone() })
 }
 
 /// The version of libtiledb, `(major, minor, patch)`, and the file that it was loaded from.
@@ -53,14 +83,18 @@ fn load(path: &Path) -> Result<Loaded, Error> {
     let library =
         unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(failed)?;
     let library = libloading::Library::from(library);
-    // SAFETY: the declarations are those of libtiledb's C API, and the library lives beside the table.
-    let functions = unsafe { Functions::resolve(&library) }.map_err(failed)?;
     let (mut major, mut minor, mut patch) = (0, 0, 0);
-    // SAFETY: the three pointers are to live integers.
-    unsafe { (functions.tiledb_version)(&raw mut major, &raw mut minor, &raw mut patch) };
+    // Before the other functions: a library that is too old lacks some, and is to be called too old.
+    // SAFETY: the declaration is that of libtiledb's C API, and the three pointers are to live integers.
+    unsafe {
+        let version = library.get::<Version>(b"tiledb_version").map_err(failed)?;
+        version(&raw mut major, &raw mut minor, &raw mut patch);
+    }
     if (major, minor) < LEAST {
         return Err(Error::Version { path: path.to_owned(), major, minor, least: "2.26" });
     }
+    // SAFETY: the declarations are those of libtiledb's C API, and the library lives beside the table.
+    let functions = unsafe { Functions::resolve(&library) }.map_err(failed)?;
     Ok(Loaded {
         functions,
         path: path.to_owned(),
@@ -87,27 +121,37 @@ fn find() -> Result<PathBuf, Error> {
     })
 }
 
-/// The library in the folder `libtiledb-*` of `cache` whose name sorts last.
+/// The library in the folder `libtiledb-*` of `cache` that has the greatest version.
 fn newest_in(cache: &Path) -> Option<PathBuf> {
-    let starts = |path: &PathBuf, prefix: &str| {
-        path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(prefix))
-    };
-    let entries = |folder: &Path| -> Vec<PathBuf> {
-        std::fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect()
-    };
-    let mut folders: Vec<_> =
-        entries(cache).into_iter().filter(|path| starts(path, "libtiledb-")).collect();
-    folders.sort();
-    folders.iter().rev().find_map(|folder| {
-        entries(folder)
-            .into_iter()
-            .find(|path| starts(path, "libtiledb") && path.to_string_lossy().contains(".so"))
+    let mut folders = named(cache, |name| name.starts_with("libtiledb-"));
+    folders.sort_by_cached_key(|(name, _)| Reverse(version_in(name)));
+    folders.iter().find_map(|(_, folder)| {
+        let mut files = named(folder, |name| name.starts_with("libtiledb") && name.contains(".so"));
+        files.sort();
+        files.into_iter().next().map(|(_, path)| path)
     })
+}
+
+/// The entries of a folder whose names are wanted, with their names.
+fn named(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter_map(|path| {
+            let name = path.file_name().and_then(OsStr::to_str)?.to_owned();
+            wanted(&name).then_some((name, path))
+        })
+        .collect()
+}
+
+/// The numbers in a name, in their order, by which versions compare: 2.9 is before 2.30. The name decides between equal ones.
+fn version_in(name: &str) -> (Vec<u64>, String) {
+    let version = name.strip_prefix("libtiledb-").unwrap_or(name);
+    let numbers =
+        version.split(['.', '-']).map_while(|number| number.parse().ok()).collect::<Vec<u64>>();
+    (numbers, name.to_owned())
 }
 
 #[cfg(test)]
@@ -117,9 +161,12 @@ mod tests {
     #[test]
     fn the_newest_folder_of_the_cache_is_taken() {
         let cache = tempfile::tempdir().unwrap();
-        for name in ["libtiledb-2.29-a", "libtiledb-2.30-b", "libtorch-2.11.0"] {
+        // A folder above the files that has ".so" in its name is not what is looked for.
+        let cache = tempfile::Builder::new().prefix("cache.so").tempdir_in(cache.path()).unwrap();
+        for name in ["libtiledb-2.9-0.40", "libtiledb-2.29-a", "libtiledb-2.30-b", "libtorch-3.0"] {
             std::fs::create_dir(cache.path().join(name)).unwrap();
             std::fs::write(cache.path().join(name).join("libtiledb-x.so.2"), "").unwrap();
+            std::fs::write(cache.path().join(name).join("libtiledb-license.txt"), "").unwrap();
         }
         assert_eq!(
             newest_in(cache.path()),
@@ -133,6 +180,39 @@ mod tests {
         let (version, path) = library().unwrap();
         assert!(version >= (2, 26, 0), "{version:?}");
         assert!(path.is_file());
+    }
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        let ascending =
+            ["libtiledb-", "libtiledb-2.9-1.0", "libtiledb-2.30-0.9", "libtiledb-2.30-0.36.1"];
+        assert!(ascending.is_sorted_by_key(|name| version_in(name)));
+    }
+
+    #[test]
+    fn a_library_that_is_too_old_is_called_too_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("old.rs");
+        std::fs::write(
+            &source,
+            r#"
+                #[unsafe(no_mangle)]
+                pub unsafe extern "C" fn tiledb_version(major: *mut i32, minor: *mut i32, patch: *mut i32) {
+                    unsafe { (*major, *minor, *patch) = (2, 25, 1) }
+                }
+            "#,
+        )
+        .unwrap();
+        let library = folder.path().join("libtiledb.so");
+        let compiled =
+            std::process::Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+                .args(["--edition", "2024", "--crate-type", "cdylib", "-o"])
+                .args([&library, &source])
+                .status()
+                .unwrap();
+        assert!(compiled.success());
+        let error = load(&library).err().unwrap();
+        assert!(matches!(error, Error::Version { major: 2, minor: 25, .. }), "{error}");
     }
 
     #[test]

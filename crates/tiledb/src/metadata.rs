@@ -1,5 +1,9 @@
 //! Metadata: named values that stand beside an array or a group.
 
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use crate::context::{bytes, from_c};
 use crate::{Datatype, Error};
 
 /// The value of a metadata key.
@@ -18,7 +22,8 @@ pub enum MetadataValue {
         datatype: Datatype,
         /// How many there are.
         n_values: u32,
-        /// Their bytes.
+        /// Their bytes: `n_values` times the size of the datatype. None are read for [`Datatype::Other`], whose size is not known;
+        /// such a value cannot be written.
         bytes: Vec<u8>,
     },
 }
@@ -44,8 +49,7 @@ impl MetadataValue {
         if matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8)
             && let Ok(text) = std::str::from_utf8(bytes)
         {
-            // A lone zero byte is how an empty text is stored.
-            return Self::Text(text.trim_end_matches('\0').to_owned());
+            return Self::Text(text.to_owned());
         }
         if n_values == 1 {
             if let Some(value) = datatype.integer(bytes) {
@@ -66,23 +70,42 @@ impl MetadataValue {
         Self::Bytes { datatype, n_values, bytes: bytes.to_vec() }
     }
 
-    /// The datatype, the number of values and the bytes to store; integers as 64 bits.
+    /// The datatype, the number of values and the bytes to store; integers as 64 bits, an empty text as no values.
     pub(crate) fn to_raw(&self, key: &str) -> Result<(Datatype, u32, Vec<u8>), Error> {
+        let failed = |message: String| Error::Metadata { key: key.to_owned(), message };
         Ok(match self {
-            Self::Text(text) if text.is_empty() => (Datatype::StringUtf8, 1, vec![0]),
-            Self::Text(text) => (Datatype::StringUtf8, text.len() as u32, text.as_bytes().to_vec()),
+            Self::Text(text) => {
+                let n_bytes = u32::try_from(text.len())
+                    .map_err(|_| failed(format!("a text of {} bytes is too long", text.len())))?;
+                (Datatype::StringUtf8, n_bytes, text.as_bytes().to_vec())
+            }
             Self::Integer(value) => {
-                let bytes = Datatype::Int64.integer_bytes(*value).ok_or_else(|| Error::Column {
-                    column: key.to_owned(),
-                    uri: "metadata".into(),
-                    message: format!("{value} does not fit into 64 bits"),
-                })?;
+                let bytes = Datatype::Int64
+                    .integer_bytes(*value)
+                    .ok_or_else(|| failed(format!("{value} does not fit into 64 bits")))?;
                 (Datatype::Int64, 1, bytes)
             }
             Self::Float(value) => (Datatype::Float64, 1, value.to_le_bytes().to_vec()),
-            Self::Bytes { datatype, n_values, bytes } => (*datatype, *n_values, bytes.clone()),
+            Self::Bytes { datatype, n_values, bytes } => {
+                let size = datatype
+                    .size()
+                    .ok_or_else(|| failed(format!("the size of type {datatype:?} is not known")))?;
+                // libtiledb reads as many bytes as it is told that there are values.
+                if (*n_values as usize).checked_mul(size) != Some(bytes.len()) {
+                    return Err(failed(format!(
+                        "{n_values} values of type {datatype:?} are not {} bytes",
+                        bytes.len()
+                    )));
+                }
+                (*datatype, *n_values, bytes.clone())
+            }
         })
     }
+}
+
+/// The pointer to hand over: null where there is no value.
+pub(crate) fn data_pointer(data: &[u8]) -> *const c_void {
+    if data.is_empty() { ptr::null() } else { data.as_ptr().cast() }
 }
 
 impl From<&str> for MetadataValue {
@@ -94,5 +117,96 @@ impl From<&str> for MetadataValue {
 impl From<i64> for MetadataValue {
     fn from(value: i64) -> Self {
         Self::Integer(value.into())
+    }
+}
+
+/// A metadata entry as libtiledb lends it.
+pub(crate) struct RawEntry {
+    pub(crate) key: *const c_char,
+    pub(crate) key_length: u32,
+    pub(crate) datatype: i32,
+    pub(crate) n_values: u32,
+    pub(crate) data: *const c_void,
+}
+
+impl Default for RawEntry {
+    fn default() -> Self {
+        Self { key: ptr::null(), key_length: 0, datatype: 0, n_values: 0, data: ptr::null() }
+    }
+}
+
+impl RawEntry {
+    /// Copies the entry.
+    ///
+    /// # Safety
+    /// The pointers are as libtiledb filled them, and their memory is still live.
+    pub(crate) unsafe fn read(&self) -> (String, MetadataValue) {
+        let datatype = Datatype::from_raw(self.datatype);
+        // How long the data of an unnamed type are cannot be known, so that none of them is read.
+        let length = datatype.size().map_or(0, |size| self.n_values as usize * size);
+        // SAFETY: as the caller vouches; the key has `key_length` bytes and the data `n_values` values.
+        let (key, data) = unsafe {
+            (bytes(self.key.cast(), self.key_length as usize), bytes(self.data.cast(), length))
+        };
+        let key = if key.is_empty() {
+            // SAFETY: a key without a length is a string that ends in zero.
+            unsafe { from_c(self.key) }
+        } else {
+            String::from_utf8_lossy(key).into_owned()
+        };
+        let n_values = if self.data.is_null() { 0 } else { self.n_values };
+        (key, MetadataValue::from_raw(datatype, n_values, data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_another_length_than_their_values_are_refused() {
+        let value = |datatype, n_values, n_bytes| MetadataValue::Bytes {
+            datatype,
+            n_values,
+            bytes: vec![7; n_bytes],
+        };
+        for (datatype, n_values, n_bytes) in [
+            (Datatype::Int64, 64, 8),
+            (Datatype::Int64, 1, 9),
+            (Datatype::Blob, 1, 0),
+            (Datatype::Float32, 0, 4),
+            (Datatype::Other(33), 1, 8),
+        ] {
+            let error = value(datatype, n_values, n_bytes).to_raw("key").unwrap_err();
+            assert!(matches!(&error, Error::Metadata { key, .. } if key == "key"), "{error}");
+        }
+        let (_, n_values, bytes) = value(Datatype::Int64, 2, 16).to_raw("key").unwrap();
+        assert_eq!((n_values, bytes.len()), (2, 16));
+        assert!(MetadataValue::Integer(1 << 64).to_raw("key").is_err());
+    }
+
+    #[test]
+    fn an_empty_text_is_no_values() {
+        let (datatype, n_values, bytes) = MetadataValue::from("").to_raw("key").unwrap();
+        assert_eq!((datatype, n_values), (Datatype::StringUtf8, 0));
+        assert!(data_pointer(&bytes).is_null());
+    }
+
+    #[test]
+    fn data_of_an_unnamed_type_are_not_read() {
+        let (key, data) = (*b"key", [1_u8; 1]);
+        let entry = RawEntry {
+            key: key.as_ptr().cast(),
+            key_length: 3,
+            datatype: 33,
+            n_values: 1000,
+            data: data.as_ptr().cast(),
+        };
+        // SAFETY: the key is as long as is said, and no data are read.
+        let (key, value) = unsafe { entry.read() };
+        assert_eq!(key, "key");
+        let expected =
+            MetadataValue::Bytes { datatype: Datatype::Other(33), n_values: 1000, bytes: vec![] };
+        assert_eq!(value, expected);
     }
 }

@@ -81,7 +81,6 @@ macro_rules! functions {
 type Out<T> = *mut *mut T;
 
 functions! {
-    tiledb_version(*mut i32, *mut i32, *mut i32);
     tiledb_error_message(*mut Error, *mut *const c_char) -> i32;
     tiledb_error_free(*mut *mut Error);
     tiledb_string_view(*mut StringHandle, *mut *const c_char, *mut usize) -> i32;
@@ -95,7 +94,6 @@ functions! {
     tiledb_ctx_free(*mut *mut Ctx);
     tiledb_ctx_get_last_error(*mut Ctx, *mut *mut Error) -> i32;
     tiledb_ctx_get_stats(*mut Ctx, *mut *mut c_char) -> i32;
-    tiledb_stats_enable() -> i32;
     tiledb_stats_free_str(*mut *mut c_char) -> i32;
 
     tiledb_object_type(*mut Ctx, *const c_char, *mut c_int) -> i32;

@@ -246,9 +246,19 @@ fn groups_have_members_and_metadata() {
     group.add_relative("inner").unwrap();
     let values = [
         ("empty", "".into()),
+        ("ends in zeros", "a\0\0".into()),
+        (
+            "four",
+            MetadataValue::Bytes {
+                datatype: Datatype::UInt16,
+                n_values: 2,
+                bytes: vec![1, 2, 3, 4],
+            },
+        ),
         ("number", MetadataValue::from(42)),
         ("ratio", MetadataValue::Float(0.5)),
         ("word", "β".into()),
+        ("zero", "\0".into()),
     ];
     for (key, value) in &values {
         group.put_metadata(key, value).unwrap();
@@ -329,6 +339,7 @@ fn errors_say_what_was_tried_and_where() {
             .to_string()
             .contains("1 cells, the columns before have 2")
     );
+    let mut write = WriteQuery::new(&array, WriteOrder::Unordered).unwrap();
     let columns = [WriteColumn::fixed("row", &[1_i64]), WriteColumn::fixed("value", &[1_i32])];
     assert!(write.submit(&columns).unwrap_err().to_string().contains("not of type Float32"));
 }

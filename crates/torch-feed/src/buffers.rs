@@ -33,7 +33,7 @@ impl fmt::Debug for TensorBuffers {
         f.debug_struct("TensorBuffers")
             .field("n_free", &self.n_free())
             .field("max_free", &self.max_free)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,16 @@
 //! The tensors hold the loader's numbers, and memory that is used again disturbs no batch that lives.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use loader::{BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Method, Order};
-use soma_io::{CsrBuffers, MemoryReader, XReader};
+use loader::{
+    BatchForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Method, Order,
+};
+use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, XReader};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{TensorBatch, TensorLoader};
 
@@ -211,5 +215,50 @@ fn dropped_half_way_nothing_holds_the_data() {
             assert_eq!(Arc::strong_count(&reader), 2, "the test's and the loader's");
             taken.iter().for_each(check_batch);
         }
+    }
+}
+
+#[test]
+fn real_counts_come_through_as_tensors() {
+    let beside =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/visium-2898x19465/soma");
+    if !beside.is_dir() {
+        println!("{} is absent: real counts are not checked as tensors", beside.display());
+        return;
+    }
+    let experiment = Experiment::open(beside.to_str().unwrap(), &OpenOptions::default()).unwrap();
+    let wanted = DatasetSpec {
+        measurement: "RNA".into(),
+        layer: "raw".into(),
+        obs_columns: vec!["nnz".into()],
+        genes: GeneSelection::All,
+        rows: None,
+    };
+    let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
+    for form in [BatchForm::Dense, BatchForm::Csr] {
+        let sizes = LoaderSpec {
+            chunk_rows: 64,
+            chunks_per_block: 16,
+            batch_rows: 100,
+            ..spec(Method::Native, form)
+        };
+        let feed = TensorLoader::new(dataset.clone(), sizes).unwrap();
+        let (mut sum, mut nnz) = (0.0, 0);
+        let mut ids: Vec<i64> = Vec::new();
+        for batch in feed.epoch(0).unwrap() {
+            let batch = batch.unwrap();
+            assert_eq!(batch.x().size(), [batch.n_rows() as i64, 19465]);
+            sum += batch.x().f_sum(Kind::Double).unwrap().f_double_value(&[]).unwrap();
+            nnz += match form {
+                BatchForm::Dense => {
+                    batch.x().f_count_nonzero(None).unwrap().f_int64_value(&[]).unwrap()
+                }
+                BatchForm::Csr => batch.x().f_values().unwrap().size()[0],
+            };
+            ids.extend(joinids(batch.joinids()));
+        }
+        assert_eq!((nnz, sum), (1_069_459, 3_085_005.0), "{form}");
+        ids.sort_unstable();
+        assert_eq!(ids, (0..2898).collect::<Vec<i64>>());
     }
 }

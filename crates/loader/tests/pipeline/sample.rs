@@ -19,6 +19,10 @@ pub(crate) fn label(joinid: u64) -> String {
 }
 
 pub(crate) fn reader(n_rows: u64, n_genes: u64) -> MemoryReader {
+    MemoryReader::new(csr(n_rows, n_genes)).unwrap()
+}
+
+pub(crate) fn csr(n_rows: u64, n_genes: u64) -> CsrBuffers {
     let mut csr =
         CsrBuffers { row_offsets: vec![0], n_columns: n_genes as usize, ..CsrBuffers::default() };
     for joinid in 0..n_rows {
@@ -30,7 +34,7 @@ pub(crate) fn reader(n_rows: u64, n_genes: u64) -> MemoryReader {
         }
         csr.row_offsets.push(csr.values.len());
     }
-    MemoryReader::new(csr).unwrap()
+    csr
 }
 
 pub(crate) fn joinids(cells: &Cells) -> Vec<u64> {
@@ -107,8 +111,8 @@ pub(crate) fn dense_rows<B: AsRef<[f32]>>(x: &Matrix<B>) -> Vec<Vec<f32>> {
     }
 }
 
-/// Each row of the batch is the row of its joinid, and has that cell's obs beside it.
-pub(crate) fn check_rows<B: AsRef<[f32]>>(batch: &Batch<B>, genes: &[u64]) {
+/// Each row of the batch is the row of its joinid, and has that cell's obs beside it. Notes the joinids in `seen`.
+pub(crate) fn check_rows<B: AsRef<[f32]>>(batch: &Batch<B>, genes: &[u64], seen: &mut Vec<u64>) {
     let rows = dense_rows(&batch.x);
     assert_eq!(rows.len(), batch.n_rows());
     assert_eq!(batch.obs.num_rows(), batch.n_rows());
@@ -116,6 +120,7 @@ pub(crate) fn check_rows<B: AsRef<[f32]>>(batch: &Batch<B>, genes: &[u64]) {
     let doubled = batch.obs.column_by_name("doubled").unwrap().as_primitive::<Int64Type>();
     for (idx, (row, &joinid)) in rows.iter().zip(&batch.joinids).enumerate() {
         let joinid = u64::try_from(joinid).unwrap();
+        seen.push(joinid);
         let expected: Vec<f32> =
             genes.iter().map(|&gene| value(joinid, gene).unwrap_or(0.0)).collect();
         assert_eq!(row, &expected, "cell {joinid}");

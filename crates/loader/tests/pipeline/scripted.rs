@@ -15,11 +15,14 @@ pub(crate) enum At {
     Never,
     Fail(usize),
     Panic(usize),
+    /// Gives the rows of the whole of X instead of those asked for.
+    Stray(usize),
 }
 
 #[derive(Debug)]
 pub(crate) struct ScriptedReader {
     inner: MemoryReader,
+    all: RowRanges,
     at: At,
     n_started: AtomicUsize,
     /// How many reads may go ahead; further ones wait.
@@ -32,6 +35,7 @@ impl ScriptedReader {
     pub(crate) fn new(n_rows: u64, n_genes: u64, at: At) -> Arc<Self> {
         Arc::new(Self {
             inner: sample::reader(n_rows, n_genes),
+            all: RowRanges::new(vec![0..n_rows]).unwrap(),
             at,
             n_started: AtomicUsize::new(0),
             allowed: Mutex::new(usize::MAX),
@@ -70,7 +74,8 @@ impl ScriptedReader {
         names
     }
 
-    fn begin(&self) -> Result<(), Error> {
+    /// Whether to give what was asked for.
+    fn begin(&self) -> Result<bool, Error> {
         self.threads
             .lock()
             .unwrap()
@@ -79,7 +84,10 @@ impl ScriptedReader {
         let allowed = self.allowed.lock().unwrap();
         drop(self.changed.wait_while(allowed, |allowed| *allowed <= idx).unwrap());
         assert!(self.at != At::Panic(idx), "scripted panic");
-        if self.at == At::Fail(idx) { Err(Error::Missing { uri: "scripted".to_owned() }) } else { Ok(()) }
+        match self.at {
+            At::Fail(at) if at == idx => Err(Error::Missing { uri: "scripted".to_owned() }),
+            at => Ok(at != At::Stray(idx)),
+        }
     }
 }
 
@@ -102,8 +110,8 @@ impl XReader for ScriptedReader {
         genes: &GeneSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
-        self.begin()?;
-        self.inner.read_csr(rows, genes, out)
+        let asked = self.begin()?;
+        self.inner.read_csr(if asked { rows } else { &self.all }, genes, out)
     }
 
     fn read_coo(
@@ -112,7 +120,7 @@ impl XReader for ScriptedReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        self.begin()?;
-        self.inner.read_coo(rows, genes, each)
+        let asked = self.begin()?;
+        self.inner.read_coo(if asked { rows } else { &self.all }, genes, each)
     }
 }

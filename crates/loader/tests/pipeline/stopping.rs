@@ -1,9 +1,12 @@
 //! Ends: dropped half-way, a consumer that is slow, a reader that fails or panics.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use loader::{Cells, Error, GeneSelection, Loader, LoaderSpec, Method};
+use loader::{
+    BatchBuffers, Cells, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method,
+};
 
 use crate::sample::{self, WAYS};
 use crate::scripted::{At, ScriptedReader};
@@ -22,7 +25,7 @@ fn within_seconds(n_secs: u64, test: impl FnOnce() + Send + 'static) {
     let (done, is_done) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         test();
-        drop(done.send(()));
+        done.send(()).ok();
     });
     let result = is_done.recv_timeout(Duration::from_secs(n_secs));
     assert!(
@@ -75,7 +78,7 @@ fn dropping_waits_for_the_read_under_way_and_no_longer() {
         let (dropped, is_dropped) = mpsc::channel();
         let dropping = std::thread::spawn(move || {
             drop(epoch);
-            drop(dropped.send(()));
+            dropped.send(()).ok();
         });
         assert!(
             is_dropped.recv_timeout(Duration::from_millis(50)).is_err(),
@@ -186,4 +189,76 @@ fn what_is_dropped_at_the_end_is_not_read() {
         sample::dataset(Arc::clone(&reader) as _, Cells::Range(0..50), GeneSelection::All);
     assert_eq!(Loader::new(dataset, spec).unwrap().epoch(0).unwrap().count(), 1);
     assert_eq!(reader.n_started(), 4);
+}
+
+#[test]
+fn a_reader_that_gives_other_rows_is_found_out() {
+    for (method, form) in WAYS {
+        let reader = ScriptedReader::new(N_ROWS, 4, At::Stray(1));
+        let loader = loader(&reader, LoaderSpec { method, form, ..sample::spec() });
+        let mut epoch = loader.epoch(0).unwrap();
+        let error = epoch.find_map(Result::err).unwrap();
+        let text = error.to_string();
+        if method == Method::Native {
+            let expect = "reader \"memory\" gave 64 rows x 4 columns for block 1";
+            assert!(text.starts_with(expect), "{text}");
+        } else {
+            assert_eq!(text, "cannot put block 1 of epoch 0 into rows");
+            let source = std::error::Error::source(&error).unwrap().to_string();
+            assert!(source.contains("was not asked for"), "{source}");
+        }
+        assert!(epoch.next().is_none());
+        assert_no_thread_reads(&reader, 1);
+    }
+}
+
+/// Gives a few buffers, then none, or a panic.
+#[derive(Debug)]
+struct FewBuffers {
+    heap: HeapBuffers,
+    left: AtomicUsize,
+    panics: bool,
+}
+
+impl BatchBuffers for FewBuffers {
+    type Buffer = HeapBuffer;
+
+    fn take(&self, n_values: usize) -> Result<HeapBuffer, Error> {
+        let left = self.left.load(Ordering::SeqCst);
+        self.left.store(left.saturating_sub(1), Ordering::SeqCst);
+        match left {
+            0 if self.panics => panic!("no buffer"),
+            0 => Err(Error::Buffer { n_values, source: "no more".into() }),
+            _ => self.heap.take(n_values),
+        }
+    }
+}
+
+#[test]
+fn a_failure_to_make_a_batch_comes_once() {
+    within_seconds(60, || {
+        for (prefetch_batches, panics) in [(0, false), (1, false), (3, false), (1, true)] {
+            let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
+            let spec = LoaderSpec { prefetch_batches, ..sample::spec() };
+            let dataset = sample::dataset(
+                Arc::clone(&reader) as _,
+                Cells::Range(0..N_ROWS),
+                GeneSelection::All,
+            );
+            let buffers =
+                FewBuffers { heap: HeapBuffers::new(2), left: AtomicUsize::new(5), panics };
+            let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers)).unwrap();
+            let mut epoch = loader.epoch(0).unwrap();
+            assert_eq!(epoch.by_ref().take(5).map(Result::unwrap).count(), 5);
+            match epoch.next().unwrap().unwrap_err() {
+                Error::Panicked { thread: "somafeed-batch", message } => {
+                    assert_eq!((message.as_str(), panics), ("no buffer", true));
+                }
+                Error::Buffer { n_values: 12, .. } => assert!(!panics),
+                error => panic!("{error:?}"),
+            }
+            assert!(epoch.next().is_none());
+            assert_no_thread_reads(&reader, 1);
+        }
+    });
 }

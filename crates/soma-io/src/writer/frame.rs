@@ -70,7 +70,9 @@ impl FrameWriter {
             let array = rows
                 .column_by_name(&column.name)
                 .ok_or_else(|| self.failed(format!("column {} is missing", column.name)))?;
-            if array.null_count() > 0 && !column.nullable {
+            // As against its own, the nulls that follow from a dictionary's values as well.
+            let nulls = array.logical_nulls();
+            if nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) && !column.nullable {
                 return Err(self.failed(format!(
                     "column {} has rows without a value, and is not nullable",
                     column.name
@@ -78,9 +80,10 @@ impl FrameWriter {
             }
             let problem =
                 |problem: String| self.failed(format!("column {}: {problem}", column.name));
+            let is_valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
             let validity: Option<Vec<u8>> = column
                 .nullable
-                .then(|| (0..array.len()).map(|row| u8::from(array.is_valid(row))).collect());
+                .then(|| (0..array.len()).map(|row| u8::from(is_valid(row))).collect());
             cells.push((convert(array, column, codes).map_err(problem)?, validity));
         }
         let mut columns = vec![WriteColumn::fixed(JOINID, &joinids)];
@@ -166,6 +169,14 @@ fn convert(
 }
 
 fn texts(array: &ArrayRef) -> Result<LargeStringArray, String> {
+    let values = match array.data_type() {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    };
+    if !matches!(values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null)
+    {
+        return Err(format!("an array of type {} holds no texts", array.data_type()));
+    }
     let cast = arrow_cast::cast(array, &DataType::LargeUtf8).map_err(|error| error.to_string())?;
     Ok(cast.as_string::<i64>().clone())
 }
@@ -177,6 +188,10 @@ fn category_codes(array: &ArrayRef, codes: &HashMap<String, i32>) -> Result<Vec<
     };
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         let values = texts(dictionary.values())?;
+        if values.is_empty() {
+            // Every row is without a value.
+            return Ok(vec![0; array.len()]);
+        }
         let keys = dictionary.normalized_keys();
         let by_key: Vec<Result<i32, String>> =
             values.iter().map(|text| text.map_or(Ok(0), code)).collect();

@@ -13,6 +13,9 @@ const CAPACITY: u64 = 65_536;
 /// The last coordinate of a domain that leaves room for one more tile, as tiledbsoma has it.
 const LAST_COORDINATE: i128 = i64::MAX as i128 - 1 - TILE as i128;
 
+/// As many cells as joinids can number.
+pub(super) const MOST_ROWS: u64 = LAST_COORDINATE as u64 + 1;
+
 fn dimension(name: &str, n: u64, extent: Extent, filters: Vec<Filter>) -> Dimension {
     let last = match extent {
         Extent::CurrentDomain => LAST_COORDINATE,
@@ -105,11 +108,11 @@ pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Sche
     schema
 }
 
-/// The smallest signed type that numbers `n_values`.
+/// The smallest signed type that numbers `n_values`. libtiledb demands that the type hold one number more than there are values.
 pub(super) fn code_type(n_values: usize) -> Datatype {
     match n_values {
-        0..=127 => Datatype::Int8,
-        128..=32_767 => Datatype::Int16,
+        0..=126 => Datatype::Int8,
+        127..=32_766 => Datatype::Int16,
         _ => Datatype::Int32,
     }
 }

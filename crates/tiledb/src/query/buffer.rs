@@ -82,16 +82,19 @@ impl Buffer {
     }
 
     pub(super) fn grow(&mut self, n_bytes: usize) {
-        let words = n_bytes.div_ceil(8).max(1);
-        self.data.resize(words, 0);
+        // Room for one cell at least.
+        let words = n_bytes.max(self.kind.value_bytes).div_ceil(8).max(1);
+        // Fresh zeroed memory, not a longer vector: pages that a read does not fill are then never touched, and what the buffers
+        // held is not needed, since they only grow when no cell came.
+        self.data = vec![0; words];
         if self.kind.var_sized {
-            self.offsets.resize(words, 0);
+            self.offsets = vec![0; words];
         }
         if self.kind.nullable {
             // As many as there can be offsets, or values of fixed size.
             let n_cells =
                 if self.kind.var_sized { words } else { words * 8 / self.kind.value_bytes };
-            self.validity.resize(n_cells.max(1), 0);
+            self.validity = vec![0; n_cells.max(1)];
         }
         self.reset();
     }

@@ -30,7 +30,9 @@ impl Layout {
 const STATUS_COMPLETED: i32 = 1;
 const STATUS_INCOMPLETE: i32 = 3;
 /// No buffer of a column grows past this, in bytes; a single cell that needs more is an error.
-const LARGEST_BUFFER: usize = 1 << 34;
+const LARGEST_BUFFER: usize = 1 << 32;
+/// No buffer is smaller, in bytes: one offset, or one value of any type.
+const LEAST_BUFFER: usize = 8;
 
 /// A sparse read that brings its cells in pieces, as many at a time as its buffers hold.
 pub struct ReadQuery<'a> {
@@ -40,6 +42,7 @@ pub struct ReadQuery<'a> {
     buffers: Vec<Buffer>,
     buffer_bytes: usize,
     complete: bool,
+    failed: bool,
     array: &'a Array,
 }
 
@@ -69,6 +72,9 @@ impl<'a> Piece<'a> {
     }
 
     /// The column at the position that it had when the read was made.
+    ///
+    /// # Panics
+    /// When `column_idx` is not below the number of columns that the read was made with.
     pub fn column(&self, column_idx: usize) -> Column<'a> {
         self.buffers[column_idx].column(self.uri)
     }
@@ -88,7 +94,8 @@ impl<'a> ReadQuery<'a> {
     /// A read of `columns` from the cells of `array` whose coordinates lie in `ranges`.
     ///
     /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it. Dimensions must be 64-bit integers
-    /// for ranges to be given. Each column gets `buffer_bytes` bytes to begin with, and more when a single cell needs it.
+    /// for ranges to be given. Each column gets `buffer_bytes` bytes to begin with (at least 8, at most 4 GiB), and more when a single
+    /// cell needs it.
     pub fn new(
         array: &'a Array,
         layout: Layout,
@@ -111,6 +118,7 @@ impl<'a> ReadQuery<'a> {
             // SAFETY: both are live; the query keeps a copy.
             unsafe { (functions.tiledb_query_set_subarray_t)(ctx, query.get(), subarray.get()) }
         })?;
+        let buffer_bytes = buffer_bytes.clamp(LEAST_BUFFER, LARGEST_BUFFER);
         let buffers = columns
             .iter()
             .map(|name| {
@@ -121,14 +129,39 @@ impl<'a> ReadQuery<'a> {
                 ))
             })
             .collect::<Result<_, Error>>()?;
-        let mut read =
-            Self { query, _subarray: subarray, buffers, buffer_bytes, complete: false, array };
+        let mut read = Self {
+            query,
+            _subarray: subarray,
+            buffers,
+            buffer_bytes,
+            complete: false,
+            failed: false,
+            array,
+        };
         read.set_buffers()?;
         Ok(read)
     }
 
     /// The next cells, or `None` when all have come.
+    ///
+    /// After an error the read is over: every further call is an error.
     pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
+        if self.failed {
+            return Err(Error::Query {
+                operation: "reading",
+                uri: self.array.uri().to_owned(),
+                message: "an earlier step of this read failed; make a new one",
+            });
+        }
+        // Until the step is over: one that fails may leave libtiledb with pointers to buffers that are gone.
+        self.failed = true;
+        let n_cells = self.step()?;
+        self.failed = false;
+        Ok((n_cells > 0).then_some(Piece { buffers: &self.buffers, uri: self.array.uri() }))
+    }
+
+    /// Submits until cells have come, and says how many; 0 when there are no more.
+    fn step(&mut self) -> Result<usize, Error> {
         while !self.complete {
             // The counters hold what the step before filled.
             self.buffers.iter_mut().for_each(Buffer::reset);
@@ -159,10 +192,10 @@ impl<'a> ReadQuery<'a> {
                 }
             }
             if n_cells > 0 {
-                return Ok(Some(Piece { buffers: &self.buffers, uri: self.array.uri() }));
+                return Ok(n_cells);
             }
         }
-        Ok(None)
+        Ok(0)
     }
 
     fn grow(&mut self) -> Result<(), Error> {

@@ -10,11 +10,13 @@ use crate::{Array, Error, sys};
 /// The order in which cells are handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOrder {
-    /// Any order: libtiledb sorts. Each submit makes a fragment of its own.
+    /// Any order: libtiledb sorts. All cells are handed over in one submit, which makes a fragment.
     Unordered,
     /// The array's own order, tile by tile: nothing is sorted, and all submits make one fragment together.
     Global,
 }
+
+const AFTER_FAILURE: &str = "an earlier submit of this write failed; make a new one";
 
 /// The values of one column to write.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +59,22 @@ impl<'a> WriteColumn<'a> {
     }
 }
 
+/// What may follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A submit, or the end.
+    Open,
+    /// The end: an unordered write has had its submit.
+    Full,
+    /// Nothing: a submit failed.
+    Failed,
+}
+
 /// A sparse write.
 pub struct WriteQuery {
     query: Handle<sys::Query>,
     order: WriteOrder,
+    stage: Stage,
     array: Arc<Array>,
 }
 
@@ -95,15 +109,42 @@ impl WriteQuery {
             // SAFETY: the query is live.
             unsafe { (functions.tiledb_query_set_layout)(ctx, query.get(), layout) }
         })?;
-        Ok(Self { query, order, array: Arc::clone(array) })
+        Ok(Self { query, order, stage: Stage::Open, array: Arc::clone(array) })
     }
 
-    /// Writes cells: every dimension and attribute of the array, all with the same number of cells.
+    /// Writes cells: every dimension and attribute of the array once, all with the same number of cells.
+    ///
+    /// No cells are no submit. After an error the write is over: every further call is an error, and what a global write had taken
+    /// before is not on storage.
     pub fn submit(&mut self, columns: &[WriteColumn<'_>]) -> Result<(), Error> {
-        let n_cells = self.check(columns)?;
-        if n_cells == 0 {
-            return Ok(());
+        match self.stage {
+            Stage::Open => {}
+            Stage::Full => {
+                return Err(self.refused(
+                    "writing",
+                    "an unordered write takes one submit; make a new write for more cells",
+                ));
+            }
+            Stage::Failed => return Err(self.refused("writing", AFTER_FAILURE)),
         }
+        // Until the submit is over: one that fails may leave libtiledb with pointers that the caller takes back.
+        self.stage = Stage::Failed;
+        let n_cells = self.check(columns)?;
+        if n_cells > 0 {
+            self.submit_checked(columns)?;
+        }
+        self.stage = match self.order {
+            WriteOrder::Unordered if n_cells > 0 => Stage::Full,
+            _ => Stage::Open,
+        };
+        Ok(())
+    }
+
+    fn refused(&self, operation: &'static str, message: &'static str) -> Error {
+        Error::Query { operation, uri: self.array.uri().to_owned(), message }
+    }
+
+    fn submit_checked(&self, columns: &[WriteColumn<'_>]) -> Result<(), Error> {
         let context = self.array.context();
         let query = self.query.get();
         let names = columns
@@ -127,7 +168,7 @@ impl WriteQuery {
         {
             context.call("setting a buffer", self.array.uri(), |functions, ctx| {
                 // SAFETY: a write only reads its buffers, which the caller lends for as long as this function runs; the next
-                // submit sets new ones, and finishing a write reads none.
+                // submit sets all of them anew, since all columns are required, and finishing a write reads none.
                 unsafe {
                     let data = column.bytes.as_ptr().cast_mut().cast();
                     let mut status = (functions.tiledb_query_set_data_buffer)(
@@ -167,56 +208,80 @@ impl WriteQuery {
         })
     }
 
-    /// Ends the write; its cells are then on storage.
+    /// Ends the write; its cells are then on storage. An error after a submit that failed.
     pub fn finish(self) -> Result<(), Error> {
+        if self.stage == Stage::Failed {
+            return Err(self.refused("finishing a write", AFTER_FAILURE));
+        }
         self.array.context().call("finishing a write", self.array.uri(), |functions, ctx| {
             // SAFETY: the query is live; what is left to write lies in its own memory.
             unsafe { (functions.tiledb_query_finalize)(ctx, self.query.get()) }
         })
     }
 
-    /// Checks names, types and lengths, since libtiledb would read past a buffer that is too short.
+    /// Checks names, types and lengths, since libtiledb would read past a buffer that is too short, or keep one of a submit before.
     fn check(&self, columns: &[WriteColumn<'_>]) -> Result<usize, Error> {
-        let uri = self.array.uri();
+        let schema = self.array.schema();
+        let dimensions = schema.dimensions.iter().map(|dimension| &dimension.name);
+        let attributes = schema.attributes.iter().map(|attribute| &attribute.name);
         let mut first = None;
         for column in columns {
-            let failed = |message: String| Error::Column {
-                column: column.name.to_owned(),
-                uri: uri.to_owned(),
-                message,
-            };
-            let kind = kind(self.array.schema(), uri, column.name)?;
-            if !(column.fits)(kind.datatype) {
-                return Err(failed(format!("the values are not of type {:?}", kind.datatype)));
+            let n_cells = self.check_column(column)?;
+            let expected = *first.get_or_insert(n_cells);
+            if expected != n_cells {
+                return Err(self.failed(
+                    column.name,
+                    format!("there are {n_cells} cells, the columns before have {expected}"),
+                ));
             }
-            if kind.var_sized != column.offsets.is_some()
-                || kind.nullable != column.validity.is_some()
-            {
-                return Err(failed("offsets or validity are missing, or not wanted".into()));
-            }
-            let n_cells =
-                column.offsets.map_or(column.bytes.len() / kind.value_bytes, <[u64]>::len);
-            if column.offsets.is_some_and(|starts| {
-                !starts.is_sorted()
-                    || starts.last().is_some_and(|last| *last > column.bytes.len() as u64)
-            }) {
-                return Err(failed("the offsets do not ascend within the bytes".into()));
-            }
-            if column.validity.is_some_and(|validity| validity.len() != n_cells) {
-                return Err(failed(format!(
-                    "there are {n_cells} cells, but another number of validity bytes"
-                )));
-            }
-            match first {
-                None => first = Some(n_cells),
-                Some(expected) if expected != n_cells => {
-                    return Err(failed(format!(
-                        "there are {n_cells} cells, the columns before have {expected}"
-                    )));
-                }
-                Some(_) => {}
+        }
+        for name in dimensions.chain(attributes) {
+            match columns.iter().filter(|column| column.name == name).count() {
+                1 => {}
+                0 => return Err(self.failed(name, "it is missing from the write".into())),
+                n => return Err(self.failed(name, format!("it is given {n} times"))),
             }
         }
         Ok(first.unwrap_or(0))
+    }
+
+    /// Checks one column, and counts its cells.
+    fn check_column(&self, column: &WriteColumn<'_>) -> Result<usize, Error> {
+        let failed = |message| self.failed(column.name, message);
+        let kind = kind(self.array.schema(), self.array.uri(), column.name)?;
+        if !(column.fits)(kind.datatype) {
+            return Err(failed(format!("the values are not of type {:?}", kind.datatype)));
+        }
+        if kind.var_sized != column.offsets.is_some() || kind.nullable != column.validity.is_some()
+        {
+            return Err(failed("offsets or validity are missing, or not wanted".into()));
+        }
+        let n_cells = if let Some(starts) = column.offsets {
+            if !starts.is_sorted()
+                || starts.last().is_some_and(|last| *last > column.bytes.len() as u64)
+            {
+                return Err(failed("the offsets do not ascend within the bytes".into()));
+            }
+            starts.len()
+        } else {
+            if !column.bytes.len().is_multiple_of(kind.value_bytes) {
+                return Err(failed(format!(
+                    "{} bytes are no whole number of cells of {} bytes",
+                    column.bytes.len(),
+                    kind.value_bytes
+                )));
+            }
+            column.bytes.len() / kind.value_bytes
+        };
+        if column.validity.is_some_and(|validity| validity.len() != n_cells) {
+            return Err(failed(format!(
+                "there are {n_cells} cells, but another number of validity bytes"
+            )));
+        }
+        Ok(n_cells)
+    }
+
+    fn failed(&self, column: &str, message: String) -> Error {
+        Error::Column { column: column.to_owned(), uri: self.array.uri().to_owned(), message }
     }
 }

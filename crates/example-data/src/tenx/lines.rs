@@ -1,0 +1,74 @@
+//! Lines of a text file, plain or gzipped, each with its number for errors.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::Error;
+
+/// Far beyond any line of these files: what is longer is not text.
+const MOST_BYTES: u64 = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 17;
+
+/// Reads a file line by line. Whether it is gzipped is seen from its first bytes, not from its name.
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead>,
+    line: Vec<u8>,
+    n_read: u64,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Io { action: "open", path: path.to_owned(), source };
+        let mut plain = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
+        let is_gzip = plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+        let reader: Box<dyn BufRead> = if is_gzip {
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(plain)))
+        } else {
+            Box::new(plain)
+        };
+        Ok(Self { path: path.to_owned(), reader, line: Vec::new(), n_read: 0 })
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.n_read
+    }
+
+    /// The next line without its end; `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.line.clear();
+        let read = self.reader.by_ref().take(MOST_BYTES).read_until(b'\n', &mut self.line);
+        let n_bytes = read.map_err(|source| self.broken(source))?;
+        if n_bytes == 0 {
+            return Ok(None);
+        }
+        self.n_read += 1;
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+        } else if n_bytes as u64 == MOST_BYTES {
+            return Err(self.wrong(format!("it is longer than {MOST_BYTES} bytes: is this text?")));
+        }
+        if self.line.last() == Some(&b'\r') {
+            self.line.pop();
+        }
+        Ok(Some(&self.line))
+    }
+
+    /// An error about the line that was read last.
+    pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
+        self.wrong_at(self.n_read.max(1), problem)
+    }
+
+    /// An error about a line.
+    pub(super) fn wrong_at(&self, line: u64, problem: impl Into<String>) -> Error {
+        Error::Line { path: self.path.clone(), line, problem: problem.into() }
+    }
+
+    fn broken(&self, source: io::Error) -> Error {
+        Error::Read { path: self.path.clone(), line: self.n_read, source }
+    }
+}

@@ -1,0 +1,82 @@
+//! What an experiment to be written must be like, checked before anything is written.
+
+use std::collections::HashSet;
+
+use super::{ColumnKind, ColumnSpec, ExperimentSpec, layout};
+use crate::Error;
+use crate::dataframe::JOINID;
+
+/// Fails when the experiment cannot be written as it is specified.
+pub(super) fn check(spec: &ExperimentSpec, uri: &str) -> Result<(), Error> {
+    sizes(spec)
+        .and_then(|()| member("measurement", &spec.measurement))
+        .and_then(|()| spec.layers.iter().try_for_each(|layer| member("layer", layer)))
+        .and_then(|()| unique("layer", &spec.layers))
+        .and_then(|()| columns("obs", &spec.obs))
+        .and_then(|()| columns("var", &spec.var))
+        .map_err(|problem| Error::Write {
+            what: "an experiment".into(),
+            uri: uri.to_owned(),
+            problem,
+        })
+}
+
+fn sizes(spec: &ExperimentSpec) -> Result<(), String> {
+    let most = [("cells", spec.n_obs, layout::MOST_ROWS), ("genes", spec.n_var, u32::MAX.into())];
+    for (what, n, most) in most {
+        if n == 0 {
+            return Err(format!("it is to have no {what}, and needs one at least"));
+        }
+        if n > most {
+            return Err(format!("it is to have {n} {what}, and can have {most} at most"));
+        }
+    }
+    if !(1..=22).contains(&spec.zstd_level) {
+        return Err(format!("the zstd level is {}, and must lie in 1..=22", spec.zstd_level));
+    }
+    if spec.fragment_rows == Some(0) {
+        return Err("a fragment is to have no rows, and needs one at least".into());
+    }
+    Ok(())
+}
+
+/// Names of members become names of folders, among those that TileDB makes itself.
+fn member(what: &str, name: &str) -> Result<(), String> {
+    let bad = name.is_empty()
+        || name.starts_with("__")
+        || [".", ".."].contains(&name)
+        || name.contains(|letter: char| "/\\".contains(letter) || letter.is_control());
+    if bad {
+        return Err(format!(
+            "{name:?} cannot be the name of a {what}: it must not be empty, hold slashes, or begin with \"__\""
+        ));
+    }
+    Ok(())
+}
+
+fn columns(frame: &str, columns: &[ColumnSpec]) -> Result<(), String> {
+    for column in columns {
+        let name = &column.name;
+        if name.is_empty() || name.starts_with("soma_") || name.contains('\0') {
+            return Err(format!(
+                "{name:?} cannot be the name of a column of {frame}: {JOINID} is made by itself, and names that begin with \
+                 \"soma_\" are reserved"
+            ));
+        }
+        if let ColumnKind::Categorical { values, .. } = &column.kind {
+            unique(&format!("value of column {name} of {frame}"), values)?;
+        }
+    }
+    let names: Vec<&String> = columns.iter().map(|column| &column.name).collect();
+    unique(&format!("column of {frame}"), &names)
+}
+
+fn unique<T: AsRef<str>>(what: &str, names: &[T]) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    for name in names.iter().map(AsRef::as_ref) {
+        if !seen.insert(name) {
+            return Err(format!("{name:?} is there twice as {what}"));
+        }
+    }
+    Ok(())
+}

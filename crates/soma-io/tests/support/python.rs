@@ -1,0 +1,45 @@
+//! The reference implementation: Python with tiledbsoma 2.3.0, where there is one.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The interpreter: the one that `SOMAFEED_PYTHON` names, else the one in the user's cache. Prints a line where there is none.
+///
+/// # Panics
+/// When there is none and `SOMAFEED_REQUIRE_PYTHON` is set.
+#[expect(clippy::print_stderr, reason = "a test says what it does not show")]
+pub(crate) fn interpreter() -> Option<PathBuf> {
+    if let Some(named) = env::var_os("SOMAFEED_PYTHON").filter(|named| !named.is_empty()) {
+        return Some(named.into());
+    }
+    let cache = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
+    let cache = cache.map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cache")));
+    let python = cache?.join("somafeed/python-tiledbsoma-2.3.0/bin/python");
+    if python.exists() {
+        return Some(python);
+    }
+    let absent = format!("there is no Python with tiledbsoma 2.3.0 at {}", python.display());
+    assert!(env::var_os("SOMAFEED_REQUIRE_PYTHON").is_none(), "{absent}");
+    eprintln!("not compared with tiledbsoma: {absent} (`cargo xtask test` makes it)");
+    None
+}
+
+/// Runs a script of `tests/python`, and gives the JSON that it prints.
+#[track_caller]
+pub(crate) fn run(python: &Path, script: &str, arguments: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script);
+    let mut command = Command::new(python);
+    command.arg(&script).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{} ended with {}:\n{}",
+        script.display(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}

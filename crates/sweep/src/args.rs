@@ -1,0 +1,297 @@
+//! The command line as typed. What it means together is decided in `config`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures the loader; writes and imports experiments.
+#[derive(Debug, Parser)]
+#[command(name = "sweep", bin_name = "cargo xtask", version, about, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the loader over a grid of settings, each point in a process of its own
+    Sweep(Box<SweepArgs>),
+    /// Write a Census-shaped experiment
+    Generate(GenerateArgs),
+    /// Turn a 10x Genomics folder into an experiment
+    Import(ImportArgs),
+    /// Measure one point; the job comes on stdin, what happens goes to stdout
+    #[command(hide = true)]
+    Point,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = BLOCK_SPECS)]
+pub(crate) struct SweepArgs {
+    /// Blocks to measure, may be given several times; see below
+    #[arg(short = 'b', long = "block-specs", value_name = "SPEC")]
+    pub(crate) block_specs: Vec<String>,
+    /// Rows of a batch
+    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024)]
+    pub(crate) batch_size: u64,
+    /// Batches after which an epoch is cut off; 0 is all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
+    pub(crate) max_batches: u64,
+    /// Epochs of each point, one after the other in its process
+    #[arg(short = 'E', long, value_name = "N", default_value_t = 1)]
+    pub(crate) num_epochs: u64,
+    /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by commas [default: all]
+    #[arg(short = 'm', long = "chunk-method", value_name = "METHODS", value_delimiter = ',')]
+    pub(crate) chunk_methods: Vec<String>,
+    /// Take the first N genes; 0 is all
+    #[arg(short = 'v', long, value_name = "N", default_value_t = 0)]
+    pub(crate) n_vars: u64,
+    /// Take cells from this joinid on
+    #[arg(short = 's', long, value_name = "JOINID")]
+    pub(crate) start: Option<u64>,
+    /// Take cells below this joinid
+    #[arg(short = 'e', long, value_name = "JOINID")]
+    pub(crate) end: Option<u64>,
+    /// Something to note with each row of the results, may be given several times
+    #[arg(short = 'M', long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) metadata: Vec<(String, String)>,
+    /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
+    #[arg(long)]
+    pub(crate) uri: Option<String>,
+    /// Measurement of the experiment
+    #[arg(long, default_value = "RNA")]
+    pub(crate) measurement: String,
+    /// Layer of the measurement's X
+    #[arg(long, default_value = "raw")]
+    pub(crate) layer: String,
+    /// obs columns that come with each batch, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) obs_columns: Vec<String>,
+    /// Seed of the shuffled order
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Order of the rows
+    #[arg(long, value_enum, default_value_t = Order::Shuffled)]
+    pub(crate) order: Order,
+    /// What a batch's X is
+    #[arg(long, value_enum, default_value_t = Form::Dense)]
+    pub(crate) batch_form: Form,
+    /// Leave out the last batch of an epoch where it is short
+    #[arg(long)]
+    pub(crate) drop_last: bool,
+    /// Blocks read ahead of the one in use
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) prefetch_blocks: usize,
+    /// Batches made ahead of the one in use
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) prefetch_batches: usize,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-<data>]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) results: Option<PathBuf>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+    /// The commit that is measured, with -dirty where files differ from it
+    #[arg(long, hide = true)]
+    pub(crate) revision: Option<String>,
+    /// Where folders for results are made
+    #[arg(long, hide = true, default_value = "results")]
+    pub(crate) results_root: PathBuf,
+}
+
+const BLOCK_SPECS: &str = "\
+Block specifications:
+  SIZE           a block is one chunk of SIZE rows
+  NxSIZE         N chunks of SIZE rows
+  BLOCK / N      BLOCK rows in N chunks; N must divide BLOCK
+  BLOCK / [A,B]  the same for N = A, 2A, 4A ... up to B; where A is above B, the most chunks first";
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// Where the experiment is written; must not be there yet
+    pub(crate) uri: String,
+    /// Number of cells
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) cells: u64,
+    /// Number of genes
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) genes: u64,
+    /// What the data is made from
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Folder with matrix.mtx, barcodes.tsv and features.tsv, each plain or .gz
+    pub(crate) folder: PathBuf,
+    /// Where the experiment is written; must not be there yet
+    pub(crate) uri: String,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+/// Order of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    Shuffled,
+    InOrder,
+}
+
+/// What a batch's X is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    Dense,
+    Csr,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected key=value".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn sweep(arguments: &[&str]) -> SweepArgs {
+        let all = ["sweep", "sweep"].iter().chain(arguments);
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Sweep(args) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_as_documented() {
+        let args = sweep(&[]);
+        assert_eq!(
+            (args.batch_size, args.max_batches, args.num_epochs, args.n_vars),
+            (1024, 0, 1, 0)
+        );
+        assert_eq!((args.measurement.as_str(), args.layer.as_str()), ("RNA", "raw"));
+        assert_eq!((args.order, args.batch_form), (Order::Shuffled, Form::Dense));
+        assert!(
+            args.block_specs.is_empty()
+                && args.chunk_methods.is_empty()
+                && args.uri.is_none()
+                && args.results.is_none()
+        );
+        assert!(!args.quiet && !args.drop_last);
+    }
+
+    #[test]
+    fn each_letter_of_the_original_does_what_it_did() {
+        let args = sweep(&[
+            "-b",
+            "1024",
+            "-b",
+            "64 / [1,4]",
+            "-B",
+            "7",
+            "-n",
+            "5",
+            "-E",
+            "3",
+            "-m",
+            "np,s",
+            "-v",
+            "100",
+            "-s",
+            "10",
+            "-e",
+            "20",
+            "-M",
+            "disk=nvme",
+            "-M",
+            "note=a=b",
+            "-q",
+        ]);
+        assert_eq!(args.block_specs, ["1024", "64 / [1,4]"]);
+        assert_eq!(
+            (args.batch_size, args.max_batches, args.num_epochs, args.n_vars),
+            (7, 5, 3, 100)
+        );
+        assert_eq!(args.chunk_methods, ["np", "s"]);
+        assert_eq!((args.start, args.end), (Some(10), Some(20)));
+        assert_eq!(args.metadata, [("disk".into(), "nvme".into()), ("note".into(), "a=b".into())]);
+        assert!(args.quiet);
+    }
+
+    #[test]
+    fn the_long_flags_that_have_no_letter() {
+        let args = sweep(&[
+            "--uri",
+            "s3://x/y",
+            "--measurement",
+            "ATAC",
+            "--layer",
+            "normalized",
+            "--obs-columns",
+            "cell_type,assay",
+            "--seed",
+            "9",
+            "--order",
+            "in-order",
+            "--batch-form",
+            "csr",
+            "--drop-last",
+            "--prefetch-blocks",
+            "0",
+            "--prefetch-batches",
+            "4",
+            "--config",
+            "vfs.s3.region=us-west-2",
+            "--results",
+            "out",
+        ]);
+        assert_eq!(args.uri.as_deref(), Some("s3://x/y"));
+        assert_eq!((args.measurement.as_str(), args.layer.as_str()), ("ATAC", "normalized"));
+        assert_eq!(args.obs_columns, ["cell_type", "assay"]);
+        assert_eq!(
+            (args.seed, args.prefetch_blocks, args.prefetch_batches, args.drop_last),
+            (9, 0, 4, true)
+        );
+        assert_eq!((args.order, args.batch_form), (Order::InOrder, Form::Csr));
+        assert_eq!(args.config, [("vfs.s3.region".into(), "us-west-2".into())]);
+        assert_eq!(args.results, Some("out".into()));
+    }
+
+    #[test]
+    fn what_does_not_parse_is_refused() {
+        for arguments in [
+            &["sweep", "sweep", "-M", "novalue"][..],
+            &["sweep", "sweep", "-M", "=v"],
+            &["sweep", "sweep", "-B", "-1"],
+            &["sweep", "sweep", "--order", "random"],
+            &["sweep", "sweep", "positional"],
+            &["sweep", "generate"],
+            &["sweep", "import", "folder"],
+            &["sweep", "unknown"],
+            &["sweep"],
+        ] {
+            assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+    }
+}

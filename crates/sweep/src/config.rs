@@ -1,0 +1,350 @@
+//! What a command line means: the points of the grid and what each is measured on, decided once, before anything runs.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anyhow::{Context as _, anyhow, bail};
+use loader::{BatchForm, Method, Order};
+
+use crate::args::{self, SweepArgs};
+use crate::grid::{self, BlockSpec};
+use crate::job::{Data, Point};
+
+/// The grid that is measured when none is asked for: two block sizes, each as one piece, in large and in small chunks. It fits the
+/// example experiment.
+const DEFAULT_SPECS: [&str; 6] = ["4096", "16x256", "64x64", "8192", "32x256", "128x64"];
+
+/// The command line asks for something that cannot be: exit code 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// All that is known before the data is opened.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// By block specification, then method.
+    pub(crate) points: Vec<Point>,
+    /// The data; its URI is empty where the example is meant.
+    pub(crate) data: Data,
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+impl Config {
+    pub(crate) fn resolve(args: &SweepArgs) -> anyhow::Result<Self> {
+        Self::resolve_plain(args).map_err(|error| UsageError(format!("{error:#}")).into())
+    }
+
+    fn resolve_plain(args: &SweepArgs) -> anyhow::Result<Self> {
+        for (name, value) in
+            [("-B/--batch-size", args.batch_size), ("-E/--num-epochs", args.num_epochs)]
+        {
+            if value == 0 {
+                bail!("{name} must be 1 or more");
+            }
+        }
+        let methods = methods(&args.chunk_methods, form(args.batch_form))?;
+        let specs = specs(&args.block_specs)?;
+        let points = specs
+            .iter()
+            .flat_map(|spec| methods.iter().map(|method| point(args, *spec, *method)))
+            .collect();
+        let data = Data {
+            uri: args.uri.clone().unwrap_or_default(),
+            config: pairs("--config", &args.config)?,
+            measurement: args.measurement.clone(),
+            layer: args.layer.clone(),
+            cells: cells(args.start, args.end)?,
+            n_genes: (args.n_vars != 0).then_some(args.n_vars),
+            obs_columns: args.obs_columns.clone(),
+        };
+        Ok(Self { points, data, metadata: pairs("-M/--metadata", &args.metadata)? })
+    }
+}
+
+fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
+    Point {
+        chunk_rows: spec.chunk_rows,
+        chunks_per_block: spec.chunks_per_block,
+        batch_rows: args.batch_size,
+        method: method.name().to_owned(),
+        form: form(args.batch_form).name().to_owned(),
+        shuffled: order(args.order) == Order::Shuffled,
+        seed: args.seed,
+        drop_last: args.drop_last,
+        prefetch_blocks: args.prefetch_blocks,
+        prefetch_batches: args.prefetch_batches,
+        n_epochs: args.num_epochs,
+        max_batches: (args.max_batches != 0).then_some(args.max_batches),
+    }
+}
+
+fn form(form: args::Form) -> BatchForm {
+    match form {
+        args::Form::Dense => BatchForm::Dense,
+        args::Form::Csr => BatchForm::Csr,
+    }
+}
+
+fn order(order: args::Order) -> Order {
+    match order {
+        args::Order::Shuffled => Order::Shuffled,
+        args::Order::InOrder => Order::InOrder,
+    }
+}
+
+fn specs(typed: &[String]) -> anyhow::Result<Vec<BlockSpec>> {
+    let default = DEFAULT_SPECS.map(str::to_owned);
+    let typed = if typed.is_empty() { &default } else { typed };
+    let mut specs = Vec::new();
+    for text in typed {
+        // The same point twice would be taken for a repetition.
+        specs.extend(
+            grid::parse(text)?.into_iter().filter(|spec| !specs.contains(spec)).collect::<Vec<_>>(),
+        );
+    }
+    Ok(specs)
+}
+
+/// The methods by their names or what begins them; without any, those that can give such batches.
+fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<Method>> {
+    let gives = |method: Method| form == BatchForm::Dense || method != Method::NpArray;
+    if typed.is_empty() {
+        return Ok(Method::ALL.into_iter().filter(|method| gives(*method)).collect());
+    }
+    let mut methods = Vec::new();
+    for text in typed {
+        let method = method(text.trim())?;
+        if !gives(method) {
+            bail!(
+                "-m/--chunk-method {method} holds dense blocks and gives no {form} batches: leave it out, or take --batch-form dense"
+            );
+        }
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    Ok(methods)
+}
+
+fn method(text: &str) -> anyhow::Result<Method> {
+    let fitting: Vec<Method> = Method::ALL
+        .into_iter()
+        .filter(|method| !text.is_empty() && method.name().starts_with(text))
+        .collect();
+    match fitting[..] {
+        [one] => Ok(one),
+        [] => Err(anyhow!(
+            "-m/--chunk-method {text:?}: no such method; there are {}",
+            names(&Method::ALL)
+        )),
+        _ => Err(anyhow!("-m/--chunk-method {text:?} could be {}", names(&fitting))),
+    }
+}
+
+fn names(methods: &[Method]) -> String {
+    methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn cells(start: Option<u64>, end: Option<u64>) -> anyhow::Result<Option<Range<u64>>> {
+    match (start, end) {
+        (None, None) => Ok(None),
+        (start, end) => {
+            let range = start.unwrap_or(0)..end.unwrap_or(u64::MAX);
+            if range.is_empty() {
+                bail!("-s/--start {} and -e/--end {} leave no cell", range.start, range.end);
+            }
+            Ok(Some(range))
+        }
+    }
+}
+
+/// Settings by name; each may be given once.
+pub(crate) fn pairs(
+    flag: &str,
+    typed: &[(String, String)],
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut pairs = BTreeMap::new();
+    for (key, value) in typed {
+        if let Some(before) = pairs.insert(key.clone(), value.clone()) {
+            bail!("{flag} {key} is given twice: {before} and {value}");
+        }
+    }
+    Ok(pairs)
+}
+
+/// The commit and whether files differ from it, of what `cargo xtask` says.
+pub(crate) fn revision(told: Option<&str>) -> (Option<String>, Option<bool>) {
+    match told {
+        None | Some("unknown") => (None, None),
+        Some(told) => match told.strip_suffix("-dirty") {
+            Some(commit) => (Some(commit.to_owned()), Some(true)),
+            None => (Some(told.to_owned()), Some(false)),
+        },
+    }
+}
+
+/// The command as it can be typed again, without the flags that `cargo xtask` adds and without secrets.
+pub(crate) fn command_line(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<String> {
+    let mut arguments = arguments.into_iter();
+    let program = arguments.next().context("started without a name")?;
+    let mut through_xtask = false;
+    let mut words = Vec::new();
+    while let Some(argument) = arguments.next() {
+        if ["--revision", "--results-root"].contains(&argument.as_str()) {
+            through_xtask = true;
+            arguments.next();
+        } else {
+            words.push(quoted(&without_secret(&argument)));
+        }
+    }
+    let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
+    words.insert(0, if through_xtask { "cargo xtask".to_owned() } else { name });
+    Ok(words.join(" "))
+}
+
+/// Results are shown around; keys to a store are not for everyone.
+fn without_secret(argument: &str) -> String {
+    let (flag, setting) = match argument.strip_prefix("--config=") {
+        Some(setting) => ("--config=", setting),
+        None => ("", argument),
+    };
+    match setting.split_once('=') {
+        Some((key, _)) if SECRETS.iter().any(|word| key.to_ascii_lowercase().contains(word)) => {
+            format!("{flag}{key}=***")
+        }
+        _ => argument.to_owned(),
+    }
+}
+
+const SECRETS: [&str; 5] = ["secret", "password", "token", "access_key", "account_key"];
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    fn resolve(arguments: &[&str]) -> Result<Config, String> {
+        let all = ["sweep", "sweep"].iter().chain(arguments);
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Sweep(args) => Config::resolve(&args).map_err(|error| format!("{error:#}")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn points(arguments: &[&str], expect: &str) {
+        let config = resolve(arguments).unwrap();
+        let told: Vec<_> = config
+            .points
+            .iter()
+            .map(|p| format!("{} {}x{}", p.method, p.chunks_per_block, p.chunk_rows))
+            .collect();
+        assert_eq!(told.join(", "), expect);
+    }
+
+    #[track_caller]
+    fn fails(arguments: &[&str], expect: &str) {
+        assert_eq!(resolve(arguments).unwrap_err(), expect);
+    }
+
+    #[test]
+    fn the_grid_is_by_block_then_method() {
+        points(
+            &["-b", "8 / [1,2]", "-b", "4"],
+            "np.array 1x8, scipy.csr 1x8, native 1x8, np.array 2x4, scipy.csr 2x4, native 2x4, np.array 1x4, scipy.csr 1x4, native 1x4",
+        );
+        points(&["-b", "8", "-m", "s,np"], "scipy.csr 1x8, np.array 1x8");
+        points(&["-b", "8", "-b", "1x8", "-m", "na,native"], "native 1x8");
+        points(&["-b", "8", "--batch-form", "csr"], "scipy.csr 1x8, native 1x8");
+        assert_eq!(resolve(&[]).unwrap().points.len(), DEFAULT_SPECS.len() * Method::ALL.len());
+    }
+
+    #[test]
+    fn zero_means_all() {
+        let config = resolve(&[]).unwrap();
+        assert_eq!(config.data.n_genes, None);
+        assert!(config.points.iter().all(|point| point.max_batches.is_none()));
+        let config = resolve(&["-n", "3", "-v", "7"]).unwrap();
+        assert_eq!(config.data.n_genes, Some(7));
+        assert!(config.points.iter().all(|point| point.max_batches == Some(3)));
+    }
+
+    #[test]
+    fn cells_are_a_range_of_joinids() {
+        assert_eq!(resolve(&[]).unwrap().data.cells, None);
+        assert_eq!(resolve(&["-e", "5"]).unwrap().data.cells, Some(0..5));
+        assert_eq!(resolve(&["-s", "5"]).unwrap().data.cells, Some(5..u64::MAX));
+        fails(&["-s", "5", "-e", "5"], "-s/--start 5 and -e/--end 5 leave no cell");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_in_one_line() {
+        fails(&["-B", "0"], "-B/--batch-size must be 1 or more");
+        fails(&["-E", "0"], "-E/--num-epochs must be 1 or more");
+        fails(
+            &["-b", "100 / 3"],
+            "block specification \"100 / 3\": 100 rows cannot be divided into 3 equal chunks",
+        );
+        fails(&["-m", "n"], "-m/--chunk-method \"n\" could be np.array, native");
+        fails(
+            &["-m", "torch"],
+            "-m/--chunk-method \"torch\": no such method; there are np.array, scipy.csr, native",
+        );
+        fails(
+            &["-m", "np,"],
+            "-m/--chunk-method \"\": no such method; there are np.array, scipy.csr, native",
+        );
+        fails(
+            &["-m", "np", "--batch-form", "csr"],
+            "-m/--chunk-method np.array holds dense blocks and gives no csr batches: leave it out, or take --batch-form dense",
+        );
+        fails(&["-M", "a=1", "-M", "a=2"], "-M/--metadata a is given twice: 1 and 2");
+    }
+
+    #[test]
+    fn revisions_say_whether_files_differ() {
+        assert_eq!(revision(Some("abc")), (Some("abc".into()), Some(false)));
+        assert_eq!(revision(Some("abc-dirty")), (Some("abc".into()), Some(true)));
+        assert_eq!(revision(Some("unknown")), (None, None));
+        assert_eq!(revision(None), (None, None));
+    }
+
+    #[test]
+    fn the_command_can_be_typed_again_and_keeps_secrets() {
+        let check = |arguments: &[&str], expect: &str| {
+            assert_eq!(command_line(arguments.iter().map(|a| (*a).to_owned())).unwrap(), expect);
+        };
+        check(&["/x/sweep", "sweep", "-b", "8 / [1,2]"], "sweep sweep -b '8 / [1,2]'");
+        check(
+            &["/x/sweep", "sweep", "--revision", "abc", "--results-root", "/r", "-n", "3"],
+            "cargo xtask sweep -n 3",
+        );
+        check(
+            &[
+                "sweep",
+                "sweep",
+                "--config",
+                "vfs.s3.aws_secret_access_key=abc",
+                "--config=vfs.s3.aws_session_token=x=y",
+            ],
+            "sweep sweep --config 'vfs.s3.aws_secret_access_key=***' '--config=vfs.s3.aws_session_token=***'",
+        );
+    }
+}

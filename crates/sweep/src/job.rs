@@ -1,0 +1,182 @@
+//! What passes between the sweep and the process that measures a point: the job on its stdin, events on its stdout, a line of JSON
+//! each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use bench_report::EpochRecord;
+use loader::{LoaderSpec, Order};
+use serde::{Deserialize, Serialize};
+
+/// The data to measure on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Data {
+    /// Path or URI of the experiment.
+    pub(crate) uri: String,
+    /// Settings of TileDB.
+    pub(crate) config: BTreeMap<String, String>,
+    pub(crate) measurement: String,
+    pub(crate) layer: String,
+    /// Range of joinids; all cells where there is none.
+    pub(crate) cells: Option<Range<u64>>,
+    /// The first so many genes; all where there is none.
+    pub(crate) n_genes: Option<u64>,
+    pub(crate) obs_columns: Vec<String>,
+}
+
+/// The settings of one grid point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) chunk_rows: u64,
+    pub(crate) chunks_per_block: u64,
+    pub(crate) batch_rows: u64,
+    /// Name of a `loader::Method`.
+    pub(crate) method: String,
+    /// Name of a `loader::BatchForm`.
+    pub(crate) form: String,
+    pub(crate) shuffled: bool,
+    pub(crate) seed: u64,
+    pub(crate) drop_last: bool,
+    pub(crate) prefetch_blocks: usize,
+    pub(crate) prefetch_batches: usize,
+    pub(crate) n_epochs: u64,
+    /// Batches after which an epoch is cut off.
+    pub(crate) max_batches: Option<u64>,
+}
+
+impl Point {
+    /// The loader's settings.
+    pub(crate) fn loader_spec(&self) -> anyhow::Result<LoaderSpec> {
+        Ok(LoaderSpec {
+            chunk_rows: self.chunk_rows,
+            chunks_per_block: self.chunks_per_block,
+            order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
+            seed: self.seed,
+            batch_rows: self.batch_rows,
+            method: self.method.parse()?,
+            form: self.form.parse()?,
+            drop_last: self.drop_last,
+            prefetch_blocks: self.prefetch_blocks,
+            prefetch_batches: self.prefetch_batches,
+        })
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}x{}", self.method, self.chunks_per_block, self.chunk_rows)
+    }
+}
+
+/// What a process is started for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Open the data and see whether all points can be loaded, without measuring.
+    Check(Vec<Point>),
+    /// Measure one point.
+    Measure(Point),
+}
+
+/// All that the process needs to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) data: Data,
+    /// State of the page cache, to be noted.
+    pub(crate) cache: String,
+    pub(crate) task: Task,
+}
+
+/// What the process tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// The data is open.
+    Opened {
+        /// Selected.
+        n_cells: u64,
+        /// Selected.
+        n_genes: u64,
+        /// Values of the whole layer.
+        total_nnz: u64,
+    },
+    /// An epoch goes on.
+    Progress {
+        /// Rows so far.
+        n_rows: u64,
+        /// Rows that the epoch will have.
+        of_rows: u64,
+    },
+    /// An epoch is over. The record's run and host are left to the sweep.
+    Epoch(Box<EpochRecord>),
+    /// It cannot go on.
+    Failed {
+        /// Why, in one line.
+        message: String,
+    },
+    /// The task is done.
+    Done,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point() -> Point {
+        Point {
+            chunk_rows: 64,
+            chunks_per_block: 128,
+            batch_rows: 1024,
+            method: "scipy.csr".into(),
+            form: "csr".into(),
+            shuffled: false,
+            seed: u64::MAX,
+            drop_last: true,
+            prefetch_blocks: 2,
+            prefetch_batches: 3,
+            n_epochs: 1,
+            max_batches: Some(5),
+        }
+    }
+
+    #[test]
+    fn jobs_and_events_pass_through_a_line_of_json() {
+        let data = Data {
+            cells: Some(3..u64::MAX),
+            config: [("a".into(), "b\nc".into())].into(),
+            ..Data::default()
+        };
+        let job = Job { data, cache: "warm".into(), task: Task::Check(vec![point()]) };
+        let line = serde_json::to_string(&job).unwrap();
+        assert_eq!(line.lines().count(), 1);
+        assert_eq!(serde_json::from_str::<Job>(&line).unwrap(), job);
+
+        let mut record = EpochRecord::default();
+        record.measured.elapsed = Some(0.1 + 0.2);
+        record.measured.batch_wait_secs = vec![1e-9, 0.3];
+        for event in [
+            Event::Done,
+            Event::Epoch(Box::new(record)),
+            Event::Failed { message: "a \"b\"".into() },
+        ] {
+            let line = serde_json::to_string(&event).unwrap();
+            assert_eq!(line.lines().count(), 1);
+            assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn points_become_the_loaders_settings() {
+        let spec = point().loader_spec().unwrap();
+        assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
+        assert_eq!(
+            (spec.method.name(), spec.form.name(), spec.order),
+            ("scipy.csr", "csr", Order::InOrder)
+        );
+        assert_eq!(
+            (spec.prefetch_blocks, spec.prefetch_batches, spec.drop_last, spec.seed),
+            (2, 3, true, u64::MAX)
+        );
+        assert!(Point { method: "other".into(), ..point() }.loader_spec().is_err());
+        assert_eq!(point().to_string(), "scipy.csr 128x64");
+    }
+}

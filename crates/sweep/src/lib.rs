@@ -1,0 +1,80 @@
+//! The composition: a grid of loader settings, each point measured by a process of its own, results kept after every epoch.
+//!
+//! The parts, in the order in which a sweep passes them:
+//! - `args`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
+//! - `results_folder`, `example` (the data where none is named) and `page_cache`, before anything is measured;
+//! - `sweep_command`, the loop over the grid, with `process` to run a point and tell how it ended, `display` and
+//!   `summary`;
+//! - `point`, the other end: what runs in that process. `job` is what the two say to each other;
+//! - `data_commands`, the other two subcommands.
+//!
+//! A point has its own process because peak memory is a mark of the whole process, because a point may be killed for memory, and so
+//! that none is measured in the heap that another one left behind.
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the library of a command line tool: printing is its job"
+)]
+
+mod args;
+mod config;
+mod data_commands;
+mod display;
+mod example;
+pub mod grid;
+mod interrupt;
+mod job;
+mod page_cache;
+mod point;
+mod process;
+mod results_folder;
+mod summary;
+mod sweep_command;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+
+/// Runs the program on its command line, its name first, and returns its exit code: 0, 1 for a failure, 2 for a command line that
+/// cannot be, 130 after Ctrl-C. Errors are one line on stderr.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return told_by_clap(&error),
+    };
+    let outcome = match cli.command {
+        Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Generate(args) => data_commands::generate(&args),
+        Command::Import(args) => data_commands::import(&args),
+        Command::Point => point::run().map(|()| ExitCode::SUCCESS),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {}", one_line(&format!("{error:#}")));
+        if error.is::<config::UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    })
+}
+
+/// Help goes to stdout as it is; of an error the first paragraph, in one line.
+fn told_by_clap(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        print!("{}", error.render().ansi());
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    if text.starts_with("error:") {
+        eprintln!("{}; see --help", one_line(paragraph));
+    } else {
+        // A command without its subcommand: clap shows the help instead of an error.
+        eprint!("{text}");
+    }
+    ExitCode::from(2)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,265 @@
+//! The process that measures one point: opens the data, runs its epochs, and tells what happened line by line.
+
+use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
+use jiff::Timestamp;
+use loader::{Dataset, DatasetSpec, EpochStats};
+use soma_io::{Experiment, GeneSelection, OpenOptions, SparseNdArray};
+use torch_feed::TensorLoader;
+
+use crate::job::{Data, Event, Job, Point, Task};
+
+/// How often an epoch says how far it is.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// Reads the job from stdin and does it. What goes wrong is told as an event; the error that is returned is for the exit code.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).context("cannot read the job from stdin")?;
+    let job: Job =
+        serde_json::from_str(&text).context("stdin holds no job; `point` is started by `sweep`")?;
+    let outcome = perform(&job, &mut tell);
+    match &outcome {
+        Ok(()) => tell(&Event::Done)?,
+        Err(error) => tell(&Event::Failed { message: one_line(&format!("{error:#}")) })?,
+    }
+    outcome
+}
+
+/// Fails once nobody listens any more, which ends the process.
+fn tell(event: &Event) -> anyhow::Result<()> {
+    let mut line = serde_json::to_string(event).context("cannot write down an event")?;
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    out.write_all(line.as_bytes()).and_then(|()| out.flush()).context("the sweep has ended")
+}
+
+/// libtorch's messages carry a stack trace below the first line.
+fn one_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let (dataset, total_nnz) = open(&job.data)?;
+    tell(&Event::Opened {
+        n_cells: dataset.n_rows(),
+        n_genes: dataset.n_columns() as u64,
+        total_nnz,
+    })?;
+    match &job.task {
+        Task::Check(points) => {
+            for point in points {
+                let spec = point.loader_spec().with_context(|| point.to_string())?;
+                TensorLoader::new(dataset.clone(), spec).with_context(|| point.to_string())?;
+            }
+            Ok(())
+        }
+        Task::Measure(point) => {
+            let loader = TensorLoader::new(dataset, point.loader_spec()?)?;
+            for epoch in 0..point.n_epochs {
+                let record = measure(&loader, epoch, point, job, tell)?;
+                tell(&Event::Epoch(Box::new(record)))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The data set, and the number of values in the whole layer.
+fn open(data: &Data) -> anyhow::Result<(Dataset, u64)> {
+    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
+    let experiment = Experiment::open(&data.uri, &options)?;
+    let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
+    let spec = DatasetSpec {
+        measurement: data.measurement.clone(),
+        layer: data.layer.clone(),
+        obs_columns: data.obs_columns.clone(),
+        genes: data.n_genes.map_or(GeneSelection::All, |n| GeneSelection::Range(0..n)),
+        rows: data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
+    };
+    let dataset = Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.clone())?;
+    if dataset.n_rows() == 0 {
+        bail!("{} has no cells in the selection", data.uri);
+    }
+    Ok((dataset, x.nnz()?))
+}
+
+/// A range without an end goes to the last row; one that goes further was meant for other data.
+fn within(cells: Range<u64>, x_rows: u64) -> anyhow::Result<Range<u64>> {
+    let end = if cells.end == u64::MAX { x_rows } else { cells.end };
+    if x_rows < end || end <= cells.start {
+        bail!("cells {}..{end} are asked for, X has rows 0..{x_rows}", cells.start);
+    }
+    Ok(cells.start..end)
+}
+
+fn measure(
+    loader: &TensorLoader,
+    epoch: u64,
+    point: &Point,
+    job: &Job,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<EpochRecord> {
+    let meter = ProcessMeter::start()?;
+    let start_dt = Timestamp::now();
+    let (batches, end_wait_secs, stats) = consume(loader, epoch, point.max_batches, tell)?;
+    let mut measured = Measured::from_batches(&batches, end_wait_secs);
+    meter.finish(&mut measured)?;
+    measured.start_dt = Some(start_dt);
+    measured.end_dt = Some(Timestamp::now());
+    measured.epoch = Some(epoch);
+    enter_stats(&mut measured, &stats, loader.loader().dataset().n_rows());
+    Ok(EpochRecord {
+        versions: versions(),
+        point: as_it_ran(&stats, point, job),
+        measured,
+        ..EpochRecord::default()
+    })
+}
+
+/// Takes the batches as training would, and times the waits for them.
+fn consume(
+    loader: &TensorLoader,
+    epoch: u64,
+    max_batches: Option<u64>,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<(Vec<BatchSample>, f64, EpochStats)> {
+    let mut batches = loader.epoch(epoch)?;
+    let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
+    let of_rows = loader
+        .loader()
+        .dataset()
+        .n_rows()
+        .min(n_batches.saturating_mul(loader.loader().spec().batch_rows));
+    let mut samples: Vec<BatchSample> = Vec::with_capacity(n_batches as usize);
+    let (mut n_rows, mut told) = (0, Instant::now());
+    // The end is asked for too: an epoch is over when the loader says so, unless it is cut off.
+    while max_batches.is_none_or(|most| (samples.len() as u64) < most) {
+        let asked = Instant::now();
+        let Some(batch) = batches.next() else {
+            return Ok((samples, asked.elapsed().as_secs_f64(), batches.stats()));
+        };
+        let got = Instant::now();
+        let batch = batch?;
+        let rows = batch.n_rows() as u64;
+        drop(batch);
+        n_rows += rows;
+        if PROGRESS <= told.elapsed() {
+            tell(&Event::Progress { n_rows, of_rows })?;
+            told = Instant::now();
+        }
+        samples.push(BatchSample {
+            wait_secs: (got - asked).as_secs_f64(),
+            consume_secs: got.elapsed().as_secs_f64(),
+            n_rows: rows,
+            nnz: 0,
+        });
+    }
+    Ok((samples, 0.0, batches.stats()))
+}
+
+/// What only the loader knows. Values are counted by block, so their number is that of the batches only where every block's rows were
+/// delivered; amplification compares what was decoded with what was needed, block by block, in any case.
+fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
+    measured.read_secs = Some(stats.read_secs);
+    measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
+    measured.bytes_read = stats.bytes_read;
+    measured.cells_decoded = stats.cells_decoded;
+    measured.nnz = Some(stats.nnz);
+    measured.fill_rates();
+    let whole = stats.n_rows == n_rows;
+    measured.nnz = whole.then_some(stats.nnz);
+    measured.nnz_per_sec =
+        measured.elapsed.filter(|secs| whole && 0.0 < *secs).map(|secs| stats.nnz as f64 / secs);
+}
+
+/// The settings, read back from the loader.
+fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
+    let spec = &stats.spec;
+    GridPoint {
+        chunk_method: spec.method.name().to_owned(),
+        batch_size: spec.batch_rows,
+        chunk_size: spec.chunk_rows,
+        chunks_per_block: spec.chunks_per_block,
+        block_size: spec.chunk_rows * spec.chunks_per_block,
+        order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
+            .to_owned(),
+        form: spec.form.name().to_owned(),
+        reader: stats.reader.to_owned(),
+        prefetch_blocks: spec.prefetch_blocks as u64,
+        seed: spec.seed,
+        max_batches: point.max_batches,
+        drop_last: spec.drop_last,
+        soma_buffer_size: buffer_bytes(&job.data),
+        n_threads: None,
+        cache: job.cache.clone(),
+    }
+}
+
+/// The settings as they were asked for, for a point that did not come to its end.
+pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
+    GridPoint {
+        chunk_method: point.method.clone(),
+        batch_size: point.batch_rows,
+        chunk_size: point.chunk_rows,
+        chunks_per_block: point.chunks_per_block,
+        block_size: point.chunk_rows * point.chunks_per_block,
+        order: if point.shuffled { "shuffled" } else { "in-order" }.to_owned(),
+        form: point.form.clone(),
+        reader: "libtiledb".to_owned(),
+        prefetch_blocks: point.prefetch_blocks as u64,
+        seed: point.seed,
+        max_batches: point.max_batches,
+        drop_last: point.drop_last,
+        soma_buffer_size: buffer_bytes(data),
+        n_threads: None,
+        cache: cache.to_owned(),
+    }
+}
+
+/// Bytes of libtiledb's buffer for each column that is read.
+fn buffer_bytes(data: &Data) -> Option<u64> {
+    match data.config.get("soma.init_buffer_bytes") {
+        Some(bytes) => bytes.parse().ok(),
+        None => Some(SparseNdArray::BUFFER_BYTES as u64),
+    }
+}
+
+/// What took part, as far as this process knows it.
+pub(crate) fn versions() -> Versions {
+    let noted = |version: Option<&str>| version.map(str::to_owned);
+    Versions {
+        somafeed: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        rustc: noted(option_env!("SWEEP_RUSTC")),
+        libtiledb: tiledb::library()
+            .ok()
+            .map(|((major, minor, patch), _)| format!("{major}.{minor}.{patch}")),
+        libtorch: noted(option_env!("SWEEP_LIBTORCH")),
+        tch: noted(option_env!("SWEEP_TCH")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_must_be_rows_of_x() {
+        assert_eq!(within(3..u64::MAX, 10).unwrap(), 3..10);
+        assert_eq!(within(0..10, 10).unwrap(), 0..10);
+        for range in [0..11, 10..u64::MAX, 12..13] {
+            let told = within(range, 10).unwrap_err().to_string();
+            assert!(told.contains("X has rows 0..10"), "{told}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_line_of_a_message_is_told() {
+        assert_eq!(one_line("torch: no memory\nException raised from x.cpp\n"), "torch: no memory");
+        assert_eq!(one_line(""), "");
+    }
+}

@@ -1,0 +1,161 @@
+//! What is said of the measurements: a line for each, the table at the end, and what the picture's arrow points at.
+
+use std::fmt::Write as _;
+
+use bench_report::{
+    EpochRecord, GridPoint, MarkedPoint, ReportOptions, Status, TABLE_HEADER, summarize, table_rows,
+};
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::display::grouped;
+use crate::job::Point;
+
+/// Columns with words; the others are numbers, or say why there is none.
+const WORDS: [&str; 4] = ["method", "form", "chunk × chunks", "reader, cache"];
+
+/// Columns that may be left out of the table where they say the same of each point.
+const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
+
+/// One record in a line.
+pub(crate) fn told(record: &EpochRecord) -> String {
+    let GridPoint { chunk_method, chunks_per_block, chunk_size, .. } = &record.point;
+    let name = format!("{chunk_method} {chunks_per_block}x{chunk_size}");
+    let measured = &record.measured;
+    let gigabytes = measured
+        .max_mem
+        .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
+    match (measured.status, measured.samples_per_sec) {
+        (Status::Ok, Some(rate)) => {
+            let epoch = measured
+                .epoch
+                .filter(|epoch| *epoch != 0)
+                .map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
+            format!("{name}{epoch}: {} samples/s{gigabytes}", grouped(rate.round() as u64))
+        }
+        (status, _) => format!(
+            "{name}: {}{gigabytes}: {}",
+            status.name(),
+            measured.message.clone().unwrap_or_default()
+        ),
+    }
+}
+
+/// A row for each point. What is the same for all stands once, above.
+pub(crate) fn table(records: &[EpochRecord]) -> String {
+    let rows = table_rows(&summarize(records));
+    let alike = |idx: usize| {
+        let first =
+            rows.first().filter(|_| OFTEN_ALIKE.contains(&TABLE_HEADER[idx])).map(|row| &row[idx]);
+        first.filter(|first| rows.iter().all(|row| row[idx] == **first))
+    };
+    let (common, shown): (Vec<usize>, Vec<usize>) =
+        (0..TABLE_HEADER.len()).partition(|idx| alike(*idx).is_some());
+    let mut text = String::new();
+    for idx in common {
+        if let Some(value) = alike(idx) {
+            // A string takes any text.
+            let _written = write!(
+                text,
+                "{}{} {value}",
+                if text.is_empty() { "all: " } else { "; " },
+                TABLE_HEADER[idx]
+            );
+        }
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(shown.iter().map(|idx| TABLE_HEADER[*idx]));
+    for row in &rows {
+        table.add_row(shown.iter().map(|idx| row[*idx].as_str()));
+    }
+    for (idx, column) in shown.iter().zip(table.column_iter_mut()) {
+        if !WORDS.contains(&TABLE_HEADER[*idx]) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    if text.is_empty() { table.to_string() } else { format!("{table}\n{text}") }
+}
+
+/// The arrow points at the granularity that the Census loaders made the default: chunks of 64 rows.
+pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
+    let has = |chunks_per_block: &u64| {
+        points
+            .iter()
+            .any(|point| point.chunk_rows == 64 && point.chunks_per_block == *chunks_per_block)
+    };
+    let marked =
+        [2048, 2000, 1024, 128].into_iter().find(has).map(|chunks_per_block| MarkedPoint {
+            label: format!("default: {chunks_per_block} x 64"),
+            chunk_size: 64,
+            chunks_per_block,
+            chunk_method: None,
+        });
+    ReportOptions { title: None, marked }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench_report::Measured;
+
+    fn record(method: &str, form: &str) -> EpochRecord {
+        let mut record = EpochRecord::default();
+        record.point.chunk_method = method.into();
+        record.point.form = form.into();
+        (record.point.chunks_per_block, record.point.chunk_size) = (128, 64);
+        record.measured.status = Status::Ok;
+        record.measured.samples_per_sec = Some(12_345.6);
+        record.measured.max_mem = Some(1_234_000_000);
+        record
+    }
+
+    #[test]
+    fn records_are_told_in_a_line() {
+        let mut record = record("native", "dense");
+        assert_eq!(told(&record), "native 128x64: 12,346 samples/s, 1.23 GB peak");
+        record.measured.epoch = Some(2);
+        assert_eq!(told(&record), "native 128x64 epoch 2: 12,346 samples/s, 1.23 GB peak");
+        record.measured = Measured::failed(Status::Oom, "killed");
+        assert_eq!(told(&record), "native 128x64: oom: killed");
+    }
+
+    #[test]
+    fn what_all_points_share_stands_once() {
+        let same = table(&[record("native", "dense"), record("np.array", "dense")]);
+        assert!(
+            same.lines().last().is_some_and(|line| line.starts_with("all: form dense; batch ")),
+            "{same}"
+        );
+        assert!(!same.lines().next().unwrap_or_default().contains("form"), "{same}");
+        let differing = table(&[record("native", "dense"), record("native", "csr")]);
+        assert!(differing.contains("form") && differing.contains("csr"), "{differing}");
+    }
+
+    #[test]
+    fn the_arrow_is_for_chunks_of_64_rows() {
+        let point = |chunk_rows, chunks_per_block| Point {
+            chunk_rows,
+            chunks_per_block,
+            batch_rows: 1,
+            method: "native".into(),
+            form: "dense".into(),
+            shuffled: true,
+            seed: 0,
+            drop_last: false,
+            prefetch_blocks: 1,
+            prefetch_batches: 1,
+            n_epochs: 1,
+            max_batches: None,
+        };
+        let marked = |points: &[Point]| report_options(points).marked.map(|marked| marked.label);
+        assert_eq!(
+            marked(&[point(64, 128), point(64, 2048)]).as_deref(),
+            Some("default: 2048 x 64")
+        );
+        assert_eq!(
+            marked(&[point(64, 128), point(2048, 64)]).as_deref(),
+            Some("default: 128 x 64")
+        );
+        assert_eq!(marked(&[point(32, 128)]), None);
+    }
+}

@@ -1,0 +1,389 @@
+//! The program as a user runs it, on a small generated experiment.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bench_report::{EpochRecord, Status, read};
+use tempfile::TempDir;
+
+const N_CELLS: u64 = 200;
+
+/// Small read buffers: the usual ones take longer to lay out than this experiment to read.
+const SMALL_BUFFERS: &str = "soma.init_buffer_bytes=1000000";
+
+/// A folder with an experiment in it.
+struct Bed {
+    folder: TempDir,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let bed = Self { folder: tempfile::tempdir().unwrap() };
+        let output = bed.run(&[
+            "generate",
+            "experiment",
+            "--cells",
+            "200",
+            "--genes",
+            "300",
+            "--seed",
+            "5",
+            "--quiet",
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        bed
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs the program in the folder, with a cache below it.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("XDG_CACHE_HOME", self.path("cache"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// A sweep of the experiment that must succeed; its rows.
+    #[track_caller]
+    fn sweep(&self, results: &str, arguments: &[&str]) -> Vec<EpochRecord> {
+        let mut all =
+            vec!["sweep", "--uri", "experiment", "--results", results, "--config", SMALL_BUFFERS];
+        all.extend(arguments);
+        let output = self.run(&all);
+        assert!(output.status.success(), "{}", stderr(&output));
+        read(&self.path(results)).unwrap()
+    }
+
+    fn start(&self, results: &str, arguments: &[&str]) -> Child {
+        let mut all =
+            vec!["sweep", "--uri", "experiment", "--results", results, "--config", SMALL_BUFFERS];
+        all.extend(arguments);
+        self.command(&all)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Looks again and again until `look` gives something.
+#[track_caller]
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_mins(2), "waited too long for {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_grid_is_measured_row_by_row() {
+    let bed = Bed::new();
+    let records = bed.sweep(
+        "out",
+        &["-b", "64 / [1,2]", "-b", "100", "-B", "30", "-E", "2", "-M", "disk=fast", "--seed", "7"],
+    );
+    assert_eq!(records.len(), 3 * 3 * 2);
+    for record in &records {
+        let measured = &record.measured;
+        assert_eq!(measured.status, Status::Ok, "{record:?}");
+        assert_eq!((measured.n_rows, measured.n_batches), (Some(N_CELLS), Some(7)));
+        assert_eq!(measured.nnz, records[0].measured.nnz);
+        assert!(
+            0 < measured.nnz.unwrap()
+                && 0.0 < measured.samples_per_sec.unwrap()
+                && 0 < measured.max_mem.unwrap()
+        );
+        assert_eq!(measured.batch_wait_secs.len(), 7);
+        assert_eq!((record.data.total_rows, record.data.n_cols), (N_CELLS, 300));
+        assert_eq!(
+            (record.point.batch_size, record.point.seed, record.point.max_batches),
+            (30, 7, None)
+        );
+        assert_eq!(
+            (record.point.order.as_str(), record.point.form.as_str()),
+            ("shuffled", "dense")
+        );
+        assert_eq!(
+            (record.point.cache.as_str(), record.run.metadata["disk"].as_str()),
+            ("warm", "fast")
+        );
+        assert_eq!(record.point.soma_buffer_size, Some(1_000_000));
+        assert_eq!(record.run.run_id, records[0].run.run_id);
+        assert!(
+            record.run.command.starts_with("sweep sweep --uri experiment"),
+            "{}",
+            record.run.command
+        );
+    }
+    let told: Vec<String> = records
+        .iter()
+        .map(|r| {
+            format!(
+                "{} {}x{} {}",
+                r.point.chunk_method,
+                r.point.chunks_per_block,
+                r.point.chunk_size,
+                r.measured.epoch.unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(
+        told[..4],
+        ["np.array 1x64 0", "np.array 1x64 1", "scipy.csr 1x64 0", "scipy.csr 1x64 1"]
+    );
+    assert_eq!(
+        told[12..],
+        [
+            "np.array 1x100 0",
+            "np.array 1x100 1",
+            "scipy.csr 1x100 0",
+            "scipy.csr 1x100 1",
+            "native 1x100 0",
+            "native 1x100 1"
+        ]
+    );
+}
+
+#[test]
+fn the_table_and_the_files_are_shown() {
+    let bed = Bed::new();
+    let output = bed.run(&["sweep", "--uri", "experiment", "-b", "100", "-m", "native,np"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("native") && told.contains("np.array"), "{told}");
+    let files: Vec<&str> = told.lines().filter(|line| line.starts_with("results/")).collect();
+    assert_eq!(files.len(), 4, "{told}");
+    assert!(files.iter().all(|file| 0 < fs::metadata(bed.path(file)).unwrap().len()));
+    let progress = stderr(&output);
+    assert!(
+        progress.contains("page cache: warm") && progress.contains("native 1x100: "),
+        "{progress}"
+    );
+    // Another one gets another folder.
+    assert!(
+        bed.run(&["sweep", "--uri", "experiment", "-b", "100", "-m", "native", "--quiet"])
+            .status
+            .success()
+    );
+    assert_eq!(fs::read_dir(bed.path("results")).unwrap().count(), 2);
+}
+
+#[test]
+fn limits_orders_and_forms_are_taken() {
+    let bed = Bed::new();
+    let records = bed.sweep("cut", &["-b", "50", "-B", "30", "-n", "2", "-q"]);
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_eq!(
+            (record.measured.n_rows, record.measured.n_batches, record.point.max_batches),
+            (Some(60), Some(2), Some(2))
+        );
+    }
+    let all = bed.sweep(
+        "all",
+        &[
+            "-b",
+            "50",
+            "-n",
+            "0",
+            "-m",
+            "native",
+            "--order",
+            "in-order",
+            "--batch-form",
+            "csr",
+            "-q",
+        ],
+    );
+    assert_eq!((all[0].measured.n_rows, all[0].point.max_batches), (Some(N_CELLS), None));
+    assert_eq!((all[0].point.order.as_str(), all[0].point.form.as_str()), ("in-order", "csr"));
+    let part = bed.sweep(
+        "part",
+        &[
+            "-b",
+            "50",
+            "-m",
+            "s",
+            "-s",
+            "20",
+            "-e",
+            "120",
+            "-v",
+            "40",
+            "--obs-columns",
+            "cell_type",
+            "-q",
+        ],
+    );
+    assert_eq!(
+        (part[0].data.total_rows, part[0].data.n_cols, part[0].measured.n_rows),
+        (100, 40, Some(100))
+    );
+    let whole = bed.sweep("drop", &["-b", "50", "-m", "s", "-B", "30", "--drop-last", "-q"]);
+    assert_eq!((whole[0].measured.n_rows, whole[0].measured.n_batches), (Some(180), Some(6)));
+}
+
+#[test]
+fn bad_input_is_one_line_and_loses_nothing() {
+    let bed = Bed::new();
+    let before = bed.sweep("kept", &["-b", "100", "-m", "native", "-q"]);
+    fs::create_dir(bed.path("no-experiment")).unwrap();
+    fs::write(bed.path("file"), "").unwrap();
+    let (data, usage) = (1, 2);
+    for (code, arguments, expect) in [
+        (data, &["--uri", "absent"][..], "absent"),
+        (data, &["--uri", "no-experiment"], "no-experiment"),
+        (data, &["--uri", "experiment/obs"], "experiment/obs"),
+        (data, &["--measurement", "ATAC"], "ATAC"),
+        (data, &["--layer", "other"], "other"),
+        (data, &["--obs-columns", "no_such_column"], "no_such_column"),
+        (data, &["-v", "301"], "300"),
+        (data, &["-s", "200"], "200"),
+        (data, &["-e", "99999"], "200"),
+        (data, &["--config", "sm.no_such_setting_of_any_kind=1", "--uri", "absent"], "absent"),
+        (data, &["--results", "file/below"], "file/below"),
+        (usage, &["-b", "100 / 3"], "cannot be divided"),
+        (usage, &["-b", "0"], "1 or more"),
+        (usage, &["-b", "4x"], "rows of a chunk"),
+        (usage, &["-B", "0"], "--batch-size"),
+        (usage, &["-E", "0"], "--num-epochs"),
+        (usage, &["-m", "n"], "np.array, native"),
+        (usage, &["-M", "novalue"], "key=value"),
+        (usage, &["-B", "many"], "--batch-size"),
+        (usage, &["--no-such-flag"], "--no-such-flag"),
+    ] {
+        let mut all = vec!["sweep", "-b", "50", "-q"];
+        if arguments[0] == "-b" {
+            all = vec!["sweep", "-q"];
+        }
+        for (flag, value) in [("--uri", "experiment"), ("--results", "kept")] {
+            if !arguments.contains(&flag) {
+                all.extend([flag, value]);
+            }
+        }
+        all.extend(arguments);
+        let output = bed.run(&all);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
+        assert!(told.starts_with("error: ") && told.contains(expect), "{arguments:?}: {told}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(read(&bed.path("kept")).unwrap(), before);
+    // A folder that was made for a sweep which measured nothing goes again.
+    assert!(!bed.run(&["sweep", "--uri", "absent", "-q"]).status.success());
+    assert_eq!(fs::read_dir(bed.path("results")).unwrap().count(), 0);
+}
+
+#[test]
+fn results_are_added_to_those_that_are_there() {
+    let bed = Bed::new();
+    assert_eq!(bed.sweep("out", &["-b", "100", "-m", "native", "-q"]).len(), 1);
+    let both = bed.sweep("out", &["-b", "50", "-m", "native,s", "-q"]);
+    assert_eq!(both.len(), 3);
+    assert_ne!(both[0].run.run_id, both[1].run.run_id);
+}
+
+/// The process of the point that `sweep` measures now.
+fn child_of(id: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}
+
+fn rows(folder: &Path) -> usize {
+    read(folder).map_or(0, |records| records.len())
+}
+
+fn signal(name: &str, id: u32) {
+    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_killed_point_is_a_row_and_the_sweep_goes_on() {
+    let bed = Bed::new();
+    let sweep = bed.start("out", &["-b", "128 / [1,8]", "-m", "native"]);
+    wait_for("the first row", || (0 < rows(&bed.path("out"))).then_some(()));
+    // Not the one that has just given its row, but the next, while it is still loading its libraries.
+    let first = child_of(sweep.id());
+    let next = wait_for("another point", || child_of(sweep.id()).filter(|id| Some(*id) != first));
+    signal("-KILL", next);
+    let output = sweep.wait_with_output().unwrap();
+    // Memory that runs out is a finding, not a failure of the sweep.
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let records = read(&bed.path("out")).unwrap();
+    assert_eq!(records.len(), 4);
+    let killed: Vec<_> =
+        records.iter().filter(|record| record.measured.status == Status::Oom).collect();
+    assert_eq!(killed.len(), 1);
+    assert!(killed[0].measured.message.as_ref().unwrap().contains("killed (signal 9)"));
+    assert_eq!(killed[0].point.block_size, 128);
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let bed = Bed::new();
+    let sweep = bed.start("out", &["-b", "128 / [1,128]", "-b", "64 / [1,64]", "-m", "native"]);
+    wait_for("the first row", || (0 < rows(&bed.path("out"))).then_some(()));
+    signal("-INT", sweep.id());
+    let id = sweep.id();
+    let output = sweep.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let n_rows = rows(&bed.path("out"));
+    assert!((1..15).contains(&n_rows), "{n_rows}");
+    assert!(stderr(&output).contains(&format!("interrupted: {n_rows} rows are kept")));
+    assert!(bed.path("out/report.html").is_file() && bed.path("out/speed-vs-memory.svg").is_file());
+    assert_eq!(child_of(id), None);
+}
+
+#[test]
+fn generate_and_import_refuse_what_cannot_be() {
+    let bed = Bed::new();
+    for (arguments, expect) in [
+        (&["generate", "experiment", "-q"][..], "experiment"),
+        (&["generate", "other", "--cells", "0", "-q"], "cells"),
+        (&["import", "absent", "imported", "-q"], "absent"),
+        (&["import", "experiment", "imported", "-q"], "experiment"),
+    ] {
+        let output = bed.run(arguments);
+        let told = stderr(&output);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(
+            told.lines().count() == 1 && told.starts_with("error: ") && told.contains(expect),
+            "{arguments:?}: {told}"
+        );
+        assert!(!bed.path("other").exists() && !bed.path("imported").exists());
+    }
+}
+
+#[test]
+fn a_point_without_a_sweep_says_so() {
+    let bed = Bed::new();
+    let output = bed.run(&["point"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        stderr(&output),
+        "error: stdin holds no job; `point` is started by `sweep`: EOF while parsing a value at line 1 column 0\n"
+    );
+}

@@ -1,0 +1,91 @@
+//! TileDB's configuration, as plain data and as libtiledb's object.
+
+use std::collections::BTreeMap;
+use std::ptr;
+
+use crate::Error;
+use crate::context::{c_string, from_c};
+use crate::sys::{self, Functions};
+
+/// TileDB configuration: parameter name to value, as in TileDB's own documentation, for example `vfs.s3.region`.
+pub type Config = BTreeMap<String, String>;
+
+/// What the buffers of this crate hold, and therefore no one else's to set.
+const FIXED: [(&str, &str); 3] = [
+    ("sm.var_offsets.bitsize", "64"),
+    ("sm.var_offsets.extra_element", "false"),
+    ("sm.var_offsets.mode", "bytes"),
+];
+
+/// `config` with the parameters that are always the same.
+pub(crate) fn with_fixed(config: &Config) -> Config {
+    let mut config = config.clone();
+    config.extend(FIXED.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    config
+}
+
+/// A configuration of libtiledb, freed when dropped.
+pub(crate) struct OwnedConfig {
+    functions: &'static Functions,
+    config: *mut sys::Config,
+}
+
+impl OwnedConfig {
+    /// libtiledb's defaults, changed by `parameters`.
+    pub(crate) fn new(functions: &'static Functions, parameters: &Config) -> Result<Self, Error> {
+        let failed = |uri: &str, error| Error::Call {
+            operation: "setting a TileDB parameter",
+            uri: uri.to_owned(),
+            message: take_error(functions, error),
+        };
+        let (mut config, mut error) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: both out pointers are live.
+        if unsafe { (functions.tiledb_config_alloc)(&raw mut config, &raw mut error) } != 0 {
+            return Err(failed("libtiledb", error));
+        }
+        let owned = Self { functions, config };
+        for (key, value) in parameters {
+            let c_key = c_string("a TileDB parameter", key)?;
+            let c_value = c_string("a TileDB parameter", value)?;
+            // SAFETY: the configuration, both strings and the out pointer are live.
+            let status = unsafe {
+                (functions.tiledb_config_set)(
+                    owned.config,
+                    c_key.as_ptr(),
+                    c_value.as_ptr(),
+                    &raw mut error,
+                )
+            };
+            if status != 0 {
+                return Err(failed(&format!("{key}={value}"), error));
+            }
+        }
+        Ok(owned)
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::Config {
+        self.config
+    }
+}
+
+impl Drop for OwnedConfig {
+    fn drop(&mut self) {
+        // SAFETY: allocated by the library and freed once; what it was given to keeps a copy.
+        unsafe { (self.functions.tiledb_config_free)(&raw mut self.config) }
+    }
+}
+
+/// The text of an error, which is freed.
+pub(crate) fn take_error(functions: &Functions, mut error: *mut sys::Error) -> String {
+    if error.is_null() {
+        return "libtiledb gave no reason".into();
+    }
+    let mut text = ptr::null();
+    // SAFETY: the error is live; its text lives until it is freed, and is copied before.
+    unsafe {
+        (functions.tiledb_error_message)(error, &raw mut text);
+        let message = from_c(text);
+        (functions.tiledb_error_free)(&raw mut error);
+        message.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}

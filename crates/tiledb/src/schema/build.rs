@@ -1,0 +1,282 @@
+//! Making a schema, and an array with it.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use super::raw::{
+    Raw, free_attribute, free_current_domain, free_dimension, free_domain, free_rectangle,
+    free_schema,
+};
+use super::{ArrayType, Attribute, Dimension, Schema, VAR_SIZED};
+use crate::context::{Context, Handle, c_string};
+use crate::{Error, filter, sys};
+
+/// Makes an array at `uri` with `schema`.
+pub(crate) fn create(context: &Context, uri: &str, schema: &Schema) -> Result<(), Error> {
+    let raw = build(context, uri, schema)?;
+    let c_uri = c_string("a URI", uri)?;
+    context.call("creating an array", uri, |functions, ctx| {
+        // SAFETY: string and schema are live.
+        unsafe { (functions.tiledb_array_create)(ctx, c_uri.as_ptr(), raw.handle.get()) }
+    })
+}
+
+fn build<'a>(context: &'a Context, uri: &'a str, schema: &Schema) -> Result<Raw<'a>, Error> {
+    let handle = context.make("making a schema", uri, free_schema, |functions, ctx, out| {
+        let kind = i32::from(schema.array_type == ArrayType::Sparse);
+        // SAFETY: context and out pointer are live.
+        unsafe { (functions.tiledb_array_schema_alloc)(ctx, kind, out) }
+    })?;
+    let raw = Raw { context, handle, uri };
+    let domain = build_domain(context, uri, &schema.dimensions)?;
+    // SAFETY: the schema is live, here and below, and takes copies of what it is given.
+    raw.call(|functions, ctx, out| unsafe {
+        (functions.tiledb_array_schema_set_domain)(ctx, out, domain.get())
+    })?;
+    // SAFETY: as above.
+    raw.call(|functions, ctx, out| unsafe {
+        (functions.tiledb_array_schema_set_capacity)(ctx, out, schema.capacity)
+    })?;
+    raw.call(|functions, ctx, out| {
+        // SAFETY: as above.
+        unsafe { (functions.tiledb_array_schema_set_cell_order)(ctx, out, schema.cell_order.raw()) }
+    })?;
+    raw.call(|functions, ctx, out| {
+        // SAFETY: as above.
+        unsafe { (functions.tiledb_array_schema_set_tile_order)(ctx, out, schema.tile_order.raw()) }
+    })?;
+    if schema.array_type == ArrayType::Sparse {
+        raw.call(|functions, ctx, out| {
+            // SAFETY: as above.
+            unsafe {
+                (functions.tiledb_array_schema_set_allows_dups)(
+                    ctx,
+                    out,
+                    schema.allows_duplicates.into(),
+                )
+            }
+        })?;
+    }
+    add_parts(&raw, schema)?;
+    if let Some(bounds) = &schema.current_domain {
+        set_current_domain(&raw, &domain, &schema.dimensions, bounds)?;
+    }
+    // SAFETY: as above.
+    raw.call(|functions, ctx, out| unsafe { (functions.tiledb_array_schema_check)(ctx, out) })?;
+    Ok(raw)
+}
+
+/// Gives the schema its filters of offsets, enumerations and attributes.
+fn add_parts(raw: &Raw<'_>, schema: &Schema) -> Result<(), Error> {
+    let (context, uri) = (raw.context, raw.uri);
+    if !schema.offsets_filters.is_empty() {
+        let list = filter::build(context, &schema.offsets_filters)?;
+        raw.call(|functions, ctx, out| {
+            // SAFETY: schema and part are live; a copy is taken.
+            unsafe { (functions.tiledb_array_schema_set_offsets_filter_list)(ctx, out, list.get()) }
+        })?;
+    }
+    for enumeration in &schema.enumerations {
+        let handle = enumeration.build(context, uri)?;
+        raw.call(|functions, ctx, out| {
+            // SAFETY: schema and part are live; a copy is taken.
+            unsafe { (functions.tiledb_array_schema_add_enumeration)(ctx, out, handle.get()) }
+        })?;
+    }
+    for attribute in &schema.attributes {
+        let handle = build_attribute(context, uri, attribute)?;
+        raw.call(|functions, ctx, out| {
+            // SAFETY: schema and part are live; a copy is taken.
+            unsafe { (functions.tiledb_array_schema_add_attribute)(ctx, out, handle.get()) }
+        })?;
+    }
+    Ok(())
+}
+
+fn build_domain(
+    context: &Context,
+    uri: &str,
+    dimensions: &[Dimension],
+) -> Result<Handle<sys::Domain>, Error> {
+    let domain = context.make("making a domain", uri, free_domain, |functions, ctx, out| {
+        // SAFETY: context and out pointer are live.
+        unsafe { (functions.tiledb_domain_alloc)(ctx, out) }
+    })?;
+    for dimension in dimensions {
+        let name = c_string("a dimension's name", &dimension.name)?;
+        let filters = filter::build(context, &dimension.filters)?;
+        let bounds =
+            dimension.domain.map(|bounds| bounds_bytes(uri, dimension, bounds)).transpose()?;
+        let extent = dimension
+            .tile_extent
+            .map(|extent| {
+                dimension
+                    .datatype
+                    .integer_bytes(extent)
+                    .ok_or_else(|| misfit(uri, dimension, extent))
+            })
+            .transpose()?;
+        let pointer = |bytes: &Option<Vec<u8>>| {
+            bytes.as_ref().map_or(ptr::null(), |bytes| bytes.as_ptr().cast::<c_void>())
+        };
+        let handle = context.make(
+            "making a dimension",
+            &dimension.name,
+            free_dimension,
+            |functions, ctx, out| {
+                // SAFETY: name, bounds and extent are live, and have the size of the datatype; libtiledb copies them.
+                unsafe {
+                    (functions.tiledb_dimension_alloc)(
+                        ctx,
+                        name.as_ptr(),
+                        dimension.datatype.raw(),
+                        pointer(&bounds),
+                        pointer(&extent),
+                        out,
+                    )
+                }
+            },
+        )?;
+        context.call("making a dimension", &dimension.name, |functions, ctx| {
+            // SAFETY: all handles are live; copies are taken.
+            unsafe {
+                (functions.tiledb_dimension_set_filter_list)(ctx, handle.get(), filters.get())
+                    | (functions.tiledb_domain_add_dimension)(ctx, domain.get(), handle.get())
+            }
+        })?;
+    }
+    Ok(domain)
+}
+
+fn misfit(uri: &str, dimension: &Dimension, value: i128) -> Error {
+    Error::Column {
+        column: dimension.name.clone(),
+        uri: uri.to_owned(),
+        message: format!("{value} is no coordinate of type {:?}", dimension.datatype),
+    }
+}
+
+/// The least and the greatest coordinate, one after the other.
+fn bounds_bytes(
+    uri: &str,
+    dimension: &Dimension,
+    (least, greatest): (i128, i128),
+) -> Result<Vec<u8>, Error> {
+    let bytes = |value| {
+        dimension.datatype.integer_bytes(value).ok_or_else(|| misfit(uri, dimension, value))
+    };
+    Ok([bytes(least)?, bytes(greatest)?].concat())
+}
+
+fn build_attribute(
+    context: &Context,
+    uri: &str,
+    attribute: &Attribute,
+) -> Result<Handle<sys::Attribute>, Error> {
+    let name = c_string("an attribute's name", &attribute.name)?;
+    let filters = filter::build(context, &attribute.filters)?;
+    let enumeration = attribute
+        .enumeration
+        .as_deref()
+        .map(|name| c_string("an enumeration's name", name))
+        .transpose()?;
+    let handle = context.make(
+        "making an attribute",
+        &attribute.name,
+        free_attribute,
+        |functions, ctx, out| {
+            // SAFETY: context, name and out pointer are live.
+            unsafe {
+                (functions.tiledb_attribute_alloc)(
+                    ctx,
+                    name.as_ptr(),
+                    attribute.datatype.raw(),
+                    out,
+                )
+            }
+        },
+    )?;
+    let n_values = if attribute.var_sized { VAR_SIZED } else { attribute.values_per_cell };
+    context.call("making an attribute", uri, |functions, ctx| {
+        // SAFETY: all handles and strings are live; copies are taken.
+        unsafe {
+            (functions.tiledb_attribute_set_cell_val_num)(ctx, handle.get(), n_values)
+                | (functions.tiledb_attribute_set_nullable)(
+                    ctx,
+                    handle.get(),
+                    attribute.nullable.into(),
+                )
+                | (functions.tiledb_attribute_set_filter_list)(ctx, handle.get(), filters.get())
+                | enumeration.as_ref().map_or(0, |name| {
+                    (functions.tiledb_attribute_set_enumeration_name)(
+                        ctx,
+                        handle.get(),
+                        name.as_ptr().cast::<c_char>(),
+                    )
+                })
+        }
+    })?;
+    Ok(handle)
+}
+
+fn set_current_domain(
+    raw: &Raw<'_>,
+    domain: &Handle<sys::Domain>,
+    dimensions: &[Dimension],
+    bounds: &[(i128, i128)],
+) -> Result<(), Error> {
+    let (context, uri) = (raw.context, raw.uri);
+    if bounds.len() != dimensions.len() {
+        return Err(Error::Schema {
+            uri: uri.to_owned(),
+            message: format!(
+                "the current domain has bounds for {} dimensions, but there are {}",
+                bounds.len(),
+                dimensions.len()
+            ),
+        });
+    }
+    let rectangle =
+        context.make("making a current domain", uri, free_rectangle, |functions, ctx, out| {
+            // SAFETY: domain and out pointer are live.
+            unsafe { (functions.tiledb_ndrectangle_alloc)(ctx, domain.get(), out) }
+        })?;
+    for (dimension_idx, (dimension, bounds)) in dimensions.iter().zip(bounds).enumerate() {
+        let bytes = bounds_bytes(uri, dimension, *bounds)?;
+        let (least, greatest) = bytes.split_at(bytes.len() / 2);
+        let size = least.len() as u64;
+        let mut range = sys::Range {
+            min: least.as_ptr().cast(),
+            min_size: size,
+            max: greatest.as_ptr().cast(),
+            max_size: size,
+        };
+        context.call("making a current domain", uri, |functions, ctx| {
+            // SAFETY: the rectangle is live; the range points to coordinates of the dimension's type, which are copied.
+            unsafe {
+                (functions.tiledb_ndrectangle_set_range)(
+                    ctx,
+                    rectangle.get(),
+                    dimension_idx as u32,
+                    &raw mut range,
+                )
+            }
+        })?;
+    }
+    let current = context.make(
+        "making a current domain",
+        uri,
+        free_current_domain,
+        |functions, ctx, out| {
+            // SAFETY: context and out pointer are live.
+            unsafe { (functions.tiledb_current_domain_create)(ctx, out) }
+        },
+    )?;
+    raw.call(|functions, ctx, schema| {
+        // SAFETY: all handles are live; copies are taken.
+        unsafe {
+            (functions.tiledb_current_domain_set_ndrectangle)(ctx, current.get(), rectangle.get())
+                | (functions.tiledb_array_schema_set_current_domain)(ctx, schema, current.get())
+        }
+    })
+}
