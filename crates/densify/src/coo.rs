@@ -20,6 +20,10 @@ pub struct CooView<'a> {
     pub values: &'a [f32],
 }
 
+const CELLS: &str = "the array of cells";
+const GENES: &str = "the array of genes";
+const VALUES: &str = "the array of values";
+
 /// COO out of Arrow arrays; values are borrowed when they are `f32` already.
 #[derive(Debug)]
 pub struct OwnedCoo<'a> {
@@ -30,12 +34,18 @@ pub struct OwnedCoo<'a> {
 
 impl<'a> OwnedCoo<'a> {
     /// COO of the Arrow arrays of cells (Int64), genes (Int64) and values. Values of other numeric types become the nearest `f32`,
-    /// truth values 0 and 1.
+    /// truth values 0 and 1. Fails on other types, and on nulls in any of the three.
     pub fn from_arrow(
         rows: &'a ArrayRef,
         columns: &'a ArrayRef,
         values: &'a ArrayRef,
     ) -> Result<Self, Error> {
+        for (what, array) in [(CELLS, rows), (GENES, columns), (VALUES, values)] {
+            match array.null_count() {
+                0 => {}
+                n_nulls => return Err(Error::Nulls { what, n_nulls }),
+            }
+        }
         let joinids = |what, array: &'a ArrayRef| {
             array.as_primitive_opt::<Int64Type>().map(|array| array.values().as_ref()).ok_or_else(
                 || Error::ArrowType {
@@ -49,11 +59,7 @@ impl<'a> OwnedCoo<'a> {
             Some(values) => Cow::Borrowed(values.values().as_ref()),
             None => Cow::Owned(to_f32(values)?),
         };
-        Ok(Self {
-            rows: joinids("the array of cells", rows)?,
-            columns: joinids("the array of genes", columns)?,
-            values,
-        })
+        Ok(Self { rows: joinids(CELLS, rows)?, columns: joinids(GENES, columns)?, values })
     }
 
     /// The parts, borrowed.
@@ -63,16 +69,23 @@ impl<'a> OwnedCoo<'a> {
 }
 
 fn to_f32(values: &ArrayRef) -> Result<Vec<f32>, Error> {
+    let found = values.data_type();
     let failed = || Error::ArrowType {
-        what: "the array of values",
-        found: values.data_type().to_string(),
+        what: VALUES,
+        found: found.to_string(),
         expected: "a type of numbers",
     };
-    let cast = arrow_cast::cast(values, &DataType::Float32).map_err(|_| failed())?;
-    if cast.null_count() > 0 || values.data_type().is_nested() {
+    // Asked first, since Arrow would also make numbers of words that look like them.
+    if !found.is_numeric() && *found != DataType::Boolean {
         return Err(failed());
     }
-    Ok(cast.as_primitive_opt::<Float32Type>().ok_or_else(failed)?.values().to_vec())
+    let cast = arrow_cast::cast(values, &DataType::Float32).map_err(|_| failed())?;
+    let cast = cast.as_primitive_opt::<Float32Type>().ok_or_else(failed)?;
+    // What Arrow cannot represent it makes null.
+    if cast.null_count() > 0 {
+        return Err(failed());
+    }
+    Ok(cast.values().to_vec())
 }
 
 impl CooView<'_> {
@@ -98,7 +111,8 @@ pub fn scatter_coo(
 ) -> Result<(), Error> {
     coo.check()?;
     let n_columns = columns.len();
-    let expected = rows.len() * n_columns;
+    // A product that no buffer can have is as wrong as any other.
+    let expected = rows.len().saturating_mul(n_columns);
     if out.len() != expected {
         return Err(Error::Length { what: "the dense buffer", found: out.len(), expected });
     }
@@ -130,7 +144,7 @@ impl CooToCsr {
         self.values.clear();
     }
 
-    /// Adds cells, by their positions in the indices.
+    /// Adds cells, by their positions in the indices. When one fails, none of `coo` is added.
     pub fn add(
         &mut self,
         coo: CooView<'_>,
@@ -143,25 +157,55 @@ impl CooToCsr {
                 return Err(Error::Length { what, found: axis.len(), expected: u32::MAX as usize });
             }
         }
-        let (mut rows, mut columns) = (rows.cursor(), columns.cursor());
-        for (cell, gene) in coo.rows.iter().zip(coo.columns) {
-            self.rows.push(rows.position(*cell)? as u32);
-            self.columns.push(columns.position(*gene)? as u32);
+        let n_before = self.values.len();
+        if let Err(error) = self.add_positions(coo, rows, columns) {
+            self.rows.truncate(n_before);
+            self.columns.truncate(n_before);
+            return Err(error);
         }
         self.values.extend_from_slice(coo.values);
         Ok(())
     }
 
+    fn add_positions(
+        &mut self,
+        coo: CooView<'_>,
+        rows: &AxisIndex,
+        columns: &AxisIndex,
+    ) -> Result<(), Error> {
+        let (mut rows, mut columns) = (rows.cursor(), columns.cursor());
+        self.rows.reserve(coo.rows.len());
+        self.columns.reserve(coo.rows.len());
+        for (cell, gene) in coo.rows.iter().zip(coo.columns) {
+            self.rows.push(rows.position(*cell)? as u32);
+            self.columns.push(columns.position(*gene)? as u32);
+        }
+        Ok(())
+    }
+
+    /// Fails when a cell lies outside of the shape.
+    fn check_shape(&self, n_rows: usize, n_columns: usize) -> Result<(), Error> {
+        for (row, column) in self.rows.iter().zip(&self.columns) {
+            let row_idx = *row as usize;
+            if n_rows <= row_idx {
+                return Err(Error::Row { row_idx, n_rows });
+            }
+            if n_columns <= *column as usize {
+                return Err(Error::Column { row_idx, column: *column, n_columns });
+            }
+        }
+        Ok(())
+    }
+
     /// Places the cells in the rows of `out`, each row's columns ascending, equal ones in the order in which they were added.
+    /// Fails, and leaves `out` as it was, when a cell lies outside of the shape.
     pub fn finish(
         &self,
         n_rows: usize,
         n_columns: usize,
         out: &mut CsrMatrix,
     ) -> Result<(), Error> {
-        if let Some(row) = self.rows.iter().find(|row| **row as usize >= n_rows) {
-            return Err(Error::Row { row_idx: *row as usize, n_rows });
-        }
+        self.check_shape(n_rows, n_columns)?;
         out.n_columns = n_columns;
         out.row_offsets.clear();
         out.row_offsets.resize(n_rows + 1, 0);

@@ -89,7 +89,8 @@ impl CsrMatrix {
 ///
 /// What `out` held is overwritten, zeros included, so that it can be used again without being cleared.
 pub fn csr_rows_to_dense(csr: CsrView<'_>, rows: &[u32], out: &mut [f32]) -> Result<(), Error> {
-    let expected = rows.len() * csr.n_columns;
+    // A product that no buffer can have is as wrong as any other.
+    let expected = rows.len().saturating_mul(csr.n_columns);
     if out.len() != expected {
         return Err(Error::Length { what: "the dense buffer", found: out.len(), expected });
     }
@@ -122,7 +123,7 @@ pub fn csr_rows_to_dense(csr: CsrView<'_>, rows: &[u32], out: &mut [f32]) -> Res
     Ok(())
 }
 
-/// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns.
+/// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Of a row that fails nothing is appended.
 pub fn csr_gather_rows(csr: CsrView<'_>, rows: &[u32], out: &mut CsrMatrix) -> Result<(), Error> {
     if out.n_columns != csr.n_columns {
         return Err(Error::Length {
@@ -132,7 +133,13 @@ pub fn csr_gather_rows(csr: CsrView<'_>, rows: &[u32], out: &mut CsrMatrix) -> R
         });
     }
     for row_idx in rows {
-        let (columns, values) = csr.row(*row_idx as usize)?;
+        let row_idx = *row_idx as usize;
+        let (columns, values) = csr.row(row_idx)?;
+        // The largest first: one comparison a row, and a pass that vectorizes.
+        let largest = columns.iter().copied().max();
+        if let Some(column) = largest.filter(|column| csr.n_columns <= *column as usize) {
+            return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
+        }
         out.columns.extend_from_slice(columns);
         out.values.extend_from_slice(values);
         out.row_offsets.push(out.values.len());

@@ -58,6 +58,14 @@ pub enum Error {
         /// The joinid.
         joinid: i64,
     },
+    /// An Arrow array with values that are missing.
+    #[error("{what} has {n_nulls} nulls, and a cell cannot be null")]
+    Nulls {
+        /// Which part.
+        what: &'static str,
+        /// How many.
+        n_nulls: usize,
+    },
     /// An Arrow array that holds something else than a part of COO.
     #[error("{what} is of type {found}, {expected} was expected")]
     ArrowType {

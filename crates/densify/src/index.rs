@@ -12,12 +12,21 @@ pub struct AxisIndex {
     kind: Kind,
 }
 
+/// Marks the joinids that are not in a table.
+const ABSENT: u32 = u32::MAX;
+
+/// The longest table that is made for a short list: 4 MiB, more than the genes of any organism need. A look-up in it takes a small
+/// part of the time of hashing, and there is one for each value.
+const TABLE_LEN: usize = 1 << 20;
+
 #[derive(Debug, Clone)]
 enum Kind {
     /// Ascending ranges, with the position of the first of each.
     Ranges { ranges: Vec<Range<i64>>, starts: Vec<usize>, len: usize },
-    /// Any joinids in any order.
-    List(HashMap<i64, usize>),
+    /// Joinids in any order, not far apart: the position of `first + i` is `positions[i]`, or `ABSENT`.
+    Table { first: i64, positions: Vec<u32>, len: usize },
+    /// Joinids in any order, far apart.
+    Map(HashMap<i64, usize>),
 }
 
 impl AxisIndex {
@@ -49,21 +58,31 @@ impl AxisIndex {
 
     /// Joinids in any order, none twice: the position of each is that in the list.
     pub fn list(axis: &'static str, joinids: &[u64]) -> Result<Self, Error> {
-        let mut positions = HashMap::with_capacity(joinids.len());
-        for (position, joinid) in joinids.iter().enumerate() {
+        let mut bounds: Option<(i64, i64)> = None;
+        for joinid in joinids {
             let joinid = *joinid as i64;
-            if joinid < 0 || positions.insert(joinid, position).is_some() {
+            if joinid < 0 {
                 return Err(Error::Joinids { joinid });
             }
+            let (first, last) = bounds.unwrap_or((joinid, joinid));
+            bounds = Some((first.min(joinid), last.max(joinid)));
         }
-        Ok(Self { axis, kind: Kind::List(positions) })
+        let (first, table_len) =
+            bounds.map_or((0, 0), |(first, last)| (first, (last - first) as usize + 1));
+        let fits_table = table_len <= TABLE_LEN.max(4 * joinids.len());
+        let kind = if fits_table && joinids.len() < ABSENT as usize {
+            table(joinids, first, table_len)?
+        } else {
+            map(joinids)?
+        };
+        Ok(Self { axis, kind })
     }
 
     /// How many positions there are.
     pub fn len(&self) -> usize {
         match &self.kind {
-            Kind::Ranges { len, .. } => *len,
-            Kind::List(positions) => positions.len(),
+            Kind::Ranges { len, .. } | Kind::Table { len, .. } => *len,
+            Kind::Map(positions) => positions.len(),
         }
     }
 
@@ -78,6 +97,30 @@ impl AxisIndex {
     }
 }
 
+fn table(joinids: &[u64], first: i64, table_len: usize) -> Result<Kind, Error> {
+    let mut positions = vec![ABSENT; table_len];
+    for (position, joinid) in joinids.iter().enumerate() {
+        let joinid = *joinid as i64;
+        let place = &mut positions[(joinid - first) as usize];
+        if *place != ABSENT {
+            return Err(Error::Joinids { joinid });
+        }
+        *place = position as u32;
+    }
+    Ok(Kind::Table { first, positions, len: joinids.len() })
+}
+
+fn map(joinids: &[u64]) -> Result<Kind, Error> {
+    let mut positions = HashMap::with_capacity(joinids.len());
+    for (position, joinid) in joinids.iter().enumerate() {
+        let joinid = *joinid as i64;
+        if positions.insert(joinid, position).is_some() {
+            return Err(Error::Joinids { joinid });
+        }
+    }
+    Ok(Kind::Map(positions))
+}
+
 /// Looks positions up; quick when a joinid lies in the same range as the one before.
 pub(crate) struct Cursor<'a> {
     index: &'a AxisIndex,
@@ -87,7 +130,12 @@ pub(crate) struct Cursor<'a> {
 impl Cursor<'_> {
     pub(crate) fn position(&mut self, joinid: i64) -> Result<usize, Error> {
         let found = match &self.index.kind {
-            Kind::List(positions) => positions.get(&joinid).copied(),
+            Kind::Map(positions) => positions.get(&joinid).copied(),
+            // A joinid below the first wraps to a place past the last.
+            Kind::Table { first, positions, .. } => positions
+                .get(joinid.wrapping_sub(*first) as usize)
+                .filter(|position| **position != ABSENT)
+                .map(|position| *position as usize),
             Kind::Ranges { ranges, starts, .. } => {
                 if !ranges.get(self.range_idx).is_some_and(|range| range.contains(&joinid)) {
                     self.range_idx = ranges.partition_point(|range| range.end <= joinid);

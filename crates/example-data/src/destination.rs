@@ -39,7 +39,7 @@ impl Destination {
         if path.contains("://") {
             return Ok(Self::Remote { uri: uri.to_owned() });
         }
-        Claim::claim(path).map(Self::Local)
+        Claim::take(path).map(Self::Local)
     }
 
     /// Where to write.
@@ -66,7 +66,7 @@ impl Destination {
 }
 
 impl Claim {
-    fn claim(path: &str) -> Result<Self, Error> {
+    fn take(path: &str) -> Result<Self, Error> {
         let target = std::path::absolute(path)
             .map_err(io_error("make an absolute path of", Path::new(path)))?;
         let beside = |suffix: &str| {

@@ -2,6 +2,18 @@
 //! ([`import_10x`]).
 //!
 //! Both write through [`soma_io::ExperimentWriter`], in bounded memory, under another name until the experiment is whole.
+//!
+//! ```
+//! use example_data::{GenerateSpec, generate};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("example");
+//! let spec = GenerateSpec { n_cells: 500, n_genes: 200, seed: 1, ..GenerateSpec::default() };
+//! let report = generate(&path.to_string_lossy(), &spec, &mut |n_cells| assert!(n_cells <= 500))?;
+//! assert_eq!((report.n_cells, report.n_genes), (500, 200));
+//! assert!(path.join("ms/RNA/X/raw").is_dir());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod columns;
 mod destination;

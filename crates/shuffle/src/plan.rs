@@ -34,7 +34,8 @@ impl PlanSpec {
     pub fn check(&self) -> Result<(), Error> {
         self.block_rows()?;
         let n_chunks = self.n_chunks();
-        if u32::try_from(n_chunks).is_err() {
+        // In order no list of chunks is kept, so any number of them will do.
+        if self.order == Order::Shuffled && u32::try_from(n_chunks).is_err() {
             return Err(Error::TooManyChunks {
                 n_rows: self.n_rows,
                 chunk_rows: self.chunk_rows,
@@ -89,7 +90,7 @@ impl PlanSpec {
 
     fn chunk(&self, chunk_idx: u64) -> Range<u64> {
         let start = chunk_idx * self.chunk_rows;
-        start..(start + self.chunk_rows).min(self.n_rows)
+        start..start.saturating_add(self.chunk_rows).min(self.n_rows)
     }
 }
 
@@ -116,7 +117,7 @@ impl EpochPlan {
             return None;
         }
         let first = block_idx * self.spec.chunks_per_block;
-        let last = (first + self.spec.chunks_per_block).min(self.spec.n_chunks());
+        let last = first.saturating_add(self.spec.chunks_per_block).min(self.spec.n_chunks());
         let mut chunks: Vec<Range<u64>> = match &self.chunks {
             None => (first..last).map(|chunk_idx| self.spec.chunk(chunk_idx)).collect(),
             Some(order) => order[first as usize..last as usize]

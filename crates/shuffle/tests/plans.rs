@@ -112,3 +112,21 @@ fn impossible_sizes_are_refused() {
     let many = PlanSpec { n_rows: 1 << 40, chunk_rows: 1, ..spec };
     assert!(matches!(check(many), Error::TooManyChunks { n_chunks, .. } if n_chunks == 1 << 40));
 }
+
+#[test]
+fn in_order_any_number_of_rows_is_planned() {
+    let spec = PlanSpec {
+        n_rows: u64::MAX,
+        chunk_rows: 3,
+        chunks_per_block: 2,
+        order: Order::InOrder,
+        seed: 0,
+    };
+    let plan = spec.epoch(0).unwrap();
+    let last = plan.block(plan.n_blocks() - 1).unwrap();
+    // The number of rows is divisible by 3, but not by 6.
+    assert_eq!(last.chunks, [u64::MAX - 3..u64::MAX]);
+    assert_eq!(last.order, [0, 1, 2]);
+    let first = plan.block(0).unwrap();
+    assert_eq!(first.chunks, [0..3, 3..6]);
+}

@@ -39,15 +39,16 @@ impl TensorLoader {
 
     /// Starts an epoch. The same number gives the same batches again.
     pub fn epoch(&self, epoch: u64) -> Result<TensorEpoch, Error> {
-        Ok(TensorEpoch { epoch: self.loader.epoch(epoch)?, device: self.device })
+        Ok(TensorEpoch { epoch: self.loader.epoch(epoch)?, device: self.device, failed: false })
     }
 }
 
-/// The batches of one epoch as tensors. Dropping it ends its threads, as for [`loader::Epoch`].
+/// The batches of one epoch as tensors. As for [`loader::Epoch`], dropping it ends its threads, and an error ends it.
 #[derive(Debug)]
 pub struct TensorEpoch {
     epoch: Epoch<TensorBuffers>,
     device: Device,
+    failed: bool,
 }
 
 impl TensorEpoch {
@@ -66,8 +67,13 @@ impl Iterator for TensorEpoch {
     type Item = Result<TensorBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.epoch.next()?.map_err(Error::Loader);
-        Some(batch.and_then(|batch| TensorBatch::new(batch, self.device)))
+        if self.failed {
+            return None;
+        }
+        let batch = self.epoch.next()?.map_err(Error::from);
+        let tensors = batch.and_then(|batch| TensorBatch::new(batch, self.device));
+        self.failed = tensors.is_err();
+        Some(tensors)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

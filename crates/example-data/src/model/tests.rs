@@ -1,3 +1,5 @@
+//! The model: the same cells whatever the pieces, alike to the Census, consistent in themselves.
+
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
@@ -132,6 +134,21 @@ fn counts_are_small_with_a_heavy_tail() {
     assert!((0.55..0.90).contains(&(1.0 - share(2.0))), "{}", share(2.0));
     assert!((0.0005..0.03).contains(&share(30.0)), "{}", share(30.0));
     assert!(share(300.0) > 0.0);
+}
+
+#[test]
+fn few_genes_have_most_values_and_the_first_third_more_than_its_share() {
+    let piece = Model::new(200_000, 20_000, 1).piece(0..1000);
+    let share = |genes: &[u32]| {
+        let nnz: u64 = genes.iter().map(|nnz| u64::from(*nnz)).sum();
+        nnz as f64 / piece.values.len() as f64
+    };
+    let first_third = share(&piece.gene_nnz[..20_000 / 3]);
+    assert!((0.5..0.75).contains(&first_third), "{first_third}");
+    let mut by_popularity = piece.gene_nnz.clone();
+    by_popularity.sort_unstable_by(|a, b| b.cmp(a));
+    let tenth = share(&by_popularity[..2000]);
+    assert!((0.5..0.9).contains(&tenth), "{tenth}");
 }
 
 #[test]

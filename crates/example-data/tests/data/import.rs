@@ -70,6 +70,11 @@ fn gzip(content: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// A table of so many rows.
+fn numbered(n_rows: u32) -> String {
+    (0..n_rows).fold(String::new(), |text, row| text + &format!("row{row}\n"))
+}
+
 #[test]
 fn a_folder_becomes_an_experiment() {
     let folder = Folder::good();
@@ -190,9 +195,8 @@ proptest! {
         }
         let folder = Folder::new();
         folder.put_gzip("matrix.mtx.gz", &matrix);
-        let lines = |n: u32| (0..n).map(|at| format!("name{at}\n")).collect::<String>();
-        folder.put("barcodes.tsv", lines(n_cells));
-        folder.put("features.tsv", lines(n_genes));
+        folder.put("barcodes.tsv", numbered(n_cells));
+        folder.put("features.tsv", numbered(n_genes));
         let (report, contents) = folder.imported();
         let found: Vec<(u32, u32, u32)> = (0..n_cells)
             .flat_map(|cell| {
@@ -308,7 +312,7 @@ fn a_gzip_file_that_is_cut_off_is_an_error() {
         }
     }
     let whole = gzip(&matrix);
-    folder.put("features.tsv.gz", (0..1000).map(|gene| format!("g{gene}\n")).collect::<String>());
+    folder.put("features.tsv.gz", numbered(1000));
     for n_bytes in [15, whole.len() / 2, whole.len() - 1] {
         folder.put("matrix.mtx.gz", &whole[..n_bytes]);
         let error = folder.import_with(&ImportSpec::default()).unwrap_err();

@@ -36,7 +36,7 @@ fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
     let started = Instant::now();
     while !has_entries(&fragments) {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-        assert!(started.elapsed() < Duration::from_secs(120), "it wrote nothing");
+        assert!(started.elapsed() < Duration::from_mins(2), "it wrote nothing");
         std::thread::sleep(Duration::from_millis(20));
     }
     let meanwhile = generate(target.to_str().unwrap(), &spec(10), &mut |_| {});

@@ -155,12 +155,9 @@ impl WriteQuery {
         let mut sizes: Vec<[u64; 3]> = columns
             .iter()
             .map(|column| {
-                let offsets = column.offsets.map_or(0, |offsets| size_of_val(offsets) as u64);
-                [
-                    column.bytes.len() as u64,
-                    offsets,
-                    column.validity.map_or(0, |validity| validity.len() as u64),
-                ]
+                let [offsets, validity] =
+                    [column.offsets.map_or(0, size_of_val), column.validity.map_or(0, <[u8]>::len)];
+                [column.bytes.len() as u64, offsets as u64, validity as u64]
             })
             .collect();
         for ((column, name), [bytes, offsets, validity]) in

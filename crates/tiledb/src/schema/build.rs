@@ -219,13 +219,11 @@ fn build_attribute(
     Ok(handle)
 }
 
-fn set_current_domain(
-    raw: &Raw<'_>,
-    domain: &Handle<sys::Domain>,
+fn check_current_domain(
+    uri: &str,
     dimensions: &[Dimension],
     bounds: &[(i128, i128)],
 ) -> Result<(), Error> {
-    let (context, uri) = (raw.context, raw.uri);
     if bounds.len() != dimensions.len() {
         return Err(Error::Schema {
             uri: uri.to_owned(),
@@ -236,6 +234,17 @@ fn set_current_domain(
             ),
         });
     }
+    Ok(())
+}
+
+fn set_current_domain(
+    raw: &Raw<'_>,
+    domain: &Handle<sys::Domain>,
+    dimensions: &[Dimension],
+    bounds: &[(i128, i128)],
+) -> Result<(), Error> {
+    let (context, uri) = (raw.context, raw.uri);
+    check_current_domain(uri, dimensions, bounds)?;
     let rectangle =
         context.make("making a current domain", uri, free_rectangle, |functions, ctx, out| {
             // SAFETY: domain and out pointer are live.

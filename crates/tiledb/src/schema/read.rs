@@ -226,6 +226,16 @@ fn read_current_domain(
             unsafe { (functions.tiledb_current_domain_get_ndrectangle)(ctx, domain.get(), out) }
         },
     )?;
+    read_rectangle(raw, &rectangle, dimensions)
+}
+
+/// The bounds of each dimension; `None` when one's coordinates are not integers.
+fn read_rectangle(
+    raw: &Raw<'_>,
+    rectangle: &Handle<sys::NdRectangle>,
+    dimensions: &[Dimension],
+) -> Result<Option<Vec<(i128, i128)>>, Error> {
+    let (context, uri) = (raw.context, raw.uri);
     let mut bounds = Vec::with_capacity(dimensions.len());
     for (dimension_idx, dimension) in dimensions.iter().enumerate() {
         let mut range = sys::Range { min: ptr::null(), min_size: 0, max: ptr::null(), max_size: 0 };
