@@ -1,12 +1,14 @@
 //! The kernels: a batch of 1,024 cells from COO and CSR to dense rows.
-#![expect(missing_docs, reason = "criterion's macros make items without documentation")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on fails")]
 
 use std::hint::black_box;
 
 use benches::cells;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use densify::{AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense, scatter_coo};
+use densify::{
+    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense,
+    scatter_coo,
+};
 
 const N_ROWS: usize = 1_024;
 

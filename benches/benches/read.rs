@@ -1,5 +1,4 @@
 //! Reading rows of X through libtiledb: a small generated experiment, page cache warm.
-#![expect(missing_docs, reason = "criterion's macros make items without documentation")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on fails")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -17,13 +16,21 @@ fn read(criterion: &mut Criterion) {
     let experiment = Experiment::open(&uri, &OpenOptions::default()).unwrap();
     let reader = experiment.measurement("RNA").unwrap().x("raw").unwrap().reader().unwrap();
     let in_order = RowRanges::new(vec![0..4_096]).unwrap();
-    let plan = PlanSpec { n_rows: N_CELLS, chunk_rows: 64, chunks_per_block: 16, order: Order::Shuffled, seed: 1 };
+    let plan = PlanSpec {
+        n_rows: N_CELLS,
+        chunk_rows: 64,
+        chunks_per_block: 16,
+        order: Order::Shuffled,
+        seed: 1,
+    };
     let chunks = RowRanges::new(plan.epoch(0).unwrap().block(0).unwrap().chunks).unwrap();
     let mut csr = CsrBuffers::default();
 
     let mut group = criterion.benchmark_group("read X as CSR, 20000 genes");
     group.sample_size(10);
-    for (name, rows) in [("4,096 rows in order", &in_order), ("16 random chunks of 64 rows", &chunks)] {
+    for (name, rows) in
+        [("4,096 rows in order", &in_order), ("16 random chunks of 64 rows", &chunks)]
+    {
         group.throughput(Throughput::Elements(rows.n_rows()));
         group.bench_function(name, |bencher| {
             bencher.iter(|| reader.read_csr(rows, &GeneSelection::All, &mut csr).unwrap());

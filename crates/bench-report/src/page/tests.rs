@@ -1,3 +1,5 @@
+//! Tests of `page`.
+
 use super::*;
 use crate::{MarkedPoint, fixture, summarize};
 

@@ -1,3 +1,5 @@
+//! Tests of `picture`.
+
 use super::*;
 use crate::{MarkedPoint, fixture, summarize};
 

@@ -1,3 +1,5 @@
+//! Tests of `report`.
+
 use std::fs;
 
 use tempfile::TempDir;

@@ -1,3 +1,5 @@
+//! Tests of `store`.
+
 use std::{collections::BTreeMap, fs};
 
 use arrow_array::{
