@@ -36,6 +36,15 @@ fn densify(criterion: &mut Criterion) {
                 scatter_coo(black_box(coo), &rows, &columns, &mut dense)
             });
         });
+        // As a selection of genes has them: one by one, in another order than the stored one.
+        let list: Vec<u64> = (0..n_columns as u64).rev().collect();
+        let list = AxisIndex::list("gene", &list).unwrap();
+        group.bench_function("np.array: COO of listed genes", |bencher| {
+            bencher.iter(|| {
+                dense.fill(0.0);
+                scatter_coo(black_box(coo), &rows, &list, &mut dense)
+            });
+        });
         let mut counter = CooToCsr::new();
         let mut counted = CsrMatrix::empty(n_columns);
         group.bench_function("scipy.csr: COO counted into CSR", |bencher| {

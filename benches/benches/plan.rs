@@ -17,12 +17,12 @@ fn plan(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("plan");
     group.throughput(Throughput::Elements(SPEC.n_rows));
     group.bench_function("order of the chunks of 10 M rows", |bencher| {
-        bencher.iter(|| SPEC.epoch(black_box(3)))
+        bencher.iter(|| SPEC.epoch(black_box(3)));
     });
     let Ok(epoch) = SPEC.epoch(3) else { unreachable!("the sizes are good") };
     group.throughput(Throughput::Elements(65_536));
     group.bench_function("a block of 65,536 rows", |bencher| {
-        bencher.iter(|| epoch.block(black_box(5)))
+        bencher.iter(|| epoch.block(black_box(5)));
     });
     group.finish();
 }

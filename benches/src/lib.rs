@@ -23,7 +23,8 @@ pub struct Cells {
     pub n_columns: usize,
 }
 
-/// `n_rows` cells with some 1,400 of `n_columns` genes each, spread evenly, from a fixed seed.
+/// `n_rows` cells with some 1,400 of `n_columns` genes each, from a fixed seed: the number log-normal within 200 to 8,000 (and half of
+/// the genes at most), the genes at random places, each once in a cell and ascending.
 pub fn cells(n_rows: usize, n_columns: usize) -> Cells {
     let mut random = ChaCha8Rng::from_seed([7; 32]);
     let mut cells = Cells {
@@ -34,17 +35,54 @@ pub fn cells(n_rows: usize, n_columns: usize) -> Cells {
         values: Vec::new(),
         n_columns,
     };
-    // One gene of each so many consecutive ones, at a random place among them.
-    let stride = n_columns / 1_400;
+    let mut taken = vec![false; n_columns];
     for row in 0..n_rows {
-        for first in (0..n_columns - stride).step_by(stride) {
-            let column = first + random.next_u32() as usize % stride;
+        let nnz = ((1_400.0 * (0.5 * normal(&mut random)).exp()) as usize).clamp(200, 8_000);
+        taken.fill(false);
+        let mut n_left = nnz.min(n_columns / 2);
+        while n_left > 0 {
+            let column = below(&mut random, n_columns);
+            n_left -= usize::from(!taken[column]);
+            taken[column] = true;
+        }
+        for column in (0..n_columns).filter(|column| taken[*column]) {
             cells.rows.push(row as i64);
             cells.genes.push(column as i64);
             cells.columns.push(column as u32);
-            cells.values.push(1.0 + (random.next_u32() % 9) as f32);
+            cells.values.push(1.0 + below(&mut random, 9) as f32);
         }
         cells.row_offsets.push(cells.values.len());
     }
     cells
+}
+
+/// Below `bound`, near enough to uniform for a bench.
+fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
+    (u64::from(random.next_u32()) * bound as u64 >> 32) as usize
+}
+
+/// Near to normal, with mean 0 and deviation 1: the sum of twelve uniform numbers, less 6.
+fn normal(random: &mut ChaCha8Rng) -> f64 {
+    (0..12).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_as_promised() {
+        let cells = cells(200, 20_000);
+        assert_eq!(cells.row_offsets.len(), 201);
+        let mut nnz = Vec::new();
+        for bounds in cells.row_offsets.windows(2) {
+            let columns = &cells.columns[bounds[0]..bounds[1]];
+            assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(columns.iter().all(|column| (*column as usize) < cells.n_columns));
+            nnz.push(columns.len());
+        }
+        nnz.sort_unstable();
+        assert!(200 <= nnz[0] && nnz[199] <= 8_000);
+        assert!((1_200..1_600).contains(&nnz[100]), "the median is {}", nnz[100]);
+    }
 }

@@ -10,6 +10,23 @@
 //! order in which they were read, and dense rows have the one that was read last.
 //!
 //! Dense rows are row-major `f32`: the value of row `i` and column `j` is at `i * n_columns + j`.
+//!
+//! ```
+//! use densify::{AxisIndex, CooToCsr, CooView, CsrMatrix, csr_rows_to_dense};
+//!
+//! // Cells 10 and 11 of genes 5 and 3, in this order.
+//! let (rows, columns) = (AxisIndex::ranges("cell", [10..12])?, AxisIndex::list("gene", &[5, 3])?);
+//! let mut counter = CooToCsr::new();
+//! counter.add(CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] }, &rows, &columns)?;
+//! let mut csr = CsrMatrix::empty(2);
+//! counter.finish(rows.len(), columns.len(), &mut csr)?;
+//!
+//! // The second row, then the first.
+//! let mut dense = [0.0; 4];
+//! csr_rows_to_dense(csr.view(), &[1, 0], &mut dense)?;
+//! assert_eq!(dense, [4.0, 2.0, 0.0, 1.0]);
+//! # Ok::<(), densify::Error>(())
+//! ```
 
 mod coo;
 mod csr;

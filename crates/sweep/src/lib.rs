@@ -61,8 +61,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Help goes to stdout as it is; of an error the first paragraph, in one line.
 fn told_by_clap(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        print!("{}", error.render().ansi());
-        return ExitCode::SUCCESS;
+        // In color on a terminal, plain elsewhere.
+        return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or_default();

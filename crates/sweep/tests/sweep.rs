@@ -378,6 +378,21 @@ fn generate_and_import_refuse_what_cannot_be() {
 }
 
 #[test]
+fn help_is_plain_text_where_nobody_reads_it_on_a_terminal() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_sweep")).args(["sweep", "--help"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains("Usage: cargo xtask sweep [OPTIONS]"),
+        "{told}"
+    );
+    assert!(
+        told.contains("BLOCK / [A,B]") && !told.contains('\u{1b}') && !told.contains("--revision"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_point_without_a_sweep_says_so() {
     let bed = Bed::new();
     let output = bed.run(&["point"]);

@@ -1,0 +1,256 @@
+//! Opening an array, and what can be asked of it.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::csr::CsrBuffers;
+use crate::datatype::Datatype;
+use crate::directory::Directory;
+use crate::error::{Error, Fault};
+use crate::files::Files;
+use crate::fragment::{Footer, Fragment, RawFooter};
+use crate::index_cache::IndexCache;
+use crate::read::{ReadStats, Reader};
+use crate::request::ColumnSelection;
+use crate::schema::{Layout, Schema};
+use crate::storage::{LocalStorage, Storage};
+use crate::unsupported::Unsupported;
+
+/// The threads that decode.
+#[derive(Debug, Clone)]
+pub enum Threads {
+    /// So many threads of the array's own, ended and joined when it is dropped.
+    Own(usize),
+    /// A pool that others use too.
+    Shared(Arc<ThreadPool>),
+}
+
+/// How an array is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The time to see the array at, in milliseconds since 1970; `None` for its latest state.
+    pub timestamp: Option<u64>,
+    /// The threads that decode.
+    pub threads: Threads,
+    /// The most memory that row indices may take; some 4 bytes for each row that a tile has cells of, 5 kB for a tile of 65,536
+    /// cells of 1,200 rows.
+    pub index_bytes: usize,
+}
+
+impl OpenOptions {
+    /// The latest state, decoded by `n_threads` threads, with up to 256 MiB of row indices: enough for 3 billion cells.
+    pub fn new(n_threads: usize) -> Self {
+        Self { timestamp: None, threads: Threads::Own(n_threads), index_bytes: 256 << 20 }
+    }
+}
+
+/// A sparse array of two integer dimensions and one attribute, open for reading.
+#[derive(Debug)]
+pub struct Array {
+    reader: Reader,
+    pool: Arc<ThreadPool>,
+}
+
+impl Array {
+    /// Opens the array in a folder of this machine.
+    ///
+    /// # Errors
+    /// As [`Array::open`].
+    pub fn open_local(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, Error> {
+        Self::open(Arc::new(LocalStorage::new(folder.as_ref())), options)
+    }
+
+    /// Opens the array that is the root of `storage`: lists its folders and reads its schema and the footers of its fragments.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when libtiledb can read such an array and this crate cannot; [`Error::NotAnArray`],
+    /// [`Error::Storage`], [`Error::Damaged`] when it cannot be opened at all; [`Error::Threads`].
+    pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
+        let files = Files::new(storage);
+        let timestamp = options.timestamp.unwrap_or(u64::MAX);
+        let (layout, fragments) = load(&files, timestamp)?;
+        let pool = match &options.threads {
+            Threads::Shared(pool) => Arc::clone(pool),
+            Threads::Own(n_threads) => {
+                let builder = ThreadPoolBuilder::new()
+                    .num_threads((*n_threads).max(1))
+                    .thread_name(|idx| format!("tiledb-native-{idx}"));
+                Arc::new(
+                    builder
+                        .build()
+                        .map_err(|source| Error::Threads { n_threads: *n_threads, source })?,
+                )
+            }
+        };
+        let indices = IndexCache::new(options.index_bytes);
+        let reader = Reader {
+            files,
+            layout,
+            fragments,
+            indices,
+            timestamp,
+            scratch: std::sync::Mutex::default(),
+        };
+        Ok(Self { reader, pool })
+    }
+
+    /// Why the array that is the root of `storage` cannot be read here; `None` when it can. Reads what [`Array::open`] reads.
+    ///
+    /// # Errors
+    /// When the array cannot be opened at all.
+    pub fn supports(
+        storage: Arc<dyn Storage>,
+        timestamp: Option<u64>,
+    ) -> Result<Option<Unsupported>, Error> {
+        match load(&Files::new(storage), timestamp.unwrap_or(u64::MAX)) {
+            Ok(_) => Ok(None),
+            Err(Error::Unsupported { reason, .. }) => Ok(Some(reason)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads `rows` into `out`: one CSR row for each row asked for, in the order asked, also where it has no cells; columns ascend
+    /// within a row. Rows may be asked for in any order, and more than once. Where the array allows duplicates, cells of one place
+    /// all stay, those of older fragments first; where it does not, the latest stays.
+    ///
+    /// What `out` held before is replaced; its memory is used again. After an error it is empty.
+    ///
+    /// # Errors
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::DuplicateColumn`] for what cannot be asked;
+    /// [`Error::Storage`], [`Error::Damaged`] for what cannot be read.
+    pub fn read_csr(
+        &self,
+        rows: &[Range<u64>],
+        columns: &ColumnSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        self.pool.install(|| self.reader.read(rows, columns, out))
+    }
+
+    /// One past the last row: of the current domain where the array has one, otherwise of the domain.
+    pub fn n_rows(&self) -> u64 {
+        self.reader.layout.shape[0].1
+    }
+
+    /// One past the last column, likewise.
+    pub fn n_columns(&self) -> u64 {
+        self.reader.layout.shape[1].1
+    }
+
+    /// Rows and columns within which all cells lie; `None` when there are none.
+    pub fn non_empty_domain(&self) -> Option<(Range<u64>, Range<u64>)> {
+        let bounds = self.reader.fragments.iter().filter_map(|fragment| fragment.footer.bounds);
+        let union = bounds
+            .reduce(|a, b| [0, 1].map(|idx| (a[idx].0.min(b[idx].0), a[idx].1.max(b[idx].1))));
+        union.map(|[rows, columns]| (rows.0..rows.1 + 1, columns.0..columns.1 + 1))
+    }
+
+    /// Cells that the array's fragments hold: the number of values, unless some cells are outlived by later ones.
+    pub fn n_cells(&self) -> u64 {
+        self.reader.fragments.iter().map(Fragment::n_cells).sum()
+    }
+
+    /// Fragments that count at the opening time.
+    pub fn n_fragments(&self) -> usize {
+        self.reader.fragments.len()
+    }
+
+    /// Name and type of the attribute.
+    pub fn attribute(&self) -> (&str, Datatype) {
+        let (name, datatype) = &self.reader.layout.attribute;
+        (name, *datatype)
+    }
+
+    /// Whether a place may hold more than one cell.
+    pub fn allows_duplicates(&self) -> bool {
+        self.reader.layout.allows_duplicates
+    }
+
+    /// Memory that row indices take at the moment.
+    pub fn index_bytes(&self) -> usize {
+        self.reader.indices.bytes()
+    }
+}
+
+fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), Error> {
+    let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
+    let directory = Directory::load(files, timestamp)?;
+    let mut schemas =
+        Schemas { files, paths: &directory.schemas, loaded: vec![None; directory.schemas.len()] };
+    let latest = schemas.get(directory.latest_schema)?;
+    let layout = Arc::new(Layout::of(&latest, latest.version, None).map_err(unsupported)?);
+    if let Some(reason) = directory.obstacle {
+        return Err(unsupported(reason));
+    }
+    let mut fragments = Vec::new();
+    let mut layouts: Vec<((usize, u32), Arc<Layout>)> = Vec::new();
+    for folder in directory.fragments {
+        let oldest = if directory.schemas[0].contains('/') { None } else { Some(schemas.get(0)?) };
+        let raw = RawFooter::load(files, &folder, oldest.as_deref())?;
+        let schema_idx = schemas.find(raw.schema_name.as_deref(), &folder.path)?;
+        let schema = schemas.get(schema_idx)?;
+        let key = (schema_idx, raw.version);
+        let known =
+            layouts.iter().find(|(known, _)| *known == key).map(|(_, layout)| Arc::clone(layout));
+        let of_fragment = if let Some(layout) = known {
+            layout
+        } else {
+            let found = Layout::of(&schema, raw.version, Some(&layout.attribute.0))
+                .map_err(|reason| unsupported(evolved(&folder.name, &schema, &layout, reason)))?;
+            let found = Arc::new(found);
+            layouts.push((key, Arc::clone(&found)));
+            found
+        };
+        if let Some(what) = layout.differs(&of_fragment) {
+            return Err(unsupported(Unsupported::SchemaEvolution { fragment: folder.name, what }));
+        }
+        let footer: Footer = raw.parse(files, &folder, &schema, of_fragment.attribute_idx)?;
+        if let Some([_, (_, last)]) =
+            footer.bounds.filter(|[_, (_, last)]| *last >= u64::from(u32::MAX))
+        {
+            return Err(unsupported(Unsupported::ColumnsTooWide { last }));
+        }
+        fragments.push(Fragment::new(folder, footer, of_fragment));
+    }
+    Ok((layout, fragments))
+}
+
+/// A fragment whose schema lacks the attribute has evolved; anything else is said as it is.
+fn evolved(fragment: &str, schema: &Schema, layout: &Layout, reason: Unsupported) -> Unsupported {
+    if schema.attributes.iter().any(|attribute| attribute.name == layout.attribute.0) {
+        return reason;
+    }
+    let what = format!("it has no attribute `{}`", layout.attribute.0);
+    Unsupported::SchemaEvolution { fragment: fragment.to_owned(), what }
+}
+
+/// The array's schemas, read when first needed.
+struct Schemas<'a> {
+    files: &'a Files,
+    paths: &'a [String],
+    loaded: Vec<Option<Arc<Schema>>>,
+}
+
+impl Schemas<'_> {
+    fn get(&mut self, idx: usize) -> Result<Arc<Schema>, Error> {
+        if let Some(schema) = &self.loaded[idx] {
+            return Ok(Arc::clone(schema));
+        }
+        let schema = Arc::new(Schema::load(self.files, &self.paths[idx])?);
+        self.loaded[idx] = Some(Arc::clone(&schema));
+        Ok(schema)
+    }
+
+    /// The schema called `name`, or that of the time before schemas had names.
+    fn find(&self, name: Option<&str>, fragment: &str) -> Result<usize, Error> {
+        let wanted = name.unwrap_or("__array_schema.tdb");
+        let found = self.paths.iter().position(|path| path.rsplit('/').next() == Some(wanted));
+        found.ok_or_else(|| {
+            Fault::new(format!("it names schema `{wanted}`, which the array does not have"))
+                .in_file(self.files.name(fragment), 0)
+        })
+    }
+}

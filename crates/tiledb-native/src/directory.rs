@@ -1,0 +1,277 @@
+//! Which schemas and which fragments of an array's folder count, at the time it is opened.
+//!
+//! Specification: `format_spec/array_file_hierarchy.md`, `consolidated_commits_file.md`, `ignore_file.md`, `vacuum_file.md`,
+//! `timestamped_name.md`; the rules of choice are those of libtiledb's `array_directory.cc`.
+//!
+//! - A fragment counts when it is committed: by a `.wrt` file in `__commits` (format 12 and later), by an `.ok` file beside it (5 to
+//!   11), or by a line in a consolidated commits file (`.con`) that no ignore file (`.ign`) takes back.
+//! - A fragment that a vacuum file (`.vac`) lists has been consolidated into another one and no longer counts, provided the vacuum
+//!   file's own times lie before the opening time.
+//! - A fragment counts when its times end before the opening time. From format 14 on a consolidated fragment may hold the time of
+//!   each cell: it counts as soon as it begins before the opening time, and its cells are told apart when they are read.
+//! - The schema is the latest one not after the opening time, or the first one when all are later.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::error::Error;
+use crate::files::Files;
+use crate::timestamped_name::{self, Times};
+use crate::unsupported::Unsupported;
+
+const OLD_SCHEMA: &str = "__array_schema.tdb";
+const FIRST_WITH_CELL_TIMES: u32 = 14;
+const FIRST_IN_FOLDERS: u32 = 12;
+
+/// A fragment's folder and the times in its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FragmentFolder {
+    /// The last part of its path.
+    pub(crate) name: String,
+    /// Its path from the array.
+    pub(crate) path: String,
+    pub(crate) times: Times,
+}
+
+/// What an array's folder holds at a time.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    /// Paths of all schemas, oldest first.
+    pub(crate) schemas: Vec<String>,
+    /// Index of the schema to open with.
+    pub(crate) latest_schema: usize,
+    /// The fragments that count, oldest first.
+    pub(crate) fragments: Vec<FragmentFolder>,
+    /// A commit that this crate cannot honour.
+    pub(crate) obstacle: Option<Unsupported>,
+}
+
+impl Directory {
+    /// Lists the array's folder as of `timestamp` (milliseconds since 1970).
+    pub(crate) fn load(files: &Files, timestamp: u64) -> Result<Self, Error> {
+        let root = files.list("")?;
+        let commits = files.list("__commits")?;
+        let (schemas, latest_schema) = schemas(files, &root, timestamp)?;
+        let mut found = Commits::default();
+        found.load_consolidated(files, &commits, timestamp)?;
+        for entry in &commits {
+            let path = format!("__commits/{}", entry.name);
+            if let Some(name) = entry.name.strip_suffix(".wrt") {
+                found.add(format!("__fragments/{name}"));
+            } else if suffix(&entry.name) == "vac" {
+                found.vacuums.push(path);
+            } else {
+                found.note_condition(&path, timestamp);
+            }
+        }
+        for entry in &root {
+            if let Some(name) = entry.name.strip_suffix(".ok") {
+                found.add(name.to_owned());
+            } else if suffix(&entry.name) == "vac" {
+                found.vacuums.push(entry.name.clone());
+            } else if is_uncommitted_kind(&entry.name) && entry.is_folder {
+                let version = timestamped_name::parse(&entry.name)
+                    .and_then(|times| times.version)
+                    .unwrap_or(4);
+                found.obstacle.get_or_insert(Unsupported::FormatVersion { version });
+            }
+        }
+        let fragments = found.fragments(files, timestamp)?;
+        Ok(Self { schemas, latest_schema, fragments, obstacle: found.obstacle })
+    }
+}
+
+/// Whether a folder beside the schema is a fragment of formats 1 to 4, which needed no commit file.
+fn is_uncommitted_kind(name: &str) -> bool {
+    if name.contains('.') {
+        return false;
+    }
+    if let Some(times) = timestamped_name::parse(name) {
+        return times.version.is_none_or(|version| version < 5);
+    }
+    // `__uuid_t1`, formats 1 and 2.
+    name.strip_prefix("__").and_then(|rest| rest.split_once('_')).is_some_and(|(uuid, _)| {
+        uuid.len() == 32 && uuid.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+fn schemas(
+    files: &Files,
+    root: &[crate::storage::Entry],
+    timestamp: u64,
+) -> Result<(Vec<String>, usize), Error> {
+    let mut schemas = Vec::new();
+    if root.iter().any(|entry| entry.name == OLD_SCHEMA) {
+        schemas.push(OLD_SCHEMA.to_owned());
+    }
+    let mut latest = 0;
+    for entry in files.list("__schema")? {
+        if let Some(times) = timestamped_name::parse(&entry.name) {
+            if times.end <= timestamp {
+                latest = schemas.len();
+            }
+            schemas.push(format!("__schema/{}", entry.name));
+        }
+    }
+    if schemas.is_empty() {
+        Err(Error::NotAnArray { place: files.place() })
+    } else {
+        Ok((schemas, latest))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Commits {
+    /// Paths of committed fragments; ordered, so that ties in time fall the same way each time.
+    committed: BTreeMap<String, Times>,
+    vacuums: Vec<String>,
+    obstacle: Option<Unsupported>,
+}
+
+impl Commits {
+    fn add(&mut self, path: String) {
+        if let Some(times) = timestamped_name::parse(last_part(&path)) {
+            self.committed.insert(path, times);
+        }
+    }
+
+    fn note_condition(&mut self, path: &str, timestamp: u64) {
+        let counts =
+            timestamped_name::parse(last_part(path)).is_none_or(|times| times.end <= timestamp);
+        if counts && suffix(path) == "del" {
+            self.obstacle
+                .get_or_insert_with(|| Unsupported::DeleteConditions { commit: path.to_owned() });
+        } else if counts && suffix(path) == "upd" {
+            self.obstacle
+                .get_or_insert_with(|| Unsupported::UpdateConditions { commit: path.to_owned() });
+        }
+    }
+
+    fn load_consolidated(
+        &mut self,
+        files: &Files,
+        commits: &[crate::storage::Entry],
+        timestamp: u64,
+    ) -> Result<(), Error> {
+        let mut ignored = HashSet::new();
+        for entry in commits.iter().filter(|entry| suffix(&entry.name) == "ign") {
+            let path = format!("__commits/{}", entry.name);
+            ignored.extend(lines(files, &path)?.into_iter().map(|line| relative(&line)));
+        }
+        for entry in commits.iter().filter(|entry| suffix(&entry.name) == "con") {
+            let path = format!("__commits/{}", entry.name);
+            let bytes = files.read_whole(&path)?;
+            for line in
+                consolidated_lines(&bytes).map_err(|fault| fault.in_file(files.name(&path), 0))?
+            {
+                let line = relative(&line);
+                if ignored.contains(&line) {
+                    continue;
+                }
+                if let Some(name) = line.strip_suffix(".wrt") {
+                    self.add(format!("__fragments/{}", last_part(name)));
+                } else if let Some(name) = line.strip_suffix(".ok") {
+                    self.add(last_part(name).to_owned());
+                } else {
+                    self.note_condition(&line, timestamp);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fragments(&mut self, files: &Files, timestamp: u64) -> Result<Vec<FragmentFolder>, Error> {
+        let mut vacuumed = HashSet::new();
+        for path in &self.vacuums {
+            if timestamped_name::parse(last_part(path))
+                .is_some_and(|times| counts(times, timestamp))
+            {
+                vacuumed.extend(lines(files, path)?.into_iter().map(|line| relative(&line)));
+            }
+        }
+        let mut fragments: Vec<_> = self
+            .committed
+            .iter()
+            .filter(|(path, times)| counts(**times, timestamp) && !vacuumed.contains(path.as_str()))
+            .map(|(path, times)| FragmentFolder {
+                name: last_part(path).to_owned(),
+                path: path.clone(),
+                times: *times,
+            })
+            .collect();
+        fragments.sort_by_key(|fragment| fragment.times.start);
+        if let Some(old) = fragments
+            .iter()
+            .find(|fragment| fragment.times.version.is_none_or(|version| version < 5))
+        {
+            let version = old.times.version.unwrap_or(4);
+            self.obstacle.get_or_insert(Unsupported::FormatVersion { version });
+        }
+        Ok(fragments)
+    }
+}
+
+fn counts(times: Times, timestamp: u64) -> bool {
+    let partly = times.version.is_some_and(|version| version >= FIRST_WITH_CELL_TIMES);
+    if partly { times.start <= timestamp } else { times.end <= timestamp }
+}
+
+/// What follows the last dot of a name.
+fn suffix(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The path from the array of what commit files name, which before format 19 they did by absolute addresses.
+fn relative(line: &str) -> String {
+    for folder in ["__fragments/", "__commits/"] {
+        if let Some(at) = line.rfind(folder) {
+            return line[at..].trim_end_matches('/').to_owned();
+        }
+    }
+    let name = last_part(line.trim_end_matches('/'));
+    // A line without a folder is a file of the old layout, unless its own version says otherwise.
+    match timestamped_name::parse(name).and_then(|times| times.version) {
+        Some(version)
+            if version >= FIRST_IN_FOLDERS && !line.contains('/') && !name.contains('.') =>
+        {
+            format!("__fragments/{name}")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
+    let bytes = files.read_whole(path)?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        crate::error::Fault::new("a list of fragments is not UTF-8").in_file(files.name(path), 0)
+    })?;
+    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+/// The lines of a consolidated commits file; after a `.del` or `.upd` line come the length of its condition and the condition.
+fn consolidated_lines(bytes: &[u8]) -> Result<Vec<String>, crate::error::Fault> {
+    let mut out = Vec::new();
+    let mut cursor = crate::cursor::Cursor::new(bytes);
+    while !cursor.remaining().is_empty() {
+        let rest = cursor.remaining();
+        let len = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+        let line = cursor.text(len, "a commit's name")?;
+        if len < rest.len() {
+            cursor.take(1, "the end of a line")?;
+        }
+        if suffix(&line) == "del" || suffix(&line) == "upd" {
+            let len = cursor.u64("the length of a condition")?;
+            cursor.take(usize::try_from(len).unwrap_or(usize::MAX), "a condition")?;
+        }
+        if !line.is_empty() {
+            out.push(line);
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Tests of the listing of an array's folders.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::storage::LocalStorage;
+
+const UUID: &str = "70f1b2c0f0669ba097275f1a0db8dd1c";
+
+fn write(root: &Path, path: &str, bytes: &[u8]) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Paths of the fragments that count at `timestamp` in a folder with `files`.
+#[track_caller]
+fn check(files: &[(&str, &str)], timestamp: u64, expect: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &format!("__schema/__1_1_{UUID}"), b"");
+    for (path, text) in files {
+        write(folder.path(), &path.replace("UUID", UUID), text.replace("UUID", UUID).as_bytes());
+    }
+    let files = Files::new(Arc::new(LocalStorage::new(folder.path())));
+    let directory = Directory::load(&files, timestamp).unwrap();
+    let paths: Vec<_> =
+        directory.fragments.iter().map(|fragment| fragment.path.replace(UUID, "UUID")).collect();
+    assert_eq!(paths, expect);
+}
+
+#[test]
+fn commits_of_both_layouts() {
+    let files = [
+        ("__commits/__3_3_UUID_22.wrt", ""),
+        ("__fragments/__9_9_UUID_22/d0.tdb", ""),
+        ("__2_2_UUID_11.ok", ""),
+        ("__8_8_UUID_11/d0.tdb", ""),
+    ];
+    check(&files, u64::MAX, &["__2_2_UUID_11", "__fragments/__3_3_UUID_22"]);
+    check(&files, 2, &["__2_2_UUID_11"]);
+    check(&files, 1, &[]);
+}
+
+#[test]
+fn consolidated_commits_and_what_ignore_files_take_back() {
+    let con = "__commits/__1_1_UUID_22.wrt\n__2_2_UUID_11.ok\n__commits/__3_3_UUID_22.wrt\n";
+    let files = [
+        ("__commits/__1_3_UUID_22.con", con),
+        ("__commits/__3_3_UUID_22.ign", "__commits/__3_3_UUID_22.wrt\n"),
+        ("__commits/__1_1_UUID_22.wrt", ""),
+    ];
+    check(&files, u64::MAX, &["__fragments/__1_1_UUID_22", "__2_2_UUID_11"]);
+}
+
+#[test]
+fn vacuum_files_hide_what_was_consolidated() {
+    let vac = "__fragments/__1_1_UUID_22\nfile:///elsewhere/array/__fragments/__2_2_UUID_22\n";
+    let files = [
+        ("__commits/__1_1_UUID_22.wrt", ""),
+        ("__commits/__2_2_UUID_22.wrt", ""),
+        ("__commits/__1_2_UUID_22.wrt", ""),
+        ("__commits/__1_2_UUID_22.vac", vac),
+    ];
+    check(&files, u64::MAX, &["__fragments/__1_2_UUID_22"]);
+    // Within the consolidated fragment's times its cells' own times decide.
+    check(&files, 1, &["__fragments/__1_2_UUID_22"]);
+    check(&files, 0, &[]);
+}
+
+#[test]
+fn vacuum_files_of_the_old_layout() {
+    let files = [
+        ("__1_1_UUID_10.ok", ""),
+        ("__2_2_UUID_10.ok", ""),
+        ("__1_2_UUID_10.ok", ""),
+        ("__1_2_UUID_10.vac", "file:///old/place/__1_1_UUID_10\nfile:///old/place/__2_2_UUID_10\n"),
+    ];
+    check(&files, u64::MAX, &["__1_2_UUID_10"]);
+    check(&files, 1, &["__1_1_UUID_10"]);
+}
+
+#[test]
+fn delete_conditions_are_an_obstacle_from_their_time_on() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &format!("__schema/__1_1_{UUID}"), b"");
+    write(folder.path(), &format!("__commits/__5_5_{UUID}_22.del"), b"");
+    let files = Files::new(Arc::new(LocalStorage::new(folder.path())));
+    assert_eq!(Directory::load(&files, 4).unwrap().obstacle, None);
+    assert!(matches!(
+        Directory::load(&files, 5).unwrap().obstacle,
+        Some(Unsupported::DeleteConditions { .. })
+    ));
+}
+
+#[test]
+fn the_latest_schema_of_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    for time in [5, 7] {
+        write(folder.path(), &format!("__schema/__{time}_{time}_{UUID}"), b"");
+    }
+    write(folder.path(), "__schema/__enumerations/x", b"");
+    let files = Files::new(Arc::new(LocalStorage::new(folder.path())));
+    let latest = |time| Directory::load(&files, time).unwrap().latest_schema;
+    assert_eq!([latest(1), latest(5), latest(6), latest(7), latest(u64::MAX)], [0, 0, 0, 1, 1]);
+}
+
+#[test]
+fn a_condition_inside_a_consolidated_commits_file() {
+    let mut bytes = b"__commits/__1_1_x.wrt\n__commits/__2_2_x.del\n".to_vec();
+    bytes.extend(3_u64.to_le_bytes());
+    bytes.extend(b"\n\n\n__commits/__3_3_x.wrt\n");
+    assert_eq!(consolidated_lines(&bytes).unwrap().len(), 3);
+    let len = bytes.len();
+    bytes[len - 34..len - 26].fill(0xff);
+    assert!(consolidated_lines(&bytes).is_err());
+}

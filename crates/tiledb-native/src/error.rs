@@ -1,0 +1,123 @@
+//! What can go wrong: one enum for the crate, and the lighter [`Fault`] that parsers use before they know which file they read.
+
+use std::io;
+
+use crate::unsupported::Unsupported;
+
+/// An array could not be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no array at this place: no schema was found.
+    #[error(
+        "{place} is not a TileDB array: it has no schema in `__schema` and no `__array_schema.tdb`"
+    )]
+    NotAnArray {
+        /// Where the array was looked for.
+        place: String,
+    },
+    /// The array is one that libtiledb can read and this crate cannot. Nothing was read yet.
+    #[error("{place} cannot be read without libtiledb: {reason}")]
+    Unsupported {
+        /// Where the array is.
+        place: String,
+        /// What about it is beyond this crate.
+        reason: Unsupported,
+    },
+    /// Storage failed.
+    #[error("could not {action} {file}")]
+    Storage {
+        /// What was tried: "list", "read 120 bytes at 4096 of".
+        action: String,
+        /// The file or folder.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what the format promises: it was damaged, cut short, or is not TileDB's.
+    #[error("{file} is damaged at byte {offset}: {what}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where in the file the damaged structure begins.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// Rows were asked for that the array does not have.
+    #[error("rows {start}..{end} were asked for, and the array has {n_rows}")]
+    RowsOutOfBounds {
+        /// First row asked for.
+        start: u64,
+        /// One past the last row asked for.
+        end: u64,
+        /// Rows of the array.
+        n_rows: u64,
+    },
+    /// A column was asked for that the array does not have.
+    #[error("column {column} was asked for, and the array has {n_columns}")]
+    ColumnOutOfBounds {
+        /// The column asked for.
+        column: u64,
+        /// Columns of the array.
+        n_columns: u64,
+    },
+    /// The list of columns names one of them twice, so that it has no single position.
+    #[error("column {column} is named twice in the list of columns")]
+    DuplicateColumn {
+        /// The column.
+        column: u64,
+    },
+    /// More columns were asked for than a CSR's u32 can number.
+    #[error(
+        "{n_columns} columns were asked for, more than the 4,294,967,296 that a u32 can number; ask for fewer"
+    )]
+    TooManyColumns {
+        /// Columns asked for.
+        n_columns: u64,
+    },
+    /// The threads could not be started.
+    #[error("could not start {n_threads} decoding threads")]
+    Threads {
+        /// How many were asked for.
+        n_threads: usize,
+        /// What the pool said.
+        source: rayon::ThreadPoolBuildError,
+    },
+}
+
+/// Something wrong in bytes whose origin the parser does not know: `at` counts from the start of those bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) at: u64,
+    pub(crate) what: String,
+}
+
+impl Fault {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { at: 0, what: what.into() }
+    }
+
+    pub(crate) fn at(at: usize, what: impl Into<String>) -> Self {
+        Self { at: at as u64, what: what.into() }
+    }
+
+    /// The fault of bytes that begin at `offset` of `file`.
+    pub(crate) fn in_file(self, file: impl Into<String>, offset: u64) -> Error {
+        Error::Damaged {
+            file: file.into(),
+            offset: offset.saturating_add(self.at),
+            what: self.what,
+        }
+    }
+
+    /// The fault of bytes that were unfiltered from a structure at `offset` of `file`, where `at` is no place in the file.
+    pub(crate) fn in_unfiltered(self, file: impl Into<String>, offset: u64) -> Error {
+        let what = if self.at == 0 {
+            self.what
+        } else {
+            format!("{} (at byte {} once unfiltered)", self.what, self.at)
+        };
+        Error::Damaged { file: file.into(), offset, what }
+    }
+}

@@ -1,0 +1,85 @@
+//! Reading whole structures from a [`Storage`], with errors that say which file and where.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::storage::{Entry, Piece, Storage};
+
+/// A storage whose errors name the file and what was tried.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    storage: Arc<dyn Storage>,
+}
+
+impl Files {
+    pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
+        Self { storage }
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
+    pub(crate) fn place(&self) -> String {
+        self.storage.place()
+    }
+
+    /// The name of a file for an error.
+    pub(crate) fn name(&self, file: &str) -> String {
+        let place = self.storage.place();
+        format!("{}/{file}", place.trim_end_matches('/'))
+    }
+
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        let mut entries =
+            self.storage.list(folder).map_err(|source| self.error("list", folder, source))?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    pub(crate) fn size(&self, file: &str) -> Result<u64, Error> {
+        self.storage.size(file).map_err(|source| self.error("learn the size of", file, source))
+    }
+
+    /// `len` bytes at `offset`, where the caller has made sure that the file is that long.
+    pub(crate) fn read(&self, file: &str, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; len];
+        self.read_into(
+            &[Piece { file, range: offset..offset.saturating_add(len as u64) }],
+            &mut bytes,
+        )?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn read_whole(&self, file: &str) -> Result<Vec<u8>, Error> {
+        let size = self.size(file)?;
+        self.read(file, 0, usize::try_from(size).unwrap_or(usize::MAX))
+    }
+
+    pub(crate) fn read_into(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> Result<(), Error> {
+        self.storage.read(pieces, into).map_err(|source| match pieces {
+            [] => self.error("read", "", source),
+            [one] => {
+                let action = format!(
+                    "read {} bytes at {} of",
+                    one.range.end.saturating_sub(one.range.start),
+                    one.range.start
+                );
+                self.error(&action, one.file, source)
+            }
+            [first, ..] => self.error(
+                &format!(
+                    "read one of {} ranges, the first at {} of",
+                    pieces.len(),
+                    first.range.start
+                ),
+                first.file,
+                source,
+            ),
+        })
+    }
+
+    fn error(&self, action: &str, file: &str, source: std::io::Error) -> Error {
+        Error::Storage { action: action.to_owned(), file: self.name(file), source }
+    }
+}

@@ -1,0 +1,217 @@
+//! Filter pipelines: how a schema writes them down, and what each filter means for values of a type.
+//!
+//! Specification: `format_spec/filter_pipeline.md` and `tile.md`. A pipeline is written with its options in a schema or in the
+//! header of a generic tile; which integer a filter computes with follows from the type of the values and from the filters before
+//! it, so a pipeline is *bound* to a type, and to the format version of the fragment, before it undoes anything.
+
+mod checksum;
+mod compression;
+mod double_delta;
+mod floats;
+mod integers;
+pub(crate) mod pipeline;
+mod shuffle;
+
+use crate::cursor::Cursor;
+use crate::datatype::{Datatype, Number};
+use crate::error::Fault;
+pub(crate) use pipeline::{Decoded, Decoder, Pipeline};
+
+/// A filter as a schema writes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Filter {
+    None,
+    Compress(Codec),
+    Delta {
+        reinterpret: Datatype,
+    },
+    DoubleDelta {
+        reinterpret: Datatype,
+    },
+    BitWidthReduction,
+    Bitshuffle,
+    Byteshuffle,
+    PositiveDelta,
+    Md5,
+    Sha256,
+    FloatScale {
+        scale: f64,
+        offset: f64,
+        byte_width: u64,
+    },
+    Xor,
+    /// Known by name, not undone here.
+    Named(&'static str),
+    Unknown(u8),
+}
+
+/// A general compressor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Gzip,
+    Zstd,
+    Lz4,
+    Rle,
+    Bzip2,
+}
+
+/// First format versions with the type that a delta filter reinterprets its input as.
+const DELTA_REINTERPRETS: u32 = 19;
+const DOUBLE_DELTA_REINTERPRETS: u32 = 20;
+/// First format version whose integer filters work on times; before it they left them alone.
+const INTEGER_FILTERS_ON_TIMES: u32 = 20;
+
+/// Reads a pipeline of format `version`.
+pub(crate) fn parse(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<Filter>, Fault> {
+    cursor.u32("the largest chunk")?;
+    let n_filters = cursor.u32("the number of filters")?;
+    let mut filters = Vec::new();
+    for _ in 0..n_filters {
+        let code = cursor.u8("a filter's type")?;
+        let len = cursor.u32("the length of a filter's options")? as usize;
+        let at = cursor.at();
+        let mut options = Cursor::new(cursor.take(len, "a filter's options")?);
+        filters.push(
+            parse_one(code, &mut options, version).map_err(|fault| Fault::at(at, fault.what))?,
+        );
+    }
+    Ok(filters)
+}
+
+fn parse_one(code: u8, options: &mut Cursor<'_>, version: u32) -> Result<Filter, Fault> {
+    let codec = |codec| Ok(Filter::Compress(codec));
+    match code {
+        0 => Ok(Filter::None),
+        1 => codec(Codec::Gzip),
+        2 => codec(Codec::Zstd),
+        3 => codec(Codec::Lz4),
+        4 => codec(Codec::Rle),
+        5 => codec(Codec::Bzip2),
+        6 => Ok(Filter::DoubleDelta {
+            reinterpret: reinterpret(options, version >= DOUBLE_DELTA_REINTERPRETS)?,
+        }),
+        7 => Ok(Filter::BitWidthReduction),
+        8 => Ok(Filter::Bitshuffle),
+        9 => Ok(Filter::Byteshuffle),
+        10 => Ok(Filter::PositiveDelta),
+        12 => Ok(Filter::Md5),
+        13 => Ok(Filter::Sha256),
+        14 => Ok(Filter::Named("a dictionary")),
+        15 => Ok(Filter::FloatScale {
+            scale: options.f64("a scale")?,
+            offset: options.f64("an offset")?,
+            byte_width: options.u64("a byte width")?,
+        }),
+        16 => Ok(Filter::Xor),
+        18 => Ok(Filter::Named("WebP")),
+        19 => {
+            Ok(Filter::Delta { reinterpret: reinterpret(options, version >= DELTA_REINTERPRETS)? })
+        }
+        other => Ok(Filter::Unknown(other)),
+    }
+}
+
+fn reinterpret(options: &mut Cursor<'_>, present: bool) -> Result<Datatype, Fault> {
+    options.u8("a compressor's type")?;
+    options.i32("a compressor's level")?;
+    if present { options.u8("the type to reinterpret as").map(Datatype) } else { Ok(Datatype::ANY) }
+}
+
+/// A filter with what it needs to be undone.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    Compress(Codec),
+    Delta(Number),
+    DoubleDelta(Number),
+    BitWidthReduction(Number),
+    Bitshuffle { value_bytes: usize },
+    Byteshuffle { value_bytes: usize },
+    PositiveDelta(Number),
+    Md5,
+    Sha256,
+    FloatScale { scale: f64, offset: f64, stored_bytes: usize, value_bytes: usize },
+    Xor { value_bytes: usize },
+}
+
+/// Binds `filters` to values of `datatype` in tiles of format `version`.
+///
+/// # Errors
+/// The name of a filter that is not undone here, or not for its type.
+pub(crate) fn bind(
+    filters: &[Filter],
+    datatype: Datatype,
+    version: u32,
+) -> Result<Pipeline, String> {
+    let mut datatype = datatype;
+    let mut steps = Vec::new();
+    for filter in filters {
+        let (step, output) = bind_one(filter, datatype, version)?;
+        steps.extend(step);
+        datatype = output;
+    }
+    Ok(Pipeline::new(steps))
+}
+
+fn bind_one(
+    filter: &Filter,
+    datatype: Datatype,
+    version: u32,
+) -> Result<(Option<Step>, Datatype), String> {
+    let size = datatype.size().ok_or_else(|| format!("a filter on {}", datatype.name()))?;
+    let step = match *filter {
+        Filter::None => None,
+        Filter::Compress(codec) => Some(Step::Compress(codec)),
+        Filter::Delta { reinterpret } => {
+            let output = if reinterpret == Datatype::ANY { datatype } else { reinterpret };
+            return Ok((Some(Step::Delta(delta_number(output, "delta")?)), output));
+        }
+        Filter::DoubleDelta { reinterpret } => {
+            let output = if reinterpret == Datatype::ANY { datatype } else { reinterpret };
+            return Ok((Some(Step::DoubleDelta(delta_number(output, "double delta")?)), output));
+        }
+        Filter::BitWidthReduction => integer(datatype, version)
+            .filter(|number| number.size() > 1)
+            .map(Step::BitWidthReduction),
+        Filter::PositiveDelta => integer(datatype, version).map(Step::PositiveDelta),
+        Filter::Bitshuffle => Some(Step::Bitshuffle { value_bytes: size }),
+        Filter::Byteshuffle => Some(Step::Byteshuffle { value_bytes: size }),
+        Filter::Md5 => Some(Step::Md5),
+        Filter::Sha256 => Some(Step::Sha256),
+        Filter::FloatScale { scale, offset, byte_width } => {
+            let (stored_bytes, output) = match byte_width {
+                1 => (1, Datatype::INT8),
+                2 => (2, Datatype::INT16),
+                4 => (4, Datatype::INT32),
+                8 => (8, Datatype::INT64),
+                _ => return Err(format!("float scaling to {byte_width} bytes")),
+            };
+            if !matches!(size, 4 | 8) {
+                return Err(format!("float scaling of {}", datatype.name()));
+            }
+            return Ok((
+                Some(Step::FloatScale { scale, offset, stored_bytes, value_bytes: size }),
+                output,
+            ));
+        }
+        Filter::Xor => Some(Step::Xor { value_bytes: size }),
+        Filter::Named(name) => return Err(name.to_owned()),
+        Filter::Unknown(code) => return Err(format!("filter type {code}")),
+    };
+    Ok((step, datatype))
+}
+
+fn delta_number(datatype: Datatype, what: &str) -> Result<Number, String> {
+    match datatype.number() {
+        Some(Number::F32 | Number::F64) | None => Err(format!("{what} of {}", datatype.name())),
+        Some(number) => Ok(number),
+    }
+}
+
+/// What bit-width reduction and positive delta compute with; `None` where they leave the values alone.
+fn integer(datatype: Datatype, version: u32) -> Option<Number> {
+    if datatype.is_time() {
+        return (version >= INTEGER_FILTERS_ON_TIMES).then_some(Number::I64);
+    }
+    // Of the types of one byte, `char` and strings are left alone.
+    matches!(datatype.0, 0 | 1 | 5..=10 | 40..=43).then(|| datatype.number()).flatten()
+}

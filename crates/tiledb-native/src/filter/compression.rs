@@ -1,0 +1,144 @@
+//! The compressors. Unlike other filters they also compressed the metadata of the filters before them.
+//!
+//! Metadata: number of metadata parts, number of data parts, then the original and the compressed length of each; data: the
+//! compressed parts, those of the metadata first.
+
+use super::Codec;
+use crate::cursor::Cursor;
+use crate::error::Fault;
+
+/// Undoes a compressor: `decompress(from, to, len)` appends exactly `len` bytes to the empty `to`.
+pub(super) fn undo(
+    metadata: &mut Cursor<'_>,
+    data: &[u8],
+    limit: usize,
+    (metadata_out, out): (&mut Vec<u8>, &mut Vec<u8>),
+    mut decompress: impl FnMut(&[u8], &mut Vec<u8>, usize) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let n_metadata_parts = metadata.u32("the number of metadata parts")?;
+    let n_data_parts = metadata.u32("the number of data parts")?;
+    let mut data = Cursor::new(data);
+    let mut part = |metadata: &mut Cursor<'_>, out: &mut Vec<u8>| {
+        let original_len = metadata.u32("a part's length")? as usize;
+        let compressed_len = metadata.u32("a part's compressed length")? as usize;
+        if original_len.saturating_add(out.len()) > limit {
+            return Err(Fault::new(format!(
+                "a part claims {original_len} bytes in a chunk that has room for {limit}"
+            )));
+        }
+        let from = data.take(compressed_len, "a compressed part")?;
+        if out.is_empty() {
+            return decompress(from, out, original_len);
+        }
+        let mut another = Vec::new();
+        decompress(from, &mut another, original_len)?;
+        out.extend_from_slice(&another);
+        Ok(())
+    };
+    for _ in 0..n_metadata_parts {
+        part(metadata, metadata_out)?;
+    }
+    for _ in 0..n_data_parts {
+        part(metadata, out)?;
+    }
+    Ok(())
+}
+
+fn check(codec: &str, found: usize, len: usize) -> Result<(), Fault> {
+    if found == len {
+        Ok(())
+    } else {
+        Err(Fault::new(format!("{codec} gave {found} bytes where {len} were promised")))
+    }
+}
+
+pub(super) fn zstd(
+    decompressor: &mut zstd::bulk::Decompressor<'_>,
+    from: &[u8],
+    to: &mut Vec<u8>,
+    len: usize,
+) -> Result<(), Fault> {
+    to.reserve(len);
+    // Written into the spare capacity: nothing is zeroed first.
+    let found = decompressor
+        .decompress_to_buffer(from, to)
+        .map_err(|error| Fault::new(format!("zstd data is damaged: {error}")))?;
+    check("zstd", found, len)
+}
+
+pub(super) fn decompress(
+    codec: Codec,
+    value_bytes: usize,
+    from: &[u8],
+    to: &mut Vec<u8>,
+    len: usize,
+) -> Result<(), Fault> {
+    match codec {
+        Codec::Zstd => {
+            let mut decompressor =
+                zstd::bulk::Decompressor::new().map_err(|error| Fault::new(error.to_string()))?;
+            zstd(&mut decompressor, from, to, len)
+        }
+        Codec::Gzip => {
+            to.reserve(len);
+            let mut inflate = flate2::Decompress::new(true);
+            let status = inflate.decompress_vec(from, to, flate2::FlushDecompress::Finish);
+            match status {
+                Ok(flate2::Status::StreamEnd) => check("gzip", to.len(), len),
+                Ok(_) => {
+                    Err(Fault::new(format!("gzip data ends after {} of {len} bytes", to.len())))
+                }
+                Err(error) => Err(Fault::new(format!("gzip data is damaged: {error}"))),
+            }
+        }
+        Codec::Lz4 => {
+            to.resize(len, 0);
+            let found = lz4_flex::block::decompress_into(from, to)
+                .map_err(|error| Fault::new(format!("LZ4 data is damaged: {error}")))?;
+            check("LZ4", found, len)
+        }
+        Codec::Bzip2 => {
+            to.reserve(len);
+            let mut stream = bzip2::Decompress::new(false);
+            let mut consumed = 0;
+            loop {
+                let before = (stream.total_in(), to.len());
+                let status = stream
+                    .decompress_vec(from.get(consumed..).unwrap_or_default(), to)
+                    .map_err(|error| Fault::new(format!("bzip2 data is damaged: {error}")))?;
+                consumed = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+                match status {
+                    bzip2::Status::StreamEnd => return check("bzip2", to.len(), len),
+                    _ if before == (stream.total_in(), to.len()) => {
+                        return Err(Fault::new(format!(
+                            "bzip2 data ends after {} of {len} bytes",
+                            to.len()
+                        )));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Codec::Rle => run_lengths(value_bytes, from, to, len),
+    }
+}
+
+/// A value, then the length of its run as two bytes, the high one first.
+fn run_lengths(value_bytes: usize, from: &[u8], to: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
+    let run_bytes = value_bytes + 2;
+    if value_bytes == 0 || !from.len().is_multiple_of(run_bytes) {
+        return Err(Fault::new(format!("{} bytes are no whole number of runs", from.len())));
+    }
+    to.reserve(len);
+    for run in from.chunks_exact(run_bytes) {
+        let (value, count) = run.split_at(value_bytes);
+        let count = usize::from(u16::from_be_bytes([count[0], count[1]]));
+        if to.len() + count * value_bytes > len {
+            return Err(Fault::new(format!("runs give more than the {len} bytes promised")));
+        }
+        for _ in 0..count {
+            to.extend_from_slice(value);
+        }
+    }
+    check("run lengths", to.len(), len)
+}

@@ -1,0 +1,143 @@
+//! Filters that make integers smaller: bit-width reduction, positive delta, delta, exclusive or.
+//!
+//! Arithmetic wraps, as the writer's does: damaged data may give other numbers, never a panic.
+
+use crate::cursor::Cursor;
+use crate::datatype::Number;
+use crate::error::Fault;
+
+/// An integer of `bytes.len()` bytes, sign-extended where `signed`.
+pub(super) fn load(bytes: &[u8], signed: bool) -> u64 {
+    let mut wide =
+        [if signed && bytes.last().is_some_and(|&high| high >= 0x80) { 0xff } else { 0 }; 8];
+    for (to, &from) in wide.iter_mut().zip(bytes) {
+        *to = from;
+    }
+    u64::from_le_bytes(wide)
+}
+
+pub(super) fn store(value: u64, value_bytes: usize, out: &mut Vec<u8>) {
+    out.extend(value.to_le_bytes().into_iter().take(value_bytes));
+}
+
+pub(super) fn is_signed(number: Number) -> bool {
+    matches!(number, Number::I8 | Number::I16 | Number::I32 | Number::I64)
+}
+
+/// Windows of values, each less an offset of its own and in as few of 8, 16, 32 bits as hold them.
+///
+/// Metadata: the original length, the number of windows, and for each its offset, its bits and its length once undone.
+pub(super) fn undo_bit_width(
+    metadata: &mut Cursor<'_>,
+    data: &[u8],
+    number: Number,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let (size, signed) = (number.size(), is_signed(number));
+    let original_len = metadata.u32("the length before bit-width reduction")? as usize;
+    let n_windows = metadata.u32("the number of windows")?;
+    if original_len > limit {
+        return Err(Fault::new(format!(
+            "bit-width reduction claims {original_len} bytes in a chunk that has room for {limit}"
+        )));
+    }
+    out.reserve(original_len);
+    let mut data = Cursor::new(data);
+    for _ in 0..n_windows {
+        let offset = load(metadata.take(size, "a window's offset")?, signed);
+        let bits = usize::from(metadata.u8("a window's bits")?);
+        let len = metadata.u32("a window's length")? as usize;
+        if out.len() + len > original_len {
+            return Err(Fault::new("windows hold more than the chunk"));
+        }
+        if bits >= size * 8 || !len.is_multiple_of(size) {
+            out.extend_from_slice(data.take(len, "a window")?);
+            continue;
+        }
+        if !matches!(bits, 8 | 16 | 32) {
+            return Err(Fault::new(format!("a window of {bits} bits")));
+        }
+        for stored in data.take(len / size * (bits / 8), "a window")?.chunks_exact(bits / 8) {
+            store(load(stored, signed).wrapping_add(offset), size, out);
+        }
+    }
+    Ok(())
+}
+
+/// Windows of differences to the value before, the first to the window's offset.
+///
+/// Metadata: the number of windows, and for each its offset and its length.
+pub(super) fn undo_positive_delta(
+    metadata: &mut Cursor<'_>,
+    data: &[u8],
+    number: Number,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let size = number.size();
+    let n_windows = metadata.u32("the number of windows")?;
+    out.reserve(data.len());
+    let mut data = Cursor::new(data);
+    for _ in 0..n_windows {
+        let mut value = load(metadata.take(size, "a window's offset")?, false);
+        let len = metadata.u32("a window's length")? as usize;
+        let window = data.take(len, "a window")?;
+        if !len.is_multiple_of(size) {
+            out.extend_from_slice(window);
+            continue;
+        }
+        for delta in window.chunks_exact(size) {
+            value = value.wrapping_add(load(delta, false));
+            store(value, size, out);
+        }
+    }
+    Ok(())
+}
+
+/// The number of values, the first one, then the differences.
+pub(super) fn undo_delta(
+    number: Number,
+    from: &[u8],
+    to: &mut Vec<u8>,
+    len: usize,
+) -> Result<(), Fault> {
+    let size = number.size();
+    let mut from = Cursor::new(from);
+    let n_values = from.u64("the number of values")?;
+    if n_values.checked_mul(size as u64) != Some(len as u64) {
+        return Err(Fault::new(format!(
+            "{n_values} values of {size} bytes are not the {len} bytes promised"
+        )));
+    }
+    to.reserve(len);
+    let mut value = 0_u64;
+    for delta in from.take(len, "differences")?.chunks_exact(size) {
+        value = value.wrapping_add(load(delta, false));
+        store(value, size, to);
+    }
+    Ok(())
+}
+
+/// Each value's bits combined with those of the value before, part by part.
+///
+/// Metadata: the number of parts, then the length of each.
+pub(super) fn undo_xor(
+    metadata: &mut Cursor<'_>,
+    data: &[u8],
+    value_bytes: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let n_parts = metadata.u32("the number of parts")?;
+    out.reserve(data.len());
+    let mut data = Cursor::new(data);
+    for _ in 0..n_parts {
+        let len = metadata.u32("the length of a part")? as usize;
+        let part = data.take(len, "a part")?;
+        let mut value = 0;
+        for stored in part.chunks(value_bytes) {
+            value ^= load(stored, false);
+            store(value, stored.len(), out);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Fragments: the footer of their metadata, which says what they hold and where the rest of the metadata is.
+//!
+//! Specification: `format_spec/fragment.md`. From format 10 on the footer's length is the last u64 of the file; before, the length
+//! follows from the version and the schema. The bounding rectangles and the offsets of tiles ([`Tiles`]) are read when a read first
+//! touches the fragment.
+
+mod footer;
+mod tiles;
+mod tree;
+
+use std::sync::{Arc, OnceLock};
+
+use crate::directory::FragmentFolder;
+use crate::error::Error;
+use crate::files::Files;
+use crate::schema::Layout;
+pub(crate) use footer::{Footer, RawFooter};
+pub(crate) use tiles::Tiles;
+
+/// A file of a fragment, by what is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    Rows,
+    Columns,
+    Values,
+    Times,
+}
+
+impl Field {
+    pub(crate) const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Values, Self::Times];
+
+    pub(crate) fn idx(self) -> usize {
+        match self {
+            Self::Rows => 0,
+            Self::Columns => 1,
+            Self::Values => 2,
+            Self::Times => 3,
+        }
+    }
+}
+
+/// A fragment that counts at the time the array is opened.
+#[derive(Debug)]
+pub(crate) struct Fragment {
+    pub(crate) folder: FragmentFolder,
+    pub(crate) footer: Footer,
+    pub(crate) layout: Arc<Layout>,
+    /// Paths of the files of [`Field::ALL`], from the array.
+    pub(crate) files: [String; 4],
+    tiles: OnceLock<Tiles>,
+}
+
+impl Fragment {
+    pub(crate) fn new(folder: FragmentFolder, footer: Footer, layout: Arc<Layout>) -> Self {
+        let files = file_paths(&folder.path, footer.version, &layout);
+        Self { folder, footer, layout, files, tiles: OnceLock::new() }
+    }
+
+    /// Cells in tile `tile`.
+    pub(crate) fn tile_cells(&self, tile: usize) -> usize {
+        let last = self.footer.n_tiles.saturating_sub(1);
+        if tile as u64 == last {
+            self.footer.last_tile_cells as usize
+        } else {
+            self.layout.capacity as usize
+        }
+    }
+
+    /// All cells of the fragment.
+    pub(crate) fn n_cells(&self) -> u64 {
+        let full = self.footer.n_tiles.saturating_sub(1);
+        if self.footer.n_tiles == 0 {
+            0
+        } else {
+            full.saturating_mul(self.layout.capacity) + self.footer.last_tile_cells
+        }
+    }
+
+    /// The tiles' places and bounds, read when first asked for.
+    pub(crate) fn tiles(&self, files: &Files) -> Result<&Tiles, Error> {
+        if let Some(tiles) = self.tiles.get() {
+            return Ok(tiles);
+        }
+        let tiles = Tiles::load(files, self)?;
+        // Two threads may both have read them; either result serves.
+        Ok(self.tiles.get_or_init(|| tiles))
+    }
+
+    /// Whether cells of the fragment may be later than `timestamp`, so that each one's own time has to be looked at.
+    pub(crate) fn is_partly_after(&self, timestamp: u64) -> bool {
+        self.footer.has_timestamps && self.folder.times.end > timestamp
+    }
+}
+
+/// Before format 9 files are named after the dimensions and the attribute, from then on by their numbers.
+fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
+    let path = |name: String| format!("{folder}/{name}.tdb");
+    if version >= 9 {
+        [
+            path("d0".into()),
+            path("d1".into()),
+            path(format!("a{}", layout.attribute_idx)),
+            path("t".into()),
+        ]
+    } else {
+        let [row, column] = layout.dimensions();
+        let encode = |name: &str| if version == 8 { percent_encode(name) } else { name.to_owned() };
+        [
+            path(encode(&row.name)),
+            path(encode(&column.name)),
+            path(encode(&layout.attribute.0)),
+            path("t".into()),
+        ]
+    }
+}
+
+/// The encoding of format 8, with the codes that its writer used for the last five, which are not those of the standard.
+fn percent_encode(name: &str) -> String {
+    let mut out = String::new();
+    for character in name.chars() {
+        let code = match character {
+            '!' | '#' | '$' | '%' | '&' | '\'' | '(' | ')' | '*' | '+' | ',' | '/' | ':' | ';'
+            | '=' | '?' | '@' | '[' | ']' | '"' => u32::from(character),
+            '<' => 0x20,
+            '>' => 0x2d,
+            '\\' => 0x30,
+            '|' => 0x3c,
+            _ => {
+                out.push(character);
+                continue;
+            }
+        };
+        out.push('%');
+        out.extend(
+            [code >> 4, code & 15]
+                .map(|digit| char::from_digit(digit, 16).unwrap_or('0').to_ascii_uppercase()),
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_format_8() {
+        assert_eq!(percent_encode("soma_data"), "soma_data");
+        assert_eq!(percent_encode("a/b %\"<"), "a%2Fb %25%22%20");
+    }
+}

@@ -1,0 +1,75 @@
+//! Generic tiles: tiles with a header that says how they were filtered, as schemas and the parts of fragment metadata are.
+//!
+//! Specification: `format_spec/generic_tile.md`.
+
+use crate::cursor::Cursor;
+use crate::datatype::Datatype;
+use crate::error::Error;
+use crate::files::Files;
+use crate::filter;
+use crate::tile;
+use crate::unsupported::Unsupported;
+
+const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
+/// The largest generic tile believed in, unfiltered: the bounding rectangles of some 30 million tiles.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Reads the generic tile at `offset` of `file`, which is `file_bytes` long, and unfilters it.
+pub(crate) fn read(
+    files: &Files,
+    file: &str,
+    file_bytes: u64,
+    offset: u64,
+) -> Result<Vec<u8>, Error> {
+    let damaged = |fault: crate::error::Fault| fault.in_file(files.name(file), offset);
+    let beyond = |what: &str| {
+        damaged(crate::error::Fault::new(format!(
+            "{what} reaches beyond the {file_bytes} bytes of the file"
+        )))
+    };
+    let available = file_bytes.checked_sub(offset).ok_or_else(|| beyond("a tile"))?;
+    if available < HEADER_BYTES {
+        return Err(beyond("the header of a tile"));
+    }
+    let header = files.read(file, offset, HEADER_BYTES as usize)?;
+    let mut cursor = Cursor::new(&header);
+    let mut fields = || {
+        Ok((
+            cursor.u32("a format version")?,
+            cursor.u64("a tile's filtered length")?,
+            cursor.u64("a tile's length")?,
+            Datatype(cursor.u8("a tile's type")?),
+            cursor.u64("the length of a cell")?,
+            cursor.u8("an encryption type")?,
+            cursor.u32("the length of a pipeline")?,
+        ))
+    };
+    let (version, filtered_len, len, datatype, cell_bytes, encryption, pipeline_len) =
+        fields().map_err(damaged)?;
+    if encryption != 0 {
+        return Err(Error::Unsupported { place: files.place(), reason: Unsupported::Encrypted });
+    }
+    if filtered_len.saturating_add(pipeline_len.into()).saturating_add(HEADER_BYTES) > available
+        || len > MAX_BYTES
+    {
+        return Err(beyond(&format!("a tile of {filtered_len} bytes, {len} once unfiltered,")));
+    }
+    let rest_len = filtered_len as usize + pipeline_len as usize;
+    let rest = files.read(file, offset + HEADER_BYTES, rest_len)?;
+    let (pipeline, tile) = rest.split_at(pipeline_len as usize);
+    let filters = filter::parse(&mut Cursor::new(pipeline), version).map_err(damaged)?;
+    let pipeline =
+        filter::bind(&filters, datatype, version).map_err(|name| Error::Unsupported {
+            place: files.place(),
+            reason: Unsupported::Filter { name, of: file.to_owned() },
+        })?;
+    let value_bytes = usize::try_from(cell_bytes).unwrap_or(0);
+    if value_bytes == 0 || value_bytes as u64 > len.max(1) {
+        return Err(damaged(crate::error::Fault::new(format!(
+            "cells of {cell_bytes} bytes in a tile of {len}"
+        ))));
+    }
+    tile::decode_whole(tile, &pipeline, value_bytes, len as usize).map_err(|fault| {
+        fault.in_file(files.name(file), offset + HEADER_BYTES + u64::from(pipeline_len))
+    })
+}

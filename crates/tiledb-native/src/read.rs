@@ -1,0 +1,172 @@
+//! Reads: rows and columns in, CSR out.
+//!
+//! A read goes in two rounds, each in parallel over *tasks*, which are runs of the wanted rows that share no tile with another task
+//! but at their edges. The first round finds the tiles and, from the row indices, where the cells are; the second fetches and
+//! decodes just the chunks that hold them.
+//!
+//! Without a selection of columns the first round already knows how many values each row has: the second writes straight into the
+//! caller's buffers ([`direct`]). With one, or where the times of cells decide which of them count, tasks keep what they find and
+//! are put together afterwards ([`staged`]).
+
+mod chunks;
+mod direct;
+mod fetch;
+mod plan;
+mod staged;
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crate::csr::CsrBuffers;
+use crate::error::Error;
+use crate::files::Files;
+use crate::filter::Decoder;
+use crate::fragment::Fragment;
+use crate::index_cache::IndexCache;
+use crate::request::{ColumnSelection, Columns, Rows};
+use crate::schema::Layout;
+
+/// What a read did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadStats {
+    /// Values delivered.
+    pub nnz: u64,
+    /// Cells whose columns were decoded: at least as many as were wanted, since a chunk is decoded whole.
+    pub cells_decoded: u64,
+    /// Bytes read from storage, those between coalesced ranges included.
+    pub bytes_read: u64,
+    /// Tiles whose row index had to be built.
+    pub tiles_indexed: u64,
+}
+
+impl ReadStats {
+    fn add(&mut self, other: Self) {
+        self.nnz += other.nnz;
+        self.cells_decoded += other.cells_decoded;
+        self.bytes_read += other.bytes_read;
+        self.tiles_indexed += other.tiles_indexed;
+    }
+}
+
+/// What reads of one array share.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) files: Files,
+    pub(crate) layout: std::sync::Arc<Layout>,
+    pub(crate) fragments: Vec<Fragment>,
+    pub(crate) indices: IndexCache,
+    pub(crate) timestamp: u64,
+    /// Buffers that threads of earlier reads have left.
+    pub(crate) scratch: Mutex<Vec<Scratch>>,
+}
+
+/// Buffers of one thread, reused from task to task and from read to read.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Filtered bytes as they were read.
+    bytes: Vec<u8>,
+    decoder: Decoder,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+    times: Vec<u64>,
+}
+
+impl Reader {
+    /// Reads `rows` into `out`, on the current thread pool.
+    pub(crate) fn read(
+        &self,
+        rows: &[Range<u64>],
+        selection: &ColumnSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        let rows = Rows::new(rows, self.layout.shape[0].1)?;
+        let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
+        let read = self.read_prepared(&rows, &columns, out);
+        if read.is_err() {
+            out.clear();
+        }
+        out.n_columns = n_columns;
+        let mut stats = read?;
+        stats.nnz = out.nnz() as u64;
+        Ok(stats)
+    }
+
+    fn read_prepared(
+        &self,
+        rows: &Rows,
+        columns: &Columns,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        let Some(copies) = &rows.copies else {
+            return self.read_distinct(rows, columns, out);
+        };
+        let mut distinct = CsrBuffers::new();
+        let stats = self.read_distinct(rows, columns, &mut distinct)?;
+        out.clear();
+        for row in copies.iter().flat_map(Clone::clone) {
+            let (columns, values) = distinct.row(row);
+            out.columns.extend_from_slice(columns);
+            out.values.extend_from_slice(values);
+            out.row_offsets.push(out.columns.len());
+        }
+        Ok(stats)
+    }
+
+    fn read_distinct(
+        &self,
+        rows: &Rows,
+        columns: &Columns,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        let tasks = plan::tasks(rows, &self.layout);
+        let (planned, mut stats) = plan::plan(self, tasks, columns)?;
+        let by_time =
+            self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp));
+        if columns.is_all() && !by_time {
+            let (again, read) = direct::read(self, rows, planned, out)?;
+            stats.add(read);
+            let Some(planned) = again else { return Ok(stats) };
+            // A cell is there more than once in an array without duplicates: the latest has to be found.
+            stats.add(staged::read(self, rows, planned, columns, out)?);
+        } else {
+            stats.add(staged::read(self, rows, planned, columns, out)?);
+        }
+        Ok(stats)
+    }
+
+    /// Whether a cell may be found more than once and only the latest counts.
+    fn keeps_latest(&self) -> bool {
+        !self.layout.allows_duplicates
+            && (self.fragments.len() > 1
+                || self.fragments.iter().any(|fragment| fragment.footer.has_timestamps))
+    }
+
+    fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let taken = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut scratch = taken.unwrap_or_default();
+        let out = work(&mut scratch);
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        out
+    }
+}
+
+/// Writes the counts of a task's rows where the offsets of their ends will be.
+fn put_counts(task: &plan::Task, counts: &[u32], row_offsets: &mut [usize]) {
+    for (pair, &out_row) in task.bases.windows(2).zip(&task.out_rows) {
+        let ends = &mut row_offsets[out_row + 1..];
+        ends.iter_mut()
+            .zip(&counts[pair[0]..pair[1]])
+            .for_each(|(end, &count)| *end = count as usize);
+    }
+}
+
+/// Sorts a row by column; values of one column keep their order.
+fn sort_row(columns: &mut [u32], values: &mut [f32]) {
+    let mut pairs: Vec<(u32, f32)> = columns.iter().copied().zip(values.iter().copied()).collect();
+    pairs.sort_by_key(|&(column, _)| column);
+    for ((column, value), (to_column, to_value)) in
+        pairs.into_iter().zip(columns.iter_mut().zip(values))
+    {
+        (*to_column, *to_value) = (column, value);
+    }
+}

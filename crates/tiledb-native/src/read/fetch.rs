@@ -1,0 +1,102 @@
+//! Fetching ranges of bytes: neighbours are read as one.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::files::Files;
+use crate::storage::Piece;
+
+/// What to read for some pieces.
+struct Joined<'a> {
+    reads: Vec<Piece<'a>>,
+    /// Where each piece is in what the reads bring, one after another.
+    places: Vec<Range<usize>>,
+    /// Bytes of all reads.
+    len: u64,
+}
+
+/// Joins neighbours, in the order given, that lie no more than `gap` bytes apart.
+fn join<'a>(wanted: &[Piece<'a>], gap: u64) -> Joined<'a> {
+    let mut reads: Vec<Piece<'a>> = Vec::new();
+    let mut places = Vec::with_capacity(wanted.len());
+    let mut len = 0_u64;
+    for piece in wanted {
+        let start = match reads.last_mut() {
+            Some(last) if joins(last, piece, gap) => {
+                // The place is found from the end of what the read brings so far.
+                let start = len + piece.range.start - last.range.end;
+                len += piece.range.end - last.range.end;
+                last.range.end = piece.range.end;
+                start
+            }
+            _ => {
+                let start = len;
+                len += piece.range.end - piece.range.start;
+                reads.push(piece.clone());
+                start
+            }
+        };
+        places.push(start as usize..(start + piece.range.end - piece.range.start) as usize);
+    }
+    Joined { reads, places, len }
+}
+
+/// Reads `wanted` into `buffer`, which only grows; returns where in it each piece is, and how many bytes were read.
+pub(super) fn fetch(
+    files: &Files,
+    wanted: &[Piece<'_>],
+    buffer: &mut Vec<u8>,
+) -> Result<(Vec<Range<usize>>, u64), Error> {
+    let Joined { reads, places, len } = join(wanted, files.storage().coalesce().gap_bytes);
+    if buffer.len() < len as usize {
+        // What is there is not wanted any more: do not copy it.
+        buffer.clear();
+        buffer.resize(len as usize, 0);
+    }
+    files.read_into(&reads, &mut buffer[..len as usize])?;
+    Ok((places, len))
+}
+
+/// Tells a storage that wants to know that `wanted` will be fetched soon.
+pub(super) fn announce(files: &Files, wanted: &[Piece<'_>]) {
+    let coalesce = files.storage().coalesce();
+    if coalesce.prefetch && !wanted.is_empty() {
+        files.storage().prefetch(&join(wanted, coalesce.gap_bytes).reads);
+    }
+}
+
+/// Whether `next` begins in or shortly behind `last`, and ends behind it.
+fn joins(last: &Piece<'_>, next: &Piece<'_>, gap: u64) -> bool {
+    last.file == next.file
+        && next.range.start >= last.range.start
+        && next.range.end >= last.range.end
+        && next.range.start <= last.range.end.saturating_add(gap)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::storage::LocalStorage;
+
+    proptest! {
+        #[test]
+        fn every_piece_is_where_it_is_said_to_be(pieces in prop::collection::vec((any::<bool>(), 0_u64..30_000, 1_u64..9_000), 1..12)) {
+            let folder = tempfile::tempdir().unwrap();
+            let bytes: Vec<u8> = (0..40_000_u32).map(|idx| (idx % 251) as u8).collect();
+            std::fs::write(folder.path().join("a"), &bytes).unwrap();
+            std::fs::write(folder.path().join("b"), &bytes).unwrap();
+            let files = Files::new(Arc::new(LocalStorage::new(folder.path())));
+            let wanted: Vec<_> = pieces.iter().map(|&(a, start, len)| Piece { file: if a { "a" } else { "b" }, range: start..start + len }).collect();
+            let mut buffer = Vec::new();
+            let (places, read) = fetch(&files, &wanted, &mut buffer).unwrap();
+            prop_assert!(read <= buffer.len() as u64);
+            for (piece, place) in wanted.iter().zip(places) {
+                prop_assert_eq!(&buffer[place], &bytes[piece.range.start as usize..piece.range.end as usize]);
+            }
+        }
+    }
+}

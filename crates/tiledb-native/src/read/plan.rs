@@ -1,0 +1,315 @@
+//! Which tiles hold the wanted rows, and where in them the rows' cells are.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::fetch::{announce, fetch};
+use super::{ReadStats, Reader, Scratch};
+use crate::error::Error;
+use crate::fragment::Field;
+use crate::index_cache::Key;
+use crate::request::{Columns, Rows};
+use crate::row_index::{Builder, Found, TileIndex};
+use crate::schema::Layout;
+use crate::storage::Piece;
+use crate::tile::{self, Chunks};
+
+/// A task is about so many rows, or a row of space tiles where that is near.
+const TASK_ROWS: u64 = 2048;
+/// Tasks are not made smaller than this to give every thread one.
+const SMALLEST_TASK_ROWS: usize = 128;
+
+/// Wanted rows that are read by one thread.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Sorted and disjoint row ranges.
+    pub(super) wanted: Vec<Range<u64>>,
+    /// Where in [`Rows::wanted`] the first of them comes from, and how many rows into it this task's part begins.
+    pub(super) out_rows: Vec<usize>,
+    /// For each range the number of its first row among the task's, and the number of all rows.
+    pub(super) bases: Vec<usize>,
+}
+
+impl Task {
+    fn new(parts: Vec<(Range<u64>, usize)>) -> Self {
+        let mut bases = vec![0];
+        let mut n_rows = 0;
+        for (rows, _) in &parts {
+            n_rows += (rows.end - rows.start) as usize;
+            bases.push(n_rows);
+        }
+        let (wanted, out_rows) = parts.into_iter().unzip();
+        Self { wanted, out_rows, bases }
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.bases.last().copied().unwrap_or(0)
+    }
+
+    /// Cuts the task in two halves of about as many rows.
+    fn halves(&self) -> [Self; 2] {
+        let half = self.n_rows() / 2;
+        let mut parts = [Vec::new(), Vec::new()];
+        for ((rows, &out_row), &base) in self.wanted.iter().zip(&self.out_rows).zip(&self.bases) {
+            let cut = (rows.start + half.saturating_sub(base) as u64).min(rows.end);
+            if rows.start < cut {
+                parts[0].push((rows.start..cut, out_row));
+            }
+            if cut < rows.end {
+                parts[1].push((cut..rows.end, out_row + (cut - rows.start) as usize));
+            }
+        }
+        parts.map(Self::new)
+    }
+}
+
+/// Cuts the wanted rows at the borders of space tiles, and further where there are fewer tasks than threads.
+pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
+    let unit = match layout.extent_rows {
+        Some(extent) if extent <= 2 * TASK_ROWS => extent * (TASK_ROWS / extent).max(1),
+        _ => TASK_ROWS,
+    };
+    let mut tasks = Vec::new();
+    let mut parts: Vec<(Range<u64>, usize)> = Vec::new();
+    let mut current = u64::MAX;
+    for wanted in &rows.wanted {
+        let mut start = wanted.rows.start;
+        while start < wanted.rows.end {
+            let of = start.saturating_sub(layout.first_row) / unit;
+            let border = (of + 1).saturating_mul(unit).saturating_add(layout.first_row);
+            let end = wanted.rows.end.min(border);
+            if of != current && !parts.is_empty() {
+                tasks.push(Task::new(std::mem::take(&mut parts)));
+            }
+            current = of;
+            parts.push((start..end, wanted.out_row + (start - wanted.rows.start) as usize));
+            start = end;
+        }
+    }
+    if !parts.is_empty() {
+        tasks.push(Task::new(parts));
+    }
+    while tasks.len() < rayon::current_num_threads() {
+        let Some(largest) = (0..tasks.len()).max_by_key(|&idx| tasks[idx].n_rows()) else { break };
+        if tasks[largest].n_rows() < 2 * SMALLEST_TASK_ROWS {
+            break;
+        }
+        let halves = tasks[largest].halves();
+        tasks.splice(largest..=largest, halves);
+    }
+    tasks
+}
+
+/// A tile that holds wanted rows.
+#[derive(Debug)]
+pub(super) struct TileWork {
+    pub(super) fragment: usize,
+    pub(super) tile: usize,
+    pub(super) index: Arc<TileIndex>,
+    /// What of it is wanted, by ascending cell.
+    pub(super) parts: Vec<Part>,
+}
+
+/// Rows of a run of a tile, all of one wanted range.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) found: Found,
+    /// The number of the first of the rows among the task's.
+    pub(super) task_row: usize,
+    /// The first cell, and one past the last.
+    pub(super) cells: (u32, u32),
+}
+
+/// A task and what it has to decode.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) task: Task,
+    /// By fragment, then by tile.
+    pub(super) works: Vec<TileWork>,
+}
+
+/// For each fragment that may hold rows of a task, by number, its tiles that may.
+type Candidates = Vec<(usize, Vec<usize>)>;
+
+/// Finds the tiles of all tasks, building the row indices that are missing.
+pub(super) fn plan(
+    reader: &Reader,
+    tasks: Vec<Task>,
+    columns: &Columns,
+) -> Result<(Vec<Planned>, ReadStats), Error> {
+    let found: Result<Vec<Candidates>, Error> =
+        tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
+    let found = found?;
+    announce_rows(reader, &found)?;
+    let planned: Result<Vec<_>, Error> = tasks
+        .into_par_iter()
+        .zip(found)
+        .with_max_len(1)
+        .map(|(task, found)| reader.with_scratch(|scratch| plan_one(reader, task, found, scratch)))
+        .collect();
+    let mut stats = ReadStats::default();
+    let planned = planned?.into_iter().map(|(planned, one)| {
+        stats.add(one);
+        planned
+    });
+    let planned = planned.collect();
+    Ok((planned, stats))
+}
+
+/// The tiles whose bounding rectangles meet the wanted rows and columns.
+fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candidates, Error> {
+    let mut found = Vec::new();
+    for (fragment_idx, fragment) in reader.fragments.iter().enumerate() {
+        let Some([rows, of_columns]) = fragment.footer.bounds else { continue };
+        let first = task.wanted.partition_point(|range| range.end <= rows.0);
+        let meeting = task.wanted[first..].iter().take_while(|range| range.start <= rows.1);
+        let bound = |column: u64| u32::try_from(column).unwrap_or(u32::MAX);
+        if meeting.clone().next().is_none()
+            || !columns.meet((bound(of_columns.0), bound(of_columns.1)))
+        {
+            continue;
+        }
+        let tiles = fragment.tiles(&reader.files)?;
+        let mut wanted = Vec::new();
+        for range in meeting {
+            tiles.meeting(range.start, range.end - 1, &mut |tile| wanted.push(tile));
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.retain(|&tile| columns.is_all() || columns.meet(tiles.bounds(tile).columns));
+        found.push((fragment_idx, wanted));
+    }
+    Ok(found)
+}
+
+/// Tells a storage that wants to know which row coordinates will be read.
+fn announce_rows(reader: &Reader, found: &[Candidates]) -> Result<(), Error> {
+    if !reader.files.storage().coalesce().prefetch {
+        return Ok(());
+    }
+    let keys = found
+        .iter()
+        .flatten()
+        .flat_map(|(fragment, tiles)| tiles.iter().map(|&tile| (*fragment, tile)));
+    let keys: BTreeSet<Key> = keys.collect();
+    let known = reader.indices.get_all(keys.iter().copied());
+    let mut pieces = Vec::new();
+    for ((fragment, tile), _) in keys.into_iter().zip(known).filter(|(_, known)| known.is_none()) {
+        let fragment = &reader.fragments[fragment];
+        let range = fragment.tiles(&reader.files)?.bytes(Field::Rows, tile);
+        pieces.push(Piece { file: &fragment.files[Field::Rows.idx()], range });
+    }
+    announce(&reader.files, &pieces);
+    Ok(())
+}
+
+fn plan_one(
+    reader: &Reader,
+    task: Task,
+    candidates: Candidates,
+    scratch: &mut Scratch,
+) -> Result<(Planned, ReadStats), Error> {
+    let mut stats = ReadStats::default();
+    let mut works = Vec::new();
+    for (fragment_idx, wanted) in candidates {
+        let indices = indices(reader, fragment_idx, &wanted, scratch, &mut stats)?;
+        for (tile, index) in wanted.into_iter().zip(indices) {
+            let mut parts = Vec::new();
+            index.find(&task.wanted, |idx, found| {
+                let starts = index.starts(found);
+                let cells = (starts[0], starts[found.n_rows as usize]);
+                if cells.0 < cells.1 {
+                    let task_row =
+                        task.bases[idx] + (found.first_row - task.wanted[idx].start) as usize;
+                    parts.push(Part { found, task_row, cells });
+                }
+            });
+            if !parts.is_empty() {
+                works.push(TileWork { fragment: fragment_idx, tile, index, parts });
+            }
+        }
+    }
+    Ok((Planned { task, works }, stats))
+}
+
+/// The row indices of `tiles` of a fragment, from the cache or built.
+fn indices(
+    reader: &Reader,
+    fragment_idx: usize,
+    tiles: &[usize],
+    scratch: &mut Scratch,
+    stats: &mut ReadStats,
+) -> Result<Vec<Arc<TileIndex>>, Error> {
+    let fragment = &reader.fragments[fragment_idx];
+    let places = fragment.tiles(&reader.files)?;
+    let mut found = reader.indices.get_all(tiles.iter().map(|&tile| (fragment_idx, tile)));
+    let missing: Vec<usize> = (0..tiles.len()).filter(|&idx| found[idx].is_none()).collect();
+    let batch_bytes = reader.files.storage().coalesce().batch_bytes;
+    let mut rest = missing.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let n = rest.iter().take_while(|&&idx| {
+            let range = places.bytes(Field::Rows, tiles[idx]);
+            bytes += range.end - range.start;
+            bytes <= batch_bytes
+        });
+        let (batch, after) = rest.split_at(n.count().max(1));
+        let file = &fragment.files[Field::Rows.idx()];
+        let pieces: Vec<_> = batch
+            .iter()
+            .map(|&idx| Piece { file, range: places.bytes(Field::Rows, tiles[idx]) })
+            .collect();
+        let (at, read) = fetch(&reader.files, &pieces, &mut scratch.bytes)?;
+        stats.bytes_read += read;
+        for ((&idx, at), piece) in batch.iter().zip(at).zip(&pieces) {
+            let Scratch { bytes, decoder, .. } = scratch;
+            let tile = tiles[idx];
+            let index = build(reader, fragment_idx, tile, &bytes[at], decoder)
+                .map_err(|fault| fault.in_file(reader.files.name(file), piece.range.start))?;
+            let index = Arc::new(index);
+            reader.indices.insert(
+                (fragment_idx, tile),
+                &index,
+                index.memory_bytes(fragment.tile_cells(tile)),
+            );
+            stats.tiles_indexed += 1;
+            found[idx] = Some(index);
+        }
+        rest = after;
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn build(
+    reader: &Reader,
+    fragment_idx: usize,
+    tile: usize,
+    bytes: &[u8],
+    decoder: &mut crate::filter::Decoder,
+) -> Result<TileIndex, crate::error::Fault> {
+    let fragment = &reader.fragments[fragment_idx];
+    let stored = &fragment.layout.rows;
+    let size = stored.number.size();
+    let chunks = Chunks::find(bytes, fragment.tile_cells(tile), size)?;
+    let bounds = fragment
+        .tiles(&reader.files)
+        .map_err(|error| crate::error::Fault::new(error.to_string()))?
+        .bounds(tile);
+    let mut builder = Builder::new(bounds.rows);
+    for chunk in 0..chunks.n_chunks() {
+        let at = chunks.bytes(chunk);
+        let decoded = tile::decode_chunk(
+            &bytes[at.start as usize..at.end as usize],
+            &stored.pipeline,
+            size,
+            decoder,
+        );
+        decoded
+            .and_then(|rows| builder.add(rows, stored.number))
+            .map_err(|fault| crate::error::Fault { at: at.start.into(), what: fault.what })?;
+    }
+    Ok(builder.finish())
+}

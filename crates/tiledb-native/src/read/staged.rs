@@ -1,0 +1,274 @@
+//! Reading cells into buffers of each task, choosing among them, and putting the tasks together: for selections of columns, for
+//! cells whose times decide, and for arrays without duplicates whose fragments overlap.
+
+use rayon::prelude::*;
+
+use super::chunks;
+use super::plan::{Planned, TileWork};
+use super::{ReadStats, Reader, Scratch};
+use crate::csr::CsrBuffers;
+use crate::error::{Error, Fault};
+use crate::fragment::Field;
+use crate::request::{Columns, Rows};
+use crate::values::{copy_columns, copy_times, copy_values};
+
+/// Cells that a task has found, in the order they were found.
+#[derive(Debug, Default)]
+struct Cells {
+    rows: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+    /// Time and fragment of each cell, where the latest has to be chosen.
+    ages: Vec<(u64, u32)>,
+}
+
+/// A task's rows.
+#[derive(Debug)]
+struct TaskRows {
+    counts: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+}
+
+/// Reads what was planned, of the columns wanted.
+pub(super) fn read(
+    reader: &Reader,
+    rows: &Rows,
+    planned: Vec<Planned>,
+    columns: &Columns,
+    out: &mut CsrBuffers,
+) -> Result<ReadStats, Error> {
+    // Which tiles' values will be wanted only their columns say.
+    let fields: &[Field] =
+        if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] };
+    chunks::announce_all(reader, &planned, fields)?;
+    let done: Result<Vec<_>, Error> = planned
+        .par_iter()
+        .with_max_len(1)
+        .map(|planned| {
+            let mut stats = ReadStats::default();
+            let cells = reader
+                .with_scratch(|scratch| collect(reader, planned, columns, scratch, &mut stats))?;
+            Ok((by_row(&cells, planned.task.n_rows()), stats))
+        })
+        .collect();
+    let mut stats = ReadStats::default();
+    let done: Vec<_> = done?
+        .into_iter()
+        .map(|(rows, one)| {
+            stats.add(one);
+            rows
+        })
+        .collect();
+    out.row_offsets.clear();
+    out.row_offsets.resize(rows.total + 1, 0);
+    for (planned, done) in planned.iter().zip(&done) {
+        super::put_counts(&planned.task, &done.counts, &mut out.row_offsets);
+    }
+    let mut offset = 0;
+    for next in &mut out.row_offsets {
+        offset += *next;
+        *next = offset;
+    }
+    out.set_nnz(offset);
+    for (planned, done) in planned.into_iter().zip(done) {
+        let mut from = 0;
+        for (pair, &out_row) in planned.task.bases.windows(2).zip(&planned.task.out_rows) {
+            let at = out.row_offsets[out_row]..out.row_offsets[out_row + pair[1] - pair[0]];
+            let len = at.len();
+            out.columns[at.clone()].copy_from_slice(&done.columns[from..from + len]);
+            out.values[at].copy_from_slice(&done.values[from..from + len]);
+            from += len;
+        }
+    }
+    Ok(stats)
+}
+
+/// The cells of a task that count.
+fn collect(
+    reader: &Reader,
+    planned: &Planned,
+    columns: &Columns,
+    scratch: &mut Scratch,
+    stats: &mut ReadStats,
+) -> Result<Cells, Error> {
+    let mut cells = Cells::default();
+    let mut rest = planned.works.as_slice();
+    while !rest.is_empty() {
+        let (works, after) =
+            rest.split_at(chunks::batch_len(reader, rest, &[Field::Columns, Field::Values])?);
+        let offsets = offsets(works);
+        let n_cells = offsets[works.len()];
+        scratch.columns.clear();
+        scratch.columns.resize(n_cells, 0);
+        load(reader, works, &offsets, &[Field::Columns], scratch, stats)?;
+        // Values are not even fetched of tiles in which no column is wanted.
+        let chosen = |idx: usize| {
+            let of = &scratch.columns[offsets[idx]..offsets[idx + 1]];
+            columns.is_all() || of.iter().any(|&column| columns.position(column).is_some())
+        };
+        let chosen: Vec<bool> = (0..works.len()).map(chosen).collect();
+        scratch.values.clear();
+        scratch.values.resize(n_cells, 0.0);
+        scratch.times.clear();
+        scratch.times.resize(n_cells, 0);
+        for (idx, work) in works.iter().enumerate().filter(|(idx, _)| chosen[*idx]) {
+            let with_times = reader.keeps_latest()
+                || reader.fragments[work.fragment].is_partly_after(reader.timestamp);
+            let fields: &[Field] =
+                if with_times { &[Field::Values, Field::Times] } else { &[Field::Values] };
+            load(reader, &works[idx..=idx], &offsets[idx..], fields, scratch, stats)?;
+            choose(reader, work, columns, (scratch, offsets[idx]), &mut cells);
+        }
+        rest = after;
+    }
+    Ok(cells)
+}
+
+/// For each tile where its wanted cells begin among those of all, and how many those are.
+fn offsets(works: &[TileWork]) -> Vec<usize> {
+    let mut offsets = vec![0];
+    let mut n_cells = 0;
+    for work in works {
+        n_cells +=
+            work.parts.iter().map(|part| (part.cells.1 - part.cells.0) as usize).sum::<usize>();
+        offsets.push(n_cells);
+    }
+    offsets
+}
+
+/// Decodes `fields` of the wanted cells of `works` into the scratch buffers, where those of each tile begin at `offsets`.
+fn load(
+    reader: &Reader,
+    works: &[TileWork],
+    offsets: &[usize],
+    fields: &[Field],
+    scratch: &mut Scratch,
+    stats: &mut ReadStats,
+) -> Result<(), Error> {
+    let Scratch { bytes, decoder, columns, values, times } = scratch;
+    let mut next_part = vec![[0; 4]; works.len()];
+    let mut filled: Vec<[usize; 4]> = (0..works.len()).map(|idx| [offsets[idx]; 4]).collect();
+    chunks::for_each(reader, works, fields, (bytes, decoder), stats, |chunk| {
+        let work = &works[chunk.work];
+        let fragment = &reader.fragments[work.fragment];
+        let layout = &fragment.layout;
+        let last = fragment
+            .tiles(&reader.files)
+            .map_err(|error| Fault::new(error.to_string()))?
+            .bounds(work.tile)
+            .columns
+            .1;
+        let n = (chunk.cells.end - chunk.cells.start) as usize;
+        let field = chunk.field.idx();
+        let mut result = Ok(());
+        chunks::overlaps(
+            &work.parts,
+            &mut next_part[chunk.work][field],
+            &chunk.cells,
+            |_, cells| {
+                let range = (cells.start - chunk.cells.start) as usize
+                    ..(cells.end - chunk.cells.start) as usize;
+                let at = &mut filled[chunk.work][field];
+                let to = *at..*at + range.len();
+                *at = to.end;
+                match chunk.field {
+                    Field::Columns if result.is_ok() => {
+                        result = copy_columns(
+                            chunk.decoded,
+                            n,
+                            layout.columns.number,
+                            range,
+                            last,
+                            &mut columns[to],
+                        );
+                    }
+                    Field::Values => {
+                        copy_values(chunk.decoded, n, layout.values.number, range, &mut values[to]);
+                    }
+                    Field::Times => copy_times(chunk.decoded, n, range, &mut times[to]),
+                    Field::Rows | Field::Columns => {}
+                }
+            },
+        );
+        result
+    })
+}
+
+/// Adds to `cells` the wanted cells of a tile, which lie in the scratch buffers from `scratch.1` on.
+fn choose(
+    reader: &Reader,
+    work: &TileWork,
+    columns: &Columns,
+    scratch: (&Scratch, usize),
+    cells: &mut Cells,
+) {
+    let (scratch, mut at) = scratch;
+    let fragment = &reader.fragments[work.fragment];
+    let by_cell = fragment.footer.has_timestamps;
+    let bounded = fragment.is_partly_after(reader.timestamp);
+    let keeps_latest = reader.keeps_latest();
+    for part in &work.parts {
+        for (row, pair) in work.index.starts(part.found).windows(2).enumerate() {
+            for _ in pair[0]..pair[1] {
+                let here = at;
+                at += 1;
+                let Some(column) = columns.position(scratch.columns[here]) else { continue };
+                let time = if by_cell { scratch.times[here] } else { fragment.folder.times.start };
+                if bounded && time > reader.timestamp {
+                    continue;
+                }
+                cells.rows.push((part.task_row + row) as u32);
+                cells.columns.push(column);
+                cells.values.push(scratch.values[here]);
+                if keeps_latest {
+                    cells.ages.push((time, work.fragment as u32));
+                }
+            }
+        }
+    }
+}
+
+/// Sorts cells by row, then by column; of cells with one place only the latest stays where their ages are known.
+fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
+    let mut starts = vec![0_usize; n_rows + 1];
+    for &row in &cells.rows {
+        starts[row as usize + 1] += 1;
+    }
+    for row in 0..n_rows {
+        starts[row + 1] += starts[row];
+    }
+    let mut next = starts.clone();
+    let mut order = vec![0_u32; cells.rows.len()];
+    for (cell, &row) in cells.rows.iter().enumerate() {
+        order[next[row as usize]] = cell as u32;
+        next[row as usize] += 1;
+    }
+    let mut out = TaskRows {
+        counts: Vec::with_capacity(n_rows),
+        columns: Vec::with_capacity(order.len()),
+        values: Vec::with_capacity(order.len()),
+    };
+    for pair in starts.windows(2) {
+        let row = &mut order[pair[0]..pair[1]];
+        let column = |cell: u32| cells.columns[cell as usize];
+        let before = out.columns.len();
+        if cells.ages.is_empty() {
+            if !row.is_sorted_by_key(|&cell| column(cell)) {
+                row.sort_by_key(|&cell| column(cell));
+            }
+        } else {
+            row.sort_by_key(|&cell| (column(cell), cells.ages[cell as usize]));
+        }
+        for (idx, &cell) in row.iter().enumerate() {
+            let outlived = !cells.ages.is_empty()
+                && row.get(idx + 1).is_some_and(|&later| column(later) == column(cell));
+            if !outlived {
+                out.columns.push(column(cell));
+                out.values.push(cells.values[cell as usize]);
+            }
+        }
+        out.counts.push((out.columns.len() - before) as u32);
+    }
+    out
+}

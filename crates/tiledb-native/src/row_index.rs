@@ -1,0 +1,235 @@
+//! Where each row begins in a tile: built from the tile's row coordinates, which compress to almost nothing and are quick to decode.
+//!
+//! Cells of a tile stand in the array's global order, which is by space tile first: the rows of a data tile are no ascending
+//! sequence as a whole, they are a few ascending runs, one for every space tile it has cells of. A run is kept as one position for
+//! each of its rows, so that finding a row is one subtraction. With another cell order than row-major there may be as many runs as
+//! cells; that is slow, but as correct.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::datatype::Number;
+use crate::error::Fault;
+use crate::filter::Decoded;
+use crate::tile::Chunks;
+
+/// A row that is missing between two others costs a position; more missing rows than this begin a new run.
+const MAX_GAP: u64 = 8;
+
+/// The index of one tile, and where the chunks of its other files are once they have been seen.
+#[derive(Debug, Default)]
+pub(crate) struct TileIndex {
+    runs: Box<[Run]>,
+    /// For each run the positions of the first cells of its rows, and the end of the last.
+    starts: Box<[u32]>,
+    /// Chunks of columns, values and times.
+    pub(crate) chunks: [OnceLock<Chunks>; 3],
+}
+
+/// Rows that ascend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    first_row: u64,
+    n_rows: u32,
+    starts_at: u32,
+}
+
+/// Rows of a run that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) first_row: u64,
+    pub(crate) n_rows: u32,
+    /// Where in [`TileIndex::starts`] the position of the first of these rows is.
+    pub(crate) starts_at: u32,
+}
+
+impl TileIndex {
+    /// The positions of the first cells of the rows of `found`, and the end of the last.
+    pub(crate) fn starts(&self, found: Found) -> &[u32] {
+        let at = found.starts_at as usize;
+        &self.starts[at..=at + found.n_rows as usize]
+    }
+
+    /// Calls `each` with what the tile has of every one of the sorted, disjoint `wanted` row ranges, by ascending cell.
+    pub(crate) fn find(&self, wanted: &[Range<u64>], mut each: impl FnMut(usize, Found)) {
+        for run in &self.runs {
+            let end = run.first_row + u64::from(run.n_rows);
+            let first = wanted.partition_point(|range| range.end <= run.first_row);
+            for (idx, range) in
+                wanted.iter().enumerate().skip(first).take_while(|(_, range)| range.start < end)
+            {
+                let low = range.start.max(run.first_row);
+                let n_rows = (range.end.min(end) - low) as u32;
+                each(
+                    idx,
+                    Found {
+                        first_row: low,
+                        n_rows,
+                        starts_at: run.starts_at + (low - run.first_row) as u32,
+                    },
+                );
+            }
+        }
+    }
+
+    /// What it weighs in a cache, chunks included that may still be found.
+    pub(crate) fn memory_bytes(&self, n_cells: usize) -> usize {
+        let chunks = 3 * (n_cells / 4096 + 2) * 8;
+        self.runs.len() * size_of::<Run>() + self.starts.len() * 4 + chunks + size_of::<Self>()
+    }
+}
+
+/// Builds the index of a tile from its row coordinates, chunk after chunk.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    bounds: (u64, u64),
+    runs: Vec<Run>,
+    starts: Vec<u32>,
+    row: Option<u64>,
+    cell: u32,
+}
+
+impl Builder {
+    /// Begins a tile whose rows lie within `bounds`, both included.
+    pub(crate) fn new(bounds: (u64, u64)) -> Self {
+        Self { bounds, runs: Vec::new(), starts: Vec::new(), row: None, cell: 0 }
+    }
+
+    /// Adds the rows of the next cells.
+    pub(crate) fn add(&mut self, rows: Decoded<'_>, number: Number) -> Result<(), Fault> {
+        match (rows, number) {
+            (Decoded::Plain(bytes), Number::I64 | Number::U64) => {
+                self.add_words(bytes.as_chunks::<8>().0, u64::from_le_bytes)
+            }
+            (Decoded::Plain(bytes), _) => {
+                self.add_words(bytes.as_chunks::<4>().0, |word| u32::from_le_bytes(word).into())
+            }
+            (Decoded::Planes(planes), number) => {
+                let size = number.size();
+                let n_rows = planes.len() / size;
+                let mut rows = vec![[0; 8]; n_rows];
+                for (byte, plane) in planes.chunks_exact(n_rows.max(1)).enumerate() {
+                    rows.iter_mut().zip(plane).for_each(|(row, &from)| row[byte] = from);
+                }
+                self.add_words(&rows, u64::from_le_bytes)
+            }
+        }
+    }
+
+    /// Rows as little-endian words. A negative row becomes one beyond any bounds.
+    fn add_words<const N: usize>(
+        &mut self,
+        words: &[[u8; N]],
+        row: impl Fn([u8; N]) -> u64,
+    ) -> Result<(), Fault> {
+        // Most cells are of the row of the cell before: look at sixteen at once.
+        for block in words.chunks(16) {
+            if let Some(current) = self.row
+                && block.iter().fold(0, |all, word| all | (row(*word) ^ current)) == 0
+            {
+                self.cell += block.len() as u32;
+                continue;
+            }
+            for word in block {
+                let row = row(*word);
+                if self.row != Some(row) {
+                    self.begin(row)?;
+                }
+                self.cell += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The cell at `self.cell` is the first of `row`.
+    fn begin(&mut self, row: u64) -> Result<(), Fault> {
+        if row < self.bounds.0 || row > self.bounds.1 {
+            let (low, high) = self.bounds;
+            return Err(Fault::new(format!(
+                "cell {} is of row {row}, outside the tile's bounds {low} to {high}",
+                self.cell
+            )));
+        }
+        match (self.row, self.runs.last_mut()) {
+            (Some(before), Some(run)) if row > before && row - before <= MAX_GAP => {
+                // Rows without cells in between begin where this one does.
+                for _ in before..row {
+                    self.starts.push(self.cell);
+                }
+                run.n_rows += (row - before) as u32;
+            }
+            _ => {
+                if self.row.is_some() {
+                    self.starts.push(self.cell);
+                }
+                self.runs.push(Run {
+                    first_row: row,
+                    n_rows: 1,
+                    starts_at: self.starts.len() as u32,
+                });
+                self.starts.push(self.cell);
+            }
+        }
+        self.row = Some(row);
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> TileIndex {
+        if self.row.is_some() {
+            self.starts.push(self.cell);
+        }
+        TileIndex { runs: self.runs.into(), starts: self.starts.into(), chunks: Default::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn build(rows: &[u64]) -> TileIndex {
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+        let mut builder = Builder::new((0, 1000));
+        for chunk in bytes.chunks(8 * 50) {
+            builder.add(Decoded::Plain(chunk), Number::I64).unwrap();
+        }
+        builder.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn finds_every_cell_once(rows in prop::collection::vec(0_u64..60, 0..300), sorted in any::<bool>(), cuts in prop::collection::btree_set(0_u64..70, 2..8)) {
+            let mut rows = rows;
+            if sorted { rows.sort_unstable(); }
+            let cuts: Vec<_> = cuts.into_iter().collect();
+            let wanted: Vec<_> = cuts.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect();
+            let index = build(&rows);
+            let mut cells = Vec::new();
+            index.find(&wanted, |idx, found| {
+                for (offset, bounds) in index.starts(found).windows(2).enumerate() {
+                    let row = found.first_row + offset as u64;
+                    assert!(wanted[idx].contains(&row));
+                    cells.extend((bounds[0]..bounds[1]).map(|cell| (cell, row)));
+                }
+            });
+            let expect: Vec<_> = rows.iter().enumerate().map(|(cell, &row)| (cell as u32, row))
+                .filter(|(_, row)| wanted.iter().any(|range| range.contains(row))).collect();
+            prop_assert_eq!(cells, expect);
+        }
+    }
+
+    #[test]
+    fn rows_outside_the_bounds_are_damage() {
+        let mut builder = Builder::new((5, 9));
+        assert!(builder.add(Decoded::Plain(&4_u64.to_le_bytes()), Number::I64).is_err());
+        assert!(builder.add(Decoded::Plain(&(-1_i64).to_le_bytes()), Number::I64).is_err());
+    }
+
+    #[test]
+    fn consecutive_rows_cost_one_position_each() {
+        let index = build(&[3, 3, 4, 7, 7, 7, 8]);
+        assert_eq!(index.runs.len(), 1);
+        assert_eq!(&*index.starts, &[0, 2, 3, 3, 3, 6, 7]);
+    }
+}

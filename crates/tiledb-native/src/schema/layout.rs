@@ -1,0 +1,161 @@
+//! What the reader needs of a schema, once it is known that such an array can be read here.
+
+use super::{Attribute, Dimension, Schema};
+use crate::datatype::{Datatype, Number};
+use crate::filter::{self, Pipeline};
+use crate::unsupported::Unsupported;
+
+const MAX_CAPACITY: u64 = 1 << 26;
+
+/// How the cells of the fragments of one schema and format version are stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) allows_duplicates: bool,
+    pub(crate) capacity: u64,
+    /// First row and column, and one past the last, by the current domain or else the domain.
+    pub(crate) shape: [(u64, u64); 2],
+    /// Rows of a space tile, where there is an extent.
+    pub(crate) extent_rows: Option<u64>,
+    pub(crate) first_row: u64,
+    pub(crate) rows: Stored,
+    pub(crate) columns: Stored,
+    pub(crate) values: Stored,
+    /// Timestamps of cells, where a fragment has them.
+    pub(crate) times: Stored,
+    pub(crate) attribute: (String, Datatype),
+    /// Position of the attribute among the schema's.
+    pub(crate) attribute_idx: usize,
+    dimensions: [Dimension; 2],
+}
+
+/// How one file of a fragment is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) number: Number,
+    pub(crate) pipeline: Pipeline,
+}
+
+impl Layout {
+    /// The layout of `schema` in fragments of format `version`, with the attribute `attribute`, or the only one.
+    pub(crate) fn of(
+        schema: &Schema,
+        version: u32,
+        attribute: Option<&str>,
+    ) -> Result<Self, Unsupported> {
+        if schema.is_dense {
+            return Err(Unsupported::Dense);
+        }
+        let [row, column] = schema.dimensions.as_slice() else {
+            return Err(Unsupported::DimensionCount {
+                n_dimensions: schema.dimensions.len() as u32,
+            });
+        };
+        if schema.capacity > MAX_CAPACITY || schema.capacity == 0 {
+            return Err(Unsupported::TileTooLarge { capacity: schema.capacity });
+        }
+        let attribute_idx = match attribute {
+            Some(name) => schema.attributes.iter().position(|candidate| candidate.name == name),
+            None if schema.attributes.len() == 1 => Some(0),
+            None => None,
+        };
+        let n_attributes = schema.attributes.len() as u32;
+        let found = attribute_idx.and_then(|idx| Some((idx, schema.attributes.get(idx)?)));
+        let (attribute_idx, attribute) =
+            found.ok_or(Unsupported::AttributeCount { n_attributes })?;
+        let times = bind(&schema.coords_filters, Datatype::UINT64, version, "timestamps")?;
+        Ok(Self {
+            allows_duplicates: schema.allows_duplicates,
+            capacity: schema.capacity,
+            shape: [shape(schema, 0, row)?, shape(schema, 1, column)?],
+            extent_rows: row
+                .extent
+                .and_then(|extent| u64::try_from(extent).ok())
+                .filter(|&extent| extent > 0),
+            first_row: row.domain.and_then(|(low, _)| u64::try_from(low).ok()).unwrap_or(0),
+            rows: coordinate(row, version)?,
+            columns: coordinate(column, version)?,
+            values: value(attribute, version)?,
+            times: Stored { number: Number::U64, pipeline: times },
+            attribute: (attribute.name.clone(), attribute.datatype),
+            attribute_idx,
+            dimensions: [row.clone(), column.clone()],
+        })
+    }
+}
+
+impl Layout {
+    /// Rows, then columns.
+    pub(crate) fn dimensions(&self) -> &[Dimension; 2] {
+        &self.dimensions
+    }
+
+    /// What of another schema of the same array is read otherwise; `None` when its cells go with those of this one.
+    pub(crate) fn differs(&self, other: &Self) -> Option<String> {
+        if self.attribute != other.attribute {
+            return Some(format!(
+                "attribute `{}` is of type {}",
+                other.attribute.0,
+                other.attribute.1.name()
+            ));
+        }
+        let names = |layout: &Self| {
+            [0, 1].map(|idx| (layout.dimensions[idx].name.clone(), layout.dimensions[idx].datatype))
+        };
+        (names(self) != names(other)).then(|| format!("dimensions {:?}", names(other)))
+    }
+}
+
+fn shape(schema: &Schema, idx: usize, dimension: &Dimension) -> Result<(u64, u64), Unsupported> {
+    let of_type = || Unsupported::DimensionType {
+        name: dimension.name.clone(),
+        datatype: dimension.datatype.name(),
+    };
+    let current =
+        schema.current_domain.as_ref().and_then(|ranges| ranges.get(idx).copied().flatten());
+    let (low, high) = current.or(dimension.domain).ok_or_else(of_type)?;
+    let domain_low = dimension.domain.map_or(low, |(low, _)| low);
+    let low = u64::try_from(low.min(domain_low))
+        .map_err(|_| Unsupported::NegativeDomain { name: dimension.name.clone() })?;
+    Ok((low, u64::try_from(high.saturating_add(1)).unwrap_or(u64::MAX)))
+}
+
+fn coordinate(dimension: &Dimension, version: u32) -> Result<Stored, Unsupported> {
+    let number = dimension.datatype.coordinate_number().filter(|_| dimension.values_per_cell == 1);
+    let number = number.ok_or_else(|| Unsupported::DimensionType {
+        name: dimension.name.clone(),
+        datatype: dimension.datatype.name(),
+    })?;
+    Ok(Stored {
+        number,
+        pipeline: bind(&dimension.filters, dimension.datatype, version, &dimension.name)?,
+    })
+}
+
+fn value(attribute: &Attribute, version: u32) -> Result<Stored, Unsupported> {
+    let name = || attribute.name.clone();
+    if attribute.values_per_cell != 1 {
+        return Err(Unsupported::ValuesPerCell { name: name() });
+    }
+    if attribute.nullable {
+        return Err(Unsupported::Nullable { name: name() });
+    }
+    let number = attribute.datatype.value_number();
+    let number = number.ok_or_else(|| Unsupported::AttributeType {
+        name: name(),
+        datatype: attribute.datatype.name(),
+    })?;
+    Ok(Stored {
+        number,
+        pipeline: bind(&attribute.filters, attribute.datatype, version, &attribute.name)?,
+    })
+}
+
+fn bind(
+    filters: &[filter::Filter],
+    datatype: Datatype,
+    version: u32,
+    of: &str,
+) -> Result<Pipeline, Unsupported> {
+    filter::bind(filters, datatype, version)
+        .map_err(|name| Unsupported::Filter { name, of: of.to_owned() })
+}

@@ -1,0 +1,155 @@
+//! Tiles: a number of chunks, then chunk after chunk, each filtered by itself.
+//!
+//! Specification: `format_spec/tile.md`. A chunk is its length once unfiltered, its filtered length, the length of its metadata (u32
+//! each), the metadata, the data.
+
+use crate::cursor::Cursor;
+use crate::error::Fault;
+use crate::filter::pipeline::Filtered;
+use crate::filter::{Decoded, Decoder, Pipeline};
+
+/// Bytes of a chunk before its metadata.
+const HEADER_BYTES: usize = 12;
+/// The most that a byte of filtered data is believed to become, and what any chunk may become. zstd writes 128 KiB of one
+/// repeated byte in four.
+const MAX_EXPANSION: usize = 1 << 17;
+const ALWAYS_FINE_BYTES: usize = 1 << 20;
+
+/// Where a tile's chunks begin, in the tile's bytes and in its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chunks {
+    /// Offsets of the chunks' headers from the start of the tile, and the end of the last chunk.
+    offsets: Box<[u32]>,
+    /// Numbers of the chunks' first values, and the number of all values.
+    values: Box<[u32]>,
+}
+
+/// Splits the chunk at the front of `bytes`.
+fn split_chunk(cursor: &mut Cursor<'_>) -> Result<(usize, usize, usize), Fault> {
+    let original_len = cursor.u32("a chunk's length")? as usize;
+    let data_len = cursor.u32("a chunk's filtered length")? as usize;
+    let metadata_len = cursor.u32("the length of a chunk's metadata")? as usize;
+    let filtered = data_len.saturating_add(metadata_len);
+    if original_len > ALWAYS_FINE_BYTES.max(filtered.saturating_mul(MAX_EXPANSION)) {
+        return Err(Fault::at(
+            cursor.at(),
+            format!("a chunk of {filtered} bytes claims to have been {original_len}"),
+        ));
+    }
+    Ok((original_len, metadata_len, data_len))
+}
+
+fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
+    let (original_len, metadata_len, data_len) = split_chunk(cursor)?;
+    let metadata = cursor.take(metadata_len, "a chunk's metadata")?;
+    let data = cursor.take(data_len, "a chunk's data")?;
+    Ok(Filtered { original_len, metadata, data })
+}
+
+impl Chunks {
+    /// Finds the chunks of the tile that is `tile`, of `n_values` values of `value_bytes`.
+    pub(crate) fn find(tile: &[u8], n_values: usize, value_bytes: usize) -> Result<Self, Fault> {
+        let mut cursor = Cursor::new(tile);
+        let n_chunks = cursor.u64("the number of chunks")?;
+        if n_chunks > (tile.len() / HEADER_BYTES) as u64 || tile.len() > u32::MAX as usize {
+            return Err(Fault::new(format!("{n_chunks} chunks in a tile of {} bytes", tile.len())));
+        }
+        let mut offsets = Vec::with_capacity(n_chunks as usize + 1);
+        let mut values = Vec::with_capacity(n_chunks as usize + 1);
+        let mut value = 0_usize;
+        for _ in 0..n_chunks {
+            offsets.push(cursor.at() as u32);
+            values.push(value as u32);
+            let at = cursor.at();
+            let chunk = take_chunk(&mut cursor)?;
+            if !chunk.original_len.is_multiple_of(value_bytes) {
+                return Err(Fault::at(
+                    at,
+                    format!(
+                        "a chunk of {} bytes splits a value of {value_bytes}",
+                        chunk.original_len
+                    ),
+                ));
+            }
+            value = value.saturating_add(chunk.original_len / value_bytes);
+            if value > n_values {
+                return Err(Fault::at(at, format!("a tile of {n_values} cells holds more")));
+            }
+        }
+        if value != n_values {
+            return Err(Fault::at(
+                cursor.at(),
+                format!("a tile of {n_values} cells holds {value}"),
+            ));
+        }
+        offsets.push(cursor.at() as u32);
+        values.push(value as u32);
+        Ok(Self { offsets: offsets.into(), values: values.into() })
+    }
+
+    pub(crate) fn n_chunks(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The chunk that holds value `value`, which must be one of the tile's.
+    pub(crate) fn holding(&self, value: u32) -> usize {
+        self.values
+            .partition_point(|&first| first <= value)
+            .saturating_sub(1)
+            .min(self.n_chunks().saturating_sub(1))
+    }
+
+    /// The values of chunk `chunk`.
+    pub(crate) fn values(&self, chunk: usize) -> std::ops::Range<u32> {
+        self.values[chunk]..self.values[chunk + 1]
+    }
+
+    /// The bytes of chunk `chunk`, counted from the start of the tile.
+    pub(crate) fn bytes(&self, chunk: usize) -> std::ops::Range<u32> {
+        self.offsets[chunk]..self.offsets[chunk + 1]
+    }
+}
+
+/// Undoes the filters of the chunk that `bytes` are, header included.
+pub(crate) fn decode_chunk<'a>(
+    bytes: &'a [u8],
+    pipeline: &Pipeline,
+    value_bytes: usize,
+    decoder: &'a mut Decoder,
+) -> Result<Decoded<'a>, Fault> {
+    let chunk = take_chunk(&mut Cursor::new(bytes))?;
+    pipeline.decode(chunk, value_bytes, decoder)
+}
+
+/// Unfilters a whole tile of `len` bytes into one buffer.
+pub(crate) fn decode_whole(
+    tile: &[u8],
+    pipeline: &Pipeline,
+    value_bytes: usize,
+    len: usize,
+) -> Result<Vec<u8>, Fault> {
+    let mut cursor = Cursor::new(tile);
+    let n_chunks = cursor.u64("the number of chunks")?;
+    let mut decoder = Decoder::default();
+    let mut out = Vec::new();
+    for _ in 0..n_chunks {
+        let chunk = take_chunk(&mut cursor)?;
+        if out.len().saturating_add(chunk.original_len) > len {
+            return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes holds more")));
+        }
+        match pipeline.decode(chunk, value_bytes, &mut decoder)? {
+            Decoded::Plain(bytes) => out.extend_from_slice(bytes),
+            Decoded::Planes(planes) => {
+                let n_values = planes.len() / value_bytes;
+                for value in 0..n_values {
+                    out.extend((0..value_bytes).map(|byte| planes[byte * n_values + value]));
+                }
+            }
+        }
+    }
+    if out.len() == len {
+        Ok(out)
+    } else {
+        Err(Fault::at(cursor.at(), format!("a tile of {len} bytes holds {}", out.len())))
+    }
+}

@@ -1,0 +1,58 @@
+//! Names with times in them: `__t1_t2_uuid`, or `__t1_t2_uuid_version` for fragments and their commits.
+//!
+//! Specification: `format_spec/timestamped_name.md`. Fragments of formats 1 and 2 (`__uuid_t1`) are older than anything read here.
+
+/// The times of a file or folder, in milliseconds since 1970, and the format version if its name has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) version: Option<u32>,
+}
+
+/// The times in `name`, which may have a suffix after a dot; `None` when it is not such a name.
+pub(crate) fn parse(name: &str) -> Option<Times> {
+    let stem = name.split('.').next()?.strip_prefix("__")?;
+    let mut parts = stem.split('_');
+    let start = parts.next()?.parse().ok()?;
+    let end = parts.next()?.parse().ok()?;
+    let uuid = parts.next()?;
+    let version = match parts.next() {
+        Some(version) => Some(version.parse().ok()?),
+        None => None,
+    };
+    (uuid.len() == 32 && parts.next().is_none() && start <= end).then_some(Times {
+        start,
+        end,
+        version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let with = "__1795231330418_1795231330420_70f1b2c0f0669ba097275f1a0db8dd1c_22.wrt";
+        assert_eq!(
+            parse(with),
+            Some(Times { start: 1_795_231_330_418, end: 1_795_231_330_420, version: Some(22) })
+        );
+        let without = "__1_2_70f1b2c0f0669ba097275f1a0db8dd1c";
+        assert_eq!(parse(without), Some(Times { start: 1, end: 2, version: None }));
+        for bad in [
+            "",
+            "__",
+            "__schema",
+            "__fragments",
+            "__1_2_short",
+            "__2_1_70f1b2c0f0669ba097275f1a0db8dd1c",
+            "__array_schema.tdb",
+            "__70f1b2c0f0669ba097275f1a0db8dd1c_17",
+            "__1_2_70f1b2c0f0669ba097275f1a0db8dd1c_x",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Arrays written by libtiledb for tests, and what libtiledb reads from them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tiledb::{
+    Array, ArrayType, Attribute, CellOrder, Config, Context, Datatype, Dimension, Filter, Layout,
+    ReadQuery, Schema, Value, WriteColumn, WriteOrder, WriteQuery,
+};
+
+/// A cell as a test gives it.
+pub(crate) type Cell = (u64, u64, i32);
+
+/// An array to write.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    pub(crate) shape: (u64, u64),
+    pub(crate) extents: (u64, u64),
+    pub(crate) capacity: u64,
+    pub(crate) orders: (CellOrder, CellOrder),
+    pub(crate) allows_duplicates: bool,
+    pub(crate) dimension_type: Datatype,
+    pub(crate) dimension_filters: (Vec<Filter>, Vec<Filter>),
+    pub(crate) attribute_type: Datatype,
+    pub(crate) attribute_filters: Vec<Filter>,
+    /// Cells of each fragment; fragment `n` is written at time `n + 1`.
+    pub(crate) fragments: Vec<Vec<Cell>>,
+    pub(crate) upkeep: Upkeep,
+}
+
+/// What is done to the fragments once they are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Upkeep {
+    Nothing,
+    Consolidated,
+    Vacuumed,
+    /// Only the commits are consolidated, into one file.
+    CommitsVacuumed,
+}
+
+/// An ordinary array of `shape`: int64, f32, zstd, in small tiles.
+pub(crate) fn plain(shape: (u64, u64), fragments: Vec<Vec<Cell>>) -> Spec {
+    Spec {
+        shape,
+        extents: (16, 16),
+        capacity: 50,
+        orders: (CellOrder::RowMajor, CellOrder::RowMajor),
+        allows_duplicates: true,
+        dimension_type: Datatype::Int64,
+        dimension_filters: (vec![Filter::Zstd(3)], vec![Filter::ByteShuffle, Filter::Zstd(3)]),
+        attribute_type: Datatype::Float32,
+        attribute_filters: vec![Filter::ByteShuffle, Filter::Zstd(3)],
+        fragments,
+        upkeep: Upkeep::Nothing,
+    }
+}
+
+impl Spec {
+    fn schema(&self) -> Schema {
+        let dimension = |name: &str, n: u64, extent: u64, filters: &[Filter]| Dimension {
+            name: name.into(),
+            datatype: self.dimension_type,
+            domain: Some((0, i128::from(n) - 1)),
+            tile_extent: (self.orders.1 != CellOrder::Hilbert).then_some(i128::from(extent.min(n))),
+            filters: filters.to_vec(),
+        };
+        Schema {
+            array_type: ArrayType::Sparse,
+            dimensions: vec![
+                dimension("row", self.shape.0, self.extents.0, &self.dimension_filters.0),
+                dimension("column", self.shape.1, self.extents.1, &self.dimension_filters.1),
+            ],
+            attributes: vec![Attribute {
+                filters: self.attribute_filters.clone(),
+                ..Attribute::new("value", self.attribute_type)
+            }],
+            tile_order: self.orders.0,
+            cell_order: self.orders.1,
+            capacity: self.capacity,
+            allows_duplicates: self.allows_duplicates,
+            offsets_filters: Vec::new(),
+            current_domain: None,
+            enumerations: Vec::new(),
+        }
+    }
+
+    /// Writes the array at `at`.
+    pub(crate) fn write(&self, at: &Path) {
+        let uri = at.to_str().unwrap();
+        let context = context();
+        Array::create(&context, uri, &self.schema()).unwrap();
+        for (idx, cells) in self.fragments.iter().enumerate() {
+            if !cells.is_empty() {
+                self.write_fragment(&context, uri, cells, idx as u64 + 1);
+            }
+        }
+        match self.upkeep {
+            Upkeep::Nothing => {}
+            Upkeep::Consolidated => Array::consolidate(&context, uri).unwrap(),
+            Upkeep::Vacuumed => {
+                Array::consolidate(&context, uri).unwrap();
+                Array::vacuum(&context, uri).unwrap();
+            }
+            Upkeep::CommitsVacuumed => {
+                let commits = context
+                    .with(&[
+                        ("sm.consolidation.mode", "commits".to_owned()),
+                        ("sm.vacuum.mode", "commits".to_owned()),
+                    ])
+                    .unwrap();
+                Array::consolidate(&commits, uri).unwrap();
+                Array::vacuum(&commits, uri).unwrap();
+            }
+        }
+    }
+
+    fn write_fragment(&self, context: &Context, uri: &str, cells: &[Cell], time: u64) {
+        let array = Arc::new(Array::open_for_writing(context, uri, Some(time)).unwrap());
+        let mut write = WriteQuery::new(&array, WriteOrder::Unordered).unwrap();
+        let rows = Numbers::new(self.dimension_type, cells.iter().map(|cell| cell.0 as i128));
+        let columns = Numbers::new(self.dimension_type, cells.iter().map(|cell| cell.1 as i128));
+        let values = Numbers::new(self.attribute_type, cells.iter().map(|cell| i128::from(cell.2)));
+        write
+            .submit(&[rows.column("row"), columns.column("column"), values.column("value")])
+            .unwrap();
+        write.finish().unwrap();
+    }
+
+    /// What libtiledb reads at `timestamp`, by row and column, with values as f32.
+    pub(crate) fn read_with_libtiledb(
+        &self,
+        at: &Path,
+        timestamp: Option<u64>,
+    ) -> Vec<(u64, u64, f32)> {
+        let context = context();
+        let array = Array::open(&context, at.to_str().unwrap(), timestamp).unwrap();
+        let mut query =
+            ReadQuery::new(&array, Layout::Unordered, &[], &["row", "column", "value"], 1 << 20)
+                .unwrap();
+        let mut cells = Vec::new();
+        while let Some(piece) = query.next_piece().unwrap() {
+            let rows = read_numbers(self.dimension_type, &piece, 0);
+            let columns = read_numbers(self.dimension_type, &piece, 1);
+            let values = read_numbers(self.attribute_type, &piece, 2);
+            cells.extend(
+                rows.into_iter()
+                    .zip(columns)
+                    .zip(values)
+                    .map(|((row, column), value)| (row.0, column.0, value.1)),
+            );
+        }
+        cells.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+        cells
+    }
+}
+
+pub(crate) fn context() -> Context {
+    let parameters = [
+        ("sm.compute_concurrency_level", "2"),
+        ("sm.io_concurrency_level", "2"),
+        ("sm.mem.total_budget", "268435456"),
+    ];
+    let config: Config =
+        parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Context::new(&config).unwrap()
+}
+
+enum Numbers {
+    I8(Vec<i8>),
+    U8(Vec<u8>),
+    I16(Vec<i16>),
+    U16(Vec<u16>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    I64(Vec<i64>),
+    U64(Vec<u64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+impl Numbers {
+    fn new(datatype: Datatype, numbers: impl Iterator<Item = i128>) -> Self {
+        match datatype {
+            Datatype::Int8 => Self::I8(numbers.map(|number| number as i8).collect()),
+            Datatype::UInt8 => Self::U8(numbers.map(|number| number as u8).collect()),
+            Datatype::Int16 => Self::I16(numbers.map(|number| number as i16).collect()),
+            Datatype::UInt16 => Self::U16(numbers.map(|number| number as u16).collect()),
+            Datatype::Int32 => Self::I32(numbers.map(|number| number as i32).collect()),
+            Datatype::UInt32 => Self::U32(numbers.map(|number| number as u32).collect()),
+            Datatype::Int64 => Self::I64(numbers.map(|number| number as i64).collect()),
+            Datatype::UInt64 => Self::U64(numbers.map(|number| number as u64).collect()),
+            Datatype::Float32 => Self::F32(numbers.map(|number| number as f32 / 4.0).collect()),
+            Datatype::Float64 => Self::F64(numbers.map(|number| number as f64 / 3.0).collect()),
+            other => panic!("no test writes {other:?}"),
+        }
+    }
+
+    fn column<'a>(&'a self, name: &'a str) -> WriteColumn<'a> {
+        match self {
+            Self::I8(values) => WriteColumn::fixed(name, values),
+            Self::U8(values) => WriteColumn::fixed(name, values),
+            Self::I16(values) => WriteColumn::fixed(name, values),
+            Self::U16(values) => WriteColumn::fixed(name, values),
+            Self::I32(values) => WriteColumn::fixed(name, values),
+            Self::U32(values) => WriteColumn::fixed(name, values),
+            Self::I64(values) => WriteColumn::fixed(name, values),
+            Self::U64(values) => WriteColumn::fixed(name, values),
+            Self::F32(values) => WriteColumn::fixed(name, values),
+            Self::F64(values) => WriteColumn::fixed(name, values),
+        }
+    }
+}
+
+/// Each number as an integer and as an f32.
+fn read_numbers(datatype: Datatype, piece: &tiledb::Piece<'_>, column: usize) -> Vec<(u64, f32)> {
+    fn of<T: Value + Copy>(
+        piece: &tiledb::Piece<'_>,
+        column: usize,
+        convert: impl Fn(T) -> (u64, f32),
+    ) -> Vec<(u64, f32)> {
+        piece.column(column).values::<T>().unwrap().iter().map(|&value| convert(value)).collect()
+    }
+    match datatype {
+        Datatype::Int8 => of::<i8>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt8 => of::<u8>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int16 => of::<i16>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt16 => of::<u16>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int32 => of::<i32>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt32 => of::<u32>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int64 => of::<i64>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt64 => of::<u64>(piece, column, |value| (value, value as f32)),
+        Datatype::Float32 => of::<f32>(piece, column, |value| (value as u64, value)),
+        Datatype::Float64 => of::<f64>(piece, column, |value| (value as u64, value as f32)),
+        other => panic!("no test reads {other:?}"),
+    }
+}

@@ -1,0 +1,21 @@
+//! Arrays written by many versions of libtiledb (`tests/data/write.py`), as they are and damaged.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod damage;
+mod formats;
+mod packed;
+mod prefetch;
+
+use std::fs;
+use std::path::PathBuf;
+
+use packed::MemoryStorage;
+
+/// The array packed in `tests/data/<name>.files`.
+#[track_caller]
+fn stored(name: &str) -> MemoryStorage {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.files"));
+    MemoryStorage::unpack(&fs::read(&path).unwrap())
+}

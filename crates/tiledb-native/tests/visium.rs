@@ -1,0 +1,79 @@
+//! The counts of a real experiment, written by Python tiledbsoma in format 22.
+
+use std::path::PathBuf;
+
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
+
+/// X of the Visium experiment beside the checkout, if it is there.
+#[expect(clippy::print_stdout, reason = "a test whose data is absent says so")]
+fn x() -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data/visium-2898x19465/soma/ms/RNA/X/raw");
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!(
+        "{} is not there: nothing is checked here, the differential tests check generated arrays",
+        path.display()
+    );
+    None
+}
+
+#[test]
+fn all_counts_come_through() {
+    let Some(path) = x() else { return };
+    let array = Array::open_local(path, &OpenOptions::new(2)).unwrap();
+    assert_eq!((array.n_rows(), array.n_columns(), array.n_cells()), (2898, 19465, 1_069_459));
+    assert_eq!((array.n_fragments(), array.attribute().0), (1, "soma_data"));
+    let mut out = CsrBuffers::new();
+    let stats = array.read_csr(&[0..2898], &ColumnSelection::All, &mut out).unwrap();
+    assert_eq!(
+        (stats.nnz, out.nnz(), out.n_rows(), out.n_columns),
+        (1_069_459, 1_069_459, 2898, 19465)
+    );
+    assert_eq!(out.values.iter().map(|&value| f64::from(value)).sum::<f64>(), 3_085_005.0);
+    assert!((0..2898).all(|row| out.row(row).0.is_sorted_by(|a, b| a < b)));
+}
+
+#[test]
+fn parts_are_the_same_as_in_the_whole() {
+    let Some(path) = x() else { return };
+    let array = Array::open_local(path, &OpenOptions::new(2)).unwrap();
+    let mut whole = CsrBuffers::new();
+    array.read_csr(&[0..2898], &ColumnSelection::All, &mut whole).unwrap();
+    let rows = [2000..2064, 5..6, 100..164, 2890..2898, 64..64, 1000..1500];
+    let mut part = CsrBuffers::new();
+    for selection in [
+        ColumnSelection::All,
+        ColumnSelection::Range(3000..9000),
+        ColumnSelection::List(vec![19_000, 7, 2047, 2048, 400]),
+    ] {
+        let stats = array.read_csr(&rows, &selection, &mut part).unwrap();
+        let asked: Vec<u64> = rows.iter().flat_map(Clone::clone).collect();
+        assert_eq!((part.n_rows(), stats.nnz as usize), (asked.len(), part.nnz()));
+        for (idx, &row) in asked.iter().enumerate() {
+            let (columns, values) = whole.row(row as usize);
+            let mut expect: Vec<(u32, f32)> = columns
+                .iter()
+                .zip(values)
+                .filter_map(|(&column, &value)| {
+                    let position = match &selection {
+                        ColumnSelection::All => Some(column),
+                        ColumnSelection::Range(range) => {
+                            range.contains(&column.into()).then(|| column - range.start as u32)
+                        }
+                        ColumnSelection::List(list) => list
+                            .iter()
+                            .position(|&one| one == u64::from(column))
+                            .map(|at| at as u32),
+                    };
+                    position.map(|position| (position, value))
+                })
+                .collect();
+            expect.sort_by_key(|pair| pair.0);
+            let (columns, values) = part.row(idx);
+            let found: Vec<_> = columns.iter().copied().zip(values.iter().copied()).collect();
+            assert_eq!(found, expect, "row {row} with {selection:?}");
+        }
+    }
+}
