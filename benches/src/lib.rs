@@ -58,7 +58,7 @@ pub fn cells(n_rows: usize, n_columns: usize) -> Cells {
 
 /// Below `bound`, near enough to uniform for a bench.
 fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
-    (u64::from(random.next_u32()) * bound as u64 >> 32) as usize
+    ((u64::from(random.next_u32()) * bound as u64) >> 32) as usize
 }
 
 /// Near to normal, with mean 0 and deviation 1: the sum of twelve uniform numbers, less 6.
