@@ -4,7 +4,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use example_data::{GenerateSpec, generate};
 use shuffle::{Order, PlanSpec};
-use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, RowRanges};
+use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 
 const N_CELLS: u64 = 8_192;
 
@@ -14,7 +14,13 @@ fn read(criterion: &mut Criterion) {
     let spec = GenerateSpec { n_cells: N_CELLS, n_genes: 20_000, ..GenerateSpec::default() };
     generate(&uri, &spec, &mut |_| ()).unwrap();
     let experiment = Experiment::open(&uri, &OpenOptions::default()).unwrap();
-    let reader = experiment.measurement("RNA").unwrap().x("raw").unwrap().reader().unwrap();
+    let reader = experiment
+        .measurement("RNA")
+        .unwrap()
+        .x("raw")
+        .unwrap()
+        .reader(ReaderChoice::Auto)
+        .unwrap();
     let in_order = RowRanges::new(vec![0..4_096]).unwrap();
     let plan = PlanSpec {
         n_rows: N_CELLS,

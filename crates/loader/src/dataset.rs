@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, Schema};
-use soma_io::{Experiment, GeneSelection, RowRanges, XReader};
+use soma_io::{Experiment, GeneSelection, ReaderChoice, RowRanges, XReader};
 
 use crate::cells::{Cells, JOINID};
 use crate::error::Error;
@@ -24,6 +24,8 @@ pub struct DatasetSpec {
     pub genes: GeneSelection,
     /// The cells, as a range of joinids within obs; all those of obs where there is none.
     pub rows: Option<Range<u64>>,
+    /// What reads X.
+    pub reader: ReaderChoice,
 }
 
 /// The selected cells and genes of X, with the obs columns of those cells in memory. Cheap to clone.
@@ -65,7 +67,8 @@ impl Dataset {
             .measurement(&spec.measurement)
             .map_err(open(format!("measurement {:?}", spec.measurement)))?;
         let x = measurement.x(&spec.layer).map_err(open(format!("layer {:?} of X", spec.layer)))?;
-        let reader = x.reader().map_err(open(format!("a reader of layer {:?}", spec.layer)))?;
+        let reader =
+            x.reader(spec.reader).map_err(open(format!("a reader of layer {:?}", spec.layer)))?;
 
         let wanted: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
         let mut columns = wanted.clone();

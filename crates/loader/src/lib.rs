@@ -71,7 +71,7 @@ pub use densify::CsrMatrix;
 pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;
-pub use soma_io::GeneSelection;
+pub use soma_io::{GeneSelection, ReaderChoice};
 pub use spec::{BatchForm, LoaderSpec, Method, Order};
 pub use stats::EpochStats;
 

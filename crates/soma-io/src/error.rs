@@ -132,6 +132,23 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// The native reader was asked for, and the array is one that it does not read.
+    #[error("{uri} cannot be read by the native reader: {reason}; choose `auto` or `libtiledb`")]
+    NotNative {
+        /// The array.
+        uri: String,
+        /// What about it is beyond the native reader.
+        reason: String,
+    },
+    /// There is no such reader.
+    #[error("there is no reader {name:?}; there are auto, native and libtiledb")]
+    UnknownReader {
+        /// The name that was given.
+        name: String,
+    },
+    /// The native reader failed.
+    #[error(transparent)]
+    Native(#[from] tiledb_native::Error),
     /// libtiledb failed.
     #[error(transparent)]
     TileDb(#[from] tiledb::Error),

@@ -2,8 +2,8 @@
 //!
 //! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on TileDB, encoding versions 1 and 1.1.0:
 //! an [`Experiment`] leads to its obs ([`DataFrame`]) and to measurements with a var ([`DataFrame`]) and layers of X
-//! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: through libtiledb ([`LibtiledbReader`]) or from
-//! memory ([`MemoryReader`]).
+//! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: from the array's files ([`NativeReader`]),
+//! through libtiledb ([`LibtiledbReader`]) or from memory ([`MemoryReader`]). [`ReaderChoice`] says which.
 //!
 //! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
 //! ([`GeneSelection`]), and rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
@@ -16,7 +16,9 @@ mod experiment;
 mod genes;
 mod libtiledb;
 mod memory;
+mod native;
 mod reader;
+mod reader_choice;
 mod rows;
 mod soma_object;
 mod sparse_array;
@@ -29,7 +31,9 @@ pub use experiment::{Experiment, Measurement, OpenOptions};
 pub use genes::GeneSelection;
 pub use libtiledb::LibtiledbReader;
 pub use memory::MemoryReader;
+pub use native::NativeReader;
 pub use reader::{ReadStats, XReader};
+pub use reader_choice::ReaderChoice;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::Config;

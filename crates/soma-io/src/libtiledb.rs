@@ -23,6 +23,7 @@ pub struct LibtiledbReader {
     context: Context,
     shape: (u64, u64),
     buffer_bytes: usize,
+    why_not_native: Option<String>,
     /// Memory for the cells of a read, used again by the next.
     cells: Mutex<CellList>,
 }
@@ -32,10 +33,11 @@ impl LibtiledbReader {
         place: &Place,
         shape: (u64, u64),
         buffer_bytes: usize,
+        why_not_native: Option<String>,
     ) -> Result<Self, Error> {
         let context = Context::new(place.context.config())?;
         let array = Array::open(&context, &place.uri, place.timestamp)?;
-        Ok(Self { array, context, shape, buffer_bytes, cells: Mutex::default() })
+        Ok(Self { array, context, shape, buffer_bytes, why_not_native, cells: Mutex::default() })
     }
 
     /// Reads the cells piece by piece, and says how many bytes that took.
@@ -126,6 +128,10 @@ impl LibtiledbReader {
 impl XReader for LibtiledbReader {
     fn name(&self) -> &'static str {
         "libtiledb"
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.why_not_native.as_deref()
     }
 
     fn n_rows(&self) -> u64 {

@@ -15,7 +15,8 @@ pub struct ReadStats {
     pub nnz: u64,
     /// The values that were decoded to find them, where the reader knows.
     pub cells_decoded: Option<u64>,
-    /// The bytes that were read from storage, where the reader knows.
+    /// The bytes that were read from storage, where the reader knows. libtiledb counts those of a reader, so that of two reads at the
+    /// same time each counts some of the other's.
     pub bytes_read: Option<u64>,
 }
 
@@ -23,6 +24,11 @@ pub struct ReadStats {
 pub trait XReader: Send + Sync + Debug {
     /// Its name, as reports give it.
     fn name(&self) -> &'static str;
+
+    /// Why libtiledb reads and not the native reader, where that was left to choose.
+    fn why_not_native(&self) -> Option<&str> {
+        None
+    }
 
     /// The rows of X: joinids of cells are below it.
     fn n_rows(&self) -> u64;
@@ -42,7 +48,7 @@ pub trait XReader: Send + Sync + Debug {
     ) -> Result<ReadStats, Error>;
 
     /// Reads rows as Arrow tables, piece by piece, in whatever order cells come: `soma_dim_0` and `soma_dim_1` (Int64, joinids,
-    /// not positions) and `soma_data` (the type that is stored).
+    /// not positions) and `soma_data` (the type that is stored; Float32 where the reader makes no other, as the native one).
     fn read_coo(
         &self,
         rows: &RowRanges,

@@ -1,11 +1,13 @@
 //! Sparse arrays: the layers of X.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use tiledb::{Array, ArrayType, Datatype};
 
+use crate::native::NotNative;
 use crate::soma_object::{Place, n_cells, open_array};
-use crate::{Error, LibtiledbReader, XReader};
+use crate::{Error, LibtiledbReader, NativeReader, ReaderChoice, XReader};
 
 pub(crate) const DIM_0: &str = "soma_dim_0";
 pub(crate) const DIM_1: &str = "soma_dim_1";
@@ -13,6 +15,9 @@ pub(crate) const DATA: &str = "soma_data";
 
 /// The parameter that says how many bytes of buffer a column of a read gets.
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
+
+/// TileDB's own parameter for the threads that decode.
+const THREADS_PARAMETER: &str = "sm.compute_concurrency_level";
 
 /// A `SOMASparseNDArray` of two dimensions: cells by genes.
 #[derive(Debug, Clone)]
@@ -68,21 +73,21 @@ impl SparseNdArray {
         {
             return Err(broken(format!("{DATA} does not hold one number in each cell")));
         }
+        let non_empty = array.non_empty_domain()?;
         let extent = |dimension_idx: usize| {
-            // In this order: what the array says is in use, what old arrays noted as metadata, the domain.
+            // In this order: what the array says is in use; what old arrays noted as metadata, which not every writer kept up to
+            // date, so that no value is left out; the domain.
             let noted = format!("soma_dim_{dimension_idx}_domain_upper");
-            let last = schema
-                .current_domain
-                .as_ref()
-                .map(|bounds| bounds[dimension_idx].1)
-                .or_else(|| {
-                    metadata
-                        .iter()
-                        .find(|(key, _)| *key == noted)
-                        .and_then(|(_, value)| value.as_integer())
-                })
-                .or_else(|| schema.dimensions[dimension_idx].domain.map(|bounds| bounds.1));
-            last.and_then(|last| u64::try_from(last + 1).ok())
+            let noted = metadata.iter().find(|(key, _)| *key == noted);
+            let domain = schema.dimensions[dimension_idx].domain.map(|bounds| bounds.1);
+            let current = schema.current_domain.as_ref().map(|bounds| bounds[dimension_idx].1);
+            let last = current.or_else(|| {
+                let noted = noted.and_then(|(_, value)| value.as_integer())?;
+                let used = non_empty.as_ref().map_or(-1, |bounds| bounds[dimension_idx].1);
+                Some(noted.max(used).min(domain.unwrap_or(noted)))
+            });
+            last.or(domain)
+                .and_then(|last| u64::try_from(last + 1).ok())
                 .ok_or_else(|| broken("its extent is not known".into()))
         };
         let shape = (extent(0)?, extent(1)?);
@@ -117,17 +122,48 @@ impl SparseNdArray {
         Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
     }
 
-    /// A reader of the values through libtiledb.
-    pub fn reader(&self) -> Result<Arc<dyn XReader>, Error> {
-        let buffer_bytes = match self.place.context.config().get(BUFFER_PARAMETER) {
-            None => Self::BUFFER_BYTES,
-            Some(text) => {
-                text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| Error::Schema {
-                    uri: self.uri().to_owned(),
-                    problem: format!("{BUFFER_PARAMETER}={text} is not a number of bytes"),
-                })?
+    /// A reader of the values. Both readers decode with as many threads as the config gives libtiledb (`sm.compute_concurrency_level`),
+    /// by default as many as the machine has.
+    ///
+    /// Fails where the native reader is wanted and does not know such an array, or where the array cannot be opened; that a file is
+    /// damaged or missing never makes `Auto` choose libtiledb.
+    pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
+        if choice == ReaderChoice::Libtiledb {
+            return self.libtiledb_reader(None);
+        }
+        match NativeReader::open(&self.place, self.shape, self.n_threads()?) {
+            Ok(reader) => Ok(Arc::new(reader)),
+            Err(NotNative::Failed(error)) => Err(error),
+            Err(NotNative::Unsupported(reason)) if choice == ReaderChoice::Auto => {
+                self.libtiledb_reader(Some(reason))
             }
-        };
-        Ok(Arc::new(LibtiledbReader::open(&self.place, self.shape, buffer_bytes)?))
+            Err(NotNative::Unsupported(reason)) => {
+                Err(Error::NotNative { uri: self.uri().to_owned(), reason })
+            }
+        }
+    }
+
+    fn libtiledb_reader(&self, why_not_native: Option<String>) -> Result<Arc<dyn XReader>, Error> {
+        let buffer_bytes = self.parameter(BUFFER_PARAMETER, "bytes")?.unwrap_or(Self::BUFFER_BYTES);
+        let reader = LibtiledbReader::open(&self.place, self.shape, buffer_bytes, why_not_native)?;
+        Ok(Arc::new(reader))
+    }
+
+    fn n_threads(&self) -> Result<usize, Error> {
+        let here = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        Ok(self.parameter(THREADS_PARAMETER, "threads")?.unwrap_or_else(here))
+    }
+
+    /// A number above 0 from the config.
+    fn parameter(&self, name: &str, what: &str) -> Result<Option<usize>, Error> {
+        let config = self.place.context.config();
+        let Some(text) = config.get(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(number) if number > 0 => Ok(Some(number)),
+            _ => Err(Error::Schema {
+                uri: self.uri().to_owned(),
+                problem: format!("{name}={text} is not a number of {what}"),
+            }),
+        }
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use arrow_array::{BooleanArray, LargeStringArray, RecordBatch};
 use soma_io::{
-    Config, CsrBuffers, Error, Experiment, ExperimentWriter, GeneSelection, OpenOptions, RowRanges,
-    XReader,
+    Config, CsrBuffers, Error, Experiment, ExperimentWriter, GeneSelection, OpenOptions,
+    ReaderChoice, RowRanges, XReader,
 };
 use tiledb::{Array, ArrayType, Context, Group};
 
@@ -145,6 +145,40 @@ fn mark(array: &Path, object_type: &str, version: &str) {
 }
 
 #[test]
+fn x_that_only_libtiledb_reads() {
+    let (_folder, path) = written();
+    let raw = path.join("ms/RNA/X/raw");
+    let context = context();
+    let mut schema = Array::open(&context, text(&raw), None).unwrap().schema().clone();
+    std::fs::remove_dir_all(&raw).unwrap();
+    schema.capacity = 1 << 27;
+    Array::create(&context, text(&raw), &schema).unwrap();
+    mark(&raw, "SOMASparseNDArray", "1.1.0");
+    let x = open(&path).unwrap().measurement("RNA").unwrap().x("raw").unwrap();
+    let reader = x.reader(ReaderChoice::Auto).unwrap();
+    assert_eq!(reader.name(), "libtiledb");
+    assert!(reader.why_not_native().unwrap().contains("134217728 cells"), "{reader:?}");
+    check(
+        x.reader(ReaderChoice::Native),
+        &["X/raw", "native reader", "134217728 cells", "`libtiledb`"],
+    );
+}
+
+#[test]
+fn a_damaged_x_is_not_left_to_libtiledb() {
+    let (_folder, path) = written();
+    let fragments = path.join("ms/RNA/X/raw/__fragments");
+    let fragment = std::fs::read_dir(fragments).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(fragment.join("a0.tdb"), [1; 30]).unwrap();
+    let x = open(&path).unwrap().measurement("RNA").unwrap().x("raw").unwrap();
+    let reader = x.reader(ReaderChoice::Auto).unwrap();
+    let rows = RowRanges::new(vec![0..12]).unwrap();
+    let mut csr = CsrBuffers::default();
+    check(reader.read_csr(&rows, &GeneSelection::All, &mut csr), &["a0.tdb"]);
+    assert_eq!((csr.n_rows(), csr.nnz()), (0, 0));
+}
+
+#[test]
 fn encoding_versions_that_are_not_known() {
     let (_folder, path) = written();
     mark(&path.join("obs"), "SOMADataFrame", "2.0.0");
@@ -161,7 +195,7 @@ fn encoding_versions_that_are_not_known() {
 fn rows_and_genes_outside() {
     let (_folder, path) = written();
     let measurement = open(&path).unwrap().measurement("RNA").unwrap();
-    let reader = measurement.x("raw").unwrap().reader().unwrap();
+    let reader = measurement.x("raw").unwrap().reader(ReaderChoice::Auto).unwrap();
     let read = |rows: RowRanges, genes: GeneSelection| {
         let coo = reader.read_coo(&rows, &genes, &mut |_| Ok(())).map(|_| ());
         let csr = reader.read_csr(&rows, &genes, &mut CsrBuffers::default()).map(|_| ());
@@ -200,16 +234,17 @@ fn config_that_is_no_config() {
     for bytes in ["0", "-1", "64k"] {
         let experiment = open("soma.init_buffer_bytes", bytes).unwrap();
         let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
-        check(x.reader(), &["soma.init_buffer_bytes", bytes]);
+        check(x.reader(ReaderChoice::Libtiledb), &["soma.init_buffer_bytes", bytes]);
     }
     check(open("vfs.min_parallel_size", "much"), &["much"]);
+    check("mixed".parse::<ReaderChoice>(), &["\"mixed\"", "auto, native and libtiledb"]);
 }
 
 #[test]
 fn a_consumer_that_gives_up_ends_the_read() {
     let (_folder, path) = written();
     let x = open(&path).unwrap().measurement("RNA").unwrap().x("raw").unwrap();
-    let reader: Arc<dyn XReader> = x.reader().unwrap();
+    let reader: Arc<dyn XReader> = x.reader(ReaderChoice::Auto).unwrap();
     let rows = RowRanges::new(vec![0..12]).unwrap();
     let outcome = reader.read_coo(&rows, &GeneSelection::All, &mut |_| {
         Err(Error::Consumer { message: "enough".into() })

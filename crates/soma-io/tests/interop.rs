@@ -14,7 +14,9 @@ mod small;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use soma_io::{CsrBuffers, Experiment, Extent, GeneSelection, OpenOptions, RowRanges};
+use soma_io::{
+    CsrBuffers, Experiment, Extent, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
+};
 
 use described_x::assert_same;
 use small::Small;
@@ -89,23 +91,29 @@ fn check_counts_and_rows(experiment: &Experiment, expected: &Value) {
     for (name, layer) in expected["X"].as_object().unwrap() {
         let x = measurement.x(name).unwrap();
         assert_eq!(x.nnz().unwrap(), n(&layer["cells"]), "the values of layer {name}");
-        let mut csr = CsrBuffers::default();
         let rows = RowRanges::new(vec![0..x.shape().0]).unwrap();
-        x.reader().unwrap().read_csr(&rows, &GeneSelection::All, &mut csr).unwrap();
-        csr.check().unwrap();
-        let found = (0..csr.n_rows()).flat_map(|row| {
-            let (columns, values) = csr.row(row);
-            columns.iter().zip(values).map(move |(column, value)| (row, *column, *value))
-        });
-        let expected = layer["cells"].as_array().unwrap().iter().map(|cell| {
-            let value = match cell[2].as_str().and_then(|text| text.strip_prefix("bits ")) {
-                Some(bits) => f64::from_bits(bits.parse().unwrap()),
-                None => cell[2].as_f64().unwrap(),
-            };
-            (cell[0].as_u64().unwrap() as usize, cell[1].as_u64().unwrap() as u32, value as f32)
-        });
-        assert!(found.eq(expected), "the rows of layer {name}");
+        for choice in [ReaderChoice::Native, ReaderChoice::Libtiledb] {
+            let mut csr = CsrBuffers::default();
+            let reader = x.reader(choice).unwrap();
+            reader.read_csr(&rows, &GeneSelection::All, &mut csr).unwrap();
+            csr.check().unwrap();
+            let found = (0..csr.n_rows()).flat_map(|row| {
+                let (columns, values) = csr.row(row);
+                columns.iter().zip(values).map(move |(column, value)| (row, *column, *value))
+            });
+            let expected = layer["cells"].as_array().unwrap().iter().map(cell);
+            assert!(found.eq(expected), "the rows of layer {name} by {choice}");
+        }
     }
+}
+
+/// A cell as the Python side writes it down: row, gene, value.
+fn cell(cell: &Value) -> (usize, u32, f32) {
+    let value = match cell[2].as_str().and_then(|text| text.strip_prefix("bits ")) {
+        Some(bits) => f64::from_bits(bits.parse().unwrap()),
+        None => cell[2].as_f64().unwrap(),
+    };
+    (cell[0].as_u64().unwrap() as usize, cell[1].as_u64().unwrap() as u32, value as f32)
 }
 
 #[test]

@@ -8,11 +8,13 @@ mod cells;
 mod small;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use proptest::prelude::*;
 use soma_io::{
-    Config, CsrBuffers, Experiment, Extent, GeneSelection, MemoryReader, OpenOptions, RowRanges,
+    Config, CsrBuffers, Experiment, Extent, GeneSelection, MemoryReader, OpenOptions, ReaderChoice,
+    RowRanges, SparseNdArray, XReader,
 };
 
 use cells::{all_rows, cells_of, read_coo, read_csr};
@@ -51,12 +53,22 @@ fn check(small: &Small) -> tempfile::TempDir {
         let x = measurement.x(layer).unwrap();
         assert_eq!(x.shape(), (small.spec.n_obs, small.spec.n_var));
         assert_eq!(x.nnz().unwrap(), small.x.nnz() as u64);
-        let reader = x.reader().unwrap();
-        let rows = all_rows(&*reader);
-        assert_eq!(read_csr(&*reader, &rows, &GeneSelection::All).unwrap(), small.x);
-        assert_eq!(read_coo(&*reader, &rows, &GeneSelection::All).unwrap(), cells_of(&small.x));
+        for reader in both_readers(&x) {
+            let rows = all_rows(&*reader);
+            assert_eq!(read_csr(&*reader, &rows, &GeneSelection::All).unwrap(), small.x);
+            assert_eq!(read_coo(&*reader, &rows, &GeneSelection::All).unwrap(), cells_of(&small.x));
+        }
     }
     folder
+}
+
+/// The native reader, which is also the one that is chosen, and libtiledb.
+fn both_readers(x: &SparseNdArray) -> [Arc<dyn XReader>; 2] {
+    let (native, libtiledb) =
+        (x.reader(ReaderChoice::Auto).unwrap(), x.reader(ReaderChoice::Libtiledb).unwrap());
+    assert_eq!((native.name(), native.why_not_native()), ("native", None));
+    assert_eq!((libtiledb.name(), libtiledb.why_not_native()), ("libtiledb", None));
+    [native, libtiledb]
 }
 
 /// The number of fragments of X.
@@ -286,7 +298,13 @@ fn tiny_buffers_change_nothing() {
     small.write(&uri(folder.path())).unwrap();
     for bytes in ["1", "64", "1000"] {
         let experiment = open_with_buffers(folder.path(), bytes);
-        let reader = experiment.measurement("RNA").unwrap().x("raw").unwrap().reader().unwrap();
+        let reader = experiment
+            .measurement("RNA")
+            .unwrap()
+            .x("raw")
+            .unwrap()
+            .reader(ReaderChoice::Libtiledb)
+            .unwrap();
         let rows = all_rows(&*reader);
         assert_eq!(read_csr(&*reader, &rows, &GeneSelection::All).unwrap(), small.x);
         assert_eq!(read_coo(&*reader, &rows, &GeneSelection::All).unwrap(), cells_of(&small.x));
@@ -328,11 +346,15 @@ fn any_selection_equals_the_one_from_memory() {
     small.spec.fragment_rows = Some(2_048);
     let folder = tempfile::tempdir().unwrap();
     small.write(&uri(folder.path())).unwrap();
-    let reader = |bytes: &str| {
+    let reader = |choice, bytes: &str| {
         let experiment = open_with_buffers(folder.path(), bytes);
-        experiment.measurement("RNA").unwrap().x("raw").unwrap().reader().unwrap()
+        experiment.measurement("RNA").unwrap().x("raw").unwrap().reader(choice).unwrap()
     };
-    let readers = [reader("4194304"), reader("4096")];
+    let readers = [
+        reader(ReaderChoice::Native, "4096"),
+        reader(ReaderChoice::Libtiledb, "4194304"),
+        reader(ReaderChoice::Libtiledb, "4096"),
+    ];
     let memory = MemoryReader::new(small.x).unwrap();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(48));
     let cases = (row_ranges(SHAPE.0), gene_selection(SHAPE.1));
@@ -383,8 +405,13 @@ fn two_threads_read_through_one_reader() {
     let small = Small::new(2_500, 300, 9);
     let folder = tempfile::tempdir().unwrap();
     small.write(&uri(folder.path())).unwrap();
-    let reader =
-        open(folder.path()).measurement("RNA").unwrap().x("raw").unwrap().reader().unwrap();
+    let reader = open(folder.path())
+        .measurement("RNA")
+        .unwrap()
+        .x("raw")
+        .unwrap()
+        .reader(ReaderChoice::Auto)
+        .unwrap();
     let expected = cells_of(&small.x);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -399,7 +426,8 @@ fn two_threads_read_through_one_reader() {
     });
 }
 
-/// Arrays from before the current domain note the size that is in use as metadata, and their version is 1.
+/// Arrays from before the current domain note the size that is in use as metadata, and their version is 1. Values outside of a note
+/// that was not kept up to date are there all the same.
 #[test]
 fn the_size_that_old_arrays_note() {
     let folder = tempfile::tempdir().unwrap();
@@ -408,17 +436,33 @@ fn the_size_that_old_arrays_note() {
     small.write(&uri(folder.path())).unwrap();
     let context = tiledb::Context::new(&Config::new()).unwrap();
     let raw = format!("{}/ms/RNA/X/raw", uri(folder.path()));
-    let array = tiledb::Array::open_for_writing(&context, &raw, None).unwrap();
-    array.put_metadata("soma_encoding_version", &"1".into()).unwrap();
-    for (key, last) in [("soma_dim_0_domain_upper", 16_i64), ("soma_dim_1_domain_upper", 24)] {
-        array.put_metadata(key, &last.into()).unwrap();
+    let note = |rows: i64, genes: i64| {
+        let array = tiledb::Array::open_for_writing(&context, &raw, None).unwrap();
+        array.put_metadata("soma_encoding_version", &"1".into()).unwrap();
+        for (key, n) in [("soma_dim_0_domain_upper", rows), ("soma_dim_1_domain_upper", genes)] {
+            array.put_metadata(key, &(n - 1).into()).unwrap();
+        }
+        array.close().unwrap();
+        open(folder.path()).measurement("RNA").unwrap().x("raw").unwrap()
+    };
+    let used = |cells: &[(u64, u64, f32)]| {
+        let end = |of: fn(&(u64, u64, f32)) -> u64| cells.iter().map(of).max().unwrap() + 1;
+        (end(|cell| cell.0), end(|cell| cell.1))
+    };
+    let cells = cells_of(&small.x);
+    let used = used(&cells);
+    for (noted, expected) in [
+        ((1, 2), used),
+        (used, used),
+        ((20, 30), (20, 30)),
+        // No more than the domain.
+        ((21, 31), (20, 30)),
+    ] {
+        let x = note(noted.0 as i64, noted.1 as i64);
+        assert_eq!(x.shape(), expected, "{noted:?} is noted");
+        for reader in both_readers(&x) {
+            let csr = read_csr(&*reader, &all_rows(&*reader), &GeneSelection::All).unwrap();
+            assert_eq!(cells_of(&csr), cells);
+        }
     }
-    array.close().unwrap();
-    let x = open(folder.path()).measurement("RNA").unwrap().x("raw").unwrap();
-    assert_eq!(x.shape(), (17, 25));
-    let rows = RowRanges::new(vec![0..17]).unwrap();
-    let csr = read_csr(&*x.reader().unwrap(), &rows, &GeneSelection::All).unwrap();
-    let expected =
-        cells_of(&small.x).into_iter().filter(|(row, column, _)| *row < 17 && *column < 25);
-    assert_eq!(cells_of(&csr), expected.collect::<Vec<_>>());
 }

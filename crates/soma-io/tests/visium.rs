@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
-use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, RowRanges};
+use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 
 use cells::{all_rows, cells_of, read_coo, read_csr};
 
@@ -42,7 +42,7 @@ fn every_count_comes() {
     assert_eq!(measurement.layers().unwrap(), ["raw"]);
     let x = measurement.x("raw").unwrap();
     assert_eq!((x.shape(), x.nnz().unwrap()), (SHAPE, NNZ));
-    let reader = x.reader().unwrap();
+    let reader = x.reader(ReaderChoice::Auto).unwrap();
     let rows = all_rows(&*reader);
     let csr = read_csr(&*reader, &rows, &GeneSelection::All).unwrap();
     let sum: f64 = csr.values.iter().copied().map(f64::from).sum();
@@ -72,7 +72,13 @@ fn check_obs(experiment: &Experiment, csr: &CsrBuffers) {
 #[test]
 fn parts_equal_the_whole() {
     let Some((_, experiment)) = experiment() else { return };
-    let reader = experiment.measurement("RNA").unwrap().x("raw").unwrap().reader().unwrap();
+    let reader = experiment
+        .measurement("RNA")
+        .unwrap()
+        .x("raw")
+        .unwrap()
+        .reader(ReaderChoice::Auto)
+        .unwrap();
     let whole = read_csr(&*reader, &all_rows(&*reader), &GeneSelection::All).unwrap();
     let ranges = vec![5..64, 1_000..1_001, 2_040..2_060, 2_890..2_898];
     let rows = RowRanges::new(ranges).unwrap();

@@ -64,6 +64,9 @@ pub(crate) struct SweepArgs {
     /// Layer of the measurement's X
     #[arg(long, default_value = "raw")]
     pub(crate) layer: String,
+    /// What reads X
+    #[arg(long, value_enum, default_value_t = Reader::Auto)]
+    pub(crate) reader: Reader,
     /// obs columns that come with each batch, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) obs_columns: Vec<String>,
@@ -142,6 +145,17 @@ pub(crate) struct ImportArgs {
     /// Show no progress
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
+}
+
+/// What reads X.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Reader {
+    /// The native reader where it knows the array, otherwise libtiledb
+    Auto,
+    /// The native reader, which decodes only what is wanted
+    Native,
+    /// libtiledb
+    Libtiledb,
 }
 
 /// Order of the rows.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context as _, anyhow, bail};
-use loader::{BatchForm, Method, Order};
+use loader::{BatchForm, Method, Order, ReaderChoice};
 
 use crate::args::{self, SweepArgs};
 use crate::grid::{self, BlockSpec};
@@ -60,6 +60,7 @@ impl Config {
             config: pairs("--config", &args.config)?,
             measurement: args.measurement.clone(),
             layer: args.layer.clone(),
+            reader: reader(args.reader).name().to_owned(),
             cells: cells(args.start, args.end)?,
             n_genes: (args.n_vars != 0).then_some(args.n_vars),
             obs_columns: args.obs_columns.clone(),
@@ -82,6 +83,14 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         prefetch_batches: args.prefetch_batches,
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
+    }
+}
+
+fn reader(reader: args::Reader) -> ReaderChoice {
+    match reader {
+        args::Reader::Auto => ReaderChoice::Auto,
+        args::Reader::Native => ReaderChoice::Native,
+        args::Reader::Libtiledb => ReaderChoice::Libtiledb,
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Data {
     pub(crate) config: BTreeMap<String, String>,
     pub(crate) measurement: String,
     pub(crate) layer: String,
+    /// Name of a `loader::ReaderChoice`.
+    pub(crate) reader: String,
     /// Range of joinids; all cells where there is none.
     pub(crate) cells: Option<Range<u64>>,
     /// The first so many genes; all where there is none.
@@ -91,14 +93,7 @@ pub(crate) struct Job {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// The data is open.
-    Opened {
-        /// Selected.
-        n_cells: u64,
-        /// Selected.
-        n_genes: u64,
-        /// Values of the whole layer.
-        total_nnz: u64,
-    },
+    Opened(Opened),
     /// An epoch goes on.
     Progress {
         /// Rows so far.
@@ -115,6 +110,22 @@ pub(crate) enum Event {
     },
     /// The task is done.
     Done,
+}
+
+/// Data that is open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Opened {
+    /// Selected.
+    pub(crate) n_cells: u64,
+    /// Selected.
+    pub(crate) n_genes: u64,
+    /// Values of the whole layer.
+    pub(crate) total_nnz: u64,
+    /// Name of the reader of X.
+    pub(crate) reader: String,
+    /// Why it is libtiledb, where that was left to choose.
+    pub(crate) why_not_native: Option<String>,
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", one_line(&format!("{error:#}")));
+        eprintln!("error: {}", one_line(&told(&error)));
         if error.is::<config::UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
     })
 }
@@ -75,6 +75,32 @@ fn told_by_clap(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// What went wrong and why, without what an error has already said of its cause.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for part in error.chain().map(ToString::to_string) {
+        if !text.contains(&part) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot open x: no such file");
+        assert_eq!(
+            told(&error.context("the sweep ends")),
+            "the sweep ends: cannot open x: no such file"
+        );
+    }
 }

@@ -11,7 +11,7 @@ use loader::{Dataset, DatasetSpec, EpochStats};
 use soma_io::{Experiment, GeneSelection, OpenOptions, SparseNdArray};
 use torch_feed::TensorLoader;
 
-use crate::job::{Data, Event, Job, Point, Task};
+use crate::job::{Data, Event, Job, Opened, Point, Task};
 
 /// How often an epoch says how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
@@ -45,11 +45,13 @@ fn one_line(message: &str) -> String {
 
 fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let (dataset, total_nnz) = open(&job.data)?;
-    tell(&Event::Opened {
+    tell(&Event::Opened(Opened {
         n_cells: dataset.n_rows(),
         n_genes: dataset.n_columns() as u64,
         total_nnz,
-    })?;
+        reader: dataset.x().name().to_owned(),
+        why_not_native: dataset.x().why_not_native().map(str::to_owned),
+    }))?;
     match &job.task {
         Task::Check(points) => {
             for point in points {
@@ -79,6 +81,7 @@ fn open(data: &Data) -> anyhow::Result<(Dataset, u64)> {
         layer: data.layer.clone(),
         obs_columns: data.obs_columns.clone(),
         genes: data.n_genes.map_or(GeneSelection::All, |n| GeneSelection::Range(0..n)),
+        reader: data.reader.parse()?,
         rows: data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
     };
     let dataset = Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.clone())?;
@@ -210,7 +213,7 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         block_size: point.chunk_rows * point.chunks_per_block,
         order: if point.shuffled { "shuffled" } else { "in-order" }.to_owned(),
         form: point.form.clone(),
-        reader: "libtiledb".to_owned(),
+        reader: data.reader.clone(),
         prefetch_blocks: point.prefetch_blocks as u64,
         seed: point.seed,
         max_batches: point.max_batches,

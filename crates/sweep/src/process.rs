@@ -250,7 +250,7 @@ fn last_words(stderr: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Data, Task};
+    use crate::job::{Data, Opened, Task};
     use std::time::Instant;
 
     fn job() -> Job {
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(
             events,
             [
-                Event::Opened { n_cells: 3, n_genes: 4, total_nnz: 5 },
+                Event::Opened(Opened { n_cells: 3, n_genes: 4, total_nnz: 5, ..Opened::default() }),
                 Event::Progress { n_rows: 1, of_rows: 3 }
             ]
         );

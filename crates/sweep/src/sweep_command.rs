@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use crate::args::SweepArgs;
 use crate::config::{self, Config};
 use crate::display::{Display, grouped};
-use crate::job::{Data, Event, Job, Point, Task};
+use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::page_cache::{self, PageCache};
 use crate::process::{self, Ended, Failure};
 use crate::{example, interrupt, point, results_folder, summary};
@@ -33,18 +33,18 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     }
     let program =
         std::env::current_exe().context("cannot find the program itself to start it again")?;
-    let data = check(&program, &config, interrupted)?;
+    let opened = check(&program, &config, interrupted)?;
     if interrupted.load(Ordering::Relaxed) {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
     let cache = page_cache::warm(&config.data.uri, &config.data.measurement, &config.data.layer);
     let display = Display::new(config.points.len() as u64, "points", args.quiet);
-    announce(&display, &config, &data, &cache, &folder.path);
+    announce(&display, &config, &opened, &cache, &folder.path);
     let mut sweep = Sweep {
         program,
         run: run_info(args, &config, &host, arguments)?,
         host,
-        data,
+        data: data_info(&config.data, &opened),
         config,
         cache: cache.name(),
         folder: &mut folder,
@@ -91,7 +91,7 @@ impl Drop for Folder {
 }
 
 /// Opens the data once, in a process of its own, and sees whether every point can be loaded.
-fn check(program: &Path, config: &Config, interrupted: &AtomicBool) -> anyhow::Result<DataInfo> {
+fn check(program: &Path, config: &Config, interrupted: &AtomicBool) -> anyhow::Result<Opened> {
     let job = Job {
         data: config.data.clone(),
         cache: String::new(),
@@ -99,26 +99,26 @@ fn check(program: &Path, config: &Config, interrupted: &AtomicBool) -> anyhow::R
     };
     let mut found = None;
     let ended = process::run(point_command(program), &job, interrupted, &mut |event| {
-        if let Event::Opened { n_cells, n_genes, total_nnz } = event {
-            found = Some((n_cells, n_genes, total_nnz));
+        if let Event::Opened(opened) = event {
+            found = Some(opened);
         }
         Ok(())
     })?;
     match (ended, found) {
         (Ended::Failed(failure), _) => bail!(failure.message),
         (Ended::Done, None) => bail!("{} could not be opened", config.data.uri),
-        (_, found) => Ok(data_info(&config.data, found.unwrap_or_default())),
+        (_, found) => Ok(found.unwrap_or_default()),
     }
 }
 
-fn data_info(data: &Data, (total_rows, n_cols, total_nnz): (u64, u64, u64)) -> DataInfo {
+fn data_info(data: &Data, opened: &Opened) -> DataInfo {
     DataInfo {
         uri: shown_uri(&data.uri, std::env::var("HOME").ok().as_deref()),
         measurement: Some(data.measurement.clone()),
         layer: Some(data.layer.clone()),
-        total_rows,
-        n_cols,
-        total_nnz: Some(total_nnz),
+        total_rows: opened.n_cells,
+        n_cols: opened.n_genes,
+        total_nnz: Some(opened.total_nnz),
     }
 }
 
@@ -164,13 +164,17 @@ fn run_info(
     })
 }
 
-fn announce(display: &Display, config: &Config, data: &DataInfo, cache: &PageCache, folder: &Path) {
-    let (cells, genes) = (grouped(data.total_rows), grouped(data.n_cols));
+fn announce(display: &Display, config: &Config, opened: &Opened, cache: &PageCache, folder: &Path) {
+    let (cells, genes) = (grouped(opened.n_cells), grouped(opened.n_genes));
     display.line(&format!(
         "{}: {cells} cells x {genes} genes, {} points",
-        data.uri,
+        config.data.uri,
         config.points.len()
     ));
+    display.line(&match &opened.why_not_native {
+        None => format!("reader of X: {}", opened.reader),
+        Some(why) => format!("reader of X: {}, because {why}", opened.reader),
+    });
     display.line(&match cache {
         PageCache::Warm { bytes } => {
             format!("page cache: warm, {:.1} MB were read through once", *bytes as f64 / 1e6)
@@ -226,7 +230,7 @@ impl Sweep<'_> {
         let mut started = Instant::now();
         process::run(command, &job, interrupted, &mut |event| {
             match event {
-                Event::Opened { .. } => started = Instant::now(),
+                Event::Opened(_) => started = Instant::now(),
                 Event::Progress { n_rows, of_rows } => {
                     let rate = n_rows as f64 / started.elapsed().as_secs_f64();
                     let share = 100.0 * n_rows as f64 / of_rows.max(1) as f64;

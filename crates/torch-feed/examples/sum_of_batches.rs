@@ -4,7 +4,9 @@
 
 use std::error::Error;
 
-use loader::{BatchForm, Dataset, DatasetSpec, GeneSelection, LoaderSpec, Method, Order};
+use loader::{
+    BatchForm, Dataset, DatasetSpec, GeneSelection, LoaderSpec, Method, Order, ReaderChoice,
+};
 use soma_io::{Experiment, OpenOptions};
 use tch::Kind;
 use torch_feed::TensorLoader;
@@ -23,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         obs_columns: Vec::new(),
         genes: GeneSelection::All,
         rows: None,
+        reader: ReaderChoice::Auto,
     };
     let dataset = Dataset::from_experiment(&experiment, &wanted)?;
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());

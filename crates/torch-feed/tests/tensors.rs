@@ -9,6 +9,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::{
     BatchForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Method, Order,
+    ReaderChoice,
 };
 use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, XReader};
 use tch::{Device, Kind, Tensor};
@@ -233,6 +234,7 @@ fn real_counts_come_through_as_tensors() {
         obs_columns: vec!["nnz".into()],
         genes: GeneSelection::All,
         rows: None,
+        reader: ReaderChoice::Auto,
     };
     let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
     for form in [BatchForm::Dense, BatchForm::Csr] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
-use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, RowRanges};
+use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 
 /// What an experiment holds.
 #[derive(Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Contents {
     let layer = rna.x("raw").unwrap();
     assert_eq!(layer.shape(), (obs.num_rows() as u64, var.num_rows() as u64));
     let rows = RowRanges::new(vec![0..obs.num_rows() as u64]).unwrap();
-    layer.reader().unwrap().read_csr(&rows, &GeneSelection::All, &mut x).unwrap();
+    layer.reader(ReaderChoice::Auto).unwrap().read_csr(&rows, &GeneSelection::All, &mut x).unwrap();
     x.check().unwrap();
     Contents { obs, var, x }
 }

@@ -9,6 +9,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use loader::{
     Batch, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Matrix, Order,
+    ReaderChoice,
 };
 use soma_io::{ColumnKind, ColumnSpec, Experiment, ExperimentSpec, ExperimentWriter, OpenOptions};
 
@@ -52,6 +53,7 @@ fn wanted() -> DatasetSpec {
         obs_columns: vec!["label".into(), "doubled".into()],
         genes: GeneSelection::All,
         rows: None,
+        reader: ReaderChoice::Auto,
     }
 }
 

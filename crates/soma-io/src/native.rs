@@ -1,0 +1,152 @@
+//! The reader of X that reads the array's files itself, without libtiledb.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{Float32Array, Int64Array, RecordBatch};
+use tiledb_native::{Array, ColumnSelection, OpenOptions, Storage};
+
+use crate::arrow::coo_batch;
+use crate::soma_object::Place;
+use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
+
+/// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
+///
+/// Values become `f32` as they are decoded, also in the tables of [`XReader::read_coo`].
+#[derive(Debug)]
+pub struct NativeReader {
+    array: Array,
+    uri: String,
+    shape: (u64, u64),
+    /// Memory for the rows of a read as COO, used again by the next.
+    csr: Mutex<CsrBuffers>,
+}
+
+/// How many cells a piece of COO has at most, unless a single row has more.
+const PIECE_CELLS: usize = 1 << 20;
+
+impl NativeReader {
+    /// Opens the array, unless it is one that only libtiledb reads.
+    pub(crate) fn open(
+        place: &Place,
+        shape: (u64, u64),
+        n_threads: usize,
+    ) -> Result<Self, NotNative> {
+        let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
+        let array = Array::open(storage(&place.uri)?, &options).map_err(|error| match error {
+            tiledb_native::Error::Unsupported { reason, .. } => {
+                NotNative::Unsupported(reason.to_string())
+            }
+            other => NotNative::Failed(other.into()),
+        })?;
+        Ok(Self { array, uri: place.uri.clone(), shape, csr: Mutex::default() })
+    }
+
+    fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
+        ReadStats {
+            reader: self.name(),
+            nnz: stats.nnz,
+            cells_decoded: Some(stats.cells_decoded),
+            bytes_read: Some(stats.bytes_read),
+        }
+    }
+}
+
+/// Why there is no native reader of an array.
+#[derive(Debug)]
+pub(crate) enum NotNative {
+    /// Its reader does not know such an array, or such a place.
+    Unsupported(String),
+    /// The array could not be opened.
+    Failed(Error),
+}
+
+/// The files at a URI.
+fn storage(uri: &str) -> Result<Arc<dyn Storage>, NotNative> {
+    match uri.split_once("://") {
+        None => Ok(Arc::new(tiledb_native::LocalStorage::new(PathBuf::from(uri)))),
+        Some(("file", path)) => Ok(Arc::new(tiledb_native::LocalStorage::new(PathBuf::from(path)))),
+        Some((scheme, _)) => {
+            Err(NotNative::Unsupported(format!("addresses of {scheme}:// are libtiledb's to read")))
+        }
+    }
+}
+
+impl XReader for NativeReader {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.shape.0
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.shape.1
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        rows.check_within(&self.uri, self.shape.0)?;
+        let n_columns = genes.n_columns(self.shape.1)?;
+        let columns = match genes {
+            GeneSelection::All => ColumnSelection::All,
+            GeneSelection::Range(range) if range.is_empty() => ColumnSelection::Range(0..0),
+            GeneSelection::Range(range) => ColumnSelection::Range(range.clone()),
+            GeneSelection::List(list) => ColumnSelection::List(list.clone()),
+        };
+        // The same parts under another crate's name: they change hands without being copied.
+        let mut parts = tiledb_native::CsrBuffers {
+            row_offsets: std::mem::take(&mut out.row_offsets),
+            columns: std::mem::take(&mut out.columns),
+            values: std::mem::take(&mut out.values),
+            n_columns,
+        };
+        let read = self.array.read_csr(rows.ranges(), &columns, &mut parts);
+        let tiledb_native::CsrBuffers { row_offsets, columns, values, .. } = parts;
+        *out = CsrBuffers { row_offsets, columns, values, n_columns };
+        Ok(self.stats(read?))
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        // A second read at the same time does without the memory of the first.
+        let mut own = CsrBuffers::default();
+        let mut shared = self.csr.try_lock().ok();
+        let csr = shared.as_deref_mut().unwrap_or(&mut own);
+        let stats = self.read_csr(rows, genes, csr)?;
+        let joinid_of = |column: u32| match genes {
+            GeneSelection::All => i64::from(column),
+            GeneSelection::Range(range) => range.start as i64 + i64::from(column),
+            GeneSelection::List(list) => list[column as usize] as i64,
+        };
+        let (mut cells, mut joinids) = (Vec::new(), rows.iter().zip(0..).peekable());
+        let mut first = 0;
+        while let Some((joinid, row)) = joinids.next() {
+            cells.resize(csr.row_offsets[row + 1] - first, joinid as i64);
+            let next = joinids.peek().map(|(_, row)| csr.row(*row).0.len());
+            let has_room = next.is_some_and(|next| cells.len() + next <= PIECE_CELLS);
+            if cells.is_empty() || has_room {
+                continue;
+            }
+            let end = first + cells.len();
+            let genes = csr.columns[first..end].iter().map(|column| joinid_of(*column));
+            each(&coo_batch(
+                &self.uri,
+                Int64Array::from(std::mem::take(&mut cells)),
+                Int64Array::from_iter_values(genes),
+                Arc::new(Float32Array::from(csr.values[first..end].to_vec())),
+            )?)?;
+            first = end;
+        }
+        Ok(stats)
+    }
+}
