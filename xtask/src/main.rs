@@ -35,6 +35,9 @@ Commands:
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
+  bench-readers
+            compare the native reader of X with libtiledb on the same rows; without --uri on the example experiment
+              cargo xtask bench-readers --uri ~/census/experiment
   test      run every test of the workspace; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
@@ -71,7 +74,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
-        Some(name @ ("sweep" | "generate" | "import")) => sweep::run(name, &rest),
+        Some(name @ ("sweep" | "generate" | "import" | "bench-readers")) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),
     };
     outcome.unwrap_or_else(|error| {

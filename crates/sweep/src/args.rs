@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Generate(GenerateArgs),
     /// Turn a 10x Genomics folder into an experiment
     Import(ImportArgs),
+    /// Compare the native reader of X with libtiledb: the same rows in turn
+    BenchReaders(BenchReadersArgs),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,
@@ -139,6 +141,35 @@ pub(crate) struct ImportArgs {
     pub(crate) folder: PathBuf,
     /// Where the experiment is written; must not be there yet
     pub(crate) uri: String,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchReadersArgs {
+    /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
+    #[arg(long)]
+    pub(crate) uri: Option<String>,
+    /// Measurement of the experiment
+    #[arg(long, default_value = "RNA")]
+    pub(crate) measurement: String,
+    /// Layer of the measurement's X
+    #[arg(long, default_value = "raw")]
+    pub(crate) layer: String,
+    /// Kinds of reads, separated by commas: NxSIZE, N random chunks of SIZE rows a read; whole, every row in order
+    /// [default: 16x64,256x64,1024x64,1024x1,whole]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub(crate) reads: Vec<String>,
+    /// Repetitions of each, after a first one that is not counted
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) repetitions: u64,
+    /// Seed of the random rows
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,

@@ -18,6 +18,12 @@ const DEFAULT_SPECS: [&str; 6] = ["4096", "16x256", "64x64", "8192", "32x256", "
 #[derive(Debug)]
 pub(crate) struct UsageError(String);
 
+impl UsageError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
 impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
@@ -38,7 +44,7 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn resolve(args: &SweepArgs) -> anyhow::Result<Self> {
-        Self::resolve_plain(args).map_err(|error| UsageError(format!("{error:#}")).into())
+        Self::resolve_plain(args).map_err(|error| UsageError::new(format!("{error:#}")).into())
     }
 
     fn resolve_plain(args: &SweepArgs) -> anyhow::Result<Self> {

@@ -9,6 +9,8 @@ use bench_report::EpochRecord;
 use loader::{LoaderSpec, Order};
 use serde::{Deserialize, Serialize};
 
+use crate::readers::ReadKind;
+
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Data {
@@ -78,6 +80,13 @@ pub(crate) enum Task {
     Check(Vec<Point>),
     /// Measure one point.
     Measure(Point),
+    /// Read X without a loader, and tell what memory that takes.
+    Read {
+        /// What is read.
+        kind: ReadKind,
+        /// Seed of the random rows.
+        seed: u64,
+    },
 }
 
 /// All that the process needs to know.
@@ -103,6 +112,11 @@ pub(crate) enum Event {
     },
     /// An epoch is over. The record's run and host are left to the sweep.
     Epoch(Box<EpochRecord>),
+    /// X was read.
+    Read {
+        /// The most memory that it took.
+        peak_bytes: u64,
+    },
     /// It cannot go on.
     Failed {
         /// Why, in one line.

@@ -6,7 +6,8 @@
 //! - `sweep_command`, the loop over the grid, with `process` to run a point and tell how it ended, `display` and
 //!   `summary`;
 //! - `point`, the other end: what runs in that process. `job` is what the two say to each other;
-//! - `data_commands`, the other two subcommands.
+//! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
+//!   `readers` picks.
 //!
 //! A point has its own process because peak memory is a mark of the whole process, because a point may be killed for memory, and so
 //! that none is measured in the heap that another one left behind.
@@ -27,6 +28,8 @@ mod job;
 mod page_cache;
 mod point;
 mod process;
+mod readers;
+mod readers_command;
 mod results_folder;
 mod summary;
 mod sweep_command;
@@ -50,6 +53,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
+        Command::BenchReaders(args) => readers_command::run(&args),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

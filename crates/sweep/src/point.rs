@@ -12,6 +12,7 @@ use soma_io::{Experiment, GeneSelection, OpenOptions, SparseNdArray};
 use torch_feed::TensorLoader;
 
 use crate::job::{Data, Event, Job, Opened, Point, Task};
+use crate::readers_command;
 
 /// How often an epoch says how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
@@ -44,16 +45,9 @@ fn one_line(message: &str) -> String {
 }
 
 fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let (dataset, total_nnz) = open(&job.data)?;
-    tell(&Event::Opened(Opened {
-        n_cells: dataset.n_rows(),
-        n_genes: dataset.n_columns() as u64,
-        total_nnz,
-        reader: dataset.x().name().to_owned(),
-        why_not_native: dataset.x().why_not_native().map(str::to_owned),
-    }))?;
     match &job.task {
         Task::Check(points) => {
+            let dataset = open(&job.data, tell)?;
             for point in points {
                 let spec = point.loader_spec().with_context(|| point.to_string())?;
                 TensorLoader::new(dataset.clone(), spec).with_context(|| point.to_string())?;
@@ -61,18 +55,25 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
             Ok(())
         }
         Task::Measure(point) => {
-            let loader = TensorLoader::new(dataset, point.loader_spec()?)?;
+            let loader = TensorLoader::new(open(&job.data, tell)?, point.loader_spec()?)?;
             for epoch in 0..point.n_epochs {
                 let record = measure(&loader, epoch, point, job, tell)?;
                 tell(&Event::Epoch(Box::new(record)))?;
             }
             Ok(())
         }
+        Task::Read { kind, seed } => {
+            let peak_bytes = readers_command::read(&job.data, *kind, *seed)?;
+            tell(&Event::Read { peak_bytes })
+        }
     }
 }
 
-/// The data set, and the number of values in the whole layer.
-fn open(data: &Data) -> anyhow::Result<(Dataset, u64)> {
+/// The data set, which is told about.
+fn open(
+    data: &Data,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<Dataset> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let experiment = Experiment::open(&data.uri, &options)?;
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
@@ -88,7 +89,14 @@ fn open(data: &Data) -> anyhow::Result<(Dataset, u64)> {
     if dataset.n_rows() == 0 {
         bail!("{} has no cells in the selection", data.uri);
     }
-    Ok((dataset, x.nnz()?))
+    tell(&Event::Opened(Opened {
+        n_cells: dataset.n_rows(),
+        n_genes: dataset.n_columns() as u64,
+        total_nnz: x.nnz()?,
+        reader: dataset.x().name().to_owned(),
+        why_not_native: dataset.x().why_not_native().map(str::to_owned),
+    }))?;
+    Ok(dataset)
 }
 
 /// A range without an end goes to the last row; one that goes further was meant for other data.

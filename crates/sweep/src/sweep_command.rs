@@ -241,7 +241,7 @@ impl Sweep<'_> {
                     started = Instant::now();
                     self.keep(*record)?;
                 }
-                Event::Failed { .. } | Event::Done => {}
+                Event::Read { .. } | Event::Failed { .. } | Event::Done => {}
             }
             Ok(())
         })

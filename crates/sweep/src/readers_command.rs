@@ -1,0 +1,302 @@
+//! `bench-readers`: the native reader and libtiledb on the same rows in turn, whether they read the same, and how much faster one is.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use bench_report::{HostInfo, Spread};
+use comfy_table::{CellAlignment, Table, presets};
+use soma_io::{
+    CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
+    XReader,
+};
+
+use crate::args::BenchReadersArgs;
+use crate::config::{self, UsageError};
+use crate::display::{Display, grouped};
+use crate::job::{Data, Event, Job, Task};
+use crate::page_cache::{self, PageCache};
+use crate::process::{self, Ended};
+use crate::readers::ReadKind;
+use crate::{example, interrupt};
+
+const HEADER: [&str; 9] = [
+    "read",
+    "reads x rows",
+    "libtiledb rows/s",
+    "native rows/s",
+    "ratio",
+    "first ratio",
+    "decoded / wanted",
+    "libtiledb MB",
+    "native MB",
+];
+
+const LEGEND: &str = "\
+Rows per second into CSR: the median of the repetitions (the least to the most). Ratio: native to libtiledb, repetition by repetition.
+First ratio: the first read after opening, before the native reader has its row indices; it is not among the repetitions.
+MB: the most memory that opening and two repetitions took, in a process of their own that keeps one CSR.";
+
+/// Compares the readers and prints the table. Fails where what they read differs.
+pub(crate) fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
+    let kinds = kinds(&args.reads)?;
+    if args.repetitions == 0 {
+        return Err(UsageError::new("--repetitions must be 1 or more").into());
+    }
+    let mut data = Data {
+        uri: args.uri.clone().unwrap_or_default(),
+        config: config::pairs("--config", &args.config)?,
+        measurement: args.measurement.clone(),
+        layer: args.layer.clone(),
+        ..Data::default()
+    };
+    if data.uri.is_empty() {
+        let example = example::ensure(args.quiet)?;
+        data.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
+    }
+    let interrupted = interrupt::watch();
+    let x = open(&data)?;
+    let cache = page_cache::warm(&data.uri, &data.measurement, &data.layer);
+    announce(&x, &data, &cache)?;
+    let display = Display::new(kinds.len() as u64, "kinds of reads", args.quiet);
+    let program =
+        std::env::current_exe().context("cannot find the program itself to start it again")?;
+    let mut rows = Vec::new();
+    for (kind, done) in kinds.iter().zip(1..) {
+        display.now(kind.to_string());
+        let Some(compared) = compare(&x, *kind, args, interrupted)? else { break };
+        let peak = |choice| peak_bytes(&program, &data, choice, *kind, args.seed, interrupted);
+        let Some(libtiledb) = peak(ReaderChoice::Libtiledb)? else { break };
+        let Some(native) = peak(ReaderChoice::Native)? else { break };
+        rows.push(compared.row(*kind, libtiledb, native));
+        display.position(done);
+    }
+    display.finish();
+    println!("{}\n{LEGEND}", table(&rows));
+    if rows.len() < kinds.len() {
+        eprintln!("interrupted");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kinds(typed: &[String]) -> anyhow::Result<Vec<ReadKind>> {
+    let default = ReadKind::DEFAULT.map(str::to_owned);
+    let typed = if typed.is_empty() { &default } else { typed };
+    typed
+        .iter()
+        .map(|text| {
+            text.trim().parse().map_err(|error| UsageError::new(format!("--reads {error}")).into())
+        })
+        .collect()
+}
+
+fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
+    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
+    Ok(Experiment::open(&data.uri, &options)?.measurement(&data.measurement)?.x(&data.layer)?)
+}
+
+fn announce(x: &SparseNdArray, data: &Data, cache: &PageCache) -> anyhow::Result<()> {
+    let host = HostInfo::gather();
+    let (n_rows, n_columns) = x.shape();
+    println!(
+        "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",
+        data.measurement,
+        data.layer,
+        data.uri,
+        grouped(n_rows),
+        grouped(n_columns),
+        grouped(x.nnz()?),
+        cache.name(),
+        host.host,
+    );
+    Ok(())
+}
+
+/// What the repetitions of one kind of read came to.
+struct Compared {
+    n_reads: usize,
+    n_rows: u64,
+    /// Rows per second of a repetition: libtiledb's and the native reader's.
+    rates: Vec<[f64; 2]>,
+    first: [f64; 2],
+    nnz: u64,
+    cells_decoded: u64,
+}
+
+impl Compared {
+    fn row(&self, kind: ReadKind, libtiledb_bytes: u64, native_bytes: u64) -> Vec<String> {
+        let told = |values: &mut dyn Iterator<Item = f64>, digits: usize| {
+            let number = |value: f64| match digits {
+                0 => grouped(value.round() as u64),
+                _ => format!("{value:.digits$}"),
+            };
+            Spread::of(values).map_or_else(String::new, |spread| {
+                format!(
+                    "{} ({} to {})",
+                    number(spread.median),
+                    number(spread.min),
+                    number(spread.max)
+                )
+            })
+        };
+        let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
+        vec![
+            kind.to_string(),
+            format!("{} x {}", self.n_reads, grouped(self.n_rows / self.n_reads.max(1) as u64)),
+            told(&mut self.rates.iter().map(|[libtiledb, _]| *libtiledb), 0),
+            told(&mut self.rates.iter().map(|[_, native]| *native), 0),
+            told(&mut self.rates.iter().map(|[libtiledb, native]| native / libtiledb), 1),
+            format!("{:.1}", self.first[1] / self.first[0]),
+            format!("{:.2}", self.cells_decoded as f64 / self.nnz.max(1) as f64),
+            megabytes(libtiledb_bytes),
+            megabytes(native_bytes),
+        ]
+    }
+}
+
+/// Reads the same rows with both readers in turn, and sees that they come to the same. `None` when the user wants to stop.
+fn compare(
+    x: &SparseNdArray,
+    kind: ReadKind,
+    args: &BenchReadersArgs,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Option<Compared>> {
+    // Opened anew for each kind, so that none finds what another one has left.
+    let mut sides = [Side::open(x, ReaderChoice::Libtiledb)?, Side::open(x, ReaderChoice::Native)?];
+    let mut compared = Compared {
+        n_reads: 0,
+        n_rows: 0,
+        rates: Vec::new(),
+        first: [0.0; 2],
+        nnz: 0,
+        cells_decoded: 0,
+    };
+    for repetition in 0..=args.repetitions {
+        let reads = kind.reads(x.shape().0, args.seed, repetition)?;
+        if reads.is_empty() {
+            bail!("{} has no rows to read", x.uri());
+        }
+        for side in &mut sides {
+            side.secs = 0.0;
+        }
+        for (rows, idx) in reads.iter().zip(repetition..) {
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            // Neither always comes second, to find caches as the other one leaves them.
+            for side in [idx % 2, (idx + 1) % 2] {
+                let decoded = sides[side as usize].read(rows)?;
+                compared.cells_decoded += decoded.unwrap_or(0);
+            }
+            same(&sides, rows)?;
+            compared.nnz += sides[1].csr.nnz() as u64;
+        }
+        compared.n_reads = reads.len();
+        compared.n_rows = reads.iter().map(RowRanges::n_rows).sum();
+        let rates = [0, 1].map(|side: usize| compared.n_rows as f64 / sides[side].secs);
+        if repetition == 0 {
+            compared.first = rates;
+        } else {
+            compared.rates.push(rates);
+        }
+    }
+    Ok(Some(compared))
+}
+
+/// A reader and what it reads into.
+struct Side {
+    reader: Arc<dyn XReader>,
+    csr: CsrBuffers,
+    secs: f64,
+}
+
+impl Side {
+    fn open(x: &SparseNdArray, choice: ReaderChoice) -> anyhow::Result<Self> {
+        Ok(Self { reader: x.reader(choice)?, csr: CsrBuffers::default(), secs: 0.0 })
+    }
+
+    fn read(&mut self, rows: &RowRanges) -> anyhow::Result<Option<u64>> {
+        let start = Instant::now();
+        let stats = self.reader.read_csr(rows, &GeneSelection::All, &mut self.csr)?;
+        self.secs += start.elapsed().as_secs_f64();
+        Ok(stats.cells_decoded)
+    }
+}
+
+/// Fails where two reads of the same rows differ in a bit.
+fn same(sides: &[Side; 2], rows: &RowRanges) -> anyhow::Result<()> {
+    let [libtiledb, native] = sides.each_ref().map(|side| &side.csr);
+    if libtiledb.n_rows() != native.n_rows() || libtiledb.n_columns != native.n_columns {
+        bail!("the readers' results have different shapes");
+    }
+    for (row, joinid) in rows.iter().enumerate() {
+        let (left, right) = (libtiledb.row(row), native.row(row));
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        if left.0 != right.0 || bits(left.1) != bits(right.1) {
+            bail!("the readers differ in the row of cell {joinid}");
+        }
+    }
+    Ok(())
+}
+
+/// The most memory that a process took for opening X and reading; `None` when the user wants to stop.
+fn peak_bytes(
+    program: &Path,
+    data: &Data,
+    choice: ReaderChoice,
+    kind: ReadKind,
+    seed: u64,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Option<u64>> {
+    let data = Data { reader: choice.name().to_owned(), ..data.clone() };
+    let job = Job { data, cache: String::new(), task: Task::Read { kind, seed } };
+    let mut command = Command::new(program);
+    command.arg("point");
+    let mut peak = None;
+    let ended = process::run(command, &job, interrupted, &mut |event| {
+        if let Event::Read { peak_bytes } = event {
+            peak = Some(peak_bytes);
+        }
+        Ok(())
+    })?;
+    match ended {
+        Ended::Done => Ok(peak),
+        Ended::Interrupted => Ok(None),
+        Ended::Failed(failure) => bail!("reading {kind} with {choice}: {}", failure.message),
+    }
+}
+
+/// The other end of [`peak_bytes`]: what opening X and two repetitions of the reads took above what was there before.
+pub(crate) fn read(data: &Data, kind: ReadKind, seed: u64) -> anyhow::Result<u64> {
+    let meter = bench_report::ProcessMeter::start()?;
+    let mut measured = bench_report::Measured::default();
+    let x = open(data)?;
+    let mut side = Side::open(&x, data.reader.parse()?)?;
+    for repetition in 0..2 {
+        for rows in kind.reads(x.shape().0, seed, repetition)? {
+            side.read(&rows)?;
+        }
+    }
+    meter.finish(&mut measured)?;
+    let (peak, before) = (measured.max_mem, measured.start_mem_bytes);
+    peak.zip(before)
+        .map(|(peak, before)| peak.saturating_sub(before))
+        .context("the process's memory is not known")
+}
+
+fn table(rows: &[Vec<String>]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(HEADER);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
