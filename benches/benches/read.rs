@@ -1,7 +1,9 @@
-//! Reading rows of X through libtiledb: a small generated experiment, page cache warm.
+//! Reading rows of X, by the native reader and by libtiledb: a small generated experiment, page cache warm.
+//!
+//! `cargo xtask bench-readers` compares the two on an experiment of any size.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on fails")]
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use example_data::{GenerateSpec, generate};
 use shuffle::{Order, PlanSpec};
 use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
@@ -14,13 +16,9 @@ fn read(criterion: &mut Criterion) {
     let spec = GenerateSpec { n_cells: N_CELLS, n_genes: 20_000, ..GenerateSpec::default() };
     generate(&uri, &spec, &mut |_| ()).unwrap();
     let experiment = Experiment::open(&uri, &OpenOptions::default()).unwrap();
-    let reader = experiment
-        .measurement("RNA")
-        .unwrap()
-        .x("raw")
-        .unwrap()
-        .reader(ReaderChoice::Auto)
-        .unwrap();
+    let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
+    let readers =
+        [ReaderChoice::Native, ReaderChoice::Libtiledb].map(|choice| x.reader(choice).unwrap());
     let in_order = RowRanges::new(vec![0..4_096]).unwrap();
     let plan = PlanSpec {
         n_rows: N_CELLS,
@@ -30,30 +28,40 @@ fn read(criterion: &mut Criterion) {
         seed: 1,
     };
     let chunks = RowRanges::new(plan.epoch(0).unwrap().block(0).unwrap().chunks).unwrap();
+    let genes = GeneSelection::Range(0..2_000);
     let mut csr = CsrBuffers::default();
 
-    let mut group = criterion.benchmark_group("read X as CSR, 20000 genes");
+    let mut group = criterion.benchmark_group("read X as CSR");
     group.sample_size(10);
-    for (name, rows) in
-        [("4,096 rows in order", &in_order), ("16 random chunks of 64 rows", &chunks)]
-    {
+    for (name, rows, genes) in [
+        ("4,096 rows in order", &in_order, &GeneSelection::All),
+        ("16 random chunks of 64 rows", &chunks, &GeneSelection::All),
+        ("16 random chunks of 64 rows, 2,000 genes", &chunks, &genes),
+    ] {
         group.throughput(Throughput::Elements(rows.n_rows()));
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| reader.read_csr(rows, &GeneSelection::All, &mut csr).unwrap());
-        });
+        for reader in &readers {
+            group.bench_function(BenchmarkId::new(name, reader.name()), |bencher| {
+                bencher.iter(|| reader.read_csr(rows, genes, &mut csr).unwrap());
+            });
+        }
     }
+    group.finish();
+
+    let mut group = criterion.benchmark_group("read X as COO");
+    group.sample_size(10);
     let mut nnz = 0;
     group.throughput(Throughput::Elements(in_order.n_rows()));
-    group.bench_function("4,096 rows in order, as COO", |bencher| {
-        bencher.iter(|| {
-            reader
-                .read_coo(&in_order, &GeneSelection::All, &mut |batch| {
+    for reader in &readers {
+        group.bench_function(BenchmarkId::new("4,096 rows in order", reader.name()), |bencher| {
+            bencher.iter(|| {
+                let mut each = |batch: &arrow_array::RecordBatch| {
                     nnz += batch.num_rows();
                     Ok(())
-                })
-                .unwrap()
+                };
+                reader.read_coo(&in_order, &GeneSelection::All, &mut each).unwrap()
+            });
         });
-    });
+    }
     group.finish();
 }
 

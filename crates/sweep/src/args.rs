@@ -127,6 +127,12 @@ pub(crate) struct GenerateArgs {
     /// What the data is made from
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Write X in fragments of so many cells [default: one fragment]
+    #[arg(long, value_name = "CELLS")]
+    pub(crate) fragment_rows: Option<u64>,
+    /// Consolidate the fragments of X into one, which then holds the time of each value, as the Census's does
+    #[arg(long)]
+    pub(crate) consolidate: bool,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,

@@ -14,6 +14,8 @@ pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
         n_cells: args.cells,
         n_genes: args.genes,
         seed: args.seed,
+        fragment_rows: args.fragment_rows,
+        consolidate: args.consolidate,
         config: config::pairs("--config", &args.config)?,
         ..GenerateSpec::default()
     };

@@ -1,8 +1,9 @@
 //! The counts of a real experiment, written by Python tiledbsoma in format 22.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, LocalStorage, OpenOptions, Unsupported};
 
 /// X of the Visium experiment beside the checkout, if it is there.
 #[expect(clippy::print_stdout, reason = "a test whose data is absent says so")]
@@ -75,5 +76,19 @@ fn parts_are_the_same_as_in_the_whole() {
             let found: Vec<_> = columns.iter().copied().zip(values.iter().copied()).collect();
             assert_eq!(found, expect, "row {row} with {selection:?}");
         }
+    }
+}
+
+/// The experiment's other arrays, obs and var, have one dimension: they are declined before anything is read.
+#[test]
+fn data_frames_are_declined() {
+    let Some(x) = x() else { return };
+    let measurement = x.parent().and_then(|folder| folder.parent()).unwrap();
+    let experiment = measurement.parent().and_then(|folder| folder.parent()).unwrap();
+    for frame in [experiment.join("obs"), measurement.join("var")] {
+        let storage = Arc::new(LocalStorage::new(&frame));
+        let reason = Array::supports(storage, None).unwrap();
+        let expected = Unsupported::DimensionCount { n_dimensions: 1 };
+        assert_eq!(reason, Some(expected), "{}", frame.display());
     }
 }
