@@ -122,22 +122,42 @@ impl Builder {
         words: &[[u8; N]],
         row: impl Fn([u8; N]) -> u64,
     ) -> Result<(), Fault> {
+        if let (None, Some(first)) = (self.row, words.first()) {
+            self.begin(row(*first))?;
+        }
         // Most cells are of the row of the cell before: look at sixteen at once.
         for block in words.chunks(16) {
-            if let Some(current) = self.row
-                && block.iter().fold(0, |all, word| all | (row(*word) ^ current)) == 0
-            {
-                self.cell += block.len() as u32;
-                continue;
+            let Some(current) = self.row else { break };
+            if block.iter().fold(0, |all, word| all | (row(*word) ^ current)) != 0 {
+                self.add_block(block, current, &row)?;
             }
-            for word in block {
-                let row = row(*word);
-                if self.row != Some(row) {
-                    self.begin(row)?;
-                }
-                self.cell += 1;
-            }
+            self.cell += block.len() as u32;
         }
+        Ok(())
+    }
+
+    /// Begins the rows that begin in `block`; the cell before it, or its first, is of row `before`. `self.cell` stays its first cell.
+    fn add_block<const N: usize>(
+        &mut self,
+        block: &[[u8; N]],
+        mut before: u64,
+        row: impl Fn([u8; N]) -> u64,
+    ) -> Result<(), Fault> {
+        // Where a row begins no processor can guess: note the places without a branch, then go to just these.
+        let mut begins = 0_u32;
+        for (idx, word) in block.iter().enumerate() {
+            let row = row(*word);
+            begins |= u32::from(row != before) << idx;
+            before = row;
+        }
+        let first = self.cell;
+        while begins != 0 {
+            let idx = begins.trailing_zeros();
+            begins &= begins - 1;
+            self.cell = first + idx;
+            self.begin(row(block[idx as usize]))?;
+        }
+        self.cell = first;
         Ok(())
     }
 
