@@ -105,5 +105,5 @@ pub use datatype::Datatype;
 pub use error::Error;
 pub use read::ReadStats;
 pub use request::ColumnSelection;
-pub use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
+pub use storage::{Coalesce, Entry, LocalStorage, ObjectOptions, ObjectStorage, Piece, Storage};
 pub use unsupported::Unsupported;

@@ -5,12 +5,14 @@
 //! concurrently; it returns when all have arrived.
 
 mod local;
+mod object;
 
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 
 pub use local::LocalStorage;
+pub use object::{ObjectOptions, ObjectStorage};
 
 /// The files of one array.
 pub trait Storage: Debug + Send + Sync {

@@ -4,6 +4,7 @@
 
 mod damage;
 mod formats;
+mod object;
 mod packed;
 mod prefetch;
 

@@ -1,0 +1,150 @@
+//! One request: the answer that a blocked thread waits for, and what a store's errors become.
+
+use std::error::Error as StdError;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt};
+
+/// An answer that is still to come, or has; any number of threads may wait for it.
+#[derive(Debug)]
+pub(super) struct Pending<T> {
+    answer: Mutex<Option<Result<T, Arc<io::Error>>>>,
+    arrived: Condvar,
+}
+
+/// The other side of a [`Pending`]: dropped without an answer, it answers with an error, so that nobody waits forever.
+#[derive(Debug)]
+pub(super) struct Promise<T>(Arc<Pending<T>>);
+
+/// Both sides of an answer.
+pub(super) fn promise<T>() -> (Promise<T>, Arc<Pending<T>>) {
+    let pending = Arc::new(Pending { answer: Mutex::new(None), arrived: Condvar::new() });
+    (Promise(Arc::clone(&pending)), pending)
+}
+
+impl<T: Clone> Pending<T> {
+    /// Blocks until there is an answer.
+    pub(super) fn wait(&self) -> io::Result<T> {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*answer {
+                Some(Ok(value)) => return Ok(value.clone()),
+                Some(Err(error)) => return Err(io::Error::new(error.kind(), Arc::clone(error))),
+                None => {
+                    answer = self.arrived.wait(answer).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+impl<T> Promise<T> {
+    /// Gives the answer.
+    pub(super) fn keep(self, answer: io::Result<T>) {
+        self.settle(answer);
+    }
+
+    fn settle(&self, answer: io::Result<T>) {
+        let mut place = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.is_none() {
+            *place = Some(answer.map_err(Arc::new));
+            self.0.arrived.notify_all();
+        }
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        self.settle(Err(io::Error::other("the request ended without an answer")));
+    }
+}
+
+/// Bytes of an object, all of them or an error.
+pub(super) async fn get(
+    store: &dyn ObjectStore,
+    key: &Path,
+    range: Range<u64>,
+) -> io::Result<Bytes> {
+    let beyond = |size: u64| {
+        let what = format!("{key} ends at {size}, before byte {}", range.end);
+        io::Error::new(io::ErrorKind::UnexpectedEof, what)
+    };
+    let wanted = range.end.saturating_sub(range.start);
+    match store.get_range(key, range.clone()).await {
+        Ok(bytes) if bytes.len() as u64 == wanted => Ok(bytes),
+        Ok(bytes) if (bytes.len() as u64) < wanted => Err(beyond(range.start + bytes.len() as u64)),
+        Ok(bytes) => {
+            let what = format!("{key}: {wanted} bytes were asked for, {} came", bytes.len());
+            Err(io::Error::new(io::ErrorKind::InvalidData, what))
+        }
+        Err(error) => {
+            // Stores refuse a range that begins behind the end, each in words of its own.
+            if matches!(error, Error::Generic { .. })
+                && let Ok(found) = store.head(key).await
+                && found.size <= range.start
+            {
+                return Err(beyond(found.size));
+            }
+            Err(failure(key, &error))
+        }
+    }
+}
+
+/// An error of the store, with all that is known of its cause.
+pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
+    let kind = match error {
+        Error::NotFound { .. } => io::ErrorKind::NotFound,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            io::ErrorKind::PermissionDenied
+        }
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => io::ErrorKind::Unsupported,
+        Error::InvalidPath { .. } => io::ErrorKind::InvalidInput,
+        _ => io::ErrorKind::Other,
+    };
+    let mut text = error.to_string();
+    // HTTP clients say only "error sending request", and why behind it.
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        let more = deeper.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = deeper.source();
+    }
+    if !text.contains(key.as_ref()) {
+        text = format!("{key}: {text}");
+    }
+    io::Error::new(kind, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_is_not_kept_is_an_error() {
+        let (kept, pending) = promise();
+        kept.keep(Ok(3));
+        assert_eq!(pending.wait().unwrap(), 3);
+        let (broken, pending) = promise::<u8>();
+        drop(broken);
+        assert!(pending.wait().is_err());
+    }
+
+    #[test]
+    fn errors_keep_every_cause_once() {
+        let deep = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+        let source: Box<dyn StdError + Send + Sync> = Box::new(deep);
+        let error = Error::Generic { store: "S3", source };
+        let text = failure(&Path::from("array/a.tdb"), &error).to_string();
+        assert_eq!(text, "array/a.tdb: Generic S3 error: connection refused");
+        let error = Error::NotFound { path: "array/a.tdb".to_owned(), source: "gone".into() };
+        let error = failure(&Path::from("array/a.tdb"), &error);
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.to_string(), "Object at location array/a.tdb not found: gone");
+    }
+}
