@@ -40,7 +40,7 @@
 //!    found twice sends the read through the staged path again, where the latest cell stays.
 //!
 //! Tasks run on a rayon pool of the array's own or one handed in, never the global one. Storage is a small trait, [`Storage`], that is
-//! given many ranges at once.
+//! given many ranges at once: [`LocalStorage`] for a folder, [`ObjectStorage`] for an object store.
 //!
 //! # The format, and where its specification says so
 //!
