@@ -170,7 +170,7 @@ pub(crate) struct BenchReadersArgs {
     /// [default: 16x64,256x64,1024x64,1024x1,whole]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(crate) reads: Vec<String>,
-    /// Repetitions of each, after a first one that is not counted
+    /// Repetitions of each, after a first one and a pass over the array that are not counted
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) repetitions: u64,
     /// Seed of the random rows

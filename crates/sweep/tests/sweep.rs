@@ -358,6 +358,50 @@ fn an_interrupt_keeps_what_was_measured() {
 }
 
 #[test]
+fn the_reader_is_chosen_and_noted() {
+    let bed = Bed::new();
+    let mut nnz = Vec::new();
+    for (choice, name) in [("auto", "native"), ("native", "native"), ("libtiledb", "libtiledb")] {
+        for record in bed.sweep(choice, &["-b", "64", "--reader", choice]) {
+            assert_eq!(record.point.reader, name, "{choice}");
+            nnz.push(record.measured.nnz.unwrap());
+        }
+    }
+    assert_eq!(nnz.len(), 9);
+    nnz.dedup();
+    assert_eq!(nnz.len(), 1);
+}
+
+#[test]
+fn the_readers_are_compared() {
+    let bed = Bed::new();
+    let bench = |arguments: &[&str]| {
+        let all = ["bench-readers", "--uri", "experiment", "--config", SMALL_BUFFERS];
+        bed.run(&[&all, arguments].concat())
+    };
+    let output = bench(&["--repetitions", "2", "--reads", "4x16,10x1,whole"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = String::from_utf8_lossy(&output.stdout);
+    let (first, table) = told.split_once('\n').unwrap();
+    assert!(first.starts_with("RNA/raw of experiment: 200 cells x 300 genes"), "{first}");
+    for (kind, reads) in [("4x16", "4 x 50"), ("10x1", "1 x 10"), ("whole", "1 x 200")] {
+        let row = table.lines().find(|line| line.starts_with(&format!("| {kind} "))).unwrap();
+        assert!(row.contains(&format!(" {reads} ")), "{row}");
+    }
+    for (bad, words) in [
+        (["--reads", "0x4"], "block specification \"0x4\""),
+        (["--repetitions", "0"], "--repetitions"),
+    ] {
+        let output = bench(&bad);
+        assert_eq!(output.status.code(), Some(2), "{bad:?}");
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+    let output = bench(&["--layer", "other"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("\"other\"; it has raw"), "{}", stderr(&output));
+}
+
+#[test]
 fn generate_and_import_refuse_what_cannot_be() {
     let bed = Bed::new();
     for (arguments, expect) in [

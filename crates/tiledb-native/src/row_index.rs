@@ -122,42 +122,40 @@ impl Builder {
         words: &[[u8; N]],
         row: impl Fn([u8; N]) -> u64,
     ) -> Result<(), Fault> {
-        if let (None, Some(first)) = (self.row, words.first()) {
+        let Some((first, after)) = words.split_first() else { return Ok(()) };
+        if self.row != Some(row(*first)) {
             self.begin(row(*first))?;
         }
-        // Most cells are of the row of the cell before: look at sixteen at once.
-        for block in words.chunks(16) {
-            let Some(current) = self.row else { break };
-            if block.iter().fold(0, |all, word| all | (row(*word) ^ current)) != 0 {
-                self.add_block(block, current, &row)?;
+        self.cell += 1;
+        // Most cells are of the row of the cell before: compare sixteen at once with those before them. Where among sixteen a row
+        // begins no processor can guess: note the places without a branch, then go to just these.
+        let (blocks, rest) = after.as_chunks::<16>();
+        let (before, _) = words.as_chunks::<16>();
+        for (block, before) in blocks.iter().zip(before) {
+            let differs =
+                |all, (word, before): (&[u8; N], &[u8; N])| all | (row(*word) ^ row(*before));
+            if block.iter().zip(before).fold(0, differs) != 0 {
+                let mut begins = 0_u32;
+                for (idx, (word, before)) in block.iter().zip(before).enumerate() {
+                    begins |= u32::from(word != before) << idx;
+                }
+                let first = self.cell;
+                while begins != 0 {
+                    let idx = begins.trailing_zeros();
+                    begins &= begins - 1;
+                    self.cell = first + idx;
+                    self.begin(row(block[idx as usize]))?;
+                }
+                self.cell = first;
             }
-            self.cell += block.len() as u32;
+            self.cell += 16;
         }
-        Ok(())
-    }
-
-    /// Begins the rows that begin in `block`; the cell before it, or its first, is of row `before`. `self.cell` stays its first cell.
-    fn add_block<const N: usize>(
-        &mut self,
-        block: &[[u8; N]],
-        mut before: u64,
-        row: impl Fn([u8; N]) -> u64,
-    ) -> Result<(), Fault> {
-        // Where a row begins no processor can guess: note the places without a branch, then go to just these.
-        let mut begins = 0_u32;
-        for (idx, word) in block.iter().enumerate() {
-            let row = row(*word);
-            begins |= u32::from(row != before) << idx;
-            before = row;
+        for word in rest {
+            if self.row != Some(row(*word)) {
+                self.begin(row(*word))?;
+            }
+            self.cell += 1;
         }
-        let first = self.cell;
-        while begins != 0 {
-            let idx = begins.trailing_zeros();
-            begins &= begins - 1;
-            self.cell = first + idx;
-            self.begin(row(block[idx as usize]))?;
-        }
-        self.cell = first;
         Ok(())
     }
 
