@@ -10,8 +10,10 @@ use crate::sys::{self, Functions};
 /// TileDB configuration: parameter name to value, as in TileDB's own documentation, for example `vfs.s3.region`.
 pub type Config = BTreeMap<String, String>;
 
-/// What the buffers of this crate hold, and therefore no one else's to set.
-const FIXED: [(&str, &str); 3] = [
+/// No one else's to set: what the buffers of this crate hold, and a mode of libtiledb's that can crash.
+const FIXED: [(&str, &str); 4] = [
+    // Consolidation may free what its threads still merge (TileDB pull request 5723, after 2.30.0); 0 turns that merge off.
+    ("sm.query.sparse_global_order.preprocess_tile_merge", "0"),
     ("sm.var_offsets.bitsize", "64"),
     ("sm.var_offsets.extra_element", "false"),
     ("sm.var_offsets.mode", "bytes"),
