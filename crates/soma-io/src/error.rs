@@ -60,6 +60,16 @@ pub enum Error {
         /// The columns that exist.
         existing: Vec<String>,
     },
+    /// A value filter that cannot be read, or that does not fit the columns.
+    #[error("value filter `{}`, character {position}: {problem}", excerpt(.filter, *.position))]
+    ValueFilter {
+        /// The whole filter.
+        filter: String,
+        /// The character at which it goes wrong, from 1; one more than there are where its end comes too early.
+        position: usize,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
     /// What a column holds is not what its schema says.
     #[error("column {column} of {uri} is broken: {problem}")]
     BrokenColumn {
@@ -168,6 +178,25 @@ pub enum Error {
         /// Its reason.
         message: String,
     },
+}
+
+/// A filter in one line, and of a long one what stands around a position.
+fn excerpt(filter: &str, position: usize) -> String {
+    const AROUND: usize = 60;
+    let start = position.saturating_sub(AROUND);
+    let mut characters = filter.chars().skip(start);
+    let mut out = if start == 0 { String::new() } else { "…".to_owned() };
+    for c in characters.by_ref().take(2 * AROUND) {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    if characters.next().is_some() {
+        out.push('…');
+    }
+    out
 }
 
 /// Names for a message.

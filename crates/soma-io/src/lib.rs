@@ -5,6 +5,8 @@
 //! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: from the array's files ([`NativeReader`]),
 //! through libtiledb ([`LibtiledbReader`]) or from memory ([`MemoryReader`]). [`ReaderChoice`] says which.
 //!
+//! Which rows of obs or var are wanted, a [`ValueFilter`] says in tiledbsoma's words.
+//!
 //! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
 //! ([`GeneSelection`]), and rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
 
@@ -22,6 +24,7 @@ mod reader_choice;
 mod rows;
 mod soma_object;
 mod sparse_array;
+pub mod value_filter;
 mod writer;
 
 pub use csr::CsrBuffers;
@@ -37,4 +40,5 @@ pub use reader_choice::ReaderChoice;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::Config;
+pub use value_filter::ValueFilter;
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent};
