@@ -22,7 +22,8 @@
 //! | value | `"text"`, `b"bytes"`, `1`, `0xff`, `1_000`, `2.5e-3`, `True`, `False`, each also as `val(…)` |
 //!
 //! Texts have Python's quotes (single, double, tripled), prefixes (`r`, `u`, `b`, `br`) and escapes, all but `\N{…}`; texts that stand
-//! side by side are one. `#` begins a comment. Outside parentheses and lists a filter is one line.
+//! side by side are one. `#` begins a comment. Outside parentheses and lists a filter is one line. Parentheses nest at most 64 deep.
+//! Names are compared as they are written, not brought to Unicode's NFKC as Python does.
 //!
 //! # Columns and values
 //!

@@ -5,7 +5,7 @@ use super::expression::{Comparison, Expression, Leaf, Literal, Test, Value};
 use super::token::{Token, TokenKind, Tokens};
 
 /// How deep parentheses may be nested: each level costs stack, here and when the filter is evaluated.
-const DEEPEST: usize = 100;
+const DEEPEST: usize = 64;
 
 /// Python's words; a column of such a name is written `attr("…")`.
 const PYTHON_WORDS: [&str; 35] = [
@@ -108,15 +108,30 @@ impl Parser<'_> {
         Problem::new(self.next.at, format!("expected {expected}, found {found}{hint}"))
     }
 
+    /// The operand as a condition. Where it goes on with something that cannot follow it, that is what is wrong.
+    fn condition(&self, operand: Operand, role: &str) -> Result<Expression, Problem> {
+        let ends = match &self.next.kind {
+            TokenKind::End | TokenKind::Symbol(")") => true,
+            TokenKind::Word(word) => word == "and" || word == "or",
+            _ => false,
+        };
+        if ends || matches!(operand.kind, OperandKind::Condition(_)) {
+            condition(operand, role)
+        } else {
+            Err(self.unexpected("a comparison"))
+        }
+    }
+
     fn either(&mut self) -> Result<Operand, Problem> {
         let first = self.both()?;
         if !self.next_is_word("or") {
             return Ok(first);
         }
         let at = first.at;
-        let mut parts = vec![condition(first, "each side of `or`")?];
+        let mut parts = vec![self.condition(first, "each side of `or`")?];
         while self.take_word_if("or")? {
-            parts.push(condition(self.both()?, "each side of `or`")?);
+            let part = self.both()?;
+            parts.push(self.condition(part, "each side of `or`")?);
         }
         Ok(Operand { kind: OperandKind::Condition(Expression::Any(parts)), at })
     }
@@ -127,9 +142,10 @@ impl Parser<'_> {
             return Ok(first);
         }
         let at = first.at;
-        let mut parts = vec![condition(first, "each side of `and`")?];
+        let mut parts = vec![self.condition(first, "each side of `and`")?];
         while self.take_word_if("and")? {
-            parts.push(condition(self.opposite()?, "each side of `and`")?);
+            let part = self.opposite()?;
+            parts.push(self.condition(part, "each side of `and`")?);
         }
         Ok(Operand { kind: OperandKind::Condition(Expression::All(parts)), at })
     }
@@ -144,7 +160,7 @@ impl Parser<'_> {
         if n_not == 0 {
             return Ok(operand);
         }
-        let negated = condition(operand, "what follows `not`")?;
+        let negated = self.condition(operand, "what follows `not`")?;
         let negated = if n_not % 2 == 1 { negated.negated() } else { negated };
         Ok(Operand { kind: OperandKind::Condition(negated), at })
     }

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import sys
+import time
 import warnings
 
 import pyarrow as pa
@@ -82,8 +83,12 @@ def write(uri):
     table = every_column()
     with tiledbsoma.Experiment.create(uri) as experiment:
         index = {"index_column_names": ["soma_joinid"], "domain": [[0, 2 * N_OBS]]}
-        experiment.add_new_dataframe("obs", schema=table.schema, **index).write(table)
+        experiment.add_new_dataframe("obs", schema=table.schema, **index)
         experiment.add_new_collection("ms")
+    # Two schemas of the same millisecond, without and with the values of the enumerations, could not be told apart.
+    time.sleep(0.003)
+    with tiledbsoma.open(f"{uri}/obs", "w") as obs:
+        obs.write(table)
 
 
 def answers(obs_uri, filters, out):
