@@ -8,7 +8,7 @@ use arrow_array::types::{
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{AnyDictionaryArray, Array, GenericByteArray};
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{ArrowNativeType, BooleanBuffer};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::conversion::Wanted;
@@ -117,8 +117,27 @@ fn categories(column: &dyn AnyDictionaryArray, wanted: &Wanted) -> Option<Boolea
         Wanted::Floats(test) => codes(categories, test, Wanted::Floats)?,
         Wanted::Bytes(test) => codes(categories, test, Wanted::Bytes)?,
     };
-    let keys = column.normalized_keys();
-    Some(BooleanBuffer::collect_bool(keys.len(), |row| codes.value(keys[row])))
+    let keys = column.keys();
+    Some(match keys.data_type() {
+        DataType::Int8 => by_key::<Int8Type>(keys, &codes)?,
+        DataType::Int16 => by_key::<Int16Type>(keys, &codes)?,
+        DataType::Int32 => by_key::<Int32Type>(keys, &codes)?,
+        DataType::Int64 => by_key::<Int64Type>(keys, &codes)?,
+        DataType::UInt8 => by_key::<UInt8Type>(keys, &codes)?,
+        DataType::UInt16 => by_key::<UInt16Type>(keys, &codes)?,
+        DataType::UInt32 => by_key::<UInt32Type>(keys, &codes)?,
+        DataType::UInt64 => by_key::<UInt64Type>(keys, &codes)?,
+        _ => return None,
+    })
+}
+
+/// The answer for each row from that for its category. The key of a null may be past all categories.
+fn by_key<K: ArrowPrimitiveType>(keys: &dyn Array, codes: &BooleanBuffer) -> Option<BooleanBuffer> {
+    let keys = keys.as_primitive_opt::<K>()?.values();
+    Some(BooleanBuffer::collect_bool(keys.len(), |row| {
+        let code = keys[row].as_usize();
+        code < codes.len() && codes.value(code)
+    }))
 }
 
 /// Which categories match.
