@@ -42,12 +42,15 @@
 //! # Next to tiledbsoma
 //!
 //! Where tiledbsoma 2.3.0 and this module both answer, they give the same rows, but for one thing: tiledbsoma turns the sign of a
-//! negative number twice where it stands in the middle of a chain, `a > -5 < b`. Refused here is what tiledbsoma would
-//! answer by altering the filter: `column == 5.9` on integers (it cuts to 5), `truth == 2`, `count == b"5"`, `-"text"`, `<` with `None`,
-//! what follows `in […]` in a chain (it is left out), keywords in `attr(…)` and `val(…)`, a name that is itself in parentheses
-//! before its arguments; also integers of more than 127 bits and `\N{…}`. Answered here is what fails there: `in` for `int16`, `uint8` and truth
-//! values, signs and whole floats in lists, signs in `val(…)`, `val(val(…))`, `not` before `in`, before `not` and before
-//! parentheses with more than one comparison, and blanks at the start.
+//! negative number twice where it stands in the middle of a chain, `a > -5 < b`.
+//!
+//! Refused here is what tiledbsoma answers by altering the filter: `count == 5.9` on integers (it cuts to 5), `truth == 2`,
+//! `count == b"5"`, `-"text"`, `<` with `None`, what follows `in […]` in a chain (it is left out), named arguments of `attr(…)`
+//! and `val(…)`. Refused as well are integers of more than 127 bits, `\N{…}`, and `(attr)("name")`.
+//!
+//! Answered here is what fails there: `in` for `int16`, `uint8` and truth values, signs and whole floats in lists, signs in
+//! `val(…)`, `val(val(…))`, blanks at the start, and `not` before `in`, before `not` and before more than one comparison, by
+//! which tiledbsoma crashes. The tests name each of these.
 
 mod conversion;
 mod evaluation;
