@@ -12,7 +12,7 @@ pub type Config = BTreeMap<String, String>;
 
 /// No one else's to set: what the buffers of this crate hold, and a mode of libtiledb's that can crash.
 const FIXED: [(&str, &str); 4] = [
-    // Consolidation may free what its threads still merge (TileDB pull request 5723, after 2.30.0); 0 turns that merge off.
+    // Consolidation with 2.30.0 was seen to crash in this merge, of which TileDB pull request 5723 tells a race; 0 turns it off.
     ("sm.query.sparse_global_order.preprocess_tile_merge", "0"),
     ("sm.var_offsets.bitsize", "64"),
     ("sm.var_offsets.extra_element", "false"),

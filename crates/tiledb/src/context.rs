@@ -49,7 +49,7 @@ impl Context {
     /// Loads libtiledb when it is the first of the process. A value that TileDB refuses is an error; a name that it does not know
     /// is not, since configurations are shared with other programs. The parameters `sm.var_offsets.*` are set to what this crate
     /// reads, whatever `config` says of them: 64-bit offsets in bytes, one for each cell. So is
-    /// `sm.query.sparse_global_order.preprocess_tile_merge`, to 0: with it consolidation crashes at times in libtiledb 2.30.
+    /// `sm.query.sparse_global_order.preprocess_tile_merge`, to 0: consolidation was seen to crash in what it turns on.
     pub fn new(config: &Config) -> Result<Self, Error> {
         let library = loaded()?;
         let functions = &library.functions;
