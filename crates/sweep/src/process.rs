@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -41,6 +42,13 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The highest peak memory that was seen, in bytes: the process cannot tell it any more.
     pub(crate) peak_bytes: Option<u64>,
+}
+
+/// The command that starts a process for a job: the program itself.
+pub(crate) fn point_command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("point");
+    command
 }
 
 /// Gives `job` to `command` and hands its events to `on_event` until it ends. An error of `on_event`, and `interrupted`, end the

@@ -1,7 +1,7 @@
 //! `bench-readers`: the native reader and libtiledb on the same rows in turn, whether they read the same, and how much faster one is.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -267,10 +267,8 @@ fn peak_bytes(
 ) -> anyhow::Result<Option<u64>> {
     let data = Data { reader: choice.name().to_owned(), ..data.clone() };
     let job = Job { data, cache: String::new(), task: Task::Read { kind, seed } };
-    let mut command = Command::new(program);
-    command.arg("point");
     let mut peak = None;
-    let ended = process::run(command, &job, interrupted, &mut |event| {
+    let ended = process::run(process::point_command(program), &job, interrupted, &mut |event| {
         if let Event::Read { peak_bytes } = event {
             peak = Some(peak_bytes);
         }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -98,7 +98,7 @@ fn check(program: &Path, config: &Config, interrupted: &AtomicBool) -> anyhow::R
         task: Task::Check(config.points.clone()),
     };
     let mut found = None;
-    let ended = process::run(point_command(program), &job, interrupted, &mut |event| {
+    let ended = process::run(process::point_command(program), &job, interrupted, &mut |event| {
         if let Event::Opened(opened) = event {
             found = Some(opened);
         }
@@ -131,12 +131,6 @@ fn shown_uri(uri: &str, home: Option<&str>) -> String {
         Some(below) => format!("~{below}"),
         None => uri.to_owned(),
     }
-}
-
-fn point_command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.arg("point");
-    command
 }
 
 fn run_info(
@@ -226,7 +220,7 @@ impl Sweep<'_> {
             cache: self.cache.to_owned(),
             task: Task::Measure(point.clone()),
         };
-        let (command, interrupted) = (point_command(&self.program), self.interrupted);
+        let (command, interrupted) = (process::point_command(&self.program), self.interrupted);
         let mut started = Instant::now();
         process::run(command, &job, interrupted, &mut |event| {
             match event {
