@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use tiledb::{Array, Datatype, Enumeration, Layout, ReadQuery};
 
 use crate::arrow::{GatheredColumn, field};
 use crate::soma_object::{Place, n_cells, open_array};
-use crate::{Error, RowRanges, ValueFilter};
+use crate::{Error, RowRanges};
 
 /// The column that numbers the rows of a data frame.
 pub(crate) const JOINID: &str = "soma_joinid";
@@ -124,29 +122,6 @@ impl DataFrame {
         RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options).map_err(|source| {
             Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }
         })
-    }
-
-    /// The joinids of the rows that match, ascending. Only the columns that the filter names are read.
-    pub fn joinids(&self, filter: &ValueFilter) -> Result<Vec<u64>, Error> {
-        filter.check(&self.schema)?;
-        let mut columns = vec![JOINID];
-        columns.extend(filter.columns());
-        let batch = self.read(Some(&columns), None)?;
-        let matches = filter.evaluate(&batch)?;
-        let broken = |problem: String| Error::BrokenColumn {
-            uri: self.uri().to_owned(),
-            column: JOINID.to_owned(),
-            problem,
-        };
-        let joinids = batch
-            .column(0)
-            .as_primitive_opt::<Int64Type>()
-            .ok_or_else(|| broken("it is not a column of 64-bit integers".into()))?
-            .values();
-        let joinid = |row: usize| {
-            u64::try_from(joinids[row]).map_err(|_| broken(format!("{} is below 0", joinids[row])))
-        };
-        matches.values().set_indices().map(joinid).collect()
     }
 
     /// The joinids of rows are below it.

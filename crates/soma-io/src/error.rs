@@ -70,6 +70,16 @@ pub enum Error {
         /// What is wrong, and what was expected.
         problem: String,
     },
+    /// A joinid of a list is not to be had.
+    #[error("joinid {joinid} {problem} (data frame {uri})")]
+    Joinid {
+        /// The data frame.
+        uri: String,
+        /// The joinid.
+        joinid: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// What a column holds is not what its schema says.
     #[error("column {column} of {uri} is broken: {problem}")]
     BrokenColumn {

@@ -5,12 +5,13 @@
 //! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: from the array's files ([`NativeReader`]),
 //! through libtiledb ([`LibtiledbReader`]) or from memory ([`MemoryReader`]). [`ReaderChoice`] says which.
 //!
-//! Which rows of obs or var are wanted, a [`ValueFilter`] says in tiledbsoma's words.
+//! Which rows of obs or var are wanted, an [`AxisQuery`] says: by joinid and by a [`ValueFilter`] in tiledbsoma's words.
 //!
 //! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
 //! ([`GeneSelection`]), and rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
 
 mod arrow;
+mod axis_query;
 mod csr;
 mod dataframe;
 mod error;
@@ -27,6 +28,7 @@ mod sparse_array;
 pub mod value_filter;
 mod writer;
 
+pub use axis_query::{AxisQuery, Joinids};
 pub use csr::CsrBuffers;
 pub use dataframe::DataFrame;
 pub use error::Error;
