@@ -10,6 +10,8 @@ use crate::Error;
 pub struct AxisIndex {
     axis: &'static str,
     kind: Kind,
+    /// The positions before those of the joinids.
+    n_before: usize,
 }
 
 /// Marks the joinids that are not in a table.
@@ -26,7 +28,7 @@ enum Kind {
     /// Joinids in any order, not far apart: the position of `first + i` is `positions[i]`, or `ABSENT`.
     Table { first: i64, positions: Vec<u32>, len: usize },
     /// Joinids in any order, far apart.
-    Map(HashMap<i64, usize>),
+    Map { positions: HashMap<i64, usize>, len: usize },
 }
 
 impl AxisIndex {
@@ -53,11 +55,37 @@ impl AxisIndex {
                 _ => kept.push(start..end),
             }
         }
-        Ok(Self { axis, kind: Kind::Ranges { ranges: kept, starts, len } })
+        Ok(Self { axis, kind: Kind::Ranges { ranges: kept, starts, len }, n_before: 0 })
     }
 
     /// Joinids in any order, none twice: the position of each is that in the list.
     pub fn list(axis: &'static str, joinids: &[u64]) -> Result<Self, Error> {
+        Self::of(axis, joinids, |idx| idx, joinids.len())
+    }
+
+    /// Joinids in any order, none twice, each with its position below `len`; there may be positions that none has.
+    pub fn at_positions(
+        axis: &'static str,
+        joinids: &[u64],
+        positions: &[u32],
+        len: usize,
+    ) -> Result<Self, Error> {
+        if positions.len() != joinids.len() {
+            let (found, expected) = (positions.len(), joinids.len());
+            return Err(Error::Length { what: "the list of positions", found, expected });
+        }
+        if let Some(row_idx) = positions.iter().position(|position| *position as usize >= len) {
+            return Err(Error::Column { row_idx, column: positions[row_idx], n_columns: len });
+        }
+        Self::of(axis, joinids, |idx| positions[idx] as usize, len)
+    }
+
+    fn of(
+        axis: &'static str,
+        joinids: &[u64],
+        position_of: impl Fn(usize) -> usize,
+        len: usize,
+    ) -> Result<Self, Error> {
         let mut bounds: Option<(i64, i64)> = None;
         for joinid in joinids {
             let joinid = *joinid as i64;
@@ -70,20 +98,25 @@ impl AxisIndex {
         let (first, table_len) =
             bounds.map_or((0, 0), |(first, last)| (first, (last - first) as usize + 1));
         let fits_table = table_len <= TABLE_LEN.max(4 * joinids.len());
-        let kind = if fits_table && joinids.len() < ABSENT as usize {
-            table(joinids, first, table_len)?
+        let kind = if fits_table && len < ABSENT as usize {
+            table(joinids, position_of, (first, table_len), len)?
         } else {
-            map(joinids)?
+            map(joinids, position_of, len)?
         };
-        Ok(Self { axis, kind })
+        Ok(Self { axis, kind, n_before: 0 })
     }
 
-    /// How many positions there are.
+    /// The same, with every position moved up by `n_before`: for joinids that are a part of an axis, behind other parts.
+    #[must_use]
+    pub fn from_position(self, n_before: usize) -> Self {
+        Self { n_before, ..self }
+    }
+
+    /// How many positions there are, those before the joinids' own among them.
     pub fn len(&self) -> usize {
-        match &self.kind {
-            Kind::Ranges { len, .. } | Kind::Table { len, .. } => *len,
-            Kind::Map(positions) => positions.len(),
-        }
+        let (Kind::Ranges { len, .. } | Kind::Table { len, .. } | Kind::Map { len, .. }) =
+            &self.kind;
+        self.n_before + len
     }
 
     /// Whether there are none.
@@ -97,28 +130,33 @@ impl AxisIndex {
     }
 }
 
-fn table(joinids: &[u64], first: i64, table_len: usize) -> Result<Kind, Error> {
+fn table(
+    joinids: &[u64],
+    position_of: impl Fn(usize) -> usize,
+    (first, table_len): (i64, usize),
+    len: usize,
+) -> Result<Kind, Error> {
     let mut positions = vec![ABSENT; table_len];
-    for (position, joinid) in joinids.iter().enumerate() {
+    for (idx, joinid) in joinids.iter().enumerate() {
         let joinid = *joinid as i64;
         let place = &mut positions[(joinid - first) as usize];
         if *place != ABSENT {
             return Err(Error::Joinids { joinid });
         }
-        *place = position as u32;
+        *place = position_of(idx) as u32;
     }
-    Ok(Kind::Table { first, positions, len: joinids.len() })
+    Ok(Kind::Table { first, positions, len })
 }
 
-fn map(joinids: &[u64]) -> Result<Kind, Error> {
+fn map(joinids: &[u64], position_of: impl Fn(usize) -> usize, len: usize) -> Result<Kind, Error> {
     let mut positions = HashMap::with_capacity(joinids.len());
-    for (position, joinid) in joinids.iter().enumerate() {
+    for (idx, joinid) in joinids.iter().enumerate() {
         let joinid = *joinid as i64;
-        if positions.insert(joinid, position).is_some() {
+        if positions.insert(joinid, position_of(idx)).is_some() {
             return Err(Error::Joinids { joinid });
         }
     }
-    Ok(Kind::Map(positions))
+    Ok(Kind::Map { positions, len })
 }
 
 /// Looks positions up; quick when a joinid lies in the same range as the one before.
@@ -130,7 +168,7 @@ pub(crate) struct Cursor<'a> {
 impl Cursor<'_> {
     pub(crate) fn position(&mut self, joinid: i64) -> Result<usize, Error> {
         let found = match &self.index.kind {
-            Kind::Map(positions) => positions.get(&joinid).copied(),
+            Kind::Map { positions, .. } => positions.get(&joinid).copied(),
             // A joinid below the first wraps to a place past the last.
             Kind::Table { first, positions, .. } => positions
                 .get(joinid.wrapping_sub(*first) as usize)
@@ -146,6 +184,8 @@ impl Cursor<'_> {
                     .map(|range| starts[self.range_idx] + (joinid - range.start) as usize)
             }
         };
-        found.ok_or(Error::UnknownJoinid { axis: self.index.axis, joinid })
+        found
+            .map(|position| self.index.n_before + position)
+            .ok_or(Error::UnknownJoinid { axis: self.index.axis, joinid })
     }
 }

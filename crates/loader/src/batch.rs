@@ -14,8 +14,10 @@ pub struct Batch<B = HeapBuffer> {
     pub x: Matrix<B>,
     /// The obs columns that were asked for, a row for each cell, in the same order.
     pub obs: RecordBatch,
-    /// The `soma_joinid` of each row.
+    /// The `soma_joinid` of each row, in its experiment.
     pub joinids: Vec<i64>,
+    /// Which of the data set's experiments each row is from, counted from 0.
+    pub experiments: Vec<u32>,
 }
 
 impl<B> Batch<B> {

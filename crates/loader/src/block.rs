@@ -1,7 +1,5 @@
 //! The rows that are held and shuffled together, in the form the method keeps them in.
 
-use std::ops::Range;
-
 use densify::{CsrMatrix, CsrView};
 use soma_io::CsrBuffers;
 
@@ -10,10 +8,9 @@ use crate::error::Error;
 /// A block's rows. Its memory is used again for later blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    /// Which epoch and block it is, and from which joinid to behind which: for errors.
+    /// Which epoch and block it is: for errors.
     pub(crate) epoch: u64,
     pub(crate) idx: u64,
-    pub(crate) joinids: Range<u64>,
     /// The selection's row of each row as read, ascending.
     pub(crate) rows: Vec<u64>,
     /// Which row as read is delivered first, second and so on.
@@ -63,8 +60,8 @@ impl Block {
         }
     }
 
-    /// The dense values, all zero, in the memory of the last block where there is one.
-    pub(crate) fn zeroed_dense(&mut self) -> Result<&mut [f32], Error> {
+    /// Makes the values dense and all zero, in the memory of the last block where there is one.
+    pub(crate) fn zeroed_dense(&mut self) -> Result<(), Error> {
         let n_values = Self::dense_len(self.rows.len() as u64, self.n_columns)?;
         if !matches!(self.values, Values::Dense(_)) {
             self.values = Values::Dense(Vec::new());
@@ -77,7 +74,15 @@ impl Block {
             .try_reserve_exact(n_values)
             .map_err(|_| Self::too_large(self.rows.len() as u64, self.n_columns))?;
         values.resize(n_values, 0.0);
-        Ok(values)
+        Ok(())
+    }
+
+    /// The dense values; none of a block that has others.
+    pub(crate) fn dense_mut(&mut self) -> &mut [f32] {
+        match &mut self.values {
+            Values::Dense(values) => values,
+            _ => &mut [],
+        }
     }
 
     /// CSR to be counted into, in the memory of the last block where there is one.
@@ -96,22 +101,6 @@ impl Block {
         }
         let Values::Read(csr) = &mut self.values else { unreachable!("it was just made so") };
         csr
-    }
-
-    /// Fails where `reader` filled the CSR with something else than was asked for.
-    pub(crate) fn check_shape(&self, reader: &'static str) -> Result<(), Error> {
-        let Some(csr) = self.csr() else { return Ok(()) };
-        if (csr.n_rows(), csr.n_columns) == (self.n_rows(), self.n_columns) {
-            return Ok(());
-        }
-        Err(Error::BlockShape {
-            reader,
-            block_idx: self.idx,
-            found_rows: csr.n_rows(),
-            found_columns: csr.n_columns,
-            n_rows: self.n_rows(),
-            n_columns: self.n_columns,
-        })
     }
 
     /// The selection's row of one row as read.
@@ -152,15 +141,6 @@ impl Block {
                 values: &csr.values,
                 n_columns: csr.n_columns,
             }),
-        }
-    }
-
-    pub(crate) fn read_error(&self, source: soma_io::Error) -> Error {
-        Error::Read {
-            epoch: self.epoch,
-            block_idx: self.idx,
-            joinids: self.joinids.clone(),
-            source: Box::new(source),
         }
     }
 

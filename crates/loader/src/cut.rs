@@ -123,11 +123,12 @@ impl<B: BatchBuffers> Cutter<B> {
     fn finish(&mut self, filling: Filling<B::Buffer>) -> Result<Batch<B::Buffer>, Error> {
         let batch_idx = self.batch_idx;
         self.batch_idx += 1;
-        let joinids =
-            filling.rows.iter().map(|&row| self.dataset.cells().joinid(row) as i64).collect();
+        let origins = filling.rows.iter().map(|&row| self.dataset.origin(row));
+        let (experiments, joinids) =
+            origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
         let obs = take_rows(self.dataset.obs(), filling.rows)
             .map_err(|source| Error::Obs { batch_idx, source })?;
-        Ok(Batch { batch_idx, x: filling.x, obs, joinids })
+        Ok(Batch { batch_idx, x: filling.x, obs, joinids, experiments })
     }
 }
 

@@ -1,40 +1,27 @@
-//! The source of samples: which rows of X, their obs columns, and which genes.
+//! The source of samples: which rows of X, their obs columns, and which genes. Of one experiment or of several.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, Schema};
-use soma_io::{Experiment, GeneSelection, ReaderChoice, RowRanges, XReader};
+use soma_io::{GeneSelection, XReader};
 
-use crate::cells::{Cells, JOINID};
+use crate::cells::Cells;
 use crate::error::Error;
-
-/// Which part of an experiment is wanted.
-#[derive(Clone, Debug)]
-pub struct DatasetSpec {
-    /// The measurement, as `RNA`.
-    pub measurement: String,
-    /// The layer of X, as `raw`.
-    pub layer: String,
-    /// The obs columns that come beside each batch. May be none; `soma_joinid` may be one.
-    pub obs_columns: Vec<String>,
-    /// The genes, which are the columns of every batch.
-    pub genes: GeneSelection,
-    /// The cells, as a range of joinids within obs; all those of obs where there is none.
-    pub rows: Option<Range<u64>>,
-    /// What reads X.
-    pub reader: ReaderChoice,
-}
+use crate::source::{GenePlaces, Part, Source};
 
 /// The selected cells and genes of X, with the obs columns of those cells in memory. Cheap to clone.
+///
+/// Its rows are those of its experiments one after another; [`Dataset::concat`] makes one of several.
 #[derive(Clone)]
 pub struct Dataset {
-    x: Arc<dyn XReader>,
-    cells: Cells,
+    sources: Arc<[Source]>,
+    /// The first row of each source, and at last the number of rows.
+    starts: Arc<[u64]>,
     obs: RecordBatch,
-    genes: GeneSelection,
+    /// A row for each column of a batch.
+    var: RecordBatch,
     n_columns: usize,
 }
 
@@ -46,6 +33,24 @@ impl Dataset {
         obs: RecordBatch,
         genes: GeneSelection,
     ) -> Result<Self, Error> {
+        let genes = GenePlaces::new(genes, x.n_columns())?;
+        let options = RecordBatchOptions::new().with_row_count(Some(genes.n_columns));
+        let var = RecordBatch::try_new_with_options(
+            Arc::new(arrow_schema::Schema::empty()),
+            Vec::new(),
+            &options,
+        )
+        .map_err(|source| Error::Columns { of: "var", source })?;
+        Self::of_source(Source { x, cells, genes }, obs, var)
+    }
+
+    /// A data set of one source, with the var rows of its columns.
+    pub(crate) fn of_source(
+        source: Source,
+        obs: RecordBatch,
+        var: RecordBatch,
+    ) -> Result<Self, Error> {
+        let Source { x, cells, genes } = &source;
         cells.check_ascending()?;
         if cells.n_rows() != obs.num_rows() as u64 {
             return Err(Error::ObsLength { n_cells: cells.n_rows(), n_obs: obs.num_rows() });
@@ -53,56 +58,74 @@ impl Dataset {
         if let Some(joinid) = cells.first_outside(x.n_rows()) {
             return Err(Error::CellOutsideX { joinid, x_rows: x.n_rows() });
         }
-        let x_columns = x.n_columns();
-        let n_columns = genes
-            .n_columns(x_columns)
-            .map_err(|source| Error::GenesOutsideX { x_columns, source: Box::new(source) })?;
-        Ok(Self { x, cells, obs, genes, n_columns })
+        let n_columns = genes.n_columns;
+        let starts = Arc::new([0, cells.n_rows()]);
+        Ok(Self { sources: Arc::new([source]), starts, obs, var, n_columns })
     }
 
-    /// Opens X and reads the wanted obs columns of an experiment.
-    pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
-        let open = |what: String| move |source| Error::Open { what, source: Box::new(source) };
-        let measurement = experiment
-            .measurement(&spec.measurement)
-            .map_err(open(format!("measurement {:?}", spec.measurement)))?;
-        let x = measurement.x(&spec.layer).map_err(open(format!("layer {:?} of X", spec.layer)))?;
-        let reader =
-            x.reader(spec.reader).map_err(open(format!("a reader of layer {:?}", spec.layer)))?;
-
-        let wanted: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
-        let mut columns = wanted.clone();
-        if !columns.contains(&JOINID) {
-            columns.push(JOINID);
+    /// Several data sets as one, shuffled across all of them: the rows of the first, then those of the second, and so on.
+    /// [`Batch::experiments`](crate::Batch::experiments) says where each row of a batch came from.
+    ///
+    /// The columns of each must be the same genes: select them by
+    /// [`Genes::Named`](crate::Genes::Named), or let [`Dataset::from_experiments`] align them. The var columns are those of
+    /// the first.
+    ///
+    /// # Errors
+    /// None at all; another number of genes than the first has; obs columns of other names or types.
+    pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
+        let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
+        for (idx, other) in (1..).zip(others) {
+            if other.n_columns != first.n_columns {
+                return Err(Error::ConcatGenes {
+                    idx,
+                    n_columns: other.n_columns,
+                    first: first.n_columns,
+                });
+            }
         }
-        let rows = match &spec.rows {
-            Some(rows) if rows.is_empty() => Some(RowRanges::default()),
-            Some(rows) => Some(
-                RowRanges::new(vec![rows.clone()]).map_err(open(format!("the cells {rows:?}")))?,
-            ),
-            None => None,
-        };
-        let obs = experiment
-            .obs()
-            .and_then(|obs| obs.read(Some(&columns), rows.as_ref()))
-            .map_err(open(format!("obs columns {}", columns.join(", "))))?;
-        let cells = Cells::from_obs(&obs)?;
-        Self::new(
-            reader,
-            cells,
-            project(&obs, &wanted).map_err(|source| Error::ObsColumns { source })?,
-            spec.genes.clone(),
-        )
+        let parts: Vec<&RecordBatch> = datasets.iter().map(|dataset| &dataset.obs).collect();
+        let obs = crate::obs::concat(&parts)?;
+        let sources: Arc<[Source]> =
+            datasets.iter().flat_map(|dataset| dataset.sources.iter().cloned()).collect();
+        let mut starts = vec![0];
+        let mut n_rows = 0;
+        for source in sources.iter() {
+            n_rows += source.cells.n_rows();
+            starts.push(n_rows);
+        }
+        let var = first.var.clone();
+        Ok(Self { sources, starts: starts.into(), obs, var, n_columns: first.n_columns })
     }
 
-    /// The reader of X.
-    pub fn x(&self) -> &Arc<dyn XReader> {
-        &self.x
+    /// The readers of X: one for each experiment.
+    pub fn readers(&self) -> impl Iterator<Item = &Arc<dyn XReader>> {
+        self.sources.iter().map(|source| &source.x)
     }
 
-    /// The selected cells.
-    pub fn cells(&self) -> &Cells {
-        &self.cells
+    /// The name of the reader of X; the names, joined by `+`, where experiments have different ones.
+    pub fn reader_name(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for reader in self.readers() {
+            if !names.contains(&reader.name()) {
+                names.push(reader.name());
+            }
+        }
+        names.join("+")
+    }
+
+    /// Why libtiledb reads X, of the first experiment where it does and that was left to choose.
+    pub fn why_not_native(&self) -> Option<&str> {
+        self.readers().find_map(|reader| reader.why_not_native())
+    }
+
+    /// The number of experiments.
+    pub fn n_experiments(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// The selected cells of an experiment; `None` where there are fewer experiments.
+    pub fn cells(&self, experiment: usize) -> Option<&Cells> {
+        self.sources.get(experiment).map(|source| &source.cells)
     }
 
     /// The obs columns, a row for each selected cell.
@@ -110,14 +133,14 @@ impl Dataset {
         &self.obs
     }
 
-    /// The selected genes.
-    pub fn genes(&self) -> &GeneSelection {
-        &self.genes
+    /// The var columns, a row for each column of a batch. Genes that the experiment does not have are null.
+    pub fn var(&self) -> &RecordBatch {
+        &self.var
     }
 
     /// The number of selected cells.
     pub fn n_rows(&self) -> u64 {
-        self.cells.n_rows()
+        self.starts.last().copied().unwrap_or(0)
     }
 
     /// The number of selected genes, the columns of every batch.
@@ -129,26 +152,51 @@ impl Dataset {
     pub fn obs_bytes(&self) -> usize {
         self.obs.get_array_memory_size()
     }
+
+    /// Which experiment a row is of, and its joinid there.
+    ///
+    /// # Panics
+    /// Where `row_idx` is not below [`n_rows`](Self::n_rows).
+    pub fn origin(&self, row_idx: u64) -> (usize, u64) {
+        // The last source that begins at or before the row: sources without rows come before it.
+        let idx = self.starts.partition_point(|&start| start <= row_idx) - 1;
+        assert!(idx < self.sources.len(), "row {row_idx} of {} cells", self.n_rows());
+        (idx, self.sources[idx].cells.joinid(row_idx - self.starts[idx]))
+    }
+
+    pub(crate) fn source(&self, idx: usize) -> &Source {
+        &self.sources[idx]
+    }
+
+    /// Ascending, disjoint ranges of rows, by the source that they are of.
+    pub(crate) fn parts(&self, rows: &[Range<u64>]) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for (idx, source) in self.sources.iter().enumerate() {
+            let (start, end) = (self.starts[idx], self.starts[idx + 1]);
+            let of_source: Vec<Range<u64>> = rows
+                .iter()
+                .map(|rows| {
+                    rows.start.clamp(start, end) - start..rows.end.clamp(start, end) - start
+                })
+                .filter(|rows| !rows.is_empty())
+                .collect();
+            let n_rows: u64 = of_source.iter().map(|rows| rows.end - rows.start).sum();
+            if n_rows > 0 {
+                let joinids = source.cells.joinid_ranges(&of_source);
+                parts.push(Part { source: idx, joinids, n_rows: n_rows as usize });
+            }
+        }
+        parts
+    }
 }
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dataset")
-            .field("x", &self.x)
+            .field("sources", &self.sources)
             .field("n_rows", &self.n_rows())
             .field("n_columns", &self.n_columns)
             .field("obs_bytes", &self.obs_bytes())
             .finish_non_exhaustive()
     }
-}
-
-/// The columns of these names, in this order; may be none.
-fn project(batch: &RecordBatch, names: &[&str]) -> Result<RecordBatch, ArrowError> {
-    let schema = batch.schema();
-    let positions =
-        names.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-    let fields: Vec<_> = positions.iter().map(|&idx| Arc::clone(&schema.fields()[idx])).collect();
-    let columns = positions.iter().map(|&idx| Arc::clone(batch.column(idx))).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
 }

@@ -85,16 +85,55 @@ pub enum Error {
         n_obs: usize,
     },
 
-    /// The obs columns could not be put together.
-    #[error("cannot take the wanted columns of obs")]
-    ObsColumns {
+    /// Columns could not be put together.
+    #[error("cannot take the wanted columns of {of}")]
+    Columns {
+        /// obs or var.
+        of: &'static str,
         /// Why not.
         #[source]
         source: arrow_schema::ArrowError,
     },
 
+    /// A gene's name does not say which gene is meant.
+    #[error(
+        "gene {name:?} comes twice, in the list or in var column {column}: each column needs one gene"
+    )]
+    GeneTwice {
+        /// The var column.
+        column: String,
+        /// The name.
+        name: String,
+    },
+
+    /// No data sets were given to be made one.
+    #[error("there are no data sets to make one of: give at least one")]
+    NoDatasets,
+
+    /// Data sets that were to be one have different genes.
+    #[error(
+        "data set {idx} has {n_columns} genes and the first {first}: select the same genes of each, by name"
+    )]
+    ConcatGenes {
+        /// The one that differs, counted from 0.
+        idx: usize,
+        /// Its genes.
+        n_columns: usize,
+        /// Those of the first.
+        first: usize,
+    },
+
+    /// Data sets that were to be one have different obs columns.
+    #[error("the obs columns of data set {idx} do not fit the first's: {problem}")]
+    ConcatObs {
+        /// The one that differs, counted from 0.
+        idx: usize,
+        /// How.
+        problem: String,
+    },
+
     /// A joinid column holds something else than non-negative 64-bit integers.
-    #[error("obs column soma_joinid is not what SOMA says: {problem}")]
+    #[error("column soma_joinid is not what SOMA says: {problem}")]
     JoinidColumn {
         /// What is wrong with it.
         problem: String,
@@ -136,13 +175,19 @@ pub enum Error {
     },
 
     /// X could not be read.
-    #[error("cannot read block {block_idx} of epoch {epoch} (cells {} to {})", joinids.start, joinids.end.saturating_sub(1))]
+    #[error(
+        "cannot read block {block_idx} of epoch {epoch} (cells {} to {} of experiment {experiment})",
+        joinids.start,
+        joinids.end.saturating_sub(1)
+    )]
     Read {
         /// The epoch.
         epoch: u64,
         /// The block, counted from 0 in the epoch's order.
         block_idx: u64,
-        /// From the block's first joinid to behind its last.
+        /// The experiment of the data set, counted from 0.
+        experiment: usize,
+        /// From the first joinid that was asked for to behind the last.
         joinids: Range<u64>,
         /// Why not.
         #[source]

@@ -59,19 +59,23 @@ mod dataset;
 mod epoch;
 mod error;
 mod loader;
+mod obs;
 mod read;
+mod selection;
+mod source;
 mod spec;
 mod stats;
 
 pub use batch::{Batch, Matrix};
 pub use buffers::{BatchBuffers, HeapBuffer, HeapBuffers};
 pub use cells::Cells;
-pub use dataset::{Dataset, DatasetSpec};
+pub use dataset::Dataset;
 pub use densify::CsrMatrix;
 pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;
-pub use soma_io::{GeneSelection, ReaderChoice};
+pub use selection::{DatasetSpec, GeneJoin, Genes};
+pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, LoaderSpec, Method, Order};
 pub use stats::EpochStats;
 

@@ -90,7 +90,7 @@ impl<B: BatchBuffers> Loader<B> {
             .epoch(epoch)
             .map_err(|source| Error::Plan { source })?;
         let counters =
-            Counters::new(epoch, self.spec.clone(), dataset.x().name(), dataset.n_columns());
+            Counters::new(epoch, self.spec.clone(), dataset.reader_name(), dataset.n_columns());
 
         // All the blocks there ever are: one to cut, the others to read ahead into.
         let n_blocks = self.spec.prefetch_blocks.saturating_add(1).min(plan.len().max(1));

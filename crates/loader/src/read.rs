@@ -1,6 +1,5 @@
 //! Reads the blocks of an epoch in their order: the work of the reading thread.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,13 +8,14 @@ use arrow_array::{ArrayRef, RecordBatch};
 use crossbeam_channel::{Receiver, Sender};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use shuffle::{BlockPlan, EpochPlan};
-use soma_io::{GeneSelection, ReadStats, RowRanges};
+use soma_io::{CsrBuffers, ReadStats, RowRanges};
 
 use crate::block::Block;
 use crate::dataset::Dataset;
 use crate::error::Error;
+use crate::source::{Part, Source};
 use crate::spec::Method;
-use crate::stats::Counters;
+use crate::stats::{Counters, add};
 
 /// What the reading thread needs.
 pub(crate) struct BlockReading {
@@ -33,16 +33,21 @@ pub(crate) struct BlockReading {
     pub(crate) counters: Counters,
 }
 
-/// The cells of a block before they are rows. Used again from block to block.
-struct Coo {
-    columns: AxisIndex,
+/// What reading uses again from block to block.
+#[derive(Default)]
+struct Scratch {
     to_csr: CooToCsr,
+    /// By experiment, made when first needed.
+    columns: Vec<Option<AxisIndex>>,
+    /// The rows of a further experiment, before they stand behind those of the first.
+    further: CsrBuffers,
 }
 
 impl BlockReading {
     /// Reads until the plan or the rows wanted end, or nobody takes blocks any more.
     pub(crate) fn run(self, plan: EpochPlan) -> Result<(), Error> {
-        let mut coo: Option<Coo> = None;
+        let mut scratch = Scratch::default();
+        scratch.columns.resize_with(self.dataset.n_experiments(), || None);
         let mut n_rows = 0;
         for block_plan in plan {
             if n_rows >= self.n_rows_wanted {
@@ -52,7 +57,7 @@ impl BlockReading {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            match self.fill(&mut block, block_plan, &mut coo) {
+            match self.fill(&mut block, block_plan, &mut scratch) {
                 // Told to stop, the reader gave up: that is no error.
                 Err(_) if self.stop.load(Ordering::Relaxed) => break,
                 result => result?,
@@ -65,81 +70,125 @@ impl BlockReading {
         Ok(())
     }
 
-    fn fill(&self, block: &mut Block, plan: BlockPlan, coo: &mut Option<Coo>) -> Result<(), Error> {
-        let ranges = self.dataset.cells().joinid_ranges(&plan.chunks);
+    fn fill(&self, block: &mut Block, plan: BlockPlan, scratch: &mut Scratch) -> Result<(), Error> {
+        let parts = self.dataset.parts(&plan.chunks);
         block.epoch = self.epoch;
         block.idx = plan.block_idx;
-        block.joinids = span(&ranges);
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(plan.chunks.iter().cloned().flatten());
         block.order = plan.order;
-        let rows = RowRanges::new(ranges).map_err(|source| block.read_error(source))?;
 
         let start = Instant::now();
         let (read, convert_time) = match self.method {
-            Method::NpArray => self.read_dense(block, &rows, self.coo(coo, block)?)?,
-            Method::ScipyCsr => self.read_coo(block, &rows, self.coo(coo, block)?)?,
-            Method::Native => (self.read_csr(block, &rows)?, Duration::ZERO),
+            Method::NpArray => self.read_dense(block, &parts, scratch)?,
+            Method::ScipyCsr => self.read_coo(block, &parts, scratch)?,
+            Method::Native => self.read_csr(block, &parts, scratch)?,
         };
         let read_time = start.elapsed().saturating_sub(convert_time);
         self.counters.block_read(block.n_rows(), &read, read_time, convert_time);
         Ok(())
     }
 
-    fn read_csr(&self, block: &mut Block, rows: &RowRanges) -> Result<ReadStats, Error> {
-        let read = self.dataset.x().read_csr(rows, self.dataset.genes(), block.csr_to_read());
-        let read = read.map_err(|source| block.read_error(source))?;
-        block.check_shape(read.reader)?;
-        Ok(read)
+    /// Reads CSR, the first part straight into the block.
+    fn read_csr(
+        &self,
+        block: &mut Block,
+        parts: &[Part],
+        scratch: &mut Scratch,
+    ) -> Result<(BlockReads, Duration), Error> {
+        let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
+        let (epoch, idx, n_columns) = (block.epoch, block.idx, block.n_columns);
+        let csr = block.csr_to_read();
+        if parts.is_empty() {
+            csr.clear();
+            csr.n_columns = n_columns;
+        }
+        for (part_idx, part) in parts.iter().enumerate() {
+            let source = self.dataset.source(part.source);
+            let failed = |error| part.read_error((epoch, idx), error);
+            let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
+            let out = if part_idx == 0 { &mut *csr } else { &mut scratch.further };
+            all.add(&source.x.read_csr(&rows, &source.genes.selection, out).map_err(failed)?);
+            let start = Instant::now();
+            part.check_shape(source, out, idx)?;
+            source.genes.place(out).map_err(|column| part.column_error(source, column, idx))?;
+            if part_idx > 0 {
+                append(csr, &scratch.further);
+            }
+            convert_time += start.elapsed();
+        }
+        // Without further parts and genes to be placed there is nothing to convert.
+        let converts = parts.len() > 1
+            || parts.iter().any(|part| self.dataset.source(part.source).genes.is_placed());
+        Ok((all, if converts { convert_time } else { Duration::ZERO }))
     }
 
     /// Scatters each piece into a dense block as it comes.
     fn read_dense(
         &self,
         block: &mut Block,
-        rows: &RowRanges,
-        coo: &mut Coo,
-    ) -> Result<(ReadStats, Duration), Error> {
+        parts: &[Part],
+        scratch: &mut Scratch,
+    ) -> Result<(BlockReads, Duration), Error> {
         let start = Instant::now();
-        let index = row_index(block, rows)?;
-        let values = block.zeroed_dense()?;
-        let begin_time = start.elapsed();
-        let result = self
-            .each_piece(rows, |piece| densify::scatter_coo(piece, &index, &coo.columns, values));
-        let (read, convert_time) = result.map_err(|failure| failure.of(block))?;
-        Ok((read, begin_time + convert_time))
+        block.zeroed_dense()?;
+        let (mut all, mut convert_time) = (BlockReads::default(), start.elapsed());
+        let mut first_row = 0;
+        for part in parts {
+            let index = row_index(block, part, first_row)?;
+            let columns = self.column_index(block, part, scratch)?;
+            let end = (first_row + part.n_rows) * block.n_columns;
+            let values = &mut block.dense_mut()[..end];
+            let result =
+                self.each_piece(part, |piece| densify::scatter_coo(piece, &index, columns, values));
+            let (read, time) = result.map_err(|failure| failure.of(block, part))?;
+            all.add(&read);
+            convert_time += time;
+            first_row += part.n_rows;
+        }
+        Ok((all, convert_time))
     }
 
     /// Collects all pieces, then counts them into CSR.
     fn read_coo(
         &self,
         block: &mut Block,
-        rows: &RowRanges,
-        coo: &mut Coo,
-    ) -> Result<(ReadStats, Duration), Error> {
-        let index = row_index(block, rows)?;
-        let Coo { columns, to_csr } = coo;
+        parts: &[Part],
+        scratch: &mut Scratch,
+    ) -> Result<(BlockReads, Duration), Error> {
+        let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
+        let mut to_csr = std::mem::take(&mut scratch.to_csr);
         to_csr.clear();
-        let result = self.each_piece(rows, |piece| to_csr.add(piece, &index, columns));
-        let (read, add_time) = result.map_err(|failure| failure.of(block))?;
+        let mut first_row = 0;
+        for part in parts {
+            let index = row_index(block, part, first_row)?;
+            let columns = self.column_index(block, part, scratch)?;
+            let result = self.each_piece(part, |piece| to_csr.add(piece, &index, columns));
+            let (read, time) = result.map_err(|failure| failure.of(block, part))?;
+            all.add(&read);
+            convert_time += time;
+            first_row += part.n_rows;
+        }
         let start = Instant::now();
         let (n_rows, n_columns) = (block.n_rows(), block.n_columns);
         let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
         counted.map_err(|source| block.densify_error(source))?;
-        Ok((read, add_time + start.elapsed()))
+        scratch.to_csr = to_csr;
+        Ok((all, convert_time + start.elapsed()))
     }
 
     /// Reads COO and gives each piece to `convert`; says how long that took in all.
     fn each_piece(
         &self,
-        rows: &RowRanges,
+        part: &Part,
         mut convert: impl FnMut(CooView<'_>) -> Result<(), densify::Error>,
     ) -> Result<(ReadStats, Duration), Failure> {
         let mut convert_time = Duration::ZERO;
         let mut broken = None;
-        let reader = self.dataset.x();
-        let read = reader.read_coo(rows, self.dataset.genes(), &mut |piece| {
+        let Source { x, genes, .. } = self.dataset.source(part.source);
+        let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
+        let read = x.read_coo(&rows, &genes.selection, &mut |piece| {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(give_up("the epoch was dropped"));
             }
@@ -161,22 +210,45 @@ impl BlockReading {
         }
     }
 
-    /// The state that the methods by way of COO share, made when it is first needed.
-    fn coo<'a>(&self, coo: &'a mut Option<Coo>, block: &Block) -> Result<&'a mut Coo, Error> {
-        let made = match coo.take() {
-            Some(made) => made,
-            None => Coo { columns: self.column_index(block)?, to_csr: CooToCsr::new() },
+    fn column_index<'a>(
+        &self,
+        block: &Block,
+        part: &Part,
+        scratch: &'a mut Scratch,
+    ) -> Result<&'a AxisIndex, Error> {
+        let place = &mut scratch.columns[part.source];
+        let index = match place.take() {
+            Some(index) => index,
+            None => self
+                .dataset
+                .source(part.source)
+                .genes
+                .index()
+                .map_err(|source| block.densify_error(source))?,
         };
-        Ok(coo.insert(made))
+        Ok(place.insert(index))
     }
+}
 
-    fn column_index(&self, block: &Block) -> Result<AxisIndex, Error> {
-        let index = match self.dataset.genes() {
-            GeneSelection::All => AxisIndex::ranges("gene", [0..block.n_columns as u64]),
-            GeneSelection::Range(range) => AxisIndex::ranges("gene", [range.clone()]),
-            GeneSelection::List(list) => AxisIndex::list("gene", list),
-        };
-        index.map_err(|source| block.densify_error(source))
+/// What the reads of a block did.
+#[derive(Debug)]
+pub(crate) struct BlockReads {
+    pub(crate) nnz: u64,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) cells_decoded: Option<u64>,
+}
+
+impl Default for BlockReads {
+    fn default() -> Self {
+        Self { nnz: 0, bytes: Some(0), cells_decoded: Some(0) }
+    }
+}
+
+impl BlockReads {
+    fn add(&mut self, one: &ReadStats) {
+        self.nnz += one.nnz;
+        self.bytes = add(self.bytes, one.bytes_read);
+        self.cells_decoded = add(self.cells_decoded, one.cells_decoded);
     }
 }
 
@@ -187,17 +259,27 @@ enum Failure {
 }
 
 impl Failure {
-    fn of(self, block: &Block) -> Error {
+    fn of(self, block: &Block, part: &Part) -> Error {
         match self {
-            Self::Read(source) => block.read_error(source),
+            Self::Read(source) => part.read_error((block.epoch, block.idx), source),
             Self::Convert(source) => block.densify_error(source),
         }
     }
 }
 
-fn row_index(block: &Block, rows: &RowRanges) -> Result<AxisIndex, Error> {
-    AxisIndex::ranges("cell", rows.ranges().iter().cloned())
+/// Finds the rows of a part, of which the first is row `first_row` of the block.
+fn row_index(block: &Block, part: &Part, first_row: usize) -> Result<AxisIndex, Error> {
+    AxisIndex::ranges("cell", part.joinids.iter().cloned())
+        .map(|index| index.from_position(first_row))
         .map_err(|source| block.densify_error(source))
+}
+
+/// Puts the rows of `further` behind those of `csr`.
+fn append(csr: &mut CsrBuffers, further: &CsrBuffers) {
+    let n_before = csr.values.len();
+    csr.columns.extend_from_slice(&further.columns);
+    csr.values.extend_from_slice(&further.values);
+    csr.row_offsets.extend(further.row_offsets.iter().skip(1).map(|offset| n_before + offset));
 }
 
 /// Cells, genes and values of a table as SOMA names them.
@@ -212,9 +294,4 @@ fn coo_columns(piece: &RecordBatch) -> Result<[&ArrayRef; 3], soma_io::Error> {
 
 fn give_up(message: &str) -> soma_io::Error {
     soma_io::Error::Consumer { message: message.to_owned() }
-}
-
-/// From the first joinid to behind the last.
-fn span(ranges: &[Range<u64>]) -> Range<u64> {
-    ranges.first().map_or(0, |first| first.start)..ranges.last().map_or(0, |last| last.end)
 }

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use soma_io::ReadStats;
-
+use crate::read::BlockReads;
 use crate::spec::LoaderSpec;
 
 /// Counts and times of one epoch, so far or in full.
@@ -18,8 +17,8 @@ pub struct EpochStats {
     pub epoch: u64,
     /// The settings that it ran with.
     pub spec: LoaderSpec,
-    /// The name of the reader that gave the blocks.
-    pub reader: &'static str,
+    /// The name of the reader that gave the blocks; several joined by `+` where experiments have different ones.
+    pub reader: String,
     /// Genes, the columns of every batch.
     pub n_columns: usize,
     /// Blocks read.
@@ -60,12 +59,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn new(
-        epoch: u64,
-        spec: LoaderSpec,
-        reader: &'static str,
-        n_columns: usize,
-    ) -> Self {
+    pub(crate) fn new(epoch: u64, spec: LoaderSpec, reader: String, n_columns: usize) -> Self {
         let stats = EpochStats {
             epoch,
             spec,
@@ -101,16 +95,15 @@ impl Counters {
     pub(crate) fn block_read(
         &self,
         n_rows: usize,
-        read: &ReadStats,
+        read: &BlockReads,
         read_time: Duration,
         convert_time: Duration,
     ) {
         self.update(|stats| {
-            stats.reader = read.reader;
             stats.n_blocks += 1;
             stats.max_block_rows = stats.max_block_rows.max(n_rows);
             stats.nnz += read.nnz;
-            stats.bytes_read = add(stats.bytes_read, read.bytes_read);
+            stats.bytes_read = add(stats.bytes_read, read.bytes);
             stats.cells_decoded = add(stats.cells_decoded, read.cells_decoded);
             stats.read_secs += read_time.as_secs_f64();
             stats.convert_secs += convert_time.as_secs_f64();
@@ -143,6 +136,6 @@ impl Counters {
 }
 
 /// A sum that is unknown as soon as one part of it is.
-fn add(sum: Option<u64>, part: Option<u64>) -> Option<u64> {
+pub(crate) fn add(sum: Option<u64>, part: Option<u64>) -> Option<u64> {
     Some(sum? + part?)
 }

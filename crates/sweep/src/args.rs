@@ -69,6 +69,12 @@ pub(crate) struct SweepArgs {
     /// What reads X
     #[arg(long, value_enum, default_value_t = Reader::Auto)]
     pub(crate) reader: Reader,
+    /// Take the cells that match, as "tissue == 'lung' and nnz > 500" (tiledbsoma's grammar)
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) obs_filter: Option<String>,
+    /// Take the genes that match, as "feature_name in ['CD4', 'CD8A']"
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) var_filter: Option<String>,
     /// obs columns that come with each batch, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) obs_columns: Vec<String>,

@@ -70,6 +70,8 @@ impl Config {
             cells: cells(args.start, args.end)?,
             n_genes: (args.n_vars != 0).then_some(args.n_vars),
             obs_columns: args.obs_columns.clone(),
+            obs_filter: args.obs_filter.clone(),
+            var_filter: args.var_filter.clone(),
         };
         Ok(Self { points, data, metadata: pairs("-M/--metadata", &args.metadata)? })
     }

@@ -27,6 +27,10 @@ pub(crate) struct Data {
     /// The first so many genes; all where there is none.
     pub(crate) n_genes: Option<u64>,
     pub(crate) obs_columns: Vec<String>,
+    /// In tiledbsoma's grammar.
+    pub(crate) obs_filter: Option<String>,
+    /// As `obs_filter`.
+    pub(crate) var_filter: Option<String>,
 }
 
 /// The settings of one grid point.

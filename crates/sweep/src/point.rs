@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
 use jiff::Timestamp;
-use loader::{Dataset, DatasetSpec, EpochStats};
-use soma_io::{Experiment, GeneSelection, OpenOptions, SparseNdArray};
+use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, ValueFilter};
+use soma_io::{Experiment, OpenOptions, SparseNdArray};
 use torch_feed::TensorLoader;
 
 use crate::job::{Data, Event, Job, Opened, Point, Task};
@@ -81,9 +81,13 @@ fn open(
         measurement: data.measurement.clone(),
         layer: data.layer.clone(),
         obs_columns: data.obs_columns.clone(),
-        genes: data.n_genes.map_or(GeneSelection::All, |n| GeneSelection::Range(0..n)),
+        cells: query(
+            data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
+            data.obs_filter.as_deref(),
+        )?,
+        genes: Genes::Query(query(data.n_genes.map(|n| 0..n), data.var_filter.as_deref())?),
+        var_columns: Vec::new(),
         reader: data.reader.parse()?,
-        rows: data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
     };
     let dataset = Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.clone())?;
     if dataset.n_rows() == 0 {
@@ -93,10 +97,17 @@ fn open(
         n_cells: dataset.n_rows(),
         n_genes: dataset.n_columns() as u64,
         total_nnz: x.nnz()?,
-        reader: dataset.x().name().to_owned(),
-        why_not_native: dataset.x().why_not_native().map(str::to_owned),
+        reader: dataset.reader_name(),
+        why_not_native: dataset.why_not_native().map(str::to_owned),
     }))?;
     Ok(dataset)
+}
+
+fn query(joinids: Option<Range<u64>>, filter: Option<&str>) -> anyhow::Result<AxisQuery> {
+    Ok(AxisQuery {
+        joinids: joinids.map_or(Joinids::All, Joinids::Range),
+        value_filter: filter.map(ValueFilter::parse).transpose()?,
+    })
 }
 
 /// A range without an end goes to the last row; one that goes further was meant for other data.
@@ -200,7 +211,7 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
         order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
             .to_owned(),
         form: spec.form.name().to_owned(),
-        reader: stats.reader.to_owned(),
+        reader: stats.reader.clone(),
         prefetch_blocks: spec.prefetch_blocks as u64,
         seed: spec.seed,
         max_batches: point.max_batches,

@@ -4,9 +4,7 @@
 
 use std::error::Error;
 
-use loader::{
-    BatchForm, Dataset, DatasetSpec, GeneSelection, LoaderSpec, Method, Order, ReaderChoice,
-};
+use loader::{BatchForm, Dataset, DatasetSpec, LoaderSpec, Method, Order};
 use soma_io::{Experiment, OpenOptions};
 use tch::Kind;
 use torch_feed::TensorLoader;
@@ -19,14 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let layer = arguments.next().unwrap_or_else(|| "raw".to_owned());
 
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;
-    let wanted = DatasetSpec {
-        measurement,
-        layer,
-        obs_columns: Vec::new(),
-        genes: GeneSelection::All,
-        rows: None,
-        reader: ReaderChoice::Auto,
-    };
+    let wanted = DatasetSpec { measurement, layer, ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted)?;
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
 

@@ -9,7 +9,6 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::{
     BatchForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Method, Order,
-    ReaderChoice,
 };
 use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, XReader};
 use tch::{Device, Kind, Tensor};
@@ -208,7 +207,7 @@ fn dropped_half_way_nothing_holds_the_data() {
     for (method, form) in WAYS {
         for n_taken in 0..17 {
             let dataset = dataset();
-            let reader = Arc::clone(dataset.x());
+            let reader = Arc::clone(dataset.readers().next().unwrap());
             let feed = TensorLoader::new(dataset, spec(method, form)).unwrap();
             let mut epoch = feed.epoch(0).unwrap();
             let taken: Vec<_> = epoch.by_ref().take(n_taken).map(Result::unwrap).collect();
@@ -228,14 +227,7 @@ fn real_counts_come_through_as_tensors() {
         return;
     }
     let experiment = Experiment::open(beside.to_str().unwrap(), &OpenOptions::default()).unwrap();
-    let wanted = DatasetSpec {
-        measurement: "RNA".into(),
-        layer: "raw".into(),
-        obs_columns: vec!["nnz".into()],
-        genes: GeneSelection::All,
-        rows: None,
-        reader: ReaderChoice::Auto,
-    };
+    let wanted = DatasetSpec { obs_columns: vec!["nnz".into()], ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
     for form in [BatchForm::Dense, BatchForm::Csr] {
         let sizes = LoaderSpec {

@@ -8,8 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use loader::{
-    Batch, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Matrix, Order,
-    ReaderChoice,
+    AxisQuery, Batch, Cells, Dataset, DatasetSpec, Genes, Loader, LoaderSpec, Matrix, Order,
 };
 use soma_io::{ColumnKind, ColumnSpec, Experiment, ExperimentSpec, ExperimentWriter, OpenOptions};
 
@@ -47,14 +46,7 @@ fn write(uri: &str) {
 }
 
 fn wanted() -> DatasetSpec {
-    DatasetSpec {
-        measurement: "RNA".into(),
-        layer: "raw".into(),
-        obs_columns: vec!["label".into(), "doubled".into()],
-        genes: GeneSelection::All,
-        rows: None,
-        reader: ReaderChoice::Auto,
-    }
+    DatasetSpec { obs_columns: vec!["label".into(), "doubled".into()], ..DatasetSpec::default() }
 }
 
 fn open(uri: &str) -> Experiment {
@@ -79,10 +71,10 @@ fn an_experiment_is_loaded_whole_or_in_part() {
     write(&uri);
     let experiment = open(&uri);
     let selections = [
-        (None, GeneSelection::All, (0..N_VAR).collect()),
-        (Some(13..41), GeneSelection::Range(2..7), (2..7).collect()),
-        (Some(69..70), GeneSelection::List(vec![8, 0, 4]), vec![8, 0, 4]),
-        (Some(5..5), GeneSelection::All, (0..N_VAR).collect::<Vec<u64>>()),
+        (None, AxisQuery::default(), (0..N_VAR).collect()),
+        (Some(13..41), AxisQuery::range(2..7), (2..7).collect()),
+        (Some(69..70), AxisQuery::list([8, 0, 4]), vec![8, 0, 4]),
+        (Some(5..5), AxisQuery::default(), (0..N_VAR).collect::<Vec<u64>>()),
     ];
     for (rows, genes, gene_joinids) in selections {
         let cells =
@@ -90,9 +82,13 @@ fn an_experiment_is_loaded_whole_or_in_part() {
                 None => 0..N_OBS,
                 Some(_) => 0..0,
             }));
-        let dataset =
-            Dataset::from_experiment(&experiment, &DatasetSpec { rows, genes, ..wanted() })
-                .unwrap();
+        let genes = Genes::Query(genes);
+        let wanted = DatasetSpec {
+            cells: rows.map_or_else(AxisQuery::default, AxisQuery::range),
+            genes,
+            ..wanted()
+        };
+        let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
         assert_eq!(dataset.n_rows(), cells.n_rows());
         assert_eq!(dataset.n_columns(), gene_joinids.len());
         for (method, form) in WAYS {
@@ -159,8 +155,11 @@ fn what_an_experiment_lacks_is_named() {
     check(DatasetSpec { measurement: "ATAC".into(), ..wanted() }, &["ATAC", "RNA"]);
     check(DatasetSpec { layer: "normalized".into(), ..wanted() }, &["normalized", "raw"]);
     check(DatasetSpec { obs_columns: vec!["age".into()], ..wanted() }, &["age", "label, doubled"]);
-    check(DatasetSpec { rows: Some(60..80), ..wanted() }, &["60..80", "70"]);
-    check(DatasetSpec { genes: GeneSelection::Range(3..12), ..wanted() }, &["gene 11", "9"]);
+    check(DatasetSpec { cells: AxisQuery::range(60..80), ..wanted() }, &["60..80", "70"]);
+    check(
+        DatasetSpec { genes: Genes::Query(AxisQuery::range(3..12)), ..wanted() },
+        &["3..12", "9"],
+    );
 }
 
 /// Real counts, where the checkout has them beside it.

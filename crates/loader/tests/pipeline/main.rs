@@ -5,5 +5,6 @@ mod every_cell;
 mod experiment;
 mod sample;
 mod scripted;
+mod several;
 mod stopping;
 mod what_ran;

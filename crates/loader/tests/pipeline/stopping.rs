@@ -155,7 +155,10 @@ fn a_failure_says_which_block_and_why() {
     let reader = ScriptedReader::new(N_ROWS, 4, At::Fail(2));
     let loader = loader(&reader, LoaderSpec { order: loader::Order::InOrder, ..sample::spec() });
     let error = loader.epoch(5).unwrap().find_map(Result::err).unwrap();
-    assert_eq!(error.to_string(), "cannot read block 2 of epoch 5 (cells 16 to 23)");
+    assert_eq!(
+        error.to_string(),
+        "cannot read block 2 of epoch 5 (cells 16 to 23 of experiment 0)"
+    );
     let source = std::error::Error::source(&error).unwrap();
     assert!(source.to_string().contains("scripted"), "{source}");
 }
@@ -200,7 +203,7 @@ fn a_reader_that_gives_other_rows_is_found_out() {
         let error = epoch.find_map(Result::err).unwrap();
         let text = error.to_string();
         if method == Method::Native {
-            let expect = "reader \"memory\" gave 64 rows x 4 columns for block 1";
+            let expect = "reader \"scripted\" gave 64 rows x 4 columns for block 1";
             assert!(text.starts_with(expect), "{text}");
         } else {
             assert_eq!(text, "cannot put block 1 of epoch 0 into rows");

@@ -1,0 +1,89 @@
+//! The obs columns of several experiments, one after another.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+
+use crate::error::Error;
+
+/// The rows of all `parts`, which have columns of the same names in the same order.
+///
+/// Texts and categories go together, as dictionaries with keys wide enough for all; other columns must be of one type.
+pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
+    let Some(first) = parts.first() else { return Err(Error::NoDatasets) };
+    let names = |part: &RecordBatch| -> Vec<String> {
+        part.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    };
+    let first_names = names(first);
+    for (idx, part) in parts.iter().enumerate() {
+        let found = names(part);
+        if found != first_names {
+            return Err(Error::ConcatObs {
+                idx,
+                problem: format!(
+                    "its columns are {}, those of the first {}",
+                    found.join(", "),
+                    first_names.join(", ")
+                ),
+            });
+        }
+    }
+    let mut fields = Vec::with_capacity(first_names.len());
+    let mut columns = Vec::with_capacity(first_names.len());
+    for (position, name) in first_names.iter().enumerate() {
+        let of_parts: Vec<&ArrayRef> = parts.iter().map(|part| part.column(position)).collect();
+        let wanted = common_type(name, &of_parts)?;
+        let column = one_after_another(&of_parts, &wanted).map_err(columns_error)?;
+        let nullable = parts.iter().any(|part| part.schema_ref().field(position).is_nullable());
+        fields.push(Field::new(name, wanted, nullable));
+        columns.push(column);
+    }
+    let n_rows = parts.iter().map(|part| part.num_rows()).sum();
+    let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(columns_error)
+}
+
+fn columns_error(source: ArrowError) -> Error {
+    Error::Columns { of: "obs", source }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => true,
+        DataType::Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}
+
+/// The type that a column of all parts has.
+fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
+    let first = columns[0].data_type();
+    let categories =
+        columns.iter().any(|column| matches!(column.data_type(), DataType::Dictionary(..)));
+    if columns.iter().all(|column| is_text(column.data_type())) {
+        return Ok(if categories {
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::LargeUtf8))
+        } else {
+            DataType::LargeUtf8
+        });
+    }
+    match columns.iter().position(|column| column.data_type() != first) {
+        None => Ok(first.clone()),
+        Some(idx) => Err(Error::ConcatObs {
+            idx,
+            problem: format!(
+                "column {name} is of type {}, in the first of type {first}",
+                columns[idx].data_type()
+            ),
+        }),
+    }
+}
+
+fn one_after_another(columns: &[&ArrayRef], wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+    let cast: Vec<ArrayRef> =
+        columns.iter().map(|column| arrow_cast::cast(column, wanted)).collect::<Result<_, _>>()?;
+    let parts: Vec<&dyn arrow_array::Array> = cast.iter().map(AsRef::as_ref).collect();
+    arrow_select::concat::concat(&parts)
+}

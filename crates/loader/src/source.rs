@@ -1,0 +1,155 @@
+//! One experiment's part of a data set: its reader of X, its selected cells, and where its genes come among the columns.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use densify::AxisIndex;
+use soma_io::{CsrBuffers, GeneSelection, XReader};
+
+use crate::cells::Cells;
+use crate::error::Error;
+
+/// Cells and genes of one X.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) x: Arc<dyn XReader>,
+    pub(crate) cells: Cells,
+    pub(crate) genes: GenePlaces,
+}
+
+/// The genes that are read, and which column of a batch each becomes.
+#[derive(Clone, Debug)]
+pub(crate) struct GenePlaces {
+    /// What is read of X.
+    pub(crate) selection: GeneSelection,
+    /// How many that are.
+    n_read: usize,
+    /// The batch's column of each gene read, ascending; `None` where they are the batch's columns one by one.
+    columns: Option<Arc<[u32]>>,
+    /// The columns of a batch, those of genes that X does not have among them.
+    pub(crate) n_columns: usize,
+}
+
+impl GenePlaces {
+    /// The genes of a selection, each a column.
+    pub(crate) fn new(selection: GeneSelection, x_columns: u64) -> Result<Self, Error> {
+        let n_columns = selection
+            .n_columns(x_columns)
+            .map_err(|source| Error::GenesOutsideX { x_columns, source: Box::new(source) })?;
+        Ok(Self { selection, n_read: n_columns, columns: None, n_columns })
+    }
+
+    /// GenePlaces by joinid, one for each column; where there is none the column stays zero.
+    pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
+        let read: Vec<u64> = genes.iter().copied().flatten().collect();
+        let all_there = read.len() == genes.len();
+        let mut aligned = Self::new(GeneSelection::List(read), x_columns)?;
+        if !all_there {
+            let columns = (0_u32..).zip(genes).filter_map(|(at, gene)| gene.map(|_| at));
+            aligned.columns = Some(columns.collect());
+            aligned.n_columns = genes.len();
+        }
+        Ok(aligned)
+    }
+
+    /// Finds the column of a gene by its joinid.
+    pub(crate) fn index(&self) -> Result<AxisIndex, densify::Error> {
+        const AXIS: &str = "gene";
+        match (&self.selection, &self.columns) {
+            (GeneSelection::List(list), Some(columns)) => {
+                AxisIndex::at_positions(AXIS, list, columns, self.n_columns)
+            }
+            (GeneSelection::List(list), None) => AxisIndex::list(AXIS, list),
+            (GeneSelection::Range(range), _) => AxisIndex::ranges(AXIS, [range.clone()]),
+            (GeneSelection::All, _) => AxisIndex::ranges(AXIS, [0..self.n_columns as u64]),
+        }
+    }
+
+    /// Makes the columns of what a reader gave those of a batch. `Err` is the column of a gene that was not asked for.
+    pub(crate) fn place(&self, csr: &mut CsrBuffers) -> Result<(), u32> {
+        if let Some(places) = &self.columns {
+            for column in &mut csr.columns {
+                *column = *places.get(*column as usize).ok_or(*column)?;
+            }
+        }
+        csr.n_columns = self.n_columns;
+        Ok(())
+    }
+
+    /// Whether the columns of what a reader gives have to be changed.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.columns.is_some()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("x", &self.x)
+            .field("n_rows", &self.cells.n_rows())
+            .field("n_genes_read", &self.genes.n_read)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Rows of a block that come from one source.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Which source.
+    pub(crate) source: usize,
+    /// Its rows, as ranges of joinids.
+    pub(crate) joinids: Vec<Range<u64>>,
+    pub(crate) n_rows: usize,
+}
+
+impl Part {
+    /// Fails where a reader filled the CSR with something else than was asked for.
+    pub(crate) fn check_shape(
+        &self,
+        source: &Source,
+        csr: &CsrBuffers,
+        block_idx: u64,
+    ) -> Result<(), Error> {
+        if (csr.n_rows(), csr.n_columns) == (self.n_rows, source.genes.n_read) {
+            return Ok(());
+        }
+        Err(Error::BlockShape {
+            reader: source.x.name(),
+            block_idx,
+            found_rows: csr.n_rows(),
+            found_columns: csr.n_columns,
+            n_rows: self.n_rows,
+            n_columns: source.genes.n_read,
+        })
+    }
+
+    /// A reader gave a column past those that were asked for.
+    pub(crate) fn column_error(&self, source: &Source, column: u32, block_idx: u64) -> Error {
+        Error::BlockShape {
+            reader: source.x.name(),
+            block_idx,
+            found_rows: self.n_rows,
+            found_columns: column as usize + 1,
+            n_rows: self.n_rows,
+            n_columns: source.genes.n_read,
+        }
+    }
+
+    /// X could not be read for block `idx` of an epoch.
+    pub(crate) fn read_error(
+        &self,
+        (epoch, block_idx): (u64, u64),
+        error: soma_io::Error,
+    ) -> Error {
+        let first = self.joinids.first().map_or(0, |first| first.start);
+        let end = self.joinids.last().map_or(0, |last| last.end);
+        Error::Read {
+            epoch,
+            block_idx,
+            experiment: self.source,
+            joinids: first..end,
+            source: Box::new(error),
+        }
+    }
+}

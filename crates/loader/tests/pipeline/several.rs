@@ -1,0 +1,248 @@
+//! Several experiments as one data set, and genes that are aligned by name.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray};
+use loader::{
+    AxisQuery, Cells, Dataset, DatasetSpec, Error, GeneJoin, GeneSelection, Genes, Loader,
+    LoaderSpec,
+};
+use proptest::prelude::*;
+use soma_io::{
+    ColumnKind, ColumnSpec, CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter, MemoryReader,
+    OpenOptions,
+};
+
+use crate::sample::{self, WAYS, dense_rows};
+
+/// A value that says where it is from: genes are told by what they are called, not by where they stand.
+fn value(experiment: usize, joinid: u64, gene: char) -> Option<f32> {
+    let place = joinid * 29 + gene as u64 * 13 + experiment as u64;
+    (!place.is_multiple_of(3))
+        .then(|| (experiment as u64 * 100_000 + joinid * 100 + gene as u64) as f32)
+}
+
+fn csr(experiment: usize, n_rows: u64, genes: &str) -> CsrBuffers {
+    let mut csr = CsrBuffers { n_columns: genes.len(), ..CsrBuffers::default() };
+    for joinid in 0..n_rows {
+        for (column, gene) in (0..).zip(genes.chars()) {
+            if let Some(value) = value(experiment, joinid, gene) {
+                csr.columns.push(column);
+                csr.values.push(value);
+            }
+        }
+        csr.row_offsets.push(csr.values.len());
+    }
+    csr
+}
+
+/// Each row of every batch holds what its experiment has for its joinid; `genes` are the columns, `has` what experiments have.
+fn check(dataset: &Dataset, genes: &str, has: &[&str], expected: &[(u32, i64)]) {
+    for (method, form) in WAYS {
+        let spec = LoaderSpec { method, form, ..sample::spec() };
+        let loader = Loader::new(dataset.clone(), spec).unwrap();
+        let mut seen = Vec::new();
+        for batch in loader.epoch(1).unwrap() {
+            let batch = batch.unwrap();
+            assert_eq!(batch.x.shape(), (batch.n_rows(), genes.len()));
+            let labels = batch.obs.column_by_name("label").unwrap();
+            let labels = arrow_cast::cast(labels, &arrow_schema::DataType::Utf8).unwrap();
+            for (idx, row) in dense_rows(&batch.x).into_iter().enumerate() {
+                let (experiment, joinid) = (batch.experiments[idx], batch.joinids[idx]);
+                seen.push((experiment, joinid));
+                let of_gene = |gene: char| {
+                    has[experiment as usize]
+                        .contains(gene)
+                        .then(|| value(experiment as usize, joinid as u64, gene))
+                        .flatten()
+                        .unwrap_or(0.0)
+                };
+                let values: Vec<f32> = genes.chars().map(of_gene).collect();
+                assert_eq!(row, values, "{method} {form}: cell {joinid} of {experiment}");
+                let label = format!("cell {joinid} of {experiment}");
+                assert_eq!(labels.as_string::<i32>().value(idx), label);
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, expected, "{method} {form}");
+    }
+}
+
+fn in_memory(experiment: usize, joinids: &[u64], genes: &str) -> Dataset {
+    let n_rows = joinids.last().map_or(0, |last| last + 3);
+    let x = MemoryReader::new(csr(experiment, n_rows, genes)).unwrap();
+    let labels = joinids.iter().map(|joinid| format!("cell {joinid} of {experiment}"));
+    let labels: ArrayRef = if experiment.is_multiple_of(2) {
+        Arc::new(StringArray::from_iter_values(labels))
+    } else {
+        Arc::new(
+            labels
+                .collect::<Vec<_>>()
+                .iter()
+                .map(|l| Some(l.as_str()))
+                .collect::<DictionaryArray<Int32Type>>(),
+        )
+    };
+    let obs = RecordBatch::try_from_iter([("label", labels)]).unwrap();
+    Dataset::new(Arc::new(x), Cells::List(joinids.into()), obs, GeneSelection::All).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_cell_of_every_experiment_comes_once(
+        joinids in proptest::collection::vec(
+            proptest::collection::btree_set(0_u64..40, 0..20), 1..5
+        ),
+    ) {
+        let parts: Vec<Dataset> = (0..)
+            .zip(&joinids)
+            .map(|(idx, ids)| in_memory(idx, &ids.iter().copied().collect::<Vec<_>>(), "abcde"))
+            .collect();
+        let dataset = Dataset::concat(&parts).unwrap();
+        let expected: Vec<(u32, i64)> = (0..)
+            .zip(&joinids)
+            .flat_map(|(idx, ids)| ids.iter().map(move |id| (idx, *id as i64)))
+            .collect();
+        prop_assert_eq!(dataset.n_rows(), expected.len() as u64);
+        let origins = (0..dataset.n_rows()).map(|row| dataset.origin(row));
+        prop_assert!(origins.eq(expected.iter().map(|(idx, id)| (*idx as usize, *id as u64))));
+        check(&dataset, "abcde", &["abcde"; 5], &expected);
+    }
+}
+
+/// Writes an experiment whose genes are called by these letters.
+fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
+    let spec = ExperimentSpec {
+        n_obs,
+        n_var: genes.len() as u64,
+        obs: vec![ColumnSpec::new("label", ColumnKind::Text)],
+        var: vec![ColumnSpec::new("feature_id", ColumnKind::Text)],
+        measurement: "RNA".into(),
+        layers: vec!["raw".into()],
+        extent: soma_io::Extent::CurrentDomain,
+        zstd_level: 1,
+        fragment_rows: None,
+        consolidate: false,
+        config: soma_io::Config::new(),
+    };
+    let mut writer = ExperimentWriter::create(uri, spec).unwrap();
+    let text = |name, texts: Vec<String>| {
+        let texts: ArrayRef = Arc::new(StringArray::from(texts));
+        RecordBatch::try_from_iter([(name, texts)]).unwrap()
+    };
+    let names = genes.chars().map(String::from).collect();
+    writer.write_var(&text("feature_id", names)).unwrap();
+    let labels = (0..n_obs).map(|joinid| format!("cell {joinid} of {experiment}")).collect();
+    writer.write_obs(&text("label", labels)).unwrap();
+    let csr = csr(experiment, n_obs, genes);
+    writer.write_x("raw", &csr.row_offsets, &csr.columns, &csr.values).unwrap();
+    writer.finish().unwrap();
+}
+
+struct Written {
+    _folder: tempfile::TempDir,
+    experiments: Vec<Experiment>,
+}
+
+fn written(parts: &[(u64, &str)]) -> Written {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = (0..)
+        .zip(parts)
+        .map(|(idx, (n_obs, genes))| {
+            let uri = folder.path().join(format!("{idx}")).to_str().unwrap().to_owned();
+            write(&uri, idx, *n_obs, genes);
+            Experiment::open(&uri, &OpenOptions::default()).unwrap()
+        })
+        .collect();
+    Written { _folder: folder, experiments }
+}
+
+fn spec() -> DatasetSpec {
+    DatasetSpec {
+        obs_columns: vec!["label".into()],
+        var_columns: vec!["feature_id".into(), "soma_joinid".into()],
+        ..DatasetSpec::default()
+    }
+}
+
+fn all(parts: &[(u64, &str)]) -> Vec<(u32, i64)> {
+    (0..).zip(parts).flat_map(|(idx, (n, _))| (0..*n as i64).map(move |id| (idx, id))).collect()
+}
+
+#[test]
+fn genes_of_several_experiments_are_aligned() {
+    let parts = [(30, "abcde"), (20, "ecxa"), (11, "zca")];
+    let written = written(&parts);
+    let has: Vec<&str> = parts.iter().map(|(_, genes)| *genes).collect();
+    let specs: Vec<_> = written.experiments.iter().map(|one| (one, spec())).collect();
+    for (join, genes) in [(GeneJoin::Intersection, "ac"), (GeneJoin::Union, "abcdexz")] {
+        let dataset = Dataset::from_experiments(&specs, "feature_id", join).unwrap();
+        assert_eq!((dataset.n_experiments(), dataset.n_columns()), (3, genes.len()));
+        check(&dataset, genes, &has, &all(&parts));
+    }
+    // A part of each, by filters of their own.
+    let mut specs = specs;
+    specs[0].1.cells = AxisQuery::filter("soma_joinid in [3, 4, 29]").unwrap();
+    specs[1].1.cells = AxisQuery::range(0..0);
+    specs[2].1.genes = Genes::Query(AxisQuery::filter("feature_id != 'a'").unwrap());
+    let dataset = Dataset::from_experiments(&specs, "feature_id", GeneJoin::Intersection).unwrap();
+    let expected: Vec<_> =
+        [(0, 3), (0, 4), (0, 29)].into_iter().chain((0..11).map(|id| (2, id))).collect();
+    check(&dataset, "c", &has, &expected);
+}
+
+#[test]
+fn a_list_of_names_says_which_column_is_which_gene() {
+    let parts = [(40, "abcdef")];
+    let written = written(&parts);
+    let named = |names: &[&str]| DatasetSpec {
+        genes: Genes::Named {
+            column: "feature_id".into(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        },
+        ..spec()
+    };
+    let open = |spec: &DatasetSpec| Dataset::from_experiment(&written.experiments[0], spec);
+    for names in [&["f", "b", "a"][..], &["x", "e", "y", "a", "z"], &["x"], &[]] {
+        let dataset = open(&named(names)).unwrap();
+        check(&dataset, &names.concat(), &["abcdef"], &all(&parts));
+        let ids = dataset.var().column_by_name("feature_id").unwrap().as_string::<i64>();
+        let joinids: &Int64Array =
+            dataset.var().column_by_name("soma_joinid").unwrap().as_primitive();
+        assert_eq!(dataset.var().num_rows(), names.len());
+        for (column, name) in names.iter().enumerate() {
+            let there = "abcdef".find(name);
+            assert_eq!(ids.is_valid(column).then(|| ids.value(column)), there.map(|_| *name));
+            let joinid = joinids.is_valid(column).then(|| joinids.value(column));
+            assert_eq!(joinid, there.map(|at| at as i64));
+        }
+    }
+    let told = open(&named(&["a", "b", "a"])).unwrap_err();
+    assert!(matches!(&told, Error::GeneTwice { name, .. } if name == "a"), "{told}");
+    let nowhere =
+        DatasetSpec { genes: Genes::Named { column: "gene".into(), names: vec![] }, ..spec() };
+    let told = format!("{:?}", open(&nowhere).unwrap_err());
+    assert!(told.contains("feature_id"), "{told}");
+}
+
+#[test]
+fn data_sets_that_do_not_fit_are_refused() {
+    assert!(matches!(Dataset::concat(&[]), Err(Error::NoDatasets)));
+    let first = in_memory(0, &[1, 2], "abc");
+    let told = Dataset::concat(&[first.clone(), in_memory(1, &[1], "ab")]).unwrap_err();
+    assert!(matches!(told, Error::ConcatGenes { idx: 1, n_columns: 2, first: 3 }), "{told}");
+    for (column, values) in [
+        ("other", Arc::new(StringArray::from(vec!["x"])) as ArrayRef),
+        ("label", Arc::new(Int64Array::from(vec![1]))),
+    ] {
+        let obs = RecordBatch::try_from_iter([(column, values)]).unwrap();
+        let x = Arc::new(MemoryReader::new(csr(1, 1, "abc")).unwrap());
+        let other = Dataset::new(x, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
+        let told = Dataset::concat(&[first.clone(), other]).unwrap_err();
+        assert!(matches!(told, Error::ConcatObs { idx: 1, .. }), "{told}");
+    }
+}
