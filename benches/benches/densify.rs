@@ -6,9 +6,10 @@ use std::hint::black_box;
 use benches::cells;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use densify::{
-    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense,
-    scatter_coo,
+    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, RowTransforms, Transform, csr_gather_rows,
+    csr_rows_to_dense, scatter_coo,
 };
+use half::f16;
 
 const N_ROWS: usize = 1_024;
 
@@ -55,12 +56,21 @@ fn densify(criterion: &mut Criterion) {
             });
         });
         group.bench_function("native: CSR into a used dense batch", |bencher| {
-            bencher.iter(|| csr_rows_to_dense(black_box(csr), &order, &mut dense));
+            bencher.iter(|| csr_rows_to_dense(black_box(csr), &order, None, &mut dense));
+        });
+        let transform = Transform { target_sum: Some(1e4), log1p: true, clip: Some((0.0, 10.0)) };
+        let transforms = Some(RowTransforms { transform: &transform, totals: None });
+        group.bench_function("native: the same, per 10,000, log1p and clipped", |bencher| {
+            bencher.iter(|| csr_rows_to_dense(black_box(csr), &order, transforms, &mut dense));
+        });
+        let mut half = vec![f16::ZERO; N_ROWS * n_columns];
+        group.bench_function("native: CSR into a used dense batch of f16", |bencher| {
+            bencher.iter(|| csr_rows_to_dense(black_box(csr), &order, None, &mut half));
         });
         group.bench_function("native: CSR rows gathered", |bencher| {
             bencher.iter(|| {
                 counted.clear();
-                csr_gather_rows(black_box(csr), &order, &mut counted)
+                csr_gather_rows(black_box(csr), &order, None, &mut counted)
             });
         });
         group.finish();

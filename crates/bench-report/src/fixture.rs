@@ -72,6 +72,8 @@ fn data() -> DataInfo {
         uri: "/data/census-20000x20000".to_owned(),
         measurement: Some("RNA".to_owned()),
         layer: Some("raw".to_owned()),
+        obs_filter: None,
+        var_filter: None,
         total_rows: 20_000,
         n_cols: 20_000,
         total_nnz: None,

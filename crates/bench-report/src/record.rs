@@ -70,6 +70,10 @@ column_group! {
         pub measurement: Option<String>,
         /// Layer of the measurement's X, such as `raw`.
         pub layer: Option<String>,
+        /// The condition on the cells, in tiledbsoma's grammar; null when there was none.
+        pub obs_filter: Option<String>,
+        /// The condition on the genes.
+        pub var_filter: Option<String>,
         /// Cells that were selected, whether or not the epoch went through all.
         pub total_rows: u64,
         /// Genes that were selected: columns of a batch.
@@ -94,8 +98,10 @@ column_group! {
         pub block_size: u64,
         /// `shuffled` or `in-order`.
         pub order: String,
-        /// What a batch's X is: `dense` or `csr`.
+        /// What a batch's X is: `dense`, `f16`, `csr` or `coo`.
         pub form: String,
+        /// What was done to the values of a batch, as `per 10000 of raw_sum, log1p`; null when nothing.
+        pub transform: Option<String>,
         /// Which implementation read X: `libtiledb`, `native` or `memory`.
         pub reader: String,
         /// Blocks read ahead of the one in use.
@@ -135,6 +141,7 @@ impl GridPoint {
             self.prefetch_blocks
         );
         let sometimes = [
+            self.transform.clone(),
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
             self.n_threads.map(|n| format!("threads{n}")),

@@ -20,6 +20,19 @@ pub struct CooView<'a> {
     pub values: &'a [f32],
 }
 
+/// Values with their rows and columns, by ascending row and within a row by ascending column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CooMatrix {
+    /// The row of each value.
+    pub rows: Vec<u32>,
+    /// The column of each value.
+    pub columns: Vec<u32>,
+    /// The values.
+    pub values: Vec<f32>,
+    /// The number of rows and of columns.
+    pub shape: (usize, usize),
+}
+
 const CELLS: &str = "the array of cells";
 const GENES: &str = "the array of genes";
 const VALUES: &str = "the array of values";

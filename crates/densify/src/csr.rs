@@ -1,6 +1,6 @@
 //! CSR blocks, and rows taken out of them.
 
-use crate::Error;
+use crate::{CooMatrix, Error, RowTransforms, Value};
 
 /// Rows in compressed sparse rows, borrowed.
 ///
@@ -76,6 +76,16 @@ impl CsrMatrix {
         }
     }
 
+    /// The same values, each with its row.
+    pub fn into_coo(self) -> CooMatrix {
+        let shape = (self.n_rows(), self.n_columns);
+        let mut rows = Vec::with_capacity(self.values.len());
+        for (row, pair) in (0..).zip(self.row_offsets.windows(2)) {
+            rows.resize(rows.len() + (pair[1] - pair[0]), row);
+        }
+        CooMatrix { rows, columns: self.columns, values: self.values, shape }
+    }
+
     /// Forgets all rows, and keeps the memory.
     pub fn clear(&mut self) {
         self.row_offsets.clear();
@@ -88,12 +98,13 @@ impl CsrMatrix {
 /// Writes rows of `csr`, in the order of `rows`, as dense rows into all of `out`, which has `rows.len() * n_columns` values.
 ///
 /// What `out` held is overwritten, zeros included, so that it can be used again without being cleared.
-pub fn csr_rows_to_dense(csr: CsrView<'_>, rows: &[u32], out: &mut [f32]) -> Result<(), Error> {
-    // A product that no buffer can have is as wrong as any other.
-    let expected = rows.len().saturating_mul(csr.n_columns);
-    if out.len() != expected {
-        return Err(Error::Length { what: "the dense buffer", found: out.len(), expected });
-    }
+pub fn csr_rows_to_dense<V: Value>(
+    csr: CsrView<'_>,
+    rows: &[u32],
+    transforms: Option<RowTransforms<'_>>,
+    out: &mut [V],
+) -> Result<(), Error> {
+    check_dense(rows, csr.n_columns, transforms, out.len())?;
     if csr.n_columns == 0 {
         return rows.iter().try_for_each(|row_idx| match csr.row(*row_idx as usize)?.0.first() {
             Some(column) => {
@@ -102,29 +113,97 @@ pub fn csr_rows_to_dense(csr: CsrView<'_>, rows: &[u32], out: &mut [f32]) -> Res
             None => Ok(()),
         });
     }
-    for (row_idx, out) in rows.iter().zip(out.chunks_exact_mut(csr.n_columns)) {
+    for (idx, (row_idx, out)) in rows.iter().zip(out.chunks_exact_mut(csr.n_columns)).enumerate() {
         let row_idx = *row_idx as usize;
         let (columns, values) = csr.row(row_idx)?;
         // Zeroed row by row, so that the row is still in the cache when its values come.
-        out.fill(0.0);
-        for (column, value) in columns.iter().zip(values) {
-            match out.get_mut(*column as usize) {
-                Some(place) => *place = *value,
-                None => {
-                    return Err(Error::Column {
-                        row_idx,
-                        column: *column,
-                        n_columns: csr.n_columns,
-                    });
-                }
+        out.fill(V::default());
+        let of_row = match transforms {
+            Some(transforms) => transforms.of_row(idx, row_idx, values.iter().copied())?,
+            None => None,
+        };
+        let stray = match of_row {
+            None => scatter(columns, values, V::from_f32, out),
+            Some(mut of_row) => {
+                scatter(columns, values, |value| V::from_f32(of_row.apply(value)), out)
             }
+        };
+        if let Some(column) = stray {
+            return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
         }
     }
     Ok(())
 }
 
+/// Writes the values of a row to their places, and gives a column that has none.
+fn scatter<V>(
+    columns: &[u32],
+    values: &[f32],
+    mut convert: impl FnMut(f32) -> V,
+    out: &mut [V],
+) -> Option<u32> {
+    for (column, value) in columns.iter().zip(values) {
+        match out.get_mut(*column as usize) {
+            Some(place) => *place = convert(*value),
+            None => return Some(*column),
+        }
+    }
+    None
+}
+
+/// Writes rows of the dense block `values`, in the order of `rows`, into all of `out`, which has `rows.len() * n_columns` values.
+pub fn dense_rows_to_dense<V: Value>(
+    values: &[f32],
+    n_columns: usize,
+    rows: &[u32],
+    transforms: Option<RowTransforms<'_>>,
+    out: &mut [V],
+) -> Result<(), Error> {
+    check_dense(rows, n_columns, transforms, out.len())?;
+    if n_columns == 0 {
+        return Ok(());
+    }
+    for (idx, (row_idx, out)) in rows.iter().zip(out.chunks_exact_mut(n_columns)).enumerate() {
+        let row_idx = *row_idx as usize;
+        let start = row_idx * n_columns;
+        let row = values.get(start..start + n_columns);
+        let row = row.ok_or(Error::Row { row_idx, n_rows: values.len() / n_columns })?;
+        let of_row = match transforms {
+            Some(transforms) => transforms.of_row(idx, row_idx, row.iter().copied())?,
+            None => None,
+        };
+        let pairs = out.iter_mut().zip(row);
+        match of_row {
+            None => pairs.for_each(|(to, value)| *to = V::from_f32(*value)),
+            Some(mut of_row) => pairs.for_each(|(to, value)| {
+                *to = if *value == 0.0 { V::default() } else { V::from_f32(of_row.apply(*value)) };
+            }),
+        }
+    }
+    Ok(())
+}
+
+fn check_dense(
+    rows: &[u32],
+    n_columns: usize,
+    transforms: Option<RowTransforms<'_>>,
+    found: usize,
+) -> Result<(), Error> {
+    // A product that no buffer can have is as wrong as any other.
+    let expected = rows.len().saturating_mul(n_columns);
+    if found != expected {
+        return Err(Error::Length { what: "the dense buffer", found, expected });
+    }
+    transforms.map_or(Ok(()), |transforms| transforms.check(rows.len()))
+}
+
 /// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Of a row that fails nothing is appended.
-pub fn csr_gather_rows(csr: CsrView<'_>, rows: &[u32], out: &mut CsrMatrix) -> Result<(), Error> {
+pub fn csr_gather_rows(
+    csr: CsrView<'_>,
+    rows: &[u32],
+    transforms: Option<RowTransforms<'_>>,
+    out: &mut CsrMatrix,
+) -> Result<(), Error> {
     if out.n_columns != csr.n_columns {
         return Err(Error::Length {
             what: "the gathered matrix",
@@ -132,7 +211,8 @@ pub fn csr_gather_rows(csr: CsrView<'_>, rows: &[u32], out: &mut CsrMatrix) -> R
             expected: csr.n_columns,
         });
     }
-    for row_idx in rows {
+    transforms.map_or(Ok(()), |transforms| transforms.check(rows.len()))?;
+    for (idx, row_idx) in rows.iter().enumerate() {
         let row_idx = *row_idx as usize;
         let (columns, values) = csr.row(row_idx)?;
         // The largest first: one comparison a row, and a pass that vectorizes.
@@ -140,8 +220,17 @@ pub fn csr_gather_rows(csr: CsrView<'_>, rows: &[u32], out: &mut CsrMatrix) -> R
         if let Some(column) = largest.filter(|column| csr.n_columns <= *column as usize) {
             return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
         }
+        let of_row = match transforms {
+            Some(transforms) => transforms.of_row(idx, row_idx, values.iter().copied())?,
+            None => None,
+        };
+        match of_row {
+            None => out.values.extend_from_slice(values),
+            Some(mut of_row) => {
+                out.values.extend(values.iter().map(|value| of_row.apply(*value)));
+            }
+        }
         out.columns.extend_from_slice(columns);
-        out.values.extend_from_slice(values);
         out.row_offsets.push(out.values.len());
     }
     Ok(())

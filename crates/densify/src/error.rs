@@ -76,4 +76,28 @@ pub enum Error {
         /// The type that was expected.
         expected: &'static str,
     },
+    /// A total that rows cannot be scaled to.
+    #[error("a target sum of {target} is not above 0")]
+    TargetSum {
+        /// The target.
+        target: String,
+    },
+    /// Clipping that would change the values that are not stored.
+    #[error(
+        "clipping to {least} to {most} would change zeros, of which only the others are stored: let it contain 0"
+    )]
+    Clip {
+        /// The least that a value may be.
+        least: String,
+        /// The most.
+        most: String,
+    },
+    /// A row with values has a total by which it cannot be scaled.
+    #[error("row {row_idx} has values, but its total is {total}: scaling needs a total above 0")]
+    Total {
+        /// The row.
+        row_idx: usize,
+        /// Its total.
+        total: String,
+    },
 }

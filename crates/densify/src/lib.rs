@@ -2,14 +2,15 @@
 //!
 //! | path | from | by way of | to |
 //! |---|---|---|---|
-//! | `np.array` | COO by joinid | [`scatter_coo`] | a dense block, row-major |
+//! | `np.array` | COO by joinid | [`scatter_coo`], then [`dense_rows_to_dense`] | a dense block, then dense batches |
 //! | `scipy.csr` | COO by joinid | [`CooToCsr`], then [`csr_rows_to_dense`] | a CSR block, then dense batches |
 //! | native | CSR as a reader gives it | [`csr_rows_to_dense`], [`csr_gather_rows`] | dense or CSR batches |
 //!
 //! The three give the same numbers. Where a cell is there twice, which arrays that allow duplicates can have, CSR keeps both in the
 //! order in which they were read, and dense rows have the one that was read last.
 //!
-//! Dense rows are row-major `f32`: the value of row `i` and column `j` is at `i * n_columns + j`.
+//! Dense rows are row-major, `f32` or `f16`: the value of row `i` and column `j` is at `i * n_columns + j`. On their way values can
+//! be scaled, taken the logarithm of and clipped ([`Transform`]).
 //!
 //! ```
 //! use densify::{AxisIndex, CooToCsr, CooView, CsrMatrix, csr_rows_to_dense};
@@ -23,7 +24,7 @@
 //!
 //! // The second row, then the first.
 //! let mut dense = [0.0; 4];
-//! csr_rows_to_dense(csr.view(), &[1, 0], &mut dense)?;
+//! csr_rows_to_dense(csr.view(), &[1, 0], None, &mut dense)?;
 //! assert_eq!(dense, [4.0, 2.0, 0.0, 1.0]);
 //! # Ok::<(), densify::Error>(())
 //! ```
@@ -32,8 +33,10 @@ mod coo;
 mod csr;
 mod error;
 mod index;
+mod transform;
 
-pub use coo::{CooToCsr, CooView, OwnedCoo, scatter_coo};
-pub use csr::{CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense};
+pub use coo::{CooMatrix, CooToCsr, CooView, OwnedCoo, scatter_coo};
+pub use csr::{CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense, dense_rows_to_dense};
 pub use error::Error;
 pub use index::AxisIndex;
+pub use transform::{RowTransforms, Transform, Value};

@@ -63,7 +63,7 @@ fn gathered_columns_past_the_last_are_refused() {
     };
     let mut out = CsrMatrix::empty(2);
     let refused = Error::Column { row_idx: 1, column: 2, n_columns: 2 };
-    assert_eq!(csr_gather_rows(csr, &[0, 1], &mut out), Err(refused));
+    assert_eq!(csr_gather_rows(csr, &[0, 1], None, &mut out), Err(refused));
     // The rows before it are whole.
     assert_eq!((out.row_offsets, out.columns, out.values), (vec![0, 1], vec![0], vec![1.0]));
 }
@@ -74,7 +74,7 @@ fn a_shape_too_large_for_any_buffer_is_refused() {
     let huge = 1 << (usize::BITS - 1);
     let csr = CsrView { row_offsets: &[0, 0], columns: &[], values: &[], n_columns: huge };
     assert_eq!(
-        csr_rows_to_dense(csr, &[0, 0], &mut []),
+        csr_rows_to_dense::<f32>(csr, &[0, 0], None, &mut []),
         Err(Error::Length { what: "the dense buffer", found: 0, expected: usize::MAX })
     );
     let rows = AxisIndex::ranges("cell", [0..1_u64 << 62]).unwrap();

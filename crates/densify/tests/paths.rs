@@ -116,16 +116,16 @@ proptest! {
         prop_assert!(csr.row_offsets.windows(2).all(|pair| csr.columns[pair[0]..pair[1]].is_sorted()));
         // A buffer that was used before.
         let mut out = vec![7.0; case.order.len() * case.columns.len()];
-        csr_rows_to_dense(csr.view(), &case.order, &mut out).unwrap();
+        csr_rows_to_dense(csr.view(), &case.order, None, &mut out).unwrap();
         prop_assert_eq!(&out, &case.oracle());
 
         let mut gathered = CsrMatrix::empty(case.columns.len());
         let (first, second) = case.order.split_at(case.order.len() / 2);
-        csr_gather_rows(csr.view(), first, &mut gathered).unwrap();
-        csr_gather_rows(csr.view(), second, &mut gathered).unwrap();
+        csr_gather_rows(csr.view(), first, None, &mut gathered).unwrap();
+        csr_gather_rows(csr.view(), second, None, &mut gathered).unwrap();
         let all: Vec<u32> = (0..case.order.len() as u32).collect();
         let mut again = vec![9.0; out.len()];
-        csr_rows_to_dense(gathered.view(), &all, &mut again).unwrap();
+        csr_rows_to_dense(gathered.view(), &all, None, &mut again).unwrap();
         prop_assert_eq!(again, out);
     }
 
@@ -142,7 +142,7 @@ proptest! {
         let dense = matrix.to_dense();
         let all: Vec<u32> = (0..csr.n_rows() as u32).collect();
         let mut out = vec![0.0; csr.n_rows() * csr.n_columns];
-        csr_rows_to_dense(csr.view(), &all, &mut out).unwrap();
+        csr_rows_to_dense(csr.view(), &all, None, &mut out).unwrap();
         prop_assert_eq!(ArrayView2::from_shape((csr.n_rows(), csr.n_columns), &out).unwrap(), dense);
     }
 
@@ -154,7 +154,7 @@ proptest! {
         let values = vec![1.0; n_values];
         let csr = CsrView { row_offsets: &row_offsets, columns: &columns, values: &values, n_columns };
         let mut out = vec![0.0; n_out];
-        let dense = csr_rows_to_dense(csr, &rows, &mut out);
+        let dense = csr_rows_to_dense(csr, &rows, None, &mut out);
         let fits = rows.iter().all(|row| {
             let bounds = (row_offsets.get(*row as usize), row_offsets.get(*row as usize + 1));
             let (Some(start), Some(end)) = bounds else { return false };
@@ -163,7 +163,7 @@ proptest! {
             })
         });
         prop_assert_eq!(dense.is_ok(), fits && n_out == rows.len() * n_columns);
-        csr_gather_rows(csr, &rows, &mut CsrMatrix::empty(n_columns)).ok();
+        csr_gather_rows(csr, &rows, None, &mut CsrMatrix::empty(n_columns)).ok();
     }
 }
 
@@ -177,11 +177,11 @@ fn empty_shapes() {
     let mut csr = CsrMatrix::empty(3);
     CooToCsr::new().finish(2, 0, &mut csr).unwrap();
     assert_eq!((csr.n_rows(), csr.n_columns, csr.nnz()), (2, 0, 0));
-    csr_rows_to_dense(csr.view(), &[1, 0, 1], &mut []).unwrap();
+    csr_rows_to_dense::<f32>(csr.view(), &[1, 0, 1], None, &mut []).unwrap();
     let row =
         CsrMatrix { row_offsets: vec![0, 1], columns: vec![0], values: vec![2.0], n_columns: 1 };
     let mut out = [0.0];
-    csr_rows_to_dense(row.view(), &[0], &mut out).unwrap();
+    csr_rows_to_dense(row.view(), &[0], None, &mut out).unwrap();
     assert_eq!(out, [2.0]);
 }
 

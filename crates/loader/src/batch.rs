@@ -1,9 +1,10 @@
 //! What the consumer gets: the rows of X, with the obs row and the joinid of each beside it.
 
 use arrow_array::RecordBatch;
-use densify::CsrMatrix;
+use densify::{CooMatrix, CsrMatrix};
+use half::f16;
 
-use crate::buffers::HeapBuffer;
+use crate::buffers::{DenseValues, HeapBuffer, ReadableBuffer};
 
 /// Some rows of the selection in the epoch's order.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl<B> Batch<B> {
 pub enum Matrix<B = HeapBuffer> {
     /// Row-major: the value of row `i` and column `j` is at `i * n_columns + j`.
     Dense {
-        /// `n_rows * n_columns` values.
+        /// `n_rows * n_columns` values, f32 or f16.
         values: B,
         /// Cells.
         n_rows: usize,
@@ -41,6 +42,8 @@ pub enum Matrix<B = HeapBuffer> {
     },
     /// The stored values by row.
     Csr(CsrMatrix),
+    /// The stored values, each with its row.
+    Coo(CooMatrix),
 }
 
 impl<B> Matrix<B> {
@@ -49,16 +52,31 @@ impl<B> Matrix<B> {
         match self {
             Self::Dense { n_rows, n_columns, .. } => (*n_rows, *n_columns),
             Self::Csr(csr) => (csr.n_rows(), csr.n_columns),
+            Self::Coo(coo) => coo.shape,
         }
     }
 }
 
-impl<B: AsRef<[f32]>> Matrix<B> {
-    /// The values of a dense batch, row-major; none of a CSR batch.
+impl<B: ReadableBuffer> Matrix<B> {
+    /// The values of a dense batch of f32, row-major; none of another.
     pub fn dense(&self) -> Option<&[f32]> {
         match self {
-            Self::Dense { values, .. } => Some(values.as_ref()),
-            Self::Csr(_) => None,
+            Self::Dense { values, .. } => match values.values() {
+                DenseValues::F32(values) => Some(values),
+                DenseValues::F16(_) => None,
+            },
+            Self::Csr(_) | Self::Coo(_) => None,
+        }
+    }
+
+    /// The values of a dense batch of f16, row-major; none of another.
+    pub fn dense_f16(&self) -> Option<&[f16]> {
+        match self {
+            Self::Dense { values, .. } => match values.values() {
+                DenseValues::F16(values) => Some(values),
+                DenseValues::F32(_) => None,
+            },
+            Self::Csr(_) | Self::Coo(_) => None,
         }
     }
 }

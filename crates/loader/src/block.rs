@@ -1,8 +1,9 @@
 //! The rows that are held and shuffled together, in the form the method keeps them in.
 
-use densify::{CsrMatrix, CsrView};
+use densify::{CsrMatrix, CsrView, RowTransforms};
 use soma_io::CsrBuffers;
 
+use crate::buffers::DenseValuesMut;
 use crate::error::Error;
 
 /// A block's rows. Its memory is used again for later blocks.
@@ -109,25 +110,44 @@ impl Block {
     }
 
     /// Writes these rows as read, in this order, row-major over all of `out`.
-    pub(crate) fn rows_to_dense(&self, rows: &[u32], out: &mut [f32]) -> Result<(), Error> {
-        if let Some(csr) = self.csr() {
-            return densify::csr_rows_to_dense(csr, rows, out)
-                .map_err(|source| self.densify_error(source));
+    pub(crate) fn rows_to_dense(
+        &self,
+        rows: &[u32],
+        transforms: Option<RowTransforms<'_>>,
+        out: DenseValuesMut<'_>,
+    ) -> Result<(), Error> {
+        match out {
+            DenseValuesMut::F32(out) => self.rows_to(rows, transforms, out),
+            DenseValuesMut::F16(out) => self.rows_to(rows, transforms, out),
         }
-        if let Values::Dense(values) = &self.values {
-            for (idx, &row) in rows.iter().enumerate() {
-                let from = row as usize * self.n_columns;
-                let to = idx * self.n_columns;
-                out[to..to + self.n_columns].copy_from_slice(&values[from..from + self.n_columns]);
+        .map_err(|source| self.densify_error(source))
+    }
+
+    fn rows_to<V: densify::Value>(
+        &self,
+        rows: &[u32],
+        transforms: Option<RowTransforms<'_>>,
+        out: &mut [V],
+    ) -> Result<(), densify::Error> {
+        match (&self.values, self.csr()) {
+            (Values::Dense(values), _) => {
+                densify::dense_rows_to_dense(values, self.n_columns, rows, transforms, out)
             }
+            (_, Some(csr)) => densify::csr_rows_to_dense(csr, rows, transforms, out),
+            (_, None) => Ok(()),
         }
-        Ok(())
     }
 
     /// Appends these rows as read, in this order, to `out`. Dense blocks cannot.
-    pub(crate) fn rows_to_csr(&self, rows: &[u32], out: &mut CsrMatrix) -> Result<(), Error> {
-        let csr = self.csr().ok_or(Error::NpArrayCsr)?;
-        densify::csr_gather_rows(csr, rows, out).map_err(|source| self.densify_error(source))
+    pub(crate) fn rows_to_csr(
+        &self,
+        rows: &[u32],
+        transforms: Option<RowTransforms<'_>>,
+        out: &mut CsrMatrix,
+    ) -> Result<(), Error> {
+        let csr = self.csr().ok_or(Error::NpArraySparse)?;
+        densify::csr_gather_rows(csr, rows, transforms, out)
+            .map_err(|source| self.densify_error(source))
     }
 
     /// The values as CSR; none of a dense block.

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::ArrowError;
 use crossbeam_channel::{Receiver, Sender};
-use densify::CsrMatrix;
+use densify::{CsrMatrix, RowTransforms, Transform};
 use shuffle::BatchLengths;
 
 use crate::batch::{Batch, Matrix};
 use crate::block::Block;
-use crate::buffers::BatchBuffers;
+use crate::buffers::{BatchBuffers, DenseBuffer};
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::spec::BatchForm;
+use crate::spec::{BatchForm, LoaderSpec, Totals};
 use crate::stats::Counters;
 
 /// The making of batches; runs on a thread of its own or on the consumer's.
@@ -23,6 +23,9 @@ pub(crate) struct Cutter<B: BatchBuffers> {
     dataset: Dataset,
     buffers: Arc<B>,
     form: BatchForm,
+    /// None where values stay as they are.
+    transform: Option<Transform>,
+    totals: Totals,
     /// Blocks as they are read, in order.
     blocks: Receiver<Block>,
     /// Takes blocks that are used up, to be read into again.
@@ -39,7 +42,7 @@ impl<B: BatchBuffers> Cutter<B> {
     pub(crate) fn new(
         dataset: Dataset,
         buffers: Arc<B>,
-        form: BatchForm,
+        spec: &LoaderSpec,
         (blocks, used): (Receiver<Block>, Sender<Block>),
         lengths: BatchLengths,
         counters: Counters,
@@ -48,7 +51,9 @@ impl<B: BatchBuffers> Cutter<B> {
         Self {
             dataset,
             buffers,
-            form,
+            form: spec.form,
+            transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
+            totals: spec.totals,
             blocks,
             used,
             lengths,
@@ -78,7 +83,7 @@ impl<B: BatchBuffers> Cutter<B> {
                 none => none.insert(self.begin(n_rows)?),
             };
             let taken = n_taken..block.n_rows().min(n_taken + n_rows - n_filled);
-            filling.add(&block, taken.clone(), n_filled)?;
+            filling.add(self, &block, taken.clone(), n_filled)?;
             n_filled += taken.len();
             if taken.end < block.n_rows() {
                 self.current = Some((block, taken.end));
@@ -104,18 +109,19 @@ impl<B: BatchBuffers> Cutter<B> {
 
     fn begin(&self, n_rows: usize) -> Result<Filling<B::Buffer>, Error> {
         let n_columns = self.dataset.n_columns();
-        let x = match self.form {
-            BatchForm::Dense => {
+        let x = match self.form.dense_type() {
+            Some(dense_type) => {
                 let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| Error::OutOfMemory {
                     what: "a batch",
-                    bytes: n_rows as u128 * n_columns as u128 * size_of::<f32>() as u128,
+                    bytes: n_rows as u128 * n_columns as u128 * dense_type.bytes() as u128,
                     n_rows: n_rows as u64,
                     n_columns: n_columns as u64,
                     advice: "make the batches smaller",
                 })?;
-                Matrix::Dense { values: self.buffers.take(n_values)?, n_rows, n_columns }
+                let values = self.buffers.take(n_values, dense_type)?;
+                Matrix::Dense { values, n_rows, n_columns }
             }
-            BatchForm::Csr => Matrix::Csr(CsrMatrix::empty(n_columns)),
+            None => Matrix::Csr(CsrMatrix::empty(n_columns)),
         };
         Ok(Filling { x, rows: Vec::with_capacity(n_rows) })
     }
@@ -128,7 +134,11 @@ impl<B: BatchBuffers> Cutter<B> {
             origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
         let obs = take_rows(self.dataset.obs(), filling.rows)
             .map_err(|source| Error::Obs { batch_idx, source })?;
-        Ok(Batch { batch_idx, x: filling.x, obs, joinids, experiments })
+        let x = match filling.x {
+            Matrix::Csr(csr) if self.form == BatchForm::Coo => Matrix::Coo(csr.into_coo()),
+            x => x,
+        };
+        Ok(Batch { batch_idx, x, obs, joinids, experiments })
     }
 }
 
@@ -139,19 +149,45 @@ struct Filling<V> {
     rows: Vec<u64>,
 }
 
-impl<V: AsMut<[f32]>> Filling<V> {
+impl<V: DenseBuffer> Filling<V> {
     /// Adds the rows that a block delivers at `taken`; `n_filled` rows are there already.
-    fn add(&mut self, block: &Block, taken: Range<usize>, n_filled: usize) -> Result<(), Error> {
+    fn add<B: BatchBuffers>(
+        &mut self,
+        cutter: &Cutter<B>,
+        block: &Block,
+        taken: Range<usize>,
+        n_filled: usize,
+    ) -> Result<(), Error> {
         let order = &block.order[taken];
-        match &mut self.x {
+        let first = self.rows.len();
+        self.rows.extend(order.iter().map(|&row| block.selection_row(row)));
+        let totals: Option<Vec<f64>> = match (cutter.totals, cutter.dataset.totals()) {
+            (Totals::Obs, Some(totals)) if cutter.transform.is_some() => {
+                Some(self.rows[first..].iter().map(|&row| totals[row as usize]).collect())
+            }
+            _ => None,
+        };
+        let transforms = cutter
+            .transform
+            .as_ref()
+            .map(|transform| RowTransforms { transform, totals: totals.as_deref() });
+        let filled = match &mut self.x {
             Matrix::Dense { values, n_columns, .. } => {
                 let out = n_filled * *n_columns..(n_filled + order.len()) * *n_columns;
-                block.rows_to_dense(order, &mut values.as_mut()[out])?;
+                block.rows_to_dense(order, transforms, values.values_mut().slice(out))
             }
-            Matrix::Csr(csr) => block.rows_to_csr(order, csr)?,
-        }
-        self.rows.extend(order.iter().map(|&row| block.selection_row(row)));
-        Ok(())
+            Matrix::Csr(csr) => block.rows_to_csr(order, transforms, csr),
+            // Made of CSR when the batch is full.
+            Matrix::Coo(_) => Ok(()),
+        };
+        filled.map_err(|error| match error {
+            Error::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
+                let (experiment, joinid) =
+                    cutter.dataset.origin(block.selection_row(row_idx as u32));
+                Error::Total { experiment, joinid, total }
+            }
+            error => error,
+        })
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Dataset {
     obs: RecordBatch,
     /// A row for each column of a batch.
     var: RecordBatch,
+    /// The total of each row.
+    totals: Option<Arc<[f64]>>,
     n_columns: usize,
 }
 
@@ -60,7 +62,15 @@ impl Dataset {
         }
         let n_columns = genes.n_columns;
         let starts = Arc::new([0, cells.n_rows()]);
-        Ok(Self { sources: Arc::new([source]), starts, obs, var, n_columns })
+        Ok(Self { sources: Arc::new([source]), starts, obs, var, totals: None, n_columns })
+    }
+
+    /// The same with a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
+    pub fn with_totals(self, totals: Vec<f64>) -> Result<Self, Error> {
+        if totals.len() as u64 != self.n_rows() {
+            return Err(Error::TotalsLength { found: totals.len(), n_cells: self.n_rows() });
+        }
+        Ok(Self { totals: Some(totals.into()), ..self })
     }
 
     /// Several data sets as one, shuffled across all of them: the rows of the first, then those of the second, and so on.
@@ -93,8 +103,22 @@ impl Dataset {
             n_rows += source.cells.n_rows();
             starts.push(n_rows);
         }
-        let var = first.var.clone();
-        Ok(Self { sources, starts: starts.into(), obs, var, n_columns: first.n_columns })
+        let totals: Option<Vec<&[f64]>> = datasets.iter().map(Self::totals).collect();
+        if totals.is_none()
+            && let Some(idx) =
+                datasets.iter().position(|one| one.totals.is_some() != first.totals.is_some())
+        {
+            let problem = "only one of them has totals".to_owned();
+            return Err(Error::ConcatObs { idx, problem });
+        }
+        Ok(Self {
+            sources,
+            starts: starts.into(),
+            obs,
+            var: first.var.clone(),
+            totals: totals.map(|totals| totals.concat().into()),
+            n_columns: first.n_columns,
+        })
     }
 
     /// The readers of X: one for each experiment.
@@ -136,6 +160,11 @@ impl Dataset {
     /// The var columns, a row for each column of a batch. Genes that the experiment does not have are null.
     pub fn var(&self) -> &RecordBatch {
         &self.var
+    }
+
+    /// The total of each selected cell, if there are totals.
+    pub fn totals(&self) -> Option<&[f64]> {
+        self.totals.as_deref()
     }
 
     /// The number of selected cells.

@@ -10,12 +10,50 @@ pub enum Error {
     #[error("batches of 0 rows: give a batch size of at least 1")]
     ZeroBatchRows,
 
-    /// CSR batches were asked for from dense blocks.
+    /// Sparse batches were asked for from dense blocks.
     #[error(
-        "method np.array holds each block as a dense array, so it cannot give CSR batches: take scipy.csr or native, or \
+        "method np.array holds each block as a dense array, so it cannot give sparse batches: take scipy.csr or native, or \
          dense batches"
     )]
-    NpArrayCsr,
+    NpArraySparse,
+
+    /// The values of a batch cannot be transformed so.
+    #[error("these values cannot be transformed as wanted")]
+    Transform {
+        /// Why not.
+        #[source]
+        source: densify::Error,
+    },
+
+    /// A cell has values and no total to scale them by.
+    #[error(
+        "cell {joinid} of experiment {experiment} has values, but its total is {total}: totals must be above 0; leave the cell \
+         out, or take the sums of the selected genes"
+    )]
+    Total {
+        /// The experiment of the data set, counted from 0.
+        experiment: usize,
+        /// The cell's joinid.
+        joinid: u64,
+        /// Its total.
+        total: String,
+    },
+
+    /// The totals are not one for each cell.
+    #[error("there are {found} totals for {n_cells} cells")]
+    TotalsLength {
+        /// Totals that were given.
+        found: usize,
+        /// Selected cells.
+        n_cells: u64,
+    },
+
+    /// Values were to be scaled by totals that the data set does not have.
+    #[error(
+        "values are to be scaled by the totals in obs, and the data set has none: name their column when it is made (the \
+         Census has raw_sum), or take the sums of the selected genes"
+    )]
+    NoTotals,
 
     /// No method has this name.
     #[error("no method is called {name:?}: take np.array, scipy.csr or native")]
@@ -25,7 +63,7 @@ pub enum Error {
     },
 
     /// No batch form has this name.
-    #[error("no batch form is called {name:?}: take dense or csr")]
+    #[error("no batch form is called {name:?}: take dense, f16, csr or coo")]
     UnknownForm {
         /// The name that was given.
         name: String,

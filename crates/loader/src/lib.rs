@@ -1,7 +1,7 @@
 //! The pipeline from a selection of cells and genes to shuffled batches: plan, read, block, batch.
 //!
 //! [`Dataset`] says what there is, [`LoaderSpec`] how it is wanted, [`Loader`] gives an [`Epoch`] for each pass, and an
-//! epoch iterates [`Batch`]es: rows of X, dense or CSR, with the obs row and joinid of each. One thread reads blocks
+//! epoch iterates [`Batch`]es: rows of X, dense, CSR or COO, with the obs row and joinid of each. One thread reads blocks
 //! ahead, another makes batches ahead, both bounded; dropping the epoch at any point ends them.
 //!
 //! The crate knows no framework: dense batches are written into what [`BatchBuffers`] gives, which is the heap here
@@ -29,13 +29,10 @@
 //!     chunk_rows: 2,
 //!     chunks_per_block: 1,
 //!     order: Order::InOrder,
-//!     seed: 0,
 //!     batch_rows: 3,
 //!     method: Method::Native,
 //!     form: BatchForm::Dense,
-//!     drop_last: false,
-//!     prefetch_blocks: 1,
-//!     prefetch_batches: 1,
+//!     ..LoaderSpec::default()
 //! };
 //! let loader = Loader::new(dataset, spec)?;
 //! let mut epoch = loader.epoch(0)?;
@@ -67,16 +64,19 @@ mod spec;
 mod stats;
 
 pub use batch::{Batch, Matrix};
-pub use buffers::{BatchBuffers, HeapBuffer, HeapBuffers};
+pub use buffers::{
+    BatchBuffers, DenseBuffer, DenseType, DenseValues, DenseValuesMut, HeapBuffer, HeapBuffers,
+    ReadableBuffer,
+};
 pub use cells::Cells;
 pub use dataset::Dataset;
-pub use densify::CsrMatrix;
+pub use densify::{CooMatrix, CsrMatrix, Transform};
 pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;
 pub use selection::{DatasetSpec, GeneJoin, Genes};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
-pub use spec::{BatchForm, LoaderSpec, Method, Order};
+pub use spec::{BatchForm, LoaderSpec, Method, Order, Totals};
 pub use stats::EpochStats;
 
 /// The example of the README, so that it is compiled and run as a test.

@@ -14,7 +14,7 @@ use crate::dataset::Dataset;
 use crate::epoch::Epoch;
 use crate::error::Error;
 use crate::read::BlockReading;
-use crate::spec::{LoaderSpec, Method};
+use crate::spec::{LoaderSpec, Method, Totals};
 use crate::stats::Counters;
 
 /// Gives the batches of a data set, epoch by epoch.
@@ -29,7 +29,8 @@ impl Loader<HeapBuffers> {
     /// A loader whose dense batches lie on the heap.
     ///
     /// # Errors
-    /// Sizes of zero, `np.array` with CSR batches, a dense block larger than memory can address. Nothing is read yet.
+    /// Sizes of zero, `np.array` with sparse batches, transforms that would change zeros, totals of obs that the data set does
+    /// not have, a dense block larger than memory can address. Nothing is read yet.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
         // As many as are on their way at once: ready, in the making, and with the consumer.
         let buffers = HeapBuffers::new(spec.prefetch_batches.saturating_add(2));
@@ -48,6 +49,12 @@ impl<B: BatchBuffers> Loader<B> {
         buffers: Arc<B>,
     ) -> Result<Self, Error> {
         spec.check()?;
+        if spec.transform.target_sum.is_some()
+            && spec.totals == Totals::Obs
+            && dataset.totals().is_none()
+        {
+            return Err(Error::NoTotals);
+        }
         let plan = spec.plan(dataset.n_rows());
         plan.check().map_err(|source| Error::Plan { source })?;
         if spec.method == Method::NpArray {
@@ -113,14 +120,8 @@ impl<B: BatchBuffers> Loader<B> {
         };
         let buffers = Arc::clone(&self.buffers);
         let lengths = self.lengths.clone();
-        let cutter = Cutter::new(
-            dataset,
-            buffers,
-            self.spec.form,
-            (blocks, used),
-            lengths,
-            counters.clone(),
-        );
+        let cutter =
+            Cutter::new(dataset, buffers, &self.spec, (blocks, used), lengths, counters.clone());
         let prefetch_batches = self.spec.prefetch_batches.min(self.lengths.len());
         Epoch::start(move || reading.run(plan), cutter, prefetch_batches, stop, counters)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{ArrowError, DataType, Schema};
 use soma_io::{AxisQuery, DataFrame, Experiment, GeneSelection, Joinids, ReaderChoice};
@@ -29,6 +29,9 @@ pub struct DatasetSpec {
     pub genes: Genes,
     /// The var columns that [`Dataset::var`] has. May be none; `soma_joinid` may be one.
     pub var_columns: Vec<String>,
+    /// The obs column with each cell's total of all genes, as the Census's `raw_sum`, where values are to be
+    /// [scaled](crate::Totals::Obs) by it.
+    pub totals: Option<String>,
     /// What reads X.
     pub reader: ReaderChoice,
 }
@@ -42,6 +45,7 @@ impl Default for DatasetSpec {
             obs_columns: Vec::new(),
             genes: Genes::default(),
             var_columns: Vec::new(),
+            totals: None,
             reader: ReaderChoice::Auto,
         }
     }
@@ -93,11 +97,14 @@ impl Dataset {
             x.reader(spec.reader).map_err(open(format!("a reader of layer {:?}", spec.layer)))?;
 
         let wanted: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
+        let mut needed = with_joinid(&wanted);
+        needed.extend(spec.totals.as_deref());
         let obs = experiment
             .obs()
-            .and_then(|obs| obs.query(Some(&with_joinid(&wanted)), &spec.cells))
-            .map_err(open(format!("obs columns {} of the cells wanted", wanted.join(", "))))?;
+            .and_then(|obs| obs.query(Some(&needed), &spec.cells))
+            .map_err(open(format!("obs columns {} of the cells wanted", needed.join(", "))))?;
         let cells = Cells::from_obs(&obs)?;
+        let totals = spec.totals.as_deref().map(|column| numbers(&obs, column)).transpose()?;
         let obs = project(&obs, &wanted).map_err(|source| Error::Columns { of: "obs", source })?;
 
         let var = measurement.var().map_err(open("var".to_owned()))?;
@@ -108,7 +115,11 @@ impl Dataset {
                 named(&var, column, names, &wanted, reader.n_columns())?
             }
         };
-        Self::of_source(Source { x: reader, cells, genes }, obs, var)
+        let dataset = Self::of_source(Source { x: reader, cells, genes }, obs, var)?;
+        match totals {
+            Some(totals) => dataset.with_totals(totals),
+            None => Ok(dataset),
+        }
     }
 
     /// Several experiments as one data set, their genes aligned by a var column (as `feature_id`, which the Census keeps from
@@ -255,6 +266,19 @@ fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, Error> {
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
     let texts = arrow_cast::cast(column, &DataType::LargeUtf8).map_err(broken)?;
     Ok(texts.as_string::<i64>().iter().map(|text| text.map(str::to_owned)).collect())
+}
+
+/// A column's numbers; NaN where it is null.
+fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, Error> {
+    let broken = |source| Error::Columns { of: "obs", source };
+    let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
+    if !column.data_type().is_numeric() {
+        let problem =
+            format!("column {name} is of type {}, totals are numbers", column.data_type());
+        return Err(broken(ArrowError::CastError(problem)));
+    }
+    let numbers = arrow_cast::cast(column, &DataType::Float64).map_err(broken)?;
+    Ok(numbers.as_primitive::<Float64Type>().iter().map(|n| n.unwrap_or(f64::NAN)).collect())
 }
 
 fn joinids(rows: &RecordBatch) -> Result<&[i64], Error> {

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use densify::Transform;
 pub use shuffle::Order;
 
+use crate::buffers::DenseType;
 use crate::error::Error;
 
 /// How the values of X become the rows of a batch.
@@ -57,16 +59,34 @@ impl FromStr for Method {
 pub enum BatchForm {
     /// Row-major f32, one value for each cell and gene.
     Dense,
+    /// The same in f16: half the memory, values rounded to 11 bits, those from 65,520 on infinite.
+    F16,
     /// CSR with the values that are stored.
     Csr,
+    /// COO with the values that are stored.
+    Coo,
 }
 
 impl BatchForm {
-    /// The name on the command line and in measurements: `dense`, `csr`.
+    /// Every form.
+    pub const ALL: [Self; 4] = [Self::Dense, Self::F16, Self::Csr, Self::Coo];
+
+    /// The name on the command line and in measurements: `dense`, `f16`, `csr`, `coo`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense",
+            Self::F16 => "f16",
             Self::Csr => "csr",
+            Self::Coo => "coo",
+        }
+    }
+
+    /// The type of the values of a dense form; none of a sparse one.
+    pub fn dense_type(self) -> Option<DenseType> {
+        match self {
+            Self::Dense => Some(DenseType::F32),
+            Self::F16 => Some(DenseType::F16),
+            Self::Csr | Self::Coo => None,
         }
     }
 }
@@ -81,7 +101,7 @@ impl FromStr for BatchForm {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        [Self::Dense, Self::Csr]
+        Self::ALL
             .into_iter()
             .find(|form| form.name() == name)
             .ok_or_else(|| Error::UnknownForm { name: name.to_owned() })
@@ -89,7 +109,7 @@ impl FromStr for BatchForm {
 }
 
 /// Everything that decides what a [`Loader`](crate::Loader) does, apart from the data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoaderSpec {
     /// Consecutive rows that are read together.
     pub chunk_rows: u64,
@@ -105,6 +125,10 @@ pub struct LoaderSpec {
     pub method: Method,
     /// What a batch's X is delivered as.
     pub form: BatchForm,
+    /// What is done to the values on their way into a batch.
+    pub transform: Transform,
+    /// The totals that [`Transform::target_sum`] scales by.
+    pub totals: Totals,
     /// Leave out the last batch where it has fewer than `batch_rows` rows.
     pub drop_last: bool,
     /// Blocks that are read ahead while one is cut into batches. So `1 + prefetch_blocks` blocks are held at most; 0
@@ -115,15 +139,45 @@ pub struct LoaderSpec {
     pub prefetch_batches: usize,
 }
 
+/// Shuffled dense batches of 1,024 rows out of blocks of 1,024 chunks of 64 rows, the `native` way, one block and one batch ahead.
+impl Default for LoaderSpec {
+    fn default() -> Self {
+        Self {
+            chunk_rows: 64,
+            chunks_per_block: 1024,
+            order: Order::Shuffled,
+            seed: 0,
+            batch_rows: 1024,
+            method: Method::Native,
+            form: BatchForm::Dense,
+            transform: Transform::default(),
+            totals: Totals::Genes,
+            drop_last: false,
+            prefetch_blocks: 1,
+            prefetch_batches: 1,
+        }
+    }
+}
+
+/// What the total of a row is, where its values are scaled to a target sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Totals {
+    /// The sum of the row's values of the selected genes.
+    Genes,
+    /// What obs says, of all genes: the column that [`DatasetSpec::totals`](crate::DatasetSpec::totals) names.
+    Obs,
+}
+
 impl LoaderSpec {
-    /// Refuses what no data could be loaded with: zero sizes, and `np.array` with CSR batches.
+    /// Refuses what no data could be loaded with: zero sizes, `np.array` with sparse batches, transforms that would change zeros.
     pub fn check(&self) -> Result<(), Error> {
         if self.batch_rows == 0 {
             return Err(Error::ZeroBatchRows);
         }
-        if self.method == Method::NpArray && self.form == BatchForm::Csr {
-            return Err(Error::NpArrayCsr);
+        if self.method == Method::NpArray && self.form.dense_type().is_none() {
+            return Err(Error::NpArraySparse);
         }
+        self.transform.check().map_err(|source| Error::Transform { source })?;
         self.plan(0).check().map_err(|source| Error::Plan { source })
     }
 

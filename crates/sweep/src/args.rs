@@ -69,10 +69,10 @@ pub(crate) struct SweepArgs {
     /// What reads X
     #[arg(long, value_enum, default_value_t = Reader::Auto)]
     pub(crate) reader: Reader,
-    /// Take the cells that match, as "tissue == 'lung' and nnz > 500" (tiledbsoma's grammar)
+    /// Take the cells that match, as `tissue == "lung" and nnz > 500` (tiledbsoma's grammar)
     #[arg(long, value_name = "FILTER")]
     pub(crate) obs_filter: Option<String>,
-    /// Take the genes that match, as "feature_name in ['CD4', 'CD8A']"
+    /// Take the genes that match, as `feature_name in ["CD4", "CD8A"]`
     #[arg(long, value_name = "FILTER")]
     pub(crate) var_filter: Option<String>,
     /// obs columns that come with each batch, separated by commas
@@ -87,6 +87,18 @@ pub(crate) struct SweepArgs {
     /// What a batch's X is
     #[arg(long, value_enum, default_value_t = Form::Dense)]
     pub(crate) batch_form: Form,
+    /// Scale each cell's values to this sum, as 10000
+    #[arg(long, value_name = "SUM")]
+    pub(crate) target_sum: Option<f64>,
+    /// obs column with the sums to scale by, as raw_sum [default: the sum over the genes taken]
+    #[arg(long, value_name = "COLUMN", requires = "target_sum")]
+    pub(crate) totals: Option<String>,
+    /// Take the logarithm of one more than each value
+    #[arg(long)]
+    pub(crate) log1p: bool,
+    /// Bring values into this range, as 0,10
+    #[arg(long, value_name = "LEAST,MOST", value_parser = bounds)]
+    pub(crate) clip: Option<(f32, f32)>,
     /// Leave out the last batch of an epoch where it is short
     #[arg(long)]
     pub(crate) drop_last: bool,
@@ -212,7 +224,15 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     Dense,
+    F16,
     Csr,
+    Coo,
+}
+
+fn bounds(text: &str) -> Result<(f32, f32), String> {
+    let (least, most) = text.split_once(',').ok_or("expected two numbers and a comma")?;
+    let number = |text: &str| text.trim().parse().map_err(|_| format!("{text:?} is no number"));
+    Ok((number(least)?, number(most)?))
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

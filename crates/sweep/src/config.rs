@@ -8,7 +8,7 @@ use loader::{BatchForm, Method, Order, ReaderChoice};
 
 use crate::args::{self, SweepArgs};
 use crate::grid::{self, BlockSpec};
-use crate::job::{Data, Point};
+use crate::job::{Data, Point, PointTransform};
 
 /// The grid that is measured when none is asked for: two block sizes, each as one piece, in large and in small chunks. It fits the
 /// example experiment.
@@ -72,6 +72,7 @@ impl Config {
             obs_columns: args.obs_columns.clone(),
             obs_filter: args.obs_filter.clone(),
             var_filter: args.var_filter.clone(),
+            totals: args.totals.clone(),
         };
         Ok(Self { points, data, metadata: pairs("-M/--metadata", &args.metadata)? })
     }
@@ -84,6 +85,11 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         batch_rows: args.batch_size,
         method: method.name().to_owned(),
         form: form(args.batch_form).name().to_owned(),
+        transform: PointTransform {
+            target_sum: args.target_sum,
+            log1p: args.log1p,
+            clip: args.clip,
+        },
         shuffled: order(args.order) == Order::Shuffled,
         seed: args.seed,
         drop_last: args.drop_last,
@@ -105,7 +111,9 @@ fn reader(reader: args::Reader) -> ReaderChoice {
 fn form(form: args::Form) -> BatchForm {
     match form {
         args::Form::Dense => BatchForm::Dense,
+        args::Form::F16 => BatchForm::F16,
         args::Form::Csr => BatchForm::Csr,
+        args::Form::Coo => BatchForm::Coo,
     }
 }
 
@@ -131,7 +139,7 @@ fn specs(typed: &[String]) -> anyhow::Result<Vec<BlockSpec>> {
 
 /// The methods by their names or what begins them; without any, those that can give such batches.
 fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<Method>> {
-    let gives = |method: Method| form == BatchForm::Dense || method != Method::NpArray;
+    let gives = |method: Method| form.dense_type().is_some() || method != Method::NpArray;
     if typed.is_empty() {
         return Ok(Method::ALL.into_iter().filter(|method| gives(*method)).collect());
     }
@@ -140,7 +148,7 @@ fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<Method>> {
         let method = method(text.trim())?;
         if !gives(method) {
             bail!(
-                "-m/--chunk-method {method} holds dense blocks and gives no {form} batches: leave it out, or take --batch-form dense"
+                "-m/--chunk-method {method} holds dense blocks and gives no {form} batches: leave it out, or take --batch-form dense or f16"
             );
         }
         if !methods.contains(&method) {
@@ -330,7 +338,7 @@ mod tests {
         );
         fails(
             &["-m", "np", "--batch-form", "csr"],
-            "-m/--chunk-method np.array holds dense blocks and gives no csr batches: leave it out, or take --batch-form dense",
+            "-m/--chunk-method np.array holds dense blocks and gives no csr batches: leave it out, or take --batch-form dense or f16",
         );
         fails(&["-M", "a=1", "-M", "a=2"], "-M/--metadata a is given twice: 1 and 2");
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use bench_report::EpochRecord;
-use loader::{LoaderSpec, Order};
+use loader::{LoaderSpec, Order, Totals, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::readers::ReadKind;
@@ -31,10 +31,12 @@ pub(crate) struct Data {
     pub(crate) obs_filter: Option<String>,
     /// As `obs_filter`.
     pub(crate) var_filter: Option<String>,
+    /// obs column of the totals to scale by; the sum of the selected genes where there is none.
+    pub(crate) totals: Option<String>,
 }
 
 /// The settings of one grid point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub(crate) chunk_rows: u64,
     pub(crate) chunks_per_block: u64,
@@ -43,6 +45,7 @@ pub(crate) struct Point {
     pub(crate) method: String,
     /// Name of a `loader::BatchForm`.
     pub(crate) form: String,
+    pub(crate) transform: PointTransform,
     pub(crate) shuffled: bool,
     pub(crate) seed: u64,
     pub(crate) drop_last: bool,
@@ -53,9 +56,23 @@ pub(crate) struct Point {
     pub(crate) max_batches: Option<u64>,
 }
 
+/// A `loader::Transform`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PointTransform {
+    pub(crate) target_sum: Option<f64>,
+    pub(crate) log1p: bool,
+    pub(crate) clip: Option<(f32, f32)>,
+}
+
+impl From<PointTransform> for Transform {
+    fn from(PointTransform { target_sum, log1p, clip }: PointTransform) -> Self {
+        Self { target_sum, log1p, clip }
+    }
+}
+
 impl Point {
-    /// The loader's settings.
-    pub(crate) fn loader_spec(&self) -> anyhow::Result<LoaderSpec> {
+    /// The loader's settings for this data.
+    pub(crate) fn loader_spec(&self, data: &Data) -> anyhow::Result<LoaderSpec> {
         Ok(LoaderSpec {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,
@@ -67,6 +84,8 @@ impl Point {
             drop_last: self.drop_last,
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,
+            transform: self.transform.into(),
+            totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
         })
     }
 }
@@ -78,7 +97,7 @@ impl fmt::Display for Point {
 }
 
 /// What a process is started for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Task {
     /// Open the data and see whether all points can be loaded, without measuring.
     Check(Vec<Point>),
@@ -94,7 +113,7 @@ pub(crate) enum Task {
 }
 
 /// All that the process needs to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) data: Data,
     /// State of the page cache, to be noted.
@@ -157,6 +176,7 @@ mod tests {
             batch_rows: 1024,
             method: "scipy.csr".into(),
             form: "csr".into(),
+            transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
             shuffled: false,
             seed: u64::MAX,
             drop_last: true,
@@ -195,7 +215,7 @@ mod tests {
 
     #[test]
     fn points_become_the_loaders_settings() {
-        let spec = point().loader_spec().unwrap();
+        let spec = point().loader_spec(&Data::default()).unwrap();
         assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
         assert_eq!(
             (spec.method.name(), spec.form.name(), spec.order),
@@ -205,7 +225,7 @@ mod tests {
             (spec.prefetch_blocks, spec.prefetch_batches, spec.drop_last, spec.seed),
             (2, 3, true, u64::MAX)
         );
-        assert!(Point { method: "other".into(), ..point() }.loader_spec().is_err());
+        assert!(Point { method: "other".into(), ..point() }.loader_spec(&Data::default()).is_err());
         assert_eq!(point().to_string(), "scipy.csr 128x64");
     }
 }

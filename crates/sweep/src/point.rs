@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
 use jiff::Timestamp;
-use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, ValueFilter};
+use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, Transform, ValueFilter};
 use soma_io::{Experiment, OpenOptions, SparseNdArray};
 use torch_feed::TensorLoader;
 
@@ -49,13 +49,13 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
         Task::Check(points) => {
             let dataset = open(&job.data, tell)?;
             for point in points {
-                let spec = point.loader_spec().with_context(|| point.to_string())?;
+                let spec = point.loader_spec(&job.data).with_context(|| point.to_string())?;
                 TensorLoader::new(dataset.clone(), spec).with_context(|| point.to_string())?;
             }
             Ok(())
         }
         Task::Measure(point) => {
-            let loader = TensorLoader::new(open(&job.data, tell)?, point.loader_spec()?)?;
+            let loader = TensorLoader::new(open(&job.data, tell)?, point.loader_spec(&job.data)?)?;
             for epoch in 0..point.n_epochs {
                 let record = measure(&loader, epoch, point, job, tell)?;
                 tell(&Event::Epoch(Box::new(record)))?;
@@ -86,6 +86,7 @@ fn open(
             data.obs_filter.as_deref(),
         )?,
         genes: Genes::Query(query(data.n_genes.map(|n| 0..n), data.var_filter.as_deref())?),
+        totals: data.totals.clone(),
         var_columns: Vec::new(),
         reader: data.reader.parse()?,
     };
@@ -211,6 +212,7 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
         order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
             .to_owned(),
         form: spec.form.name().to_owned(),
+        transform: transform(spec.transform, &job.data),
         reader: stats.reader.clone(),
         prefetch_blocks: spec.prefetch_blocks as u64,
         seed: spec.seed,
@@ -232,6 +234,7 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         block_size: point.chunk_rows * point.chunks_per_block,
         order: if point.shuffled { "shuffled" } else { "in-order" }.to_owned(),
         form: point.form.clone(),
+        transform: transform(point.transform.into(), data),
         reader: data.reader.clone(),
         prefetch_blocks: point.prefetch_blocks as u64,
         seed: point.seed,
@@ -241,6 +244,19 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         n_threads: None,
         cache: cache.to_owned(),
     }
+}
+
+/// What is done to the values, and by which totals.
+fn transform(transform: Transform, data: &Data) -> Option<String> {
+    let told = match (transform.target_sum, &data.totals) {
+        (Some(target), Some(column)) => transform.to_string().replacen(
+            &format!("per {target}"),
+            &format!("per {target} of {column}"),
+            1,
+        ),
+        _ => transform.to_string(),
+    };
+    (!transform.is_identity()).then_some(told)
 }
 
 /// Bytes of libtiledb's buffer for each column that is read.

@@ -138,6 +138,7 @@ mod tests {
             chunks_per_block,
             batch_rows: 1,
             method: "native".into(),
+            transform: crate::job::PointTransform::default(),
             form: "dense".into(),
             shuffled: true,
             seed: 0,

@@ -116,6 +116,8 @@ fn data_info(data: &Data, opened: &Opened) -> DataInfo {
         uri: shown_uri(&data.uri, std::env::var("HOME").ok().as_deref()),
         measurement: Some(data.measurement.clone()),
         layer: Some(data.layer.clone()),
+        obs_filter: data.obs_filter.clone(),
+        var_filter: data.var_filter.clone(),
         total_rows: opened.n_cells,
         n_cols: opened.n_genes,
         total_nnz: Some(opened.total_nnz),

@@ -4,7 +4,7 @@
 
 use std::error::Error;
 
-use loader::{BatchForm, Dataset, DatasetSpec, LoaderSpec, Method, Order};
+use loader::{Dataset, DatasetSpec, LoaderSpec};
 use soma_io::{Experiment, OpenOptions};
 use tch::Kind;
 use torch_feed::TensorLoader;
@@ -24,14 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let spec = LoaderSpec {
         chunk_rows: 64,
         chunks_per_block: 32,
-        order: Order::Shuffled,
-        seed: 0,
         batch_rows: 128,
-        method: Method::Native,
-        form: BatchForm::Dense,
-        drop_last: false,
-        prefetch_blocks: 1,
-        prefetch_batches: 1,
+        ..LoaderSpec::default()
     };
     let loader = TensorLoader::new(dataset, spec)?;
     let mut epoch = loader.epoch(0)?;

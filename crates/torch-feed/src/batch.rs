@@ -1,7 +1,7 @@
 //! One batch as tensors, and how long they may be used.
 
 use arrow_array::RecordBatch;
-use loader::{Batch, CsrMatrix, Matrix};
+use loader::{Batch, CooMatrix, CsrMatrix, Matrix};
 use tch::{Device, Kind, Tensor};
 
 use crate::buffers::TensorBuffer;
@@ -18,6 +18,7 @@ pub struct TensorBatch {
     x: Tensor,
     obs: RecordBatch,
     joinids: Tensor,
+    experiments: Vec<u32>,
     /// The memory of `x`, if it is from a pool.
     owner: Option<TensorBuffer>,
 }
@@ -25,16 +26,17 @@ pub struct TensorBatch {
 impl TensorBatch {
     /// The tensors of a loader's batch, on this device.
     pub(crate) fn new(batch: Batch<TensorBuffer>, device: Device) -> Result<Self, Error> {
-        let Batch { batch_idx, x, obs, joinids, .. } = batch;
+        let Batch { batch_idx, x, obs, joinids, experiments } = batch;
         let (x, owner) = match x {
             Matrix::Dense { values, n_rows, n_columns } => {
                 (values.matrix(n_rows, n_columns)?, Some(values))
             }
             Matrix::Csr(csr) => (sparse_csr(&csr)?, None),
+            Matrix::Coo(coo) => (sparse_coo(&coo)?, None),
         };
         let joinids =
             Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
-        let batch = Self { batch_idx, x, obs, joinids, owner };
+        let batch = Self { batch_idx, x, obs, joinids, experiments, owner };
         if device == Device::Cpu { Ok(batch) } else { batch.to_device(device) }
     }
 
@@ -48,7 +50,7 @@ impl TensorBatch {
         self.obs.num_rows()
     }
 
-    /// The values: f32, cells x genes, strided or (for `BatchForm::Csr`) sparse CSR with int64 indices.
+    /// The values: f32 (f16 for `BatchForm::F16`), cells x genes, strided, or sparse CSR or COO with int64 indices.
     pub fn x(&self) -> &Tensor {
         &self.x
     }
@@ -61,6 +63,11 @@ impl TensorBatch {
     /// The `soma_joinid` of each row: int64, one dimension.
     pub fn joinids(&self) -> &Tensor {
         &self.joinids
+    }
+
+    /// Which of the data set's experiments each row is from.
+    pub fn experiments(&self) -> &[u32] {
+        &self.experiments
     }
 
     /// Copies both tensors to `device`. On the device they are nobody else's, so they may be kept.
@@ -105,4 +112,24 @@ fn sparse_csr(csr: &CsrMatrix) -> Result<Tensor, Error> {
     let options = (Kind::Float, Device::Cpu);
     Tensor::f_internal_sparse_csr_tensor_unsafe(&crow, &col, &values, shape, options)
         .map_err(Error::torch("a sparse CSR tensor"))
+}
+
+/// torch's sparse COO tensor of a matrix: indices int64, values f32. Copies.
+///
+/// Values stored twice for one cell and gene, which SOMA arrays may have, make it an uncoalesced tensor, in which they add up.
+fn sparse_coo(coo: &CooMatrix) -> Result<Tensor, Error> {
+    let size = |n: usize| i64::try_from(n).map_err(|_| Error::TooLarge { n_values: n });
+    let shape = [size(coo.shape.0)?, size(coo.shape.1)?];
+    let nnz = size(coo.values.len())?;
+    let places = coo.rows.iter().chain(&coo.columns).map(|&place| i64::from(place));
+    let indices = Tensor::f_from_slice(&places.collect::<Vec<_>>())
+        .and_then(|flat| flat.f_view_([2, nnz]))
+        .map_err(Error::torch("the indices of a sparse batch"))?;
+    let values =
+        Tensor::f_from_slice(&coo.values).map_err(Error::torch("the values of a sparse batch"))?;
+    let cells = || coo.rows.iter().zip(&coo.columns);
+    let distinct = cells().zip(cells().skip(1)).all(|(one, next)| one != next);
+    let options = (Kind::Float, Device::Cpu);
+    Tensor::f_sparse_coo_tensor_indices_size(&indices, &values, shape, options, distinct)
+        .map_err(Error::torch("a sparse COO tensor"))
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loader::BatchBuffers;
+use loader::{BatchBuffers, DenseBuffer, DenseType, DenseValuesMut};
 use tch::Tensor;
 
 use crate::error::Error;
 use crate::memory::Memory;
 
-/// A pool of f32 tensors on the CPU that the loader writes batches into.
+/// A pool of tensors on the CPU that the loader writes batches into.
 #[derive(Clone)]
 pub struct TensorBuffers {
     free: Arc<Mutex<Vec<Memory>>>,
@@ -40,11 +40,13 @@ impl fmt::Debug for TensorBuffers {
 impl BatchBuffers for TensorBuffers {
     type Buffer = TensorBuffer;
 
-    fn take(&self, n_values: usize) -> Result<TensorBuffer, loader::Error> {
+    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<TensorBuffer, loader::Error> {
         let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let memory = match reused.filter(|memory| memory.n_values() >= n_values) {
+        let fits =
+            |memory: &Memory| memory.n_values() >= n_values && memory.dense_type() == dense_type;
+        let memory = match reused.filter(fits) {
             Some(memory) => memory,
-            None => Memory::zeros(n_values)
+            None => Memory::zeros(n_values, dense_type)
                 .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?,
         };
         Ok(TensorBuffer { memory: Some(memory), n_values, pool: self.clone() })
@@ -80,11 +82,11 @@ impl TensorBuffer {
     }
 }
 
-impl AsMut<[f32]> for TensorBuffer {
-    fn as_mut(&mut self) -> &mut [f32] {
+impl DenseBuffer for TensorBuffer {
+    fn values_mut(&mut self) -> DenseValuesMut<'_> {
         match &mut self.memory {
-            Some(memory) => &mut memory.as_mut_slice()[..self.n_values],
-            None => &mut [],
+            Some(memory) => memory.values_mut().slice(0..self.n_values),
+            None => unreachable!("a buffer has its memory until it is dropped"),
         }
     }
 }

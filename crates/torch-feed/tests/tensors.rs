@@ -16,18 +16,21 @@ use torch_feed::{TensorBatch, TensorLoader};
 
 const N_ROWS: u64 = 50;
 const N_GENES: u64 = 6;
-const WAYS: [(Method, BatchForm); 5] = [
+const WAYS: [(Method, BatchForm); 8] = [
     (Method::NpArray, BatchForm::Dense),
     (Method::ScipyCsr, BatchForm::Dense),
     (Method::Native, BatchForm::Dense),
     (Method::ScipyCsr, BatchForm::Csr),
     (Method::Native, BatchForm::Csr),
+    (Method::NpArray, BatchForm::F16),
+    (Method::Native, BatchForm::F16),
+    (Method::Native, BatchForm::Coo),
 ];
 
-/// A third of the values is stored, each saying its cell and gene; every seventh cell has none.
+/// A third of the values is stored, each saying its cell and gene; every seventh cell has none. All are f16 numbers.
 fn value(joinid: u64, gene: u64) -> Option<f32> {
     let stored = !joinid.is_multiple_of(7) && (joinid + gene).is_multiple_of(3);
-    stored.then(|| (joinid * 100 + gene + 1) as f32)
+    stored.then(|| (joinid * 40 + gene + 1) as f32)
 }
 
 fn dataset() -> Dataset {
@@ -57,9 +60,7 @@ fn spec(method: Method, form: BatchForm) -> LoaderSpec {
         batch_rows: 3,
         method,
         form,
-        drop_last: false,
-        prefetch_blocks: 1,
-        prefetch_batches: 1,
+        ..LoaderSpec::default()
     }
 }
 
@@ -74,13 +75,13 @@ fn joinids(tensor: &Tensor) -> Vec<i64> {
 
 /// Dense values, row-major.
 fn values(x: &Tensor) -> Vec<f32> {
-    let dense = if x.is_sparse_csr() {
+    let dense = if x.is_sparse_csr() || x.is_sparse() {
         x.f_to_dense(None::<Kind>, false).unwrap()
     } else {
         x.shallow_clone()
     };
-    assert_eq!(dense.kind(), Kind::Float);
-    Vec::try_from(dense.f_flatten(0, -1).unwrap()).unwrap()
+    assert!(matches!(dense.kind(), Kind::Float | Kind::Half));
+    Vec::try_from(dense.f_flatten(0, -1).unwrap().to_kind(Kind::Float)).unwrap()
 }
 
 trait Layout {
@@ -120,6 +121,10 @@ fn tensors_hold_what_the_loader_gives_without_torch() {
             for (tensors, batch) in batches.zip(plain.epoch(epoch).unwrap().map(Result::unwrap)) {
                 check_batch(&tensors);
                 assert_eq!(tensors.x().is_sparse_csr(), form == BatchForm::Csr);
+                assert_eq!(tensors.x().is_sparse(), form == BatchForm::Coo);
+                let kind = if form == BatchForm::F16 { Kind::Half } else { Kind::Float };
+                assert_eq!(tensors.x().kind(), kind);
+                assert_eq!(tensors.experiments(), vec![0; tensors.n_rows()]);
                 assert_eq!(values(tensors.x()), batch.x.dense().unwrap());
                 assert_eq!(joinids(tensors.joinids()), batch.joinids);
                 assert_eq!(tensors.obs(), &batch.obs);
@@ -229,7 +234,7 @@ fn real_counts_come_through_as_tensors() {
     let experiment = Experiment::open(beside.to_str().unwrap(), &OpenOptions::default()).unwrap();
     let wanted = DatasetSpec { obs_columns: vec!["nnz".into()], ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
-    for form in [BatchForm::Dense, BatchForm::Csr] {
+    for form in BatchForm::ALL {
         let sizes = LoaderSpec {
             chunk_rows: 64,
             chunks_per_block: 16,
@@ -244,10 +249,11 @@ fn real_counts_come_through_as_tensors() {
             assert_eq!(batch.x().size(), [batch.n_rows() as i64, 19465]);
             sum += batch.x().f_sum(Kind::Double).unwrap().f_double_value(&[]).unwrap();
             nnz += match form {
-                BatchForm::Dense => {
+                BatchForm::Dense | BatchForm::F16 => {
                     batch.x().f_count_nonzero(None).unwrap().f_int64_value(&[]).unwrap()
                 }
                 BatchForm::Csr => batch.x().f_values().unwrap().size()[0],
+                BatchForm::Coo => batch.x().f_internal_values().unwrap().size()[0],
             };
             ids.extend(joinids(batch.joinids()));
         }

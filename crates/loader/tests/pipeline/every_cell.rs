@@ -56,6 +56,7 @@ fn spec() -> impl Strategy<Value = LoaderSpec> {
                 drop_last,
                 prefetch_blocks: ahead.0,
                 prefetch_batches: ahead.1,
+                ..LoaderSpec::default()
             }
         },
     )

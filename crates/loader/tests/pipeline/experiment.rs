@@ -185,13 +185,7 @@ fn row_sums(x: &Matrix) -> Vec<(f64, i64)> {
             values.iter().filter(|value| **value != 0.0).count() as i64,
         )
     };
-    let (n_rows, n_columns) = x.shape();
-    match x {
-        Matrix::Dense { values, .. } => values.chunks_exact(n_columns).map(of_row).collect(),
-        Matrix::Csr(csr) => (0..n_rows)
-            .map(|row| of_row(&csr.values[csr.row_offsets[row]..csr.row_offsets[row + 1]]))
-            .collect(),
-    }
+    sample::dense_rows(x).iter().map(|row| of_row(row)).collect()
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use loader::{Batch, BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Method, Order};
+use loader::{
+    Batch, BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Method, Order,
+    ReadableBuffer,
+};
 use soma_io::{CsrBuffers, MemoryReader, XReader};
 
 /// The value of a cell and gene, if one is stored. Every seventh cell has none at all.
@@ -72,29 +75,43 @@ pub(crate) fn spec() -> LoaderSpec {
         batch_rows: 3,
         method: Method::Native,
         form: BatchForm::Dense,
-        drop_last: false,
-        prefetch_blocks: 1,
-        prefetch_batches: 1,
+        ..LoaderSpec::default()
     }
 }
 
 /// The methods with the forms they can give.
-pub(crate) const WAYS: [(Method, BatchForm); 5] = [
+pub(crate) const WAYS: [(Method, BatchForm); 7] = [
     (Method::NpArray, BatchForm::Dense),
     (Method::ScipyCsr, BatchForm::Dense),
     (Method::Native, BatchForm::Dense),
     (Method::ScipyCsr, BatchForm::Csr),
     (Method::Native, BatchForm::Csr),
+    (Method::ScipyCsr, BatchForm::Coo),
+    (Method::Native, BatchForm::Coo),
 ];
 
 /// A batch's values as dense rows, whatever its form.
-pub(crate) fn dense_rows<B: AsRef<[f32]>>(x: &Matrix<B>) -> Vec<Vec<f32>> {
+pub(crate) fn dense_rows<B: ReadableBuffer>(x: &Matrix<B>) -> Vec<Vec<f32>> {
     let (n_rows, n_columns) = x.shape();
     match x {
-        Matrix::Dense { values, .. } => {
-            let values = values.as_ref();
+        Matrix::Dense { .. } => {
+            let values = match (x.dense(), x.dense_f16()) {
+                (Some(values), None) => values.to_vec(),
+                (None, Some(values)) => values.iter().map(|value| value.to_f32()).collect(),
+                both => panic!("{both:?}"),
+            };
             assert_eq!(values.len(), n_rows * n_columns);
             (0..n_rows).map(|row| values[row * n_columns..(row + 1) * n_columns].to_vec()).collect()
+        }
+        Matrix::Coo(coo) => {
+            let mut dense = vec![vec![0.0; n_columns]; n_rows];
+            assert!(coo.rows.is_sorted());
+            for ((row, column), value) in coo.rows.iter().zip(&coo.columns).zip(&coo.values) {
+                let place = &mut dense[*row as usize][*column as usize];
+                assert_eq!(*place, 0.0, "a value came twice");
+                *place = *value;
+            }
+            dense
         }
         Matrix::Csr(csr) => (0..n_rows)
             .map(|row| {
@@ -112,7 +129,7 @@ pub(crate) fn dense_rows<B: AsRef<[f32]>>(x: &Matrix<B>) -> Vec<Vec<f32>> {
 }
 
 /// Each row of the batch is the row of its joinid, and has that cell's obs beside it. Notes the joinids in `seen`.
-pub(crate) fn check_rows<B: AsRef<[f32]>>(batch: &Batch<B>, genes: &[u64], seen: &mut Vec<u64>) {
+pub(crate) fn check_rows<B: ReadableBuffer>(batch: &Batch<B>, genes: &[u64], seen: &mut Vec<u64>) {
     let rows = dense_rows(&batch.x);
     assert_eq!(rows.len(), batch.n_rows());
     assert_eq!(batch.obs.num_rows(), batch.n_rows());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffers, BatchForm, Cells, Dataset, Error, GeneSelection, HeapBuffers, Loader, LoaderSpec,
-    Method,
+    BatchBuffers, BatchForm, Cells, Dataset, DenseBuffer, DenseType, DenseValuesMut, Error,
+    GeneSelection, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer, Totals, Transform,
 };
 
 use crate::sample::{self, WAYS};
@@ -73,13 +73,22 @@ fn buffers_are_reused_when_batches_are_dropped() {
 #[test]
 fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
     let pool = HeapBuffers::new(2);
-    let held: Vec<_> = [5, 3, 9].iter().map(|&n| pool.take(n).unwrap()).collect();
-    assert_eq!(held.iter().map(|buffer| buffer.len()).collect::<Vec<_>>(), [5, 3, 9]);
+    let held: Vec<_> = [5, 3, 9].iter().map(|&n| pool.take(n, DenseType::F32).unwrap()).collect();
+    assert_eq!(held.iter().map(|buffer| buffer.values().len()).collect::<Vec<_>>(), [5, 3, 9]);
     drop(held);
     assert_eq!(pool.n_free(), 2);
-    assert_eq!(pool.take(4).unwrap().as_mut().len(), 4);
-    assert_eq!(pool.take(0).unwrap().as_mut().len(), 0);
-    assert!(matches!(pool.take(usize::MAX), Err(Error::Buffer { .. })));
+    for dense_type in [DenseType::F16, DenseType::F32] {
+        for n_values in [4, 0] {
+            let mut buffer = pool.take(n_values, dense_type).unwrap();
+            let found = match buffer.values_mut() {
+                DenseValuesMut::F32(values) => (DenseType::F32, values.len()),
+                DenseValuesMut::F16(values) => (DenseType::F16, values.len()),
+            };
+            assert_eq!(found, (dense_type, n_values));
+        }
+        let refused = pool.take(usize::MAX, dense_type);
+        assert!(matches!(refused, Err(Error::Buffer { .. })));
+    }
 }
 
 #[test]
@@ -113,14 +122,21 @@ fn settings_that_no_data_fit_are_refused() {
     check_refused(LoaderSpec { batch_rows: 0, ..sample::spec() }, "batches of 0 rows");
     check_refused(LoaderSpec { chunk_rows: 0, ..sample::spec() }, "chunk");
     check_refused(LoaderSpec { chunks_per_block: 0, ..sample::spec() }, "block");
-    let dense_csr = LoaderSpec { method: Method::NpArray, form: BatchForm::Csr, ..sample::spec() };
-    check_refused(dense_csr, "np.array holds each block as a dense array");
+    for form in [BatchForm::Csr, BatchForm::Coo] {
+        let dense_sparse = LoaderSpec { method: Method::NpArray, form, ..sample::spec() };
+        check_refused(dense_sparse, "np.array holds each block as a dense array");
+    }
+    let transformed = |transform| LoaderSpec { transform, ..sample::spec() };
+    let scaled = Transform { target_sum: Some(1e4), ..Transform::default() };
+    check_refused(LoaderSpec { totals: Totals::Obs, ..transformed(scaled) }, "raw_sum");
+    check_refused(transformed(Transform { target_sum: Some(0.0), ..scaled }), "not above 0");
+    check_refused(transformed(Transform { clip: Some((1.0, 2.0)), ..scaled }), "zeros");
     let huge = LoaderSpec { chunk_rows: u64::MAX, chunks_per_block: 2, ..sample::spec() };
     check_refused(huge, "plan");
     let error = "numpy".parse::<Method>().unwrap_err().to_string();
     assert_eq!(error, "no method is called \"numpy\": take np.array, scipy.csr or native");
     let error = "sparse".parse::<BatchForm>().unwrap_err().to_string();
-    assert_eq!(error, "no batch form is called \"sparse\": take dense or csr");
+    assert_eq!(error, "no batch form is called \"sparse\": take dense, f16, csr or coo");
 }
 
 #[track_caller]

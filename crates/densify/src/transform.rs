@@ -1,0 +1,169 @@
+//! What is done to values on their way into a batch: scaling to a total, log1p, clipping; in this order, value by value.
+//!
+//! All three leave a zero as it is, so that they cost nothing for what is not stored.
+
+use std::fmt;
+
+use crate::Error;
+
+/// What is done to each stored value of a row. The default is nothing.
+///
+/// With a target sum of 10,000 and log1p these are scanpy's `normalize_total` and `log1p`. Computed in `f64`, rounded once.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Transform {
+    /// Multiply each value of a row by this over the row's total: counts per 10,000 with `1e4`.
+    pub target_sum: Option<f64>,
+    /// Then take the natural logarithm of one more than the value.
+    pub log1p: bool,
+    /// Then bring values below the first to the first, above the second to the second. Zero must lie between them.
+    pub clip: Option<(f32, f32)>,
+}
+
+/// In words: `per 10000, log1p, clipped to 0..10`; `none` where nothing is done.
+impl fmt::Display for Transform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.target_sum.map(|target| format!("per {target}")),
+            self.log1p.then(|| "log1p".to_owned()),
+            self.clip.map(|(least, most)| format!("clipped to {least}..{most}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { f.write_str("none") } else { f.write_str(&parts.join(", ")) }
+    }
+}
+
+impl Transform {
+    /// Whether values stay as they are.
+    pub fn is_identity(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Fails for a target that is not above 0, and for clipping that would change what is not stored.
+    pub fn check(&self) -> Result<(), Error> {
+        if let Some(target) = self.target_sum.filter(|target| !target.is_finite() || *target <= 0.0)
+        {
+            return Err(Error::TargetSum { target: target.to_string() });
+        }
+        match self.clip {
+            Some((least, most)) if !(least <= 0.0 && 0.0 <= most) => {
+                Err(Error::Clip { least: least.to_string(), most: most.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// For the row `row_idx` whose total is `total`, which is not looked at where there is no target.
+    fn of_row(&self, row_idx: usize, total: f64) -> Result<RowTransform, Error> {
+        let scale = match self.target_sum {
+            None => 1.0,
+            Some(target) if total.is_finite() && 0.0 < total => target / total,
+            Some(_) => return Err(Error::Total { row_idx, total: total.to_string() }),
+        };
+        Ok(RowTransform {
+            scale,
+            log1p: self.log1p,
+            clip: self.clip.unwrap_or((f32::NEG_INFINITY, f32::INFINITY)),
+            known: 0,
+            of_counts: [0.0; N_COUNTS],
+        })
+    }
+}
+
+/// A transform, and the totals of the rows that it is used on.
+#[derive(Debug, Clone, Copy)]
+pub struct RowTransforms<'a> {
+    /// What is done.
+    pub transform: &'a Transform,
+    /// The total of each row that is taken, in the order in which they are taken; without them the sum of the row's own values.
+    pub totals: Option<&'a [f64]>,
+}
+
+impl RowTransforms<'_> {
+    /// Fails unless there are totals for just `n_rows` rows.
+    pub(crate) fn check(&self, n_rows: usize) -> Result<(), Error> {
+        self.transform.check()?;
+        match self.totals {
+            Some(totals) if totals.len() != n_rows => {
+                Err(Error::Length { what: "the totals", found: totals.len(), expected: n_rows })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// For the row of these stored values, the `idx`-th that is taken and row `row_idx` of the block. `None` for a row without
+    /// values, whose total may be anything.
+    pub(crate) fn of_row(
+        &self,
+        idx: usize,
+        row_idx: usize,
+        stored: impl Iterator<Item = f32>,
+    ) -> Result<Option<RowTransform>, Error> {
+        let mut stored = stored.filter(|value| *value != 0.0).map(f64::from).peekable();
+        if stored.peek().is_none() {
+            return Ok(None);
+        }
+        let total = match self.totals {
+            Some(totals) => totals[idx],
+            None if self.transform.target_sum.is_some() => stored.sum(),
+            None => 1.0,
+        };
+        self.transform.of_row(row_idx, total).map(Some)
+    }
+}
+
+/// Counts below it are computed once a row. Most are: of a row's values nine in ten are below ten.
+const N_COUNTS: usize = 64;
+
+/// A transform of the values of one row.
+#[derive(Debug, Clone)]
+pub(crate) struct RowTransform {
+    scale: f64,
+    log1p: bool,
+    clip: (f32, f32),
+    /// Which of `of_counts` are computed, a bit each.
+    known: u64,
+    of_counts: [f32; N_COUNTS],
+}
+
+impl RowTransform {
+    #[inline]
+    pub(crate) fn apply(&mut self, value: f32) -> f32 {
+        let count = value as usize;
+        if count >= N_COUNTS || count as f32 != value {
+            return self.compute(value);
+        }
+        if self.known >> count & 1 == 0 {
+            self.of_counts[count] = self.compute(value);
+            self.known |= 1 << count;
+        }
+        self.of_counts[count]
+    }
+
+    fn compute(&self, value: f32) -> f32 {
+        let scaled = f64::from(value) * self.scale;
+        let value = if self.log1p { scaled.ln_1p() } else { scaled } as f32;
+        // The bounds were checked, so this does not panic; NaN stays NaN.
+        value.clamp(self.clip.0, self.clip.1)
+    }
+}
+
+/// A type that values are delivered as.
+pub trait Value: Copy + Default + Send + Sync + 'static {
+    /// The nearest value of this type.
+    fn from_f32(value: f32) -> Self;
+}
+
+impl Value for f32 {
+    #[inline]
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+}
+
+/// Rounded to even; values from 65,520 on become infinite.
+impl Value for half::f16 {
+    #[inline]
+    fn from_f32(value: f32) -> Self {
+        Self::from_f32(value)
+    }
+}
