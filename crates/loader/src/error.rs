@@ -264,6 +264,32 @@ pub enum Error {
         n_columns: usize,
     },
 
+    /// A batch is of another form than it is to be taken as.
+    #[error("a {found} batch cannot be taken as {wanted}: ask the loader for that form")]
+    OtherForm {
+        /// The form that was wanted.
+        wanted: &'static str,
+        /// The form it has.
+        found: &'static str,
+    },
+
+    /// sprs refused a matrix.
+    #[error("sprs does not take this batch: {problem}")]
+    Sprs {
+        /// Why not.
+        problem: String,
+    },
+
+    /// A batch does not make an Arrow record batch.
+    #[error("batch {batch_idx} does not make an Arrow record batch")]
+    ToArrow {
+        /// The batch, counted from 0.
+        batch_idx: u64,
+        /// Why not.
+        #[source]
+        source: arrow_schema::ArrowError,
+    },
+
     /// The obs rows of a batch could not be taken.
     #[error("cannot take the obs rows of batch {batch_idx}")]
     Obs {

@@ -51,6 +51,7 @@ mod batch;
 mod block;
 mod buffers;
 mod cells;
+mod convert;
 mod cut;
 mod dataset;
 mod epoch;

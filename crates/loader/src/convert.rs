@@ -1,0 +1,150 @@
+//! Batches in the forms that Rust programs without torch work on: ndarray, sprs and Arrow.
+
+use std::sync::Arc;
+
+use arrow_array::types::{Float16Type, Float32Type};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Int64Array, ListArray, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, UInt32Array,
+};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use half::f16;
+use ndarray::{ArrayView2, ShapeError};
+use sprs::{CsMatI, TriMatI};
+
+use crate::batch::{Batch, Matrix};
+use crate::buffers::{DenseValues, ReadableBuffer};
+use crate::cells::JOINID;
+use crate::error::Error;
+
+impl<B: ReadableBuffer> Matrix<B> {
+    /// A dense batch of f32 as a matrix of ndarray, without a copy; none of another form.
+    pub fn as_ndarray(&self) -> Option<ArrayView2<'_, f32>> {
+        view(self.shape(), self.dense()?).ok()
+    }
+
+    /// A dense batch of f16 as a matrix of ndarray, without a copy; none of another form.
+    pub fn as_ndarray_f16(&self) -> Option<ArrayView2<'_, f16>> {
+        view(self.shape(), self.dense_f16()?).ok()
+    }
+}
+
+fn view<V>(shape: (usize, usize), values: &[V]) -> Result<ArrayView2<'_, V>, ShapeError> {
+    ArrayView2::from_shape(shape, values)
+}
+
+impl<B> Matrix<B> {
+    /// A CSR batch as a matrix of sprs, without a copy.
+    ///
+    /// # Errors
+    /// The batch is of another form, or a cell has two values of one gene, which sprs does not allow.
+    pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, Error> {
+        let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
+        let shape = (csr.n_rows(), csr.n_columns);
+        CsMatI::try_new(shape, csr.row_offsets, csr.columns, csr.values)
+            .map_err(|(_, _, _, source)| Error::Sprs { problem: source.to_string() })
+    }
+
+    /// A COO batch as triplets of sprs, without a copy.
+    ///
+    /// # Errors
+    /// The batch is of another form.
+    pub fn into_sprs_coo(self) -> Result<TriMatI<f32, u32>, Error> {
+        let Self::Coo(coo) = self else { return Err(self.other_form("COO")) };
+        Ok(TriMatI::from_triplets(coo.shape, coo.rows, coo.columns, coo.values))
+    }
+
+    fn other_form(&self, wanted: &'static str) -> Error {
+        let found = match self {
+            Self::Dense { .. } => "dense",
+            Self::Csr(_) => "CSR",
+            Self::Coo(_) => "COO",
+        };
+        Error::OtherForm { wanted, found }
+    }
+}
+
+impl<B: ReadableBuffer> Batch<B> {
+    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid` (unless it is one of them)
+    /// and X.
+    ///
+    /// Of a dense batch X is column `x`, a list of as many values as there are genes. Of a sparse one it is two columns of lists
+    /// of equal lengths: `genes`, columns of the batch, and `values`. Values are copied.
+    ///
+    /// # Errors
+    /// An obs column that is called as one of these; more genes, or values in a batch, than Arrow's 32 bits count.
+    pub fn to_arrow(&self) -> Result<RecordBatch, Error> {
+        self.arrow().map_err(|source| Error::ToArrow { batch_idx: self.batch_idx, source })
+    }
+
+    fn arrow(&self) -> Result<RecordBatch, ArrowError> {
+        let mut fields: Vec<Arc<Field>> = self.obs.schema_ref().fields().iter().cloned().collect();
+        let mut columns: Vec<ArrayRef> = self.obs.columns().to_vec();
+        let mut add = |name: &str, column: ArrayRef| {
+            if fields.iter().any(|field| field.name() == name) {
+                return Err(ArrowError::SchemaError(format!("obs has a column {name}, too")));
+            }
+            fields.push(Arc::new(Field::new(name, column.data_type().clone(), false)));
+            columns.push(column);
+            Ok(())
+        };
+        if self.obs.column_by_name(JOINID).is_none() {
+            add(JOINID, Arc::new(Int64Array::from(self.joinids.clone())))?;
+        }
+        match &self.x {
+            Matrix::Dense { values, n_columns, .. } => {
+                add("x", dense(values.values(), *n_columns, self.n_rows())?)?;
+            }
+            Matrix::Csr(csr) => {
+                let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                let [genes, values] = lists(lengths, &csr.columns, &csr.values)?;
+                add("genes", genes)?;
+                add("values", values)?;
+            }
+            Matrix::Coo(coo) => {
+                let mut lengths = vec![0; coo.shape.0];
+                coo.rows.iter().for_each(|row| lengths[*row as usize] += 1);
+                let [genes, values] = lists(lengths, &coo.columns, &coo.values)?;
+                add("genes", genes)?;
+                add("values", values)?;
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+    }
+}
+
+fn item(data_type: DataType) -> Arc<Field> {
+    Arc::new(Field::new_list_field(data_type, false))
+}
+
+fn dense(values: DenseValues<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayRef, ArrowError> {
+    let size = i32::try_from(n_columns)
+        .map_err(|_| ArrowError::InvalidArgumentError(format!("{n_columns} genes")))?;
+    let values: ArrayRef = match values {
+        DenseValues::F32(values) => {
+            Arc::new(PrimitiveArray::<Float32Type>::from_iter_values(values.iter().copied()))
+        }
+        DenseValues::F16(values) => {
+            Arc::new(PrimitiveArray::<Float16Type>::from_iter_values(values.iter().copied()))
+        }
+    };
+    let field = item(values.data_type().clone());
+    let rows = FixedSizeListArray::try_new_with_length(field, size, values, None, n_rows)?;
+    Ok(Arc::new(rows))
+}
+
+fn lists(lengths: Vec<usize>, genes: &[u32], values: &[f32]) -> Result<[ArrayRef; 2], ArrowError> {
+    if i32::try_from(values.len()).is_err() {
+        return Err(ArrowError::InvalidArgumentError(format!("{} values", values.len())));
+    }
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let genes = UInt32Array::new(ScalarBuffer::from(genes.to_vec()), None);
+    let values = PrimitiveArray::<Float32Type>::new(ScalarBuffer::from(values.to_vec()), None);
+    let list = |items: ArrayRef| -> Result<ArrayRef, ArrowError> {
+        let field = item(items.data_type().clone());
+        Ok(Arc::new(ListArray::try_new(field, offsets.clone(), items, None)?))
+    };
+    Ok([list(Arc::new(genes))?, list(Arc::new(values))?])
+}
