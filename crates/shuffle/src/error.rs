@@ -1,7 +1,7 @@
 //! What can be wrong with a specification.
 
-/// A specification that no plan can be made of.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// A specification that no plan, or no split, can be made of.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A size is zero.
@@ -34,5 +34,66 @@ pub enum Error {
         chunk_rows: u64,
         /// The chunks that they make.
         n_chunks: u64,
+    },
+    /// A split's fraction is not one.
+    #[error("the fraction of split {split_idx} is {fraction}: give a number from 0 to 1")]
+    Fraction {
+        /// Which split, from 0.
+        split_idx: usize,
+        /// What was given for it.
+        fraction: f64,
+    },
+    /// There are more splits than are made at once.
+    #[error("{n_splits} splits are asked for, at most {most} are made: give fewer fractions")]
+    TooManySplits {
+        /// How many fractions were given.
+        n_splits: usize,
+        /// How many may be.
+        most: usize,
+    },
+    /// The splits do not share out all rows.
+    #[error(
+        "the fractions of {n_splits} splits sum to {sum}, but every row goes into one split: give fractions that sum to 1"
+    )]
+    FractionSum {
+        /// How many splits there are.
+        n_splits: usize,
+        /// What their fractions sum to.
+        sum: f64,
+    },
+    /// No method of making a split has this name.
+    #[error(
+        "no way to split is called {name:?}: take deterministic, multinomial or stochastic_rounding"
+    )]
+    UnknownSplitMethod {
+        /// The name that was given.
+        name: String,
+    },
+    /// Some split would stay without a group.
+    #[error(
+        "{n_groups} groups cannot fill {n_splits} splits, as a group is never shared: make fewer splits, or group by \
+         something finer"
+    )]
+    FewerGroupsThanSplits {
+        /// Distinct groups.
+        n_groups: usize,
+        /// Splits with a fraction above 0.
+        n_splits: usize,
+    },
+    /// Groups and labels are not of the same rows.
+    #[error(
+        "{n_groups} rows have a group, but {n_labels} a label: give one of each for every row, in the same order"
+    )]
+    LabelsLength {
+        /// Rows with a group.
+        n_groups: usize,
+        /// Rows with a label.
+        n_labels: usize,
+    },
+    /// The rows of a split do not fit into memory.
+    #[error("cannot get memory for the numbers of {n_rows} rows of a split: split fewer rows")]
+    SplitTooLarge {
+        /// Its rows.
+        n_rows: u64,
     },
 }

@@ -1,4 +1,5 @@
 //! Scatter-gather shuffling, as plans: which rows are read together, and in which order they are delivered. No I/O, no threads.
+//! Which rows are for training and which for test is decided before that: [`split`].
 //!
 //! Rows that are stored together are cheap to read together, and rows that are stored together are alike. The scheme between the
 //! two: the rows are cut into *chunks* of consecutive rows; the chunks are put into random order; so many chunks at a time are read
@@ -24,6 +25,7 @@ mod batch_lengths;
 mod error;
 mod plan;
 mod random;
+pub mod split;
 
 pub use batch_lengths::BatchLengths;
 pub use error::Error;

@@ -1,4 +1,4 @@
-//! The random numbers of a plan: keyed, and the same on every machine.
+//! The random numbers of plans and splits: keyed, and the same on every machine.
 //!
 //! The permutation and the bounded draw are written here, and not taken from a library, so that no release of one can change the
 //! order that a seed stands for.
@@ -8,6 +8,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// Sets our use of ChaCha apart from others with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed shuffle";
+
+/// As [`DOMAIN`], for splits: another key, so that no stream of a split is one of a plan, whatever seed and epoch.
+const SPLIT_DOMAIN: [u8; 16] = *b"somafeed  splits";
 
 /// What is decided, as the stream of the generator.
 #[derive(Debug, Clone, Copy)]
@@ -21,24 +24,45 @@ pub(crate) enum Decision {
     },
 }
 
+/// What is decided for a split, as the stream of the generator. The numbers are part of what a seed stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SplitDecision {
+    /// Which rows come into which split.
+    Rows = 0,
+    /// Which splits, or which splits of which labels, are rounded up.
+    Sizes = 1,
+    /// The order in which groups are given to splits.
+    GroupOrder = 2,
+}
+
 /// The generator for one decision of one epoch.
 pub(crate) fn generator(seed: u64, epoch: u64, decision: Decision) -> ChaCha8Rng {
+    let stream = match decision {
+        Decision::ChunkOrder => 0,
+        Decision::RowOrder { block_idx } => 1 + block_idx,
+    };
+    keyed(seed, epoch, DOMAIN, stream)
+}
+
+/// The generator for one decision of a split; a split has no epoch.
+pub(crate) fn split_generator(seed: u64, decision: SplitDecision) -> ChaCha8Rng {
+    keyed(seed, 0, SPLIT_DOMAIN, decision as u64)
+}
+
+fn keyed(seed: u64, epoch: u64, domain: [u8; 16], stream: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&epoch.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
+    key[16..].copy_from_slice(&domain);
     let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(match decision {
-        Decision::ChunkOrder => 0,
-        Decision::RowOrder { block_idx } => 1 + block_idx,
-    });
+    generator.set_stream(stream);
     generator
 }
 
 /// A number below `bound`, each as likely; `bound` is at least 1.
 ///
 /// The high half of a product with rejection of the surplus: Lemire, "Fast Random Integer Generation in an Interval" (2019).
-fn below(generator: &mut ChaCha8Rng, bound: u64) -> u64 {
+pub(crate) fn below(generator: &mut ChaCha8Rng, bound: u64) -> u64 {
     let surplus = bound.wrapping_neg() % bound;
     loop {
         let product = u128::from(generator.next_u64()) * u128::from(bound);

@@ -1,0 +1,133 @@
+//! Splits of rows that have nothing to keep together.
+
+use std::str::FromStr;
+
+use rand_chacha::ChaCha8Rng;
+
+use super::parts::{Parts, Shares, WHOLE};
+use super::{deal, empty_splits};
+use crate::Error;
+use crate::random::{SplitDecision, below, split_generator};
+
+/// How the fractions become sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Sizes do not depend on the seed: each split gets the whole rows of its share, and the rows that are left over go one each
+    /// to the splits with the largest remainders, of equal ones to the later. 0.7 and 0.3 of 15 rows are 10 and 5.
+    Deterministic,
+    /// Each row's split is drawn for itself, so that sizes vary by about the square root of what is expected.
+    Multinomial,
+    /// Each share is rounded up or down at random, up as often as its remainder says: sizes are within one row of the share, and
+    /// on average over seeds they are the share.
+    StochasticRounding,
+}
+
+impl Method {
+    /// The name, as [`FromStr`] takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deterministic => "deterministic",
+            Self::Multinomial => "multinomial",
+            Self::StochasticRounding => "stochastic_rounding",
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        [Self::Deterministic, Self::Multinomial, Self::StochasticRounding]
+            .into_iter()
+            .find(|method| method.name() == name)
+            .ok_or_else(|| Error::UnknownSplitMethod { name: name.to_owned() })
+    }
+}
+
+/// Splits the rows `0..n_rows` by `fractions`.
+///
+/// Once the sizes are known, each division into splits of these sizes is as likely. Takes 8 bytes a row.
+///
+/// # Errors
+/// A fraction is outside 0 to 1, or they do not sum to 1; there is no memory for the rows.
+///
+/// ```
+/// use shuffle::split::{Method, by_fraction};
+///
+/// let splits = by_fraction(10, &[0.7, 0.3], Method::Deterministic, 42)?;
+/// assert_eq!([splits[0].len(), splits[1].len()], [7, 3]);
+/// assert!(splits[1].is_sorted() && splits[1].iter().all(|row| !splits[0].contains(row)));
+/// # Ok::<(), shuffle::Error>(())
+/// ```
+pub fn by_fraction(
+    n_rows: u64,
+    fractions: &[f64],
+    method: Method,
+    seed: u64,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let parts = Parts::new(fractions)?;
+    let shares = parts.shares(n_rows);
+    let mut places = match method {
+        Method::Deterministic => largest_remainders(shares),
+        Method::StochasticRounding => {
+            rounded_at_random(&mut split_generator(seed, SplitDecision::Sizes), shares)
+        }
+        Method::Multinomial => return multinomial(n_rows, &parts, &shares.rows, seed),
+    };
+    let mut splits = empty_splits(&places)?;
+    let mut generator = split_generator(seed, SplitDecision::Rows);
+    for row in 0..n_rows {
+        splits[deal(&mut generator, &mut places)].push(row);
+    }
+    Ok(splits)
+}
+
+fn multinomial(
+    n_rows: u64,
+    parts: &Parts,
+    expected: &[u64],
+    seed: u64,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let mut splits = empty_splits(expected)?;
+    let mut generator = split_generator(seed, SplitDecision::Rows);
+    for row in 0..n_rows {
+        let mut draw = below(&mut generator, WHOLE);
+        let mut split_idx = 0;
+        while parts.as_slice()[split_idx] <= draw {
+            draw -= parts.as_slice()[split_idx];
+            split_idx += 1;
+        }
+        splits[split_idx].push(row);
+    }
+    Ok(splits)
+}
+
+/// The shares with one more row for the largest remainders.
+fn largest_remainders(shares: Shares) -> Vec<u64> {
+    let n_left = shares.n_left();
+    let mut by_remainder: Vec<usize> = (0..shares.rows.len()).collect();
+    by_remainder.sort_unstable_by_key(|idx| std::cmp::Reverse((shares.remainders[*idx], *idx)));
+    let mut sizes = shares.rows;
+    for split_idx in &by_remainder[..n_left] {
+        sizes[*split_idx] += 1;
+    }
+    sizes
+}
+
+/// The shares with one more row for some, each as often as its remainder says.
+///
+/// The remainders are laid end to end, and a grid of marks one row apart is dropped on them: no remainder can hold two marks, all
+/// hold as many as they make rows, and each holds one in proportion to its length (systematic sampling).
+fn rounded_at_random(generator: &mut ChaCha8Rng, shares: Shares) -> Vec<u64> {
+    let first_mark = u128::from(below(generator, WHOLE));
+    let whole = u128::from(WHOLE);
+    let marks_before = |end: u128| (end + (whole - 1 - first_mark)) / whole;
+    let mut sizes = shares.rows;
+    let mut start = 0;
+    for (size, remainder) in sizes.iter_mut().zip(&shares.remainders) {
+        let end = start + u128::from(*remainder);
+        *size += (marks_before(end) - marks_before(start)) as u64;
+        start = end;
+    }
+    sizes
+}

@@ -1,0 +1,73 @@
+//! Splits in which each label has its share.
+
+use std::collections::BTreeMap;
+
+use super::parts::{Parts, Shares, WHOLE};
+use super::rounding::round_lines;
+use super::{deal, empty_splits};
+use crate::Error;
+use crate::random::{SplitDecision, split_generator};
+
+/// Splits the rows `0..labels.len()` by `fractions`, the rows of each label by the same fractions.
+///
+/// `labels` has a code for each row, as of its cell type; any codes will do. Rounding: of each label, each split gets its share
+/// rounded up or down, and so it does of all rows; which of the two is drawn so that every expectation is the exact share. So a
+/// label of one row is in the test split of 0.1 for one seed in ten.
+///
+/// # Errors
+/// A fraction is outside 0 to 1, or they do not sum to 1; there is no memory for the rows.
+///
+/// ```
+/// use shuffle::split::stratified;
+///
+/// // Twenty rows of label 3, then ten of label 7.
+/// let labels: Vec<u32> = (0..30).map(|row| if row < 20 { 3 } else { 7 }).collect();
+/// let splits = stratified(&labels, &[0.8, 0.2], 42)?;
+/// let of_label_7 = splits[1].iter().filter(|row| labels[**row as usize] == 7);
+/// assert_eq!((splits[1].len(), of_label_7.count()), (6, 2));
+/// # Ok::<(), shuffle::Error>(())
+/// ```
+pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<u64>>, Error> {
+    let parts = Parts::new(fractions)?;
+    let mut label_rows: BTreeMap<u32, u64> = BTreeMap::new();
+    // Rows that are stored together are alike, so runs are worth a look-up, and rows are not.
+    for run in labels.chunk_by(|a, b| a == b) {
+        *label_rows.entry(run[0]).or_default() += run.len() as u64;
+    }
+    let mut places = sizes(&parts, label_rows, seed);
+    let mut totals = vec![0; parts.n_splits()];
+    for sizes in places.values() {
+        totals.iter_mut().zip(sizes).for_each(|(total, size)| *total += size);
+    }
+    let mut splits = empty_splits(&totals)?;
+    let mut generator = split_generator(seed, SplitDecision::Rows);
+    let mut row = 0;
+    for run in labels.chunk_by(|a, b| a == b) {
+        let places = places.entry(run[0]).or_default();
+        for _ in run {
+            splits[deal(&mut generator, places)].push(row);
+            row += 1;
+        }
+    }
+    Ok(splits)
+}
+
+/// How many rows of each label each split gets.
+fn sizes(parts: &Parts, label_rows: BTreeMap<u32, u64>, seed: u64) -> BTreeMap<u32, Vec<u64>> {
+    let (labels, shares): (Vec<u32>, Vec<Shares>) =
+        label_rows.into_iter().map(|(label, n_rows)| (label, parts.shares(n_rows))).unzip();
+    // One line more makes the columns whole; how it is rounded says whether a split's total is rounded down or up.
+    let mut missing = vec![0; parts.n_splits()];
+    for shares in &shares {
+        for (missing, remainder) in missing.iter_mut().zip(&shares.remainders) {
+            *missing = (*missing + WHOLE - remainder) % WHOLE;
+        }
+    }
+    let remainders = shares.iter().map(|shares| shares.remainders.clone());
+    let mut generator = split_generator(seed, SplitDecision::Sizes);
+    let rounded = round_lines(&mut generator, remainders.chain([missing]));
+    let sizes = shares.into_iter().zip(rounded).map(|(shares, is_up)| {
+        shares.rows.into_iter().zip(is_up).map(|(rows, is_up)| rows + u64::from(is_up)).collect()
+    });
+    labels.into_iter().zip(sizes).collect()
+}
