@@ -6,7 +6,7 @@ use crate::Error;
 pub(super) const WHOLE: u64 = 1_000_000_000_000;
 
 /// So many splits keep each part's rounding far below the largest fraction, and the rounding of tables quick.
-const MOST_SPLITS: usize = 1024;
+const MOST_SPLITS: usize = 256;
 
 /// How far from 1 the sum of the fractions may be.
 const TOLERANCE: f64 = 1e-9;
