@@ -54,6 +54,7 @@ mod cells;
 mod convert;
 mod cut;
 mod dataset;
+pub mod encode;
 mod epoch;
 mod error;
 mod loader;

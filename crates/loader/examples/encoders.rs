@@ -1,0 +1,50 @@
+//! Labels and batch keys as codes, saved for inference: fit, save, restore, encode another release of the data, and go back.
+//!
+//! `cargo run -p loader --example encoders`
+
+use std::error::Error;
+use std::sync::Arc;
+
+use arrow_array::types::Int8Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch};
+use loader::encode::{BatchKeyEncoder, Encoder as _, Encoders, LabelEncoder, Rules, Unseen};
+
+/// obs as a SOMA experiment has it: enumerated texts.
+fn obs<const N: usize>(rows: [[&str; 3]; N]) -> Result<RecordBatch, arrow_schema::ArrowError> {
+    let column = |idx: usize| -> ArrayRef {
+        Arc::new(rows.iter().map(|row| row[idx]).collect::<DictionaryArray<Int8Type>>())
+    };
+    RecordBatch::try_from_iter([
+        ("cell_type", column(0)),
+        ("dataset_id", column(1)),
+        ("donor_id", column(2)),
+    ])
+}
+
+#[expect(clippy::print_stdout, reason = "an example says what it found")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let training = obs([["T cell", "A", "d1"], ["B cell", "A", "d2"], ["T cell", "B", "d1"]])?;
+    let label = LabelEncoder::fit("cell_type", training.column(0), Rules::default())?;
+    let batch =
+        BatchKeyEncoder::fit("batch", &["dataset_id", "donor_id"], &training, Rules::default())?;
+    println!("{:?} classes, batches {:?}", label.n_classes(), batch.joined_keys());
+
+    let folder = tempfile::tempdir()?;
+    let (label_path, batch_path) =
+        (folder.path().join("label.json"), folder.path().join("batch.json"));
+    label.save(&label_path)?;
+    batch.save(&batch_path)?;
+
+    // Another release: its enumerations have another order, and there is a cell type and a donor that training had not.
+    let release = obs([["NK cell", "B", "d1"], ["T cell", "C", "d9"], ["B cell", "A", "d2"]])?;
+    let label = LabelEncoder::restore(&label_path)?.with_unseen(Unseen::Code);
+    // A new donor is a batch of its own; those of training keep their codes.
+    let batch = BatchKeyEncoder::restore(&batch_path)?.extend(&release)?;
+    let encoders = Encoders::new(vec![Arc::new(label), Arc::new(batch)])?;
+    let codes = encoders.encode(&release)?;
+    println!("cell_type {:?}\nbatch {:?}", codes.column(0), codes.column(1));
+
+    let predicted = Int64Array::from(vec![1, 0]);
+    println!("predicted {:?}", encoders.inverse("cell_type", &predicted)?);
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! The encoder of several columns as one key.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StructArray};
+use arrow_schema::{Field, Fields};
+
+use super::error::Error;
+use super::label::Label;
+use super::mapping::{Mapping, columns_of};
+use super::saved::{self, SavedAs};
+use super::{Encoder, Rules, Unseen};
+
+/// A code for each tuple of labels that occurs in some columns: the batch of scVI, made of dataset, assay and donor, say.
+///
+/// A key is the tuple, never a joined text, so that `("a", "b/c")` and `("a/b", "c")` are two.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+/// use loader::encode::{BatchKeyEncoder, Encoder, Rules};
+///
+/// let donors: ArrayRef = Arc::new(StringArray::from(vec!["a", "a/b", "a"]));
+/// let assays: ArrayRef = Arc::new(StringArray::from(vec!["b/c", "c", "b/c"]));
+/// let obs = RecordBatch::try_from_iter([("donor", donors), ("assay", assays)])?;
+/// let encoder = BatchKeyEncoder::fit("batch", &["donor", "assay"], &obs, Rules::default())?;
+/// assert_eq!(encoder.encode(&obs)?, Int64Array::from(vec![0, 1, 0]));
+/// assert_eq!(encoder.joined_keys(), [r"a/b\/c", r"a\/b/c"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchKeyEncoder {
+    mapping: Mapping,
+}
+
+impl BatchKeyEncoder {
+    /// An encoder, called `name`, of the keys that occur in these columns of obs. Codes are positions among the sorted keys.
+    ///
+    /// # Errors
+    /// There is no column, one comes twice, or obs lacks one; one's type has no labels.
+    pub fn fit(
+        name: &str,
+        columns: &[&str],
+        obs: &RecordBatch,
+        rules: Rules,
+    ) -> Result<Self, Error> {
+        let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
+        saved::check_columns(name, &columns)?;
+        let arrays = columns_of(name, &columns, obs)?;
+        Ok(Self { mapping: Mapping::fit(name.to_owned(), columns, &arrays, rules)? })
+    }
+
+    /// The encoder under another name, which is that of the column of codes.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.mapping.name = name.into();
+        self
+    }
+
+    /// The encoder with another rule for keys that it does not know, as for inference.
+    #[must_use]
+    pub fn with_unseen(mut self, unseen: Unseen) -> Self {
+        self.mapping.rules.unseen = unseen;
+        self
+    }
+
+    /// An encoder that also knows what is new in obs, with codes behind those that there are, in sorted order.
+    ///
+    /// # Errors
+    /// obs lacks a column, or has one of another kind than was fitted.
+    pub fn extend(&self, obs: &RecordBatch) -> Result<Self, Error> {
+        Ok(Self { mapping: self.mapping.extend(&self.mapping.columns_of(obs)?)? })
+    }
+
+    /// The keys by their codes, a column for each that is joined.
+    pub fn classes(&self) -> StructArray {
+        let columns =
+            (0..self.mapping.columns.len()).map(|idx| self.mapping.classes.labels(idx)).collect();
+        StructArray::new(self.fields(), columns, None)
+    }
+
+    /// The keys by their codes as texts, for people and plots: the labels with `/` between them.
+    ///
+    /// Different keys have different texts: `/` and `\` in a label have a `\` before them, and null is `\N`.
+    pub fn joined_keys(&self) -> Vec<String> {
+        let text = |label: &Label<String>| match label {
+            Label::Boolean(value) => value.to_string(),
+            Label::Integer(value) => value.to_string(),
+            Label::Text(value) => value.replace('\\', r"\\").replace('/', r"\/"),
+            Label::Null => r"\N".to_owned(),
+        };
+        let keys = self.mapping.classes.keys().iter();
+        keys.map(|key| key.iter().map(text).collect::<Vec<_>>().join("/")).collect()
+    }
+
+    /// The rules for what has no code.
+    pub fn rules(&self) -> Rules {
+        self.mapping.rules
+    }
+
+    /// The encoder as JSON; [`from_json`](Self::from_json) gives it back.
+    pub fn to_json(&self) -> Result<String, Error> {
+        saved::to_json(SavedAs::BatchKey, &self.mapping)
+    }
+
+    /// The encoder that was made into JSON.
+    ///
+    /// # Errors
+    /// The text is not JSON of a batch key encoder, or of a version of it that is not known; a key comes twice, or has not a label
+    /// of each column's kind.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        Ok(Self { mapping: saved::from_json(SavedAs::BatchKey, text)? })
+    }
+
+    /// Writes the JSON to a file, which it replaces as a whole.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        saved::write(path, &self.to_json()?)
+    }
+
+    /// Reads the encoder from a file that [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json); the file cannot be read.
+    pub fn restore(path: &Path) -> Result<Self, Error> {
+        Self::from_json(&saved::read(path)?)
+    }
+
+    fn fields(&self) -> Fields {
+        let names = self.mapping.columns.iter().enumerate();
+        names
+            .map(|(idx, name)| Field::new(name, self.mapping.classes.data_type(idx), true))
+            .collect()
+    }
+}
+
+impl Encoder for BatchKeyEncoder {
+    fn name(&self) -> &str {
+        &self.mapping.name
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.mapping.columns
+    }
+
+    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error> {
+        self.mapping.encode(&self.mapping.columns_of(obs)?)
+    }
+
+    /// The keys of the codes, as a struct with a field for each column. Where a code is null, or is
+    /// [`UNSEEN_CODE`](super::UNSEEN_CODE) under [`Unseen::Code`], each field is.
+    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
+        let columns = self.mapping.inverse(codes)?;
+        let keys = StructArray::try_new(self.fields(), columns, None).map_err(|source| {
+            Error::Arrow { encoder: self.mapping.name.clone(), what: "the keys", source }
+        })?;
+        Ok(Arc::new(keys))
+    }
+
+    fn n_classes(&self) -> Option<usize> {
+        Some(self.mapping.classes.len())
+    }
+}

@@ -1,0 +1,153 @@
+//! What all fitted encoders share: a name, columns, rules, and the classes.
+
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use arrow_select::take::take;
+
+use super::classes::Classes;
+use super::error::Error;
+use super::keys::Keys;
+use super::label::{Label, shown};
+use super::{Nulls, Rules, UNSEEN_CODE, Unseen};
+
+/// How many of the known labels an error names.
+const N_NAMED: usize = 5;
+
+/// Codes of the keys of some columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) name: String,
+    pub(super) columns: Vec<String>,
+    pub(super) rules: Rules,
+    pub(super) classes: Classes,
+}
+
+impl Mapping {
+    /// A mapping of the keys that rows have, sorted. `columns` and `arrays` go together.
+    pub(super) fn fit(
+        name: String,
+        columns: Vec<String>,
+        arrays: &[&ArrayRef],
+        rules: Rules,
+    ) -> Result<Self, Error> {
+        let keys = keys(&columns, arrays)?;
+        let none = Classes::new(&name, keys.kinds.clone(), Vec::new())?;
+        let classes = none.with(keys.distinct.iter().filter(|key| is_class(key, rules)));
+        Ok(Self { name, columns, rules, classes })
+    }
+
+    /// The mapping with the keys that it does not know behind those that it has.
+    pub(super) fn extend(&self, arrays: &[&ArrayRef]) -> Result<Self, Error> {
+        let keys = keys(&self.columns, arrays)?;
+        self.check_kinds(&keys, arrays)?;
+        let classes =
+            self.classes.with(keys.distinct.iter().filter(|key| is_class(key, self.rules)));
+        Ok(Self { classes, ..self.clone() })
+    }
+
+    pub(super) fn encode(&self, arrays: &[&ArrayRef]) -> Result<Int64Array, Error> {
+        let keys = keys(&self.columns, arrays)?;
+        self.check_kinds(&keys, arrays)?;
+        let code = |key: &Vec<Label<&str>>| {
+            self.classes.code_of(key).map_or(UNSEEN_CODE, |code| code as i64)
+        };
+        let codes: Vec<i64> = keys.distinct.iter().map(code).collect();
+        if self.rules.unseen == Unseen::Error
+            && let Some(row_idx) =
+                keys.rows.iter().position(|key| codes[*key as usize] == UNSEEN_CODE)
+        {
+            let key = &keys.distinct[keys.rows[row_idx] as usize];
+            return Err(self.unseen(shown(key.iter().copied()), row_idx));
+        }
+        Ok(Int64Array::from_iter_values(keys.rows.iter().map(|key| codes[*key as usize])))
+    }
+
+    /// The labels of codes, a column for each of the mapping's.
+    pub(super) fn inverse(&self, codes: &Int64Array) -> Result<Vec<ArrayRef>, Error> {
+        let class = |(row_idx, code): (usize, Option<i64>)| match code {
+            None => Ok(None),
+            Some(UNSEEN_CODE) if self.rules.unseen == Unseen::Code => Ok(None),
+            Some(code) if usize::try_from(code).is_ok_and(|code| code < self.classes.len()) => {
+                Ok(Some(code as u64))
+            }
+            Some(code) => Err(Error::CodeOutOfRange {
+                encoder: self.name.clone(),
+                code,
+                row_idx,
+                n_classes: self.classes.len(),
+            }),
+        };
+        let classes = codes.iter().enumerate().map(class).collect::<Result<UInt64Array, _>>()?;
+        (0..self.columns.len())
+            .map(|column_idx| {
+                take(&self.classes.labels(column_idx), &classes, None).map_err(|source| {
+                    Error::Arrow { encoder: self.name.clone(), what: "the labels", source }
+                })
+            })
+            .collect()
+    }
+
+    /// The mapping's columns of obs.
+    pub(super) fn columns_of<'a>(&self, obs: &'a RecordBatch) -> Result<Vec<&'a ArrayRef>, Error> {
+        columns_of(&self.name, &self.columns, obs)
+    }
+
+    fn check_kinds(&self, keys: &Keys<'_>, arrays: &[&ArrayRef]) -> Result<(), Error> {
+        let fitted = self.classes.kinds();
+        match fitted.iter().zip(&keys.kinds).position(|(fitted, found)| fitted != found) {
+            Some(idx) => Err(Error::KindChanged {
+                encoder: self.name.clone(),
+                column: self.columns[idx].clone(),
+                fitted: fitted[idx].name(),
+                found: arrays[idx].data_type().clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn unseen(&self, label: String, row_idx: usize) -> Error {
+        let known: Vec<String> = self
+            .classes
+            .first_sorted(N_NAMED)
+            .map(|key| shown(key.iter().map(Label::borrowed)))
+            .collect();
+        Error::UnseenLabel {
+            encoder: self.name.clone(),
+            label,
+            columns: self.columns.join(", "),
+            row_idx,
+            n_known: self.classes.len(),
+            known: match (known.is_empty(), self.classes.len() > known.len()) {
+                (true, _) => String::new(),
+                (false, true) => format!(", as {}", known.join(", ")),
+                (false, false) => format!(", {}", known.join(", ")),
+            },
+        }
+    }
+}
+
+/// The obs columns of these names, for the encoder called `encoder`.
+pub(super) fn columns_of<'a>(
+    encoder: &str,
+    columns: &[String],
+    obs: &'a RecordBatch,
+) -> Result<Vec<&'a ArrayRef>, Error> {
+    let column = |name: &String| {
+        obs.column_by_name(name).ok_or_else(|| Error::MissingColumn {
+            encoder: encoder.to_owned(),
+            column: name.clone(),
+            existing: obs.schema().fields().iter().map(|field| field.name().clone()).collect(),
+        })
+    };
+    columns.iter().map(column).collect()
+}
+
+fn keys<'a>(columns: &[String], arrays: &[&'a ArrayRef]) -> Result<Keys<'a>, Error> {
+    let named: Vec<(&str, &ArrayRef)> =
+        columns.iter().map(String::as_str).zip(arrays.iter().copied()).collect();
+    Keys::new(&named, arrays.first().map_or(0, Array::len))
+}
+
+/// Whether a key gets a code under these rules.
+fn is_class(key: &[Label<&str>], rules: Rules) -> bool {
+    rules.nulls == Nulls::Class || !key.contains(&Label::Null)
+}

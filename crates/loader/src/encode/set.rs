@@ -1,0 +1,112 @@
+//! Several encoders, applied together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::Encoder;
+use super::error::Error;
+use super::mapping::columns_of;
+
+/// Encoders with names of their own. Cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+/// use loader::encode::{Encoders, Error, LabelEncoder, Rules};
+///
+/// let primary: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
+/// let encoder = Arc::new(LabelEncoder::fit("is_primary_data", &primary, Rules::default())?);
+/// let twice = Encoders::new(vec![encoder.clone(), encoder.clone()]);
+/// assert!(matches!(twice, Err(Error::DuplicateName { .. })));
+///
+/// let encoders = Encoders::new(vec![encoder])?;
+/// let obs = RecordBatch::try_from_iter([("is_primary_data", primary)])?;
+/// assert_eq!(encoders.encode(&obs)?.num_rows(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Encoders {
+    encoders: Arc<[Arc<dyn Encoder>]>,
+}
+
+impl Encoders {
+    /// These encoders; their codes come in this order.
+    ///
+    /// # Errors
+    /// Two have one name.
+    pub fn new(encoders: Vec<Arc<dyn Encoder>>) -> Result<Self, Error> {
+        let mut names = BTreeSet::new();
+        match encoders.iter().find(|encoder| !names.insert(encoder.name())) {
+            Some(encoder) => Err(Error::DuplicateName { name: encoder.name().to_owned() }),
+            None => Ok(Self { encoders: encoders.into() }),
+        }
+    }
+
+    /// The encoders in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Encoder>> {
+        self.encoders.iter()
+    }
+
+    /// The encoder of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn get(&self, name: &str) -> Result<&Arc<dyn Encoder>, Error> {
+        self.iter().find(|encoder| encoder.name() == name).ok_or_else(|| Error::NoEncoder {
+            name: name.to_owned(),
+            existing: self.iter().map(|encoder| encoder.name().to_owned()).collect(),
+        })
+    }
+
+    /// The obs columns that some encoder needs, each once: what to read.
+    pub fn columns(&self) -> Vec<&str> {
+        let mut seen = BTreeSet::new();
+        let columns = self.iter().flat_map(|encoder| encoder.columns()).map(String::as_str);
+        columns.filter(|column| seen.insert(*column)).collect()
+    }
+
+    /// The codes of each row of obs: an Int64 column without nulls for each encoder, called as it is.
+    ///
+    /// # Errors
+    /// obs lacks a column that an encoder needs; an encoder fails, or gives not one code for each row.
+    pub fn encode(&self, obs: &RecordBatch) -> Result<RecordBatch, Error> {
+        // Before the work that the others would do in vain.
+        for encoder in self.iter() {
+            columns_of(encoder.name(), encoder.columns(), obs)?;
+        }
+        let mut fields = Vec::with_capacity(self.encoders.len());
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.encoders.len());
+        for encoder in self.iter() {
+            let codes = encoder.encode(obs)?;
+            if codes.len() != obs.num_rows() || codes.null_count() > 0 {
+                return Err(Error::CodeCount {
+                    encoder: encoder.name().to_owned(),
+                    found: codes.len(),
+                    n_nulls: codes.null_count(),
+                    n_rows: obs.num_rows(),
+                });
+            }
+            fields.push(Field::new(encoder.name(), DataType::Int64, false));
+            columns.push(Arc::new(codes));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(obs.num_rows()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(
+            |source| {
+                let names: Vec<&str> = self.iter().map(|encoder| encoder.name()).collect();
+                Error::Arrow { encoder: names.join(", "), what: "the codes", source }
+            },
+        )
+    }
+
+    /// The labels of codes of the encoder of this name.
+    ///
+    /// # Errors
+    /// There is no such encoder; a code stands for no label.
+    pub fn inverse(&self, name: &str, codes: &Int64Array) -> Result<ArrayRef, Error> {
+        self.get(name)?.inverse(codes)
+    }
+}
