@@ -15,6 +15,8 @@ pub struct Batch<B = HeapBuffer> {
     pub x: Matrix<B>,
     /// The obs columns that were asked for, a row for each cell, in the same order.
     pub obs: RecordBatch,
+    /// The codes of the data set's [encoders](crate::Dataset::with_encoders): an Int64 column for each, a row for each cell.
+    pub codes: RecordBatch,
     /// The `soma_joinid` of each row, in its experiment.
     pub joinids: Vec<i64>,
     /// Which of the data set's experiments each row is from, counted from 0.

@@ -85,6 +85,16 @@ impl Cells {
         Ok(Self::List(ids.collect::<Result<_, _>>()?))
     }
 
+    /// These, which ascend; a range where they have no gaps.
+    pub(crate) fn of(joinids: Vec<u64>) -> Self {
+        match (joinids.first(), joinids.last()) {
+            (Some(first), Some(last)) if last - first + 1 == joinids.len() as u64 => {
+                Self::Range(*first..last + 1)
+            }
+            _ => Self::List(joinids.into()),
+        }
+    }
+
     /// The last and so largest joinid.
     fn last(&self) -> Option<u64> {
         self.n_rows().checked_sub(1).map(|last| self.joinid(last))

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::ArrowError;
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_select::take::take_record_batch;
 use crossbeam_channel::{Receiver, Sender};
 use densify::{CsrMatrix, RowTransforms, Transform};
 use shuffle::BatchLengths;
@@ -132,13 +132,16 @@ impl<B: BatchBuffers> Cutter<B> {
         let origins = filling.rows.iter().map(|&row| self.dataset.origin(row));
         let (experiments, joinids) =
             origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
-        let obs = take_rows(self.dataset.obs(), filling.rows)
-            .map_err(|source| Error::Obs { batch_idx, source })?;
+        let rows = UInt64Array::from(filling.rows);
+        let taken = |of: &RecordBatch| {
+            take_record_batch(of, &rows).map_err(|source| Error::Obs { batch_idx, source })
+        };
+        let (obs, codes) = (taken(self.dataset.obs())?, taken(self.dataset.codes())?);
         let x = match filling.x {
             Matrix::Csr(csr) if self.form == BatchForm::Coo => Matrix::Coo(csr.into_coo()),
             x => x,
         };
-        Ok(Batch { batch_idx, x, obs, joinids, experiments })
+        Ok(Batch { batch_idx, x, obs, codes, joinids, experiments })
     }
 }
 
@@ -189,16 +192,4 @@ impl<V: DenseBuffer> Filling<V> {
             error => error,
         })
     }
-}
-
-/// These rows of `batch`, in this order. Works for a batch without columns, too.
-fn take_rows(batch: &RecordBatch, rows: Vec<u64>) -> Result<RecordBatch, ArrowError> {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    let rows = UInt64Array::from(rows);
-    let columns: Vec<ArrayRef> = batch
-        .columns()
-        .iter()
-        .map(|column| arrow_select::take::take(column, &rows, None))
-        .collect::<Result<_, _>>()?;
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }

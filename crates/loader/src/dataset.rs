@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use soma_io::{GeneSelection, XReader};
 
 use crate::cells::Cells;
@@ -16,15 +16,17 @@ use crate::source::{GenePlaces, Part, Source};
 /// Its rows are those of its experiments one after another; [`Dataset::concat`] makes one of several.
 #[derive(Clone)]
 pub struct Dataset {
-    sources: Arc<[Source]>,
+    pub(crate) sources: Arc<[Source]>,
     /// The first row of each source, and at last the number of rows.
-    starts: Arc<[u64]>,
-    obs: RecordBatch,
+    pub(crate) starts: Arc<[u64]>,
+    pub(crate) obs: RecordBatch,
+    /// A column for each encoder.
+    pub(crate) codes: RecordBatch,
     /// A row for each column of a batch.
-    var: RecordBatch,
+    pub(crate) var: RecordBatch,
     /// The total of each row.
-    totals: Option<Arc<[f64]>>,
-    n_columns: usize,
+    pub(crate) totals: Option<Arc<[f64]>>,
+    pub(crate) n_columns: usize,
 }
 
 impl Dataset {
@@ -36,13 +38,7 @@ impl Dataset {
         genes: GeneSelection,
     ) -> Result<Self, Error> {
         let genes = GenePlaces::new(genes, x.n_columns())?;
-        let options = RecordBatchOptions::new().with_row_count(Some(genes.n_columns));
-        let var = RecordBatch::try_new_with_options(
-            Arc::new(arrow_schema::Schema::empty()),
-            Vec::new(),
-            &options,
-        )
-        .map_err(|source| Error::Columns { of: "var", source })?;
+        let var = crate::obs::without_columns("var", genes.n_columns)?;
         Self::of_source(Source { x, cells, genes }, obs, var)
     }
 
@@ -62,7 +58,9 @@ impl Dataset {
         }
         let n_columns = genes.n_columns;
         let starts = Arc::new([0, cells.n_rows()]);
-        Ok(Self { sources: Arc::new([source]), starts, obs, var, totals: None, n_columns })
+        let codes = crate::obs::without_columns("the codes", obs.num_rows())?;
+        let sources = Arc::new([source]);
+        Ok(Self { sources, starts, obs, codes, var, totals: None, n_columns })
     }
 
     /// The same with a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
@@ -81,7 +79,7 @@ impl Dataset {
     /// the first.
     ///
     /// # Errors
-    /// None at all; another number of genes than the first has; obs columns of other names or types.
+    /// None at all; another number of genes than the first has; obs columns or codes of other names or types.
     pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
         let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
@@ -93,16 +91,11 @@ impl Dataset {
                 });
             }
         }
-        let parts: Vec<&RecordBatch> = datasets.iter().map(|dataset| &dataset.obs).collect();
-        let obs = crate::obs::concat(&parts)?;
+        let parts = |of: fn(&Self) -> &RecordBatch| datasets.iter().map(of).collect::<Vec<_>>();
+        let obs = crate::obs::concat(&parts(|dataset| &dataset.obs))?;
+        let codes = crate::obs::concat(&parts(|dataset| &dataset.codes))?;
         let sources: Arc<[Source]> =
             datasets.iter().flat_map(|dataset| dataset.sources.iter().cloned()).collect();
-        let mut starts = vec![0];
-        let mut n_rows = 0;
-        for source in sources.iter() {
-            n_rows += source.cells.n_rows();
-            starts.push(n_rows);
-        }
         let totals: Option<Vec<&[f64]>> = datasets.iter().map(Self::totals).collect();
         if totals.is_none()
             && let Some(idx) =
@@ -112,9 +105,10 @@ impl Dataset {
             return Err(Error::ConcatObs { idx, problem });
         }
         Ok(Self {
+            starts: Self::starts_of(&sources),
             sources,
-            starts: starts.into(),
             obs,
+            codes,
             var: first.var.clone(),
             totals: totals.map(|totals| totals.concat().into()),
             n_columns: first.n_columns,
@@ -177,9 +171,9 @@ impl Dataset {
         self.n_columns
     }
 
-    /// Bytes of memory that the obs columns take, for as long as the data set or a loader of it is there.
+    /// Bytes of memory that the obs columns and codes take, for as long as the data set or a loader of it is there.
     pub fn obs_bytes(&self) -> usize {
-        self.obs.get_array_memory_size()
+        self.obs.get_array_memory_size() + self.codes.get_array_memory_size()
     }
 
     /// Which experiment a row is of, and its joinid there.

@@ -123,6 +123,19 @@ pub enum Error {
         n_obs: usize,
     },
 
+    /// Rows of a data set that are not there, or do not ascend.
+    #[error("row {row} {problem}: give rows of the data set in ascending order, each once")]
+    Rows {
+        /// The row.
+        row: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// obs columns could not be encoded.
+    #[error(transparent)]
+    Encode(#[from] crate::encode::Error),
+
     /// Columns could not be put together.
     #[error("cannot take the wanted columns of {of}")]
     Columns {

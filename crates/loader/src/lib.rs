@@ -64,6 +64,7 @@ mod selection;
 mod source;
 mod spec;
 mod stats;
+mod subset;
 
 pub use batch::{Batch, Matrix};
 pub use buffers::{
@@ -77,6 +78,7 @@ pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;
 pub use selection::{DatasetSpec, GeneJoin, Genes};
+pub use shuffle::split;
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, LoaderSpec, Method, Order, Totals};
 pub use stats::EpochStats;

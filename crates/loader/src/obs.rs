@@ -1,4 +1,4 @@
-//! The obs columns of several experiments, one after another.
+//! obs columns and codes of several experiments, one after another; and of none.
 
 use std::sync::Arc;
 
@@ -45,6 +45,13 @@ pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
         .map_err(columns_error)
 }
 
+/// A record batch of no columns.
+pub(crate) fn without_columns(of: &'static str, n_rows: usize) -> Result<RecordBatch, Error> {
+    let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
+        .map_err(|source| Error::Columns { of, source })
+}
+
 fn columns_error(source: ArrowError) -> Error {
     Error::Columns { of: "obs", source }
 }
@@ -60,16 +67,17 @@ fn is_text(data_type: &DataType) -> bool {
 /// The type that a column of all parts has.
 fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
     let first = columns[0].data_type();
-    let categories =
-        columns.iter().any(|column| matches!(column.data_type(), DataType::Dictionary(..)));
+    let of_categories = |column: &&ArrayRef| matches!(column.data_type(), DataType::Dictionary(..));
+    let other = columns.iter().position(|column| column.data_type() != first);
     if columns.iter().all(|column| is_text(column.data_type())) {
-        return Ok(if categories {
-            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::LargeUtf8))
-        } else {
-            DataType::LargeUtf8
-        });
+        if columns.iter().any(of_categories) {
+            // The categories of all may be more than the keys of one can count.
+            let (keys, values) = (DataType::Int32, DataType::LargeUtf8);
+            return Ok(DataType::Dictionary(Box::new(keys), Box::new(values)));
+        }
+        return Ok(if other.is_none() { first.clone() } else { DataType::LargeUtf8 });
     }
-    match columns.iter().position(|column| column.data_type() != first) {
+    match other {
         None => Ok(first.clone()),
         Some(idx) => Err(Error::ConcatObs {
             idx,

@@ -1,6 +1,8 @@
 //! One batch as tensors, and how long they may be used.
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use loader::{Batch, CooMatrix, CsrMatrix, Matrix};
 use tch::{Device, Kind, Tensor};
 
@@ -17,6 +19,8 @@ pub struct TensorBatch {
     batch_idx: u64,
     x: Tensor,
     obs: RecordBatch,
+    /// By the encoder's name.
+    codes: Vec<(String, Tensor)>,
     joinids: Tensor,
     experiments: Vec<u32>,
     /// The memory of `x`, if it is from a pool.
@@ -26,7 +30,7 @@ pub struct TensorBatch {
 impl TensorBatch {
     /// The tensors of a loader's batch, on this device.
     pub(crate) fn new(batch: Batch<TensorBuffer>, device: Device) -> Result<Self, Error> {
-        let Batch { batch_idx, x, obs, joinids, experiments } = batch;
+        let Batch { batch_idx, x, obs, codes, joinids, experiments } = batch;
         let (x, owner) = match x {
             Matrix::Dense { values, n_rows, n_columns } => {
                 (values.matrix(n_rows, n_columns)?, Some(values))
@@ -36,7 +40,8 @@ impl TensorBatch {
         };
         let joinids =
             Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
-        let batch = Self { batch_idx, x, obs, joinids, experiments, owner };
+        let codes = code_tensors(&codes)?;
+        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, owner };
         if device == Device::Cpu { Ok(batch) } else { batch.to_device(device) }
     }
 
@@ -60,6 +65,11 @@ impl TensorBatch {
         &self.obs
     }
 
+    /// The codes of each row by the data set's encoder of this name: int64, one dimension. None where there is no such encoder.
+    pub fn codes(&self, encoder: &str) -> Option<&Tensor> {
+        self.codes.iter().find(|(name, _)| name == encoder).map(|(_, codes)| codes)
+    }
+
     /// The `soma_joinid` of each row: int64, one dimension.
     pub fn joinids(&self) -> &Tensor {
         &self.joinids
@@ -70,7 +80,7 @@ impl TensorBatch {
         &self.experiments
     }
 
-    /// Copies both tensors to `device`. On the device they are nobody else's, so they may be kept.
+    /// Copies the tensors to `device`. On the device they are nobody else's, so they may be kept.
     ///
     /// On the CPU already, nothing is copied.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
@@ -79,9 +89,15 @@ impl TensorBatch {
             .joinids
             .f_to(device)
             .map_err(Error::torch("a copy of the joinids on the device"))?;
+        let codes = self
+            .codes
+            .into_iter()
+            .map(|(name, codes)| Ok((name, codes.f_to(device)?)))
+            .collect::<Result<_, _>>()
+            .map_err(Error::torch("a copy of the codes on the device"))?;
         // Where there was no copy, `x` still lies in the pool's memory.
         let owner = if x.device() == self.x.device() { self.owner } else { None };
-        Ok(Self { x, joinids, owner, ..self })
+        Ok(Self { x, codes, joinids, owner, ..self })
     }
 
     /// `x`, obs and joinids, to be kept as long as one likes. The memory leaves the pool, which will allocate anew.
@@ -91,6 +107,19 @@ impl TensorBatch {
         }
         (self.x, self.obs, self.joinids)
     }
+}
+
+/// The columns of codes as tensors.
+fn code_tensors(codes: &RecordBatch) -> Result<Vec<(String, Tensor)>, Error> {
+    let mut tensors = Vec::with_capacity(codes.num_columns());
+    for (field, column) in codes.schema_ref().fields().iter().zip(codes.columns()) {
+        if let Some(codes) = column.as_primitive_opt::<Int64Type>() {
+            let tensor = Tensor::f_from_slice(codes.values())
+                .map_err(Error::torch("the tensor of codes"))?;
+            tensors.push((field.name().clone(), tensor));
+        }
+    }
+    Ok(tensors)
 }
 
 /// torch's sparse CSR tensor of a matrix: crow and col int64, values f32. Copies.

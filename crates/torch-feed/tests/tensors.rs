@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
     BatchForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Method, Order,
 };
@@ -133,6 +134,20 @@ fn tensors_hold_what_the_loader_gives_without_torch() {
             }
             assert_eq!(n_rows, N_ROWS);
         }
+    }
+}
+
+#[test]
+fn codes_are_tensors_beside_the_rows() {
+    let doubled = LabelEncoder::fit("doubled", dataset().obs().column(0), Rules::default());
+    let encoders = Encoders::new(vec![Arc::new(doubled.unwrap())]).unwrap();
+    let dataset = dataset().with_encoders(&encoders).unwrap();
+    let feed = TensorLoader::new(dataset, spec(Method::Native, BatchForm::Dense)).unwrap();
+    for batch in feed.epoch(0).unwrap() {
+        let batch = batch.unwrap().to_device(Device::Cpu).unwrap();
+        // The labels ascend with the cells, so each cell's code is its joinid.
+        assert_eq!(joinids(batch.codes("doubled").unwrap()), joinids(batch.joinids()));
+        assert!(batch.codes("donor").is_none());
     }
 }
 

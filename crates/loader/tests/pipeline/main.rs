@@ -8,4 +8,5 @@ mod sample;
 mod scripted;
 mod several;
 mod stopping;
+mod subset;
 mod what_ran;

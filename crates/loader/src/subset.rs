@@ -1,0 +1,118 @@
+//! Data sets made of data sets: some of the rows, as a split gives them, and rows with codes beside them.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_select::take::take_record_batch;
+
+use crate::cells::Cells;
+use crate::dataset::Dataset;
+use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
+use crate::error::Error;
+use crate::source::Source;
+
+impl Dataset {
+    /// Some of its rows, by ascending number: a part of a [split](crate::split).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    /// # use loader::{Cells, Dataset, GeneSelection};
+    /// # use soma_io::{CsrBuffers, MemoryReader};
+    /// # let csr = CsrBuffers { row_offsets: vec![0; 5], n_columns: 3, ..CsrBuffers::default() };
+    /// # let x = Arc::new(MemoryReader::new(csr)?);
+    /// let donors: ArrayRef = Arc::new(StringArray::from(vec!["d1", "d2", "d1", "d3"]));
+    /// let obs = RecordBatch::try_from_iter([("donor_id", donors)])?;
+    /// let dataset = Dataset::new(x, Cells::Range(0..4), obs, GeneSelection::All)?;
+    ///
+    /// // Every donor's cells on one side.
+    /// let [train, test] = &loader::split::by_group(&dataset.groups(&["donor_id"])?, &[0.75, 0.25], 42)?[..]
+    /// else { panic!("two fractions give two parts") };
+    /// let (train, test) = (dataset.rows(train)?, dataset.rows(test)?);
+    /// assert_eq!((train.n_rows(), test.n_rows()), (3, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A row that is not there, or rows that do not ascend.
+    pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
+        if let Some([row, next]) = rows.array_windows().find(|[row, next]| row >= next) {
+            return Err(Error::Rows { row: *next, problem: format!("stands after {row}") });
+        }
+        if let Some(row) = rows.last().filter(|row| **row >= self.n_rows()) {
+            let problem = format!("was asked for, and there are {}", self.n_rows());
+            return Err(Error::Rows { row: *row, problem });
+        }
+        let mut sources = Vec::with_capacity(self.sources.len());
+        for (idx, source) in self.sources.iter().enumerate() {
+            let (start, end) = (self.starts[idx], self.starts[idx + 1]);
+            let from = rows.partition_point(|row| *row < start);
+            let to = rows.partition_point(|row| *row < end);
+            let joinids = rows[from..to].iter().map(|row| source.cells.joinid(row - start));
+            sources.push(Source { cells: Cells::of(joinids.collect()), ..source.clone() });
+        }
+        let places = UInt64Array::from(rows.to_vec());
+        let taken = |of, batch| {
+            take_record_batch(batch, &places).map_err(|source| Error::Columns { of, source })
+        };
+        let totals = self
+            .totals
+            .as_ref()
+            .map(|totals| rows.iter().map(|row| totals[*row as usize]).collect());
+        Ok(Self {
+            starts: Self::starts_of(&sources),
+            sources: sources.into(),
+            obs: taken("obs", &self.obs)?,
+            codes: taken("the codes", &self.codes)?,
+            totals,
+            ..self.clone()
+        })
+    }
+
+    /// A number for each row, the same for rows that have the same in all these obs columns: groups for
+    /// [`split::by_group`](crate::split::by_group), labels for [`split::stratified`](crate::split::stratified). Null is a value
+    /// like others.
+    ///
+    /// # Errors
+    /// No columns, one that the data set does not have, or one that holds neither texts, truth values nor integers.
+    pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, Error> {
+        let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
+        let encoder = BatchKeyEncoder::fit("groups", columns, &self.obs, rules)?;
+        let codes = encoder.encode(&self.obs)?;
+        // A group has a row, and rows that are held in memory are fewer than 32 bits count.
+        Ok(codes.values().iter().map(|code| *code as u32).collect())
+    }
+
+    /// The same with codes beside the obs columns: [`Batch::codes`](crate::Batch::codes) then has an Int64 column for each encoder.
+    /// The obs columns that they need must be among those of the data set.
+    ///
+    /// # Errors
+    /// A missing column, a label that an encoder does not know and has no code for.
+    pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, Error> {
+        Ok(Self { codes: encoders.encode(&self.obs)?, ..self })
+    }
+
+    /// The codes, a row for each selected cell and a column for each encoder.
+    pub fn codes(&self) -> &RecordBatch {
+        &self.codes
+    }
+
+    /// The codes of one encoder, a code for each selected cell.
+    pub fn codes_of(&self, encoder: &str) -> Option<&[i64]> {
+        let codes = self.codes.column_by_name(encoder)?.as_primitive_opt::<Int64Type>()?;
+        Some(codes.values())
+    }
+
+    /// The first row of each source, and at last the number of rows.
+    pub(crate) fn starts_of(sources: &[Source]) -> Arc<[u64]> {
+        let mut n_rows = 0;
+        let mut starts = vec![0];
+        for source in sources {
+            n_rows += source.cells.n_rows();
+            starts.push(n_rows);
+        }
+        starts.into()
+    }
+}
