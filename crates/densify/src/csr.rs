@@ -119,14 +119,12 @@ pub fn csr_rows_to_dense<V: Value>(
         // Zeroed row by row, so that the row is still in the cache when its values come.
         out.fill(V::default());
         let of_row = match transforms {
-            Some(transforms) => transforms.of_row(idx, row_idx, values.iter().copied())?,
+            Some(transforms) => transforms.of_row(idx, row_idx, values)?,
             None => None,
         };
         let stray = match of_row {
             None => scatter(columns, values, V::from_f32, out),
-            Some(mut of_row) => {
-                scatter(columns, values, |value| V::from_f32(of_row.apply(value)), out)
-            }
+            Some(of_row) => scatter(columns, values, |value| V::from_f32(of_row.apply(value)), out),
         };
         if let Some(column) = stray {
             return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
@@ -169,13 +167,13 @@ pub fn dense_rows_to_dense<V: Value>(
         let row = values.get(start..start + n_columns);
         let row = row.ok_or(Error::Row { row_idx, n_rows: values.len() / n_columns })?;
         let of_row = match transforms {
-            Some(transforms) => transforms.of_row(idx, row_idx, row.iter().copied())?,
+            Some(transforms) => transforms.of_row(idx, row_idx, row)?,
             None => None,
         };
         let pairs = out.iter_mut().zip(row);
         match of_row {
             None => pairs.for_each(|(to, value)| *to = V::from_f32(*value)),
-            Some(mut of_row) => pairs.for_each(|(to, value)| {
+            Some(of_row) => pairs.for_each(|(to, value)| {
                 *to = if *value == 0.0 { V::default() } else { V::from_f32(of_row.apply(*value)) };
             }),
         }
@@ -221,12 +219,12 @@ pub fn csr_gather_rows(
             return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
         }
         let of_row = match transforms {
-            Some(transforms) => transforms.of_row(idx, row_idx, values.iter().copied())?,
+            Some(transforms) => transforms.of_row(idx, row_idx, values)?,
             None => None,
         };
         match of_row {
             None => out.values.extend_from_slice(values),
-            Some(mut of_row) => {
+            Some(of_row) => {
                 out.values.extend(values.iter().map(|value| of_row.apply(*value)));
             }
         }

@@ -59,13 +59,14 @@ impl Transform {
             Some(target) if total.is_finite() && 0.0 < total => target / total,
             Some(_) => return Err(Error::Total { row_idx, total: total.to_string() }),
         };
-        Ok(RowTransform {
-            scale,
-            log1p: self.log1p,
-            clip: self.clip.unwrap_or((f32::NEG_INFINITY, f32::INFINITY)),
-            known: 0,
-            of_counts: [0.0; N_COUNTS],
-        })
+        let clip = self.clip.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
+        let plain = RowTransform { scale, log1p: self.log1p, clip, of_counts: [0.0; N_COUNTS] };
+        // A logarithm costs more than all else that is done for a value, and most values are small counts.
+        let mut of_counts = [0.0; N_COUNTS];
+        for (count, of_count) in of_counts.iter_mut().enumerate() {
+            *of_count = plain.compute(count as f32);
+        }
+        Ok(RowTransform { of_counts, ..plain })
     }
 }
 
@@ -96,23 +97,33 @@ impl RowTransforms<'_> {
         &self,
         idx: usize,
         row_idx: usize,
-        stored: impl Iterator<Item = f32>,
+        stored: &[f32],
     ) -> Result<Option<RowTransform>, Error> {
-        let mut stored = stored.filter(|value| *value != 0.0).map(f64::from).peekable();
-        if stored.peek().is_none() {
-            return Ok(None);
-        }
         let total = match self.totals {
             Some(totals) => totals[idx],
-            None if self.transform.target_sum.is_some() => stored.sum(),
+            None if self.transform.target_sum.is_some() => sum(stored),
             None => 1.0,
         };
-        self.transform.of_row(row_idx, total).map(Some)
+        match self.transform.of_row(row_idx, total) {
+            Err(_) if stored.iter().all(|value| *value == 0.0) => Ok(None),
+            of_row => of_row.map(Some),
+        }
     }
 }
 
-/// Counts below it are computed once a row. Most are: of a row's values nine in ten are below ten.
-const N_COUNTS: usize = 64;
+/// A sum in the same order on every machine, in lanes that are added side by side.
+fn sum(values: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0.0_f64; LANES];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane += f64::from(*value));
+    }
+    lanes.iter().sum::<f64>() + rest.iter().copied().map(f64::from).sum::<f64>()
+}
+
+/// Counts below it are computed once a row. Of a row's values nine in ten are below ten.
+const N_COUNTS: usize = 16;
 
 /// A transform of the values of one row.
 #[derive(Debug, Clone)]
@@ -120,23 +131,20 @@ pub(crate) struct RowTransform {
     scale: f64,
     log1p: bool,
     clip: (f32, f32),
-    /// Which of `of_counts` are computed, a bit each.
-    known: u64,
+    /// What the counts from 0 on become.
     of_counts: [f32; N_COUNTS],
 }
 
 impl RowTransform {
     #[inline]
-    pub(crate) fn apply(&mut self, value: f32) -> f32 {
-        let count = value as usize;
-        if count >= N_COUNTS || count as f32 != value {
-            return self.compute(value);
+    pub(crate) fn apply(&self, value: f32) -> f32 {
+        // The sum has the digits of a whole number in its lowest bits; of other values it has some that are not theirs.
+        const DIGITS: f32 = (1 << 23) as f32;
+        let count = (value + DIGITS).to_bits() & ((1 << 23) - 1);
+        match self.of_counts.get(count as usize) {
+            Some(of_count) if count as f32 == value => *of_count,
+            _ => self.compute(value),
         }
-        if self.known >> count & 1 == 0 {
-            self.of_counts[count] = self.compute(value);
-            self.known |= 1 << count;
-        }
-        self.of_counts[count]
     }
 
     fn compute(&self, value: f32) -> f32 {
