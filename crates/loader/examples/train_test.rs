@@ -1,0 +1,46 @@
+//! A train and a test part of an experiment with no group of cells on both sides, and labels as codes.
+//!
+//! `cargo run --release -p loader --example train_test -- <experiment> <obs column of the groups> <obs column of the labels>`
+
+use std::error::Error;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
+use loader::encode::{Encoders, LabelEncoder, Rules};
+use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, split};
+use soma_io::{Experiment, OpenOptions};
+
+#[expect(clippy::print_stdout, reason = "an example says what it found")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [uri, groups, labels] = &arguments[..] else {
+        return Err("usage: train_test <experiment> <column of groups> <column of labels>".into());
+    };
+    let experiment = Experiment::open(uri, &OpenOptions::default())?;
+    let obs_columns = vec![groups.clone(), labels.clone()];
+    let wanted = DatasetSpec { obs_columns, ..DatasetSpec::default() };
+    let dataset = Dataset::from_experiment(&experiment, &wanted)?;
+
+    // Fitted on all cells, so that both parts have the same codes.
+    let column = dataset.obs().column_by_name(labels).ok_or("the column was asked for")?;
+    let encoder = LabelEncoder::fit(labels, column, Rules::default())?;
+    let dataset = dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?)?;
+
+    let parts = split::by_group(&dataset.groups(&[groups])?, &[0.8, 0.2], 42)?;
+    for (name, rows) in ["train", "test"].iter().zip(&parts) {
+        let part = dataset.rows(rows)?;
+        let n_cells = part.n_rows();
+        let (mut n_batches, mut highest) = (0, 0);
+        for batch in
+            Loader::new(part, LoaderSpec { batch_rows: 256, ..LoaderSpec::default() })?.epoch(0)?
+        {
+            let codes = batch?.codes;
+            let codes = codes.column(0).as_primitive::<Int64Type>().values();
+            highest = codes.iter().copied().fold(highest, i64::max);
+            n_batches += 1;
+        }
+        println!("{name}: {n_cells} cells in {n_batches} batches, codes up to {highest}");
+    }
+    Ok(())
+}
