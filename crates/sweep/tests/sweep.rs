@@ -246,6 +246,29 @@ fn limits_orders_and_forms_are_taken() {
 }
 
 #[test]
+fn filters_and_transforms_are_taken_and_noted() {
+    let bed = Bed::new();
+    let filtered = [
+        ["--obs-filter", "soma_joinid < 90 and soma_joinid not in [3, 4]"],
+        ["--var-filter", "soma_joinid >= 100"],
+        ["--target-sum", "10000"],
+        ["--totals", "raw_sum"],
+        ["--clip", "0,10"],
+        ["--batch-form", "f16"],
+    ]
+    .concat();
+    let arguments = [&["-b", "50", "-m", "native", "-e", "100", "--log1p", "-q"], &filtered[..]];
+    let [record] = &bed.sweep("chosen", &arguments.concat())[..] else { panic!("one point") };
+    assert_eq!((record.data.total_rows, record.data.n_cols), (88, 200));
+    assert_eq!(record.measured.n_rows, Some(88));
+    assert_eq!(record.data.obs_filter.as_deref(), Some(filtered[1]));
+    assert_eq!(record.data.var_filter.as_deref(), Some(filtered[3]));
+    let done = record.point.transform.as_deref();
+    assert_eq!(done, Some("per 10000 of raw_sum, log1p, clipped to 0..10"));
+    assert_eq!(record.point.form, "f16");
+}
+
+#[test]
 fn bad_input_is_one_line_and_loses_nothing() {
     let bed = Bed::new();
     let before = bed.sweep("kept", &["-b", "100", "-m", "native", "-q"]);
@@ -259,6 +282,13 @@ fn bad_input_is_one_line_and_loses_nothing() {
         (data, &["--measurement", "ATAC"], "ATAC"),
         (data, &["--layer", "other"], "other"),
         (data, &["--obs-columns", "no_such_column"], "no_such_column"),
+        (data, &["--obs-filter", "no_such_column == 1"], "no_such_column"),
+        (data, &["--obs-filter", "nnz ="], "character 5"),
+        (data, &["--obs-filter", "nnz < 0"], "no cells"),
+        (data, &["--target-sum", "0"], "not above 0"),
+        (data, &["--target-sum", "1", "--totals", "cell_type"], "cell_type"),
+        (usage, &["--totals", "raw_sum"], "--target-sum"),
+        (usage, &["--clip", "1"], "two numbers"),
         (data, &["-v", "301"], "300"),
         (data, &["-s", "200"], "200"),
         (data, &["-e", "99999"], "200"),
