@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use soma_io::{GeneSelection, XReader};
 
 use crate::cells::Cells;
@@ -134,6 +135,12 @@ impl Dataset {
     /// Why libtiledb reads X, of the first experiment where it does and that was left to choose.
     pub fn why_not_native(&self) -> Option<&str> {
         self.readers().find_map(|reader| reader.why_not_native())
+    }
+
+    /// The type that X's values are stored as; none where experiments differ, or where there is none.
+    pub fn data_type(&self) -> Option<&DataType> {
+        let first = self.readers().next()?.data_type();
+        self.readers().all(|reader| reader.data_type() == first).then_some(first)
     }
 
     /// The number of experiments.

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::DataType;
 use tiledb::{Array, Context, Layout, Piece, ReadQuery};
 
 use crate::arrow::{coo_batch, extend_f32, values_array};
@@ -22,6 +23,7 @@ pub struct LibtiledbReader {
     /// Of this reader alone, so that its count of bytes read is the reader's own.
     context: Context,
     shape: (u64, u64),
+    data_type: DataType,
     buffer_bytes: usize,
     why_not_native: Option<String>,
     /// Memory for the cells of a read, used again by the next.
@@ -31,13 +33,14 @@ pub struct LibtiledbReader {
 impl LibtiledbReader {
     pub(crate) fn open(
         place: &Place,
-        shape: (u64, u64),
+        (shape, data_type): ((u64, u64), DataType),
         buffer_bytes: usize,
         why_not_native: Option<String>,
     ) -> Result<Self, Error> {
         let context = Context::new(place.context.config())?;
         let array = Array::open(&context, &place.uri, place.timestamp)?;
-        Ok(Self { array, context, shape, buffer_bytes, why_not_native, cells: Mutex::default() })
+        let cells = Mutex::default();
+        Ok(Self { array, context, shape, data_type, buffer_bytes, why_not_native, cells })
     }
 
     /// Reads the cells piece by piece, and says how many bytes that took.
@@ -140,6 +143,10 @@ impl XReader for LibtiledbReader {
 
     fn n_columns(&self) -> u64 {
         self.shape.1
+    }
+
+    fn data_type(&self) -> &DataType {
+        &self.data_type
     }
 
     fn read_csr(

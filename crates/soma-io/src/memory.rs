@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
+use arrow_schema::DataType;
 
 use crate::arrow::coo_batch;
 use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
@@ -60,6 +61,10 @@ impl XReader for MemoryReader {
 
     fn n_columns(&self) -> u64 {
         self.csr.n_columns as u64
+    }
+
+    fn data_type(&self) -> &DataType {
+        &DataType::Float32
     }
 
     fn read_csr(

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
+use arrow_schema::DataType;
 use tiledb_native::{Array, ColumnSelection, OpenOptions, Storage};
 
 use crate::arrow::coo_batch;
@@ -18,6 +19,7 @@ pub struct NativeReader {
     array: Array,
     uri: String,
     shape: (u64, u64),
+    data_type: DataType,
     /// Memory for the rows of a read as COO, used again by the next.
     csr: Mutex<CsrBuffers>,
 }
@@ -30,6 +32,7 @@ impl NativeReader {
     pub(crate) fn open(
         place: &Place,
         shape: (u64, u64),
+        data_type: DataType,
         n_threads: usize,
     ) -> Result<Self, NotNative> {
         let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
@@ -39,7 +42,7 @@ impl NativeReader {
             }
             other => NotNative::Failed(other.into()),
         })?;
-        Ok(Self { array, uri: place.uri.clone(), shape, csr: Mutex::default() })
+        Ok(Self { array, uri: place.uri.clone(), shape, data_type, csr: Mutex::default() })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -83,6 +86,10 @@ impl XReader for NativeReader {
 
     fn n_columns(&self) -> u64 {
         self.shape.1
+    }
+
+    fn data_type(&self) -> &DataType {
+        &self.data_type
     }
 
     fn read_csr(

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 
 use crate::{CsrBuffers, Error, GeneSelection, RowRanges};
 
@@ -35,6 +36,9 @@ pub trait XReader: Send + Sync + Debug {
 
     /// The columns of X: joinids of genes are below it.
     fn n_columns(&self) -> u64;
+
+    /// The type that values are stored as.
+    fn data_type(&self) -> &DataType;
 
     /// Reads rows as CSR: one row for each joinid of `rows`, ascending, also where it has no values; columns as `genes` numbers
     /// them, ascending within a row. What `out` held is replaced.

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use tiledb::{Array, ArrayType, Datatype};
 
 use crate::native::NotNative;
@@ -131,7 +132,7 @@ impl SparseNdArray {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
         }
-        match NativeReader::open(&self.place, self.shape, self.n_threads()?) {
+        match NativeReader::open(&self.place, self.shape, self.data_type()?, self.n_threads()?) {
             Ok(reader) => Ok(Arc::new(reader)),
             Err(NotNative::Failed(error)) => Err(error),
             Err(NotNative::Unsupported(reason)) if choice == ReaderChoice::Auto => {
@@ -145,8 +146,17 @@ impl SparseNdArray {
 
     fn libtiledb_reader(&self, why_not_native: Option<String>) -> Result<Arc<dyn XReader>, Error> {
         let buffer_bytes = self.parameter(BUFFER_PARAMETER, "bytes")?.unwrap_or(Self::BUFFER_BYTES);
-        let reader = LibtiledbReader::open(&self.place, self.shape, buffer_bytes, why_not_native)?;
+        let kind = (self.shape, self.data_type()?);
+        let reader = LibtiledbReader::open(&self.place, kind, buffer_bytes, why_not_native)?;
         Ok(Arc::new(reader))
+    }
+
+    /// The type of the values as Arrow calls it.
+    fn data_type(&self) -> Result<DataType, Error> {
+        crate::arrow::data_type(self.value_type(), false).ok_or_else(|| Error::Values {
+            uri: self.uri().to_owned(),
+            datatype: format!("{:?}", self.value_type()),
+        })
     }
 
     fn n_threads(&self) -> Result<usize, Error> {

@@ -8,6 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::buffers::TensorBuffer;
 use crate::error::Error;
+use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
 ///
@@ -29,7 +30,11 @@ pub struct TensorBatch {
 
 impl TensorBatch {
     /// The tensors of a loader's batch, on this device.
-    pub(crate) fn new(batch: Batch<TensorBuffer>, device: Device) -> Result<Self, Error> {
+    pub(crate) fn new(
+        batch: Batch<TensorBuffer>,
+        device: Device,
+        stored: Option<Kind>,
+    ) -> Result<Self, Error> {
         let Batch { batch_idx, x, obs, codes, joinids, experiments } = batch;
         let (x, owner) = match x {
             Matrix::Dense { values, n_rows, n_columns } => {
@@ -37,6 +42,11 @@ impl TensorBatch {
             }
             Matrix::Csr(csr) => (sparse_csr(&csr)?, None),
             Matrix::Coo(coo) => (sparse_coo(&coo)?, None),
+        };
+        let (x, owner) = match stored {
+            // A copy, so that the memory of the first can be used again at once.
+            Some(kind) if kind != Kind::Float => (to_stored(&x, kind)?, None),
+            _ => (x, owner),
         };
         let joinids =
             Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
@@ -55,7 +65,7 @@ impl TensorBatch {
         self.obs.num_rows()
     }
 
-    /// The values: f32 (f16 for `BatchForm::F16`), cells x genes, strided, or sparse CSR or COO with int64 indices.
+    /// The values: f32 (f16 for `BatchForm::F16`, X's own type where that was asked for), cells x genes, strided, or sparse CSR or COO with int64 indices.
     pub fn x(&self) -> &Tensor {
         &self.x
     }

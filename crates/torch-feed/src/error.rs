@@ -18,6 +18,22 @@ pub enum Error {
         source: tch::TchError,
     },
 
+    /// Batches cannot be of the type that X is stored as.
+    #[error("batches cannot be of X's own type: {problem}")]
+    StoredType {
+        /// Why not.
+        problem: String,
+    },
+
+    /// A whole number of X is beyond those that are read exactly.
+    #[error(
+        "X has values up to {largest}, and whole numbers from 16777216 on are not read exactly: take batches of f32"
+    )]
+    Inexact {
+        /// The largest magnitude of the batch.
+        largest: String,
+    },
+
     /// A size does not fit torch's 64-bit signed sizes.
     #[error(
         "a tensor of {n_values} values is larger than torch can address: make the batches smaller"

@@ -11,6 +11,7 @@ mod batch;
 mod buffers;
 mod error;
 mod memory;
+mod stored_type;
 mod tensor_loader;
 
 pub use batch::TensorBatch;

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use loader::{Dataset, Epoch, EpochStats, Loader, LoaderSpec};
-use tch::Device;
+use tch::{Device, Kind};
 
 use crate::batch::TensorBatch;
 use crate::buffers::TensorBuffers;
 use crate::error::Error;
+use crate::stored_type::stored_kind;
 
 /// Gives the batches of a data set as tensors, epoch by epoch.
 #[derive(Debug)]
 pub struct TensorLoader {
     loader: Loader<TensorBuffers>,
     device: Device,
+    /// Of the tensors of X, where it is to be X's own.
+    stored: Option<Kind>,
 }
 
 impl TensorLoader {
@@ -22,7 +25,7 @@ impl TensorLoader {
         // As many as are on their way at once: ready, in the making, and with the consumer.
         let buffers = TensorBuffers::new(spec.prefetch_batches.saturating_add(2));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
-        Ok(Self { loader, device: Device::Cpu })
+        Ok(Self { loader, device: Device::Cpu, stored: None })
     }
 
     /// The same, with each batch copied to `device` when it is handed over, on the consumer's thread.
@@ -32,6 +35,16 @@ impl TensorLoader {
         self
     }
 
+    /// The same, with tensors of the type that X is stored as, whole numbers for example. Each batch is copied once more.
+    ///
+    /// # Errors
+    /// Experiments of different types; a type that torch does not have, or f64, since values are read as f32; values that are
+    /// transformed, or wanted as f16. In an epoch: a whole number from 2^24 on.
+    pub fn in_stored_type(self) -> Result<Self, Error> {
+        let stored = stored_kind(self.loader.dataset(), self.loader.spec())?;
+        Ok(Self { stored: Some(stored), ..self })
+    }
+
     /// The loader underneath: its data set, settings and number of batches.
     pub fn loader(&self) -> &Loader<TensorBuffers> {
         &self.loader
@@ -39,7 +52,8 @@ impl TensorLoader {
 
     /// Starts an epoch. The same number gives the same batches again.
     pub fn epoch(&self, epoch: u64) -> Result<TensorEpoch, Error> {
-        Ok(TensorEpoch { epoch: self.loader.epoch(epoch)?, device: self.device, failed: false })
+        let epoch = self.loader.epoch(epoch)?;
+        Ok(TensorEpoch { epoch, device: self.device, stored: self.stored, failed: false })
     }
 }
 
@@ -48,6 +62,7 @@ impl TensorLoader {
 pub struct TensorEpoch {
     epoch: Epoch<TensorBuffers>,
     device: Device,
+    stored: Option<Kind>,
     failed: bool,
 }
 
@@ -71,7 +86,7 @@ impl Iterator for TensorEpoch {
             return None;
         }
         let batch = self.epoch.next()?.map_err(Error::from);
-        let tensors = batch.and_then(|batch| TensorBatch::new(batch, self.device));
+        let tensors = batch.and_then(|batch| TensorBatch::new(batch, self.device, self.stored));
         self.failed = tensors.is_err();
         Some(tensors)
     }

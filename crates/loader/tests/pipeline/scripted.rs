@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use soma_io::{CsrBuffers, Error, GeneSelection, MemoryReader, ReadStats, RowRanges, XReader};
 
 use crate::sample;
@@ -102,6 +103,10 @@ impl XReader for ScriptedReader {
 
     fn n_columns(&self) -> u64 {
         self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
     }
 
     fn read_csr(
