@@ -4,6 +4,7 @@
 //! few ranges by the storage's own [`Coalesce`] and hands over many ranges at once, so that an implementation may fetch them
 //! concurrently; it returns when all have arrived.
 
+mod cache;
 mod local;
 mod object;
 
@@ -11,6 +12,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 
+pub use cache::{CacheSpec, CacheStats, CachedStorage};
 pub use local::LocalStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 
@@ -30,6 +32,15 @@ pub trait Storage: Debug + Send + Sync {
     /// # Errors
     /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot be reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
+
+    /// What tells the bytes that `file` has now from those that it had or will have. Costs as much as [`Storage::size`], which stands
+    /// for it where nothing else is known.
+    ///
+    /// # Errors
+    /// As [`Storage::size`].
+    fn version(&self, file: &str) -> io::Result<FileVersion> {
+        Ok(FileVersion { size: self.size(file)?, tag: None })
+    }
 
     /// Reads every piece into its slice of `into`, which is as long as the pieces together and takes them in the order given.
     ///
@@ -55,6 +66,15 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder.
     pub is_folder: bool,
+}
+
+/// Which of the files that may have had a name one after another this one is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Bytes of the file.
+    pub size: u64,
+    /// What the storage changes when it changes the file: an ETag, the time of the last change.
+    pub tag: Option<String>,
 }
 
 /// A range of bytes of a file.
