@@ -88,6 +88,9 @@ impl CacheSpec {
     }
 }
 
+/// What is known of a file once one thread has asked; the others wait for it.
+type Asked = Mutex<Option<(FileVersion, Known)>>;
+
 /// A storage that keeps on disk what it read from another one.
 ///
 /// ```no_run
@@ -114,8 +117,8 @@ pub struct CachedStorage {
     store: BlockStore,
     flights: Flights,
     counters: Counters,
-    /// What is known of files in fragments. Each is asked about by one thread at a time.
-    known: Mutex<HashMap<String, Arc<Mutex<Option<(FileVersion, Known)>>>>>,
+    /// Files in fragments.
+    known: Mutex<HashMap<String, Arc<Asked>>>,
     problem: Mutex<Option<String>>,
 }
 

@@ -69,13 +69,9 @@ impl BlockStore {
     /// Opens the cache in `folder`, which is made if need be. If no living process has it open, all of it is looked through.
     pub(super) fn open(folder: &Path, limit_bytes: u64) -> io::Result<(Self, u64)> {
         let [blocks, unfinished] = ["blocks", "unfinished"].map(|name| folder.join(name));
-        // What is read with one user's rights is not for every user of the machine.
-        let mut make = DirBuilder::new();
-        make.recursive(true).mode(0o700);
-        for idx in 0..=u8::MAX {
-            make.create(blocks.join(format!("{idx:02x}")))?;
+        for path in [&blocks, &unfinished] {
+            new_folder().recursive(true).create(path)?;
         }
-        make.create(&unfinished)?;
         let usage = Usage::open(&folder.join("usage"))?;
         let held = usage.hold(OPEN_MILLIS)?.ok_or_else(|| {
             let what = format!("another process has held it for {} s", OPEN_MILLIS / 1000);
@@ -141,7 +137,7 @@ impl BlockStore {
     }
 
     fn try_keep(&self, id: &BlockId, payload: &[u8]) -> io::Result<Option<u64>> {
-        let unfinished = self.unfinished.file();
+        let mut unfinished = self.unfinished.file();
         let mut file = File::create_new(unfinished.path())?;
         file.write_all(&id.header(payload))?;
         file.write_all(payload)?;
@@ -161,7 +157,13 @@ impl BlockStore {
         }
         let replaced = fs::symlink_metadata(&path).map_or(0, |replaced| self::cost(replaced.len()));
         held.set(used + cost)?;
-        unfinished.rename(&path)?;
+        if let Err(error) = unfinished.rename(&path) {
+            let (io::ErrorKind::NotFound, Some(parent)) = (error.kind(), path.parent()) else {
+                return Err(error);
+            };
+            new_folder().create(parent)?;
+            unfinished.rename(&path)?;
+        }
         if replaced > 0 {
             held.set((used + cost).saturating_sub(replaced))?;
         }
@@ -172,6 +174,13 @@ impl BlockStore {
     fn room_for(&self, cost: u64) -> u64 {
         self.limit_bytes - cost.max(self.limit_bytes / FREED_PART).min(self.limit_bytes)
     }
+}
+
+/// What is read with one user's rights is not for every user of the machine.
+fn new_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
 }
 
 /// Removes blocks until no more than `most` is left, and notes what is left: its bytes, and how many blocks have gone.

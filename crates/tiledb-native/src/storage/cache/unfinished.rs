@@ -82,7 +82,7 @@ impl UnfinishedFile {
     }
 
     /// Gives the file its name, in place of what has it.
-    pub(super) fn rename(mut self, to: &Path) -> io::Result<()> {
+    pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
         fs::rename(&self.path, to)?;
         self.is_renamed = true;
         Ok(())
@@ -106,7 +106,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path();
         let living = Unfinished::begin(parent).unwrap();
-        let file = living.file();
+        let mut file = living.file();
         fs::write(file.path(), "x").unwrap();
         // As a process leaves it that was killed, before and after it had its lock.
         fs::create_dir(parent.join("dead")).unwrap();

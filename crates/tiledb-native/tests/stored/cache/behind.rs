@@ -14,10 +14,10 @@ use crate::packed::MemoryStorage;
 /// A folder that is called as fragments are.
 pub(crate) const FRAGMENT: &str = "__fragments/__1_2_70f1b2c0f0669ba097275f1a0db8dd1c_22";
 
-/// A byte of a file: not the same in any two blocks or files.
-pub(crate) fn byte(file: &str, at: u64) -> u8 {
+/// Bytes of a file: not the same in any two blocks or files.
+pub(crate) fn bytes(file: &str, range: Range<u64>) -> impl Iterator<Item = u8> {
     let name = file.bytes().fold(7_u64, |sum, byte| sum * 31 % 65_521 + u64::from(byte));
-    ((at ^ name).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8
+    range.map(move |at| ((at ^ (name << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8)
 }
 
 type Named = (String, Range<u64>);
@@ -47,9 +47,9 @@ impl Behind {
         place: &'static str,
         files: impl IntoIterator<Item = (&'a str, u64)>,
     ) -> Arc<Self> {
-        let files = files.into_iter().map(|(file, size)| {
-            (file.to_owned(), ((0..size).map(|at| byte(file, at)).collect(), None))
-        });
+        let files = files
+            .into_iter()
+            .map(|(file, size)| (file.to_owned(), (bytes(file, 0..size).collect(), None)));
         Self::of(place, files.collect())
     }
 

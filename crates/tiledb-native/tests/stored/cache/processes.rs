@@ -132,6 +132,7 @@ fn one_that_is_killed_leaves_nothing_wrong() {
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "cache::processes::one_that_is_killed_leaves_nothing_wrong";
+    let mut n_hits = 0;
     for round in 0..8_u32 {
         let mut child = again(test, folder.path(), &[]);
         let started = Instant::now();
@@ -141,7 +142,7 @@ fn one_that_is_killed_leaves_nothing_wrong() {
             == 0
         {
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-            assert!(started.elapsed() < Duration::from_secs(60), "it wrote nothing");
+            assert!(started.elapsed() < Duration::from_mins(1), "it wrote nothing");
         }
         std::thread::sleep(Duration::from_millis(u64::from(round) * 7));
         child.kill().unwrap();
@@ -149,10 +150,12 @@ fn one_that_is_killed_leaves_nothing_wrong() {
         let before = blocks(folder.path()).len() as u64;
         let stats = read_all(folder.path(), LIMIT_BLOCKS);
         assert_eq!((stats.damaged, stats.not_kept), (0, 0), "round {round}: {stats:?}");
-        assert!(stats.hits >= 1 && stats.hits <= before, "{before} {stats:?}");
+        assert_eq!(stats.hits, before, "round {round}: {stats:?}");
+        n_hits += before;
         assert_eq!(std::fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 0);
         assert!(taken(folder.path()) <= LIMIT_BLOCKS * BLOCK_COST);
     }
+    assert!(n_hits > 0);
 }
 
 /// Whether a writer's folder holds more than its lock.

@@ -122,6 +122,7 @@ fn a_smaller_limit_holds_from_the_start_and_what_is_not_ours_stays() {
     }
     let foreign = [folder.path().join("notes"), folder.path().join("blocks/00/notes")];
     for path in &foreign {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, [0; 9000]).unwrap();
     }
     drop(store);
