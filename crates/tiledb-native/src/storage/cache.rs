@@ -7,7 +7,7 @@
 //! Why blocks of 256 KiB: of two arrays of 43 and 490 MB behind 30 ms a request, opening and reading 16 random chunks of 64 rows took 10
 //! and 38 requests for 36 and 80 MB when nothing was cached yet (16 KiB: 26 and 46 for 29 and 70; 1 MiB: 10 and 32 for 39 and 110;
 //! without a cache: 54 and 58 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and never reads; larger
-//! ones fetch what nobody asked for. Blocks that are there are read with 3 to 6 GB/s, a few kB in 50 µs (`examples/through_cache.rs`).
+//! ones fetch what nobody asked for (`examples/through_cache.rs`). Blocks that are there were read with 3 to 6 GB/s, 8 kB in 48 µs.
 
 mod block;
 mod flights;
@@ -101,10 +101,10 @@ type Asked = Mutex<Option<(FileVersion, Known)>>;
 /// [`CachedStorage::problem`] says why.
 ///
 /// Any number of processes may fill a folder at once; one that is killed leaves nothing that is taken for a block, and what it leaves is
-/// removed when the cache is next opened. When the limit is reached, a sixteenth of it is freed, blocks first that were not read for
+/// removed when the cache is next opened or full. When the limit is reached, a sixteenth of it is freed, blocks first that were not read for
 /// the longest time, to the minute. For that all blocks are looked at, as they are when a cache is opened that no living process has
-/// open: 200,000 of them took 0.8 s, and 2.7 s after the system had forgotten them. Others wait 50 ms for that and then go on
-/// without keeping what they fetched. The folder's file system must know `flock`.
+/// open: 200,000 of them took 0.8 s, and 2.7 s after the system had forgotten them. Reads of others wait 50 ms for that
+/// and then go on without keeping what they fetched. The folder's file system must know `flock`.
 ///
 /// ```no_run
 /// use std::sync::Arc;

@@ -150,6 +150,7 @@ impl BlockStore {
             None => (Scan::new(&self.blocks)?.cost, 0),
         };
         if used.saturating_add(cost) > self.limit_bytes {
+            self.unfinished.remove_dead_others()?;
             (used, n_removed) = make_room(&held, &self.blocks, self.room_for(cost))?;
             if used.saturating_add(cost) > self.limit_bytes {
                 return Err(io::Error::other("blocks cannot be removed to keep within the limit"));

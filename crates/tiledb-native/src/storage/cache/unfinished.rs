@@ -36,6 +36,11 @@ impl Unfinished {
         Ok(Self { folder, _lock: lock, n_files: AtomicU64::new(0) })
     }
 
+    /// Removes what dead writers have left beside it. No folder may be made meanwhile.
+    pub(super) fn remove_dead_others(&self) -> io::Result<()> {
+        self.folder.parent().map_or(Ok(()), |parent| remove_dead(parent).map(|_living| ()))
+    }
+
     /// A file to write to; it is removed when it is dropped and was not renamed.
     pub(super) fn file(&self) -> UnfinishedFile {
         let number = self.n_files.fetch_add(1, Ordering::Relaxed);

@@ -138,11 +138,14 @@ fn a_smaller_limit_holds_from_the_start_and_what_is_not_ours_stays() {
 fn two_open_stores_share_one_limit() {
     let folder = tempfile::tempdir().unwrap();
     let stores = [open(folder.path(), 10), open(folder.path(), 10)];
+    let unfinished = folder.path().join("unfinished");
+    fs::create_dir(unfinished.join("of-a-killed-one")).unwrap();
     for idx in 0..50 {
         keep(&stores[idx as usize % 2], idx);
         check_usage(&stores[0]);
     }
     assert!(kept(&stores[0], 0..50).len() >= 9);
+    assert_eq!(fs::read_dir(unfinished).unwrap().count(), 2);
 }
 
 #[test]
