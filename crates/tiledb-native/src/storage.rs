@@ -33,13 +33,14 @@ pub trait Storage: Debug + Send + Sync {
     /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot be reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
-    /// What tells the bytes that `file` has now from those that it had or will have. Costs as much as [`Storage::size`], which stands
-    /// for it where nothing else is known.
+    /// What tells the bytes that each of `files` has now from those that it had or will have, in their order; a storage far away asks
+    /// for many at a time. Costs as much as [`Storage::size`], which stands for it where nothing else is known.
     ///
     /// # Errors
-    /// As [`Storage::size`].
-    fn version(&self, file: &str) -> io::Result<FileVersion> {
-        Ok(FileVersion { size: self.size(file)?, tag: None })
+    /// Each file's as of [`Storage::size`].
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        let version = |file: &&str| Ok(FileVersion { size: self.size(file)?, tag: None });
+        files.iter().map(version).collect()
     }
 
     /// Reads every piece into its slice of `into`, which is as long as the pieces together and takes them in the order given.

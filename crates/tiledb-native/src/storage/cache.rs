@@ -76,9 +76,6 @@ impl CacheSpec {
     }
 }
 
-/// What is known of a file once one thread has asked; the others wait for it.
-type Asked = Mutex<Option<(FileVersion, Known)>>;
-
 /// A storage that keeps on disk what it read from another one, for later reads, in this process and in others.
 ///
 /// # What is cached
@@ -87,7 +84,7 @@ type Asked = Mutex<Option<(FileVersion, Known)>>;
 /// and never changes it. Everything else (listings, schemas, commits, consolidated metadata) always comes from the storage behind: names
 /// of these appear and vanish, and an array that is deleted and written anew has some of them again.
 ///
-/// Size and tag of a file in a fragment ([`Storage::version`]) are asked for once by each `CachedStorage`, when the file is first
+/// Size and tag of a file in a fragment ([`Storage::versions`]) are asked for once by each `CachedStorage`, when the file is first
 /// touched: a request a file, none after it. Blocks belong to the place, name, size and tag: a file that was replaced, against TileDB's
 /// rules, is another file to a storage made later, unless it has the same size and the storage behind knows no tag. Any number of arrays
 /// may share a folder, provided that different arrays have different [places](Storage::place).
@@ -131,7 +128,9 @@ pub struct CachedStorage {
     flights: Flights,
     counters: Counters,
     /// Files in fragments.
-    known: Mutex<HashMap<String, Arc<Asked>>>,
+    known: Mutex<HashMap<String, (FileVersion, Known)>>,
+    /// Held by the thread that asks about files.
+    asking: Mutex<()>,
     problem: Mutex<Option<String>>,
 }
 
@@ -156,6 +155,7 @@ impl CachedStorage {
             flights: Flights::default(),
             counters,
             known: Mutex::default(),
+            asking: Mutex::default(),
             problem: Mutex::default(),
         })
     }
@@ -171,32 +171,52 @@ impl CachedStorage {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The file's version, asked for once; `None` for files that are not cached.
-    fn known(&self, file: &str) -> io::Result<Option<(FileVersion, Known)>> {
-        if !is_in_fragment(file) {
-            return Ok(None);
-        }
-        let slot = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            match known.get(file) {
-                Some(slot) => Arc::clone(slot),
-                None => Arc::clone(known.entry(file.to_owned()).or_default()),
+    /// What is known of a file.
+    fn recall(&self, file: &str) -> Option<(FileVersion, Known)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
+    }
+
+    /// What is known of each of `files`, which is asked for once and for all that are missing in one call; `None` for files that are not
+    /// cached.
+    fn know<'a>(&self, files: &[&'a str]) -> Vec<io::Result<Option<(FileVersion, Known)>>> {
+        let is_unknown = |file: &&str| is_in_fragment(file) && self.recall(file).is_none();
+        let mut failed: HashMap<&'a str, Arc<io::Error>> = HashMap::new();
+        if files.iter().any(is_unknown) {
+            // Another thread may be asking about the same.
+            let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut unknown: Vec<&'a str> = files.iter().copied().filter(is_unknown).collect();
+            unknown.sort_unstable();
+            unknown.dedup();
+            for (file, version) in unknown.iter().zip(self.inner.versions(&unknown)) {
+                match version {
+                    Ok(version) => self.learn(file, version),
+                    Err(error) => drop(failed.insert(file, Arc::new(error))),
+                }
             }
-        };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.is_none() {
-            let version = self.inner.version(file)?;
-            let object = object_id(&self.inner.place(), file, &version, self.spec.block_bytes);
-            let known = Known { object, size: version.size };
-            *slot = Some((version, known));
         }
-        Ok(slot.clone())
+        let answer = |file: &&str| match failed.get(file) {
+            Some(error) => Err(io::Error::new(error.kind(), Arc::clone(error))),
+            None => Ok(self.recall(file)),
+        };
+        files.iter().map(answer).collect()
+    }
+
+    fn learn(&self, file: &str, version: FileVersion) {
+        let object = object_id(&self.inner.place(), file, &version, self.spec.block_bytes);
+        let known = Known { object, size: version.size };
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(file.to_owned(), (version, known));
     }
 
     fn plan<'a>(&self, pieces: &[Piece<'a>], len: usize) -> io::Result<Plan<'a>> {
-        Plan::new(pieces, len, self.spec.block_bytes, |file| {
-            Ok(self.known(file)?.map(|(_, known)| known))
-        })
+        let mut files: Vec<&str> = pieces.iter().map(|piece| piece.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        let mut known = HashMap::with_capacity(files.len());
+        for (file, found) in files.iter().zip(self.know(&files)) {
+            known.insert(*file, found?.map(|(_, known)| known));
+        }
+        Plan::new(pieces, len, self.spec.block_bytes, |file| known.get(file).copied().flatten())
     }
 
     /// Copies from the block's file, if there is a whole one.
@@ -316,17 +336,27 @@ impl Storage for CachedStorage {
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
-        match self.known(file)? {
-            Some((version, _)) => Ok(version.size),
-            None => self.inner.size(file),
+        match self.know(&[file]).pop() {
+            Some(Ok(Some((version, _)))) => Ok(version.size),
+            Some(Err(error)) => Err(error),
+            Some(Ok(None)) | None => self.inner.size(file),
         }
     }
 
-    fn version(&self, file: &str) -> io::Result<FileVersion> {
-        match self.known(file)? {
-            Some((version, _)) => Ok(version),
-            None => self.inner.version(file),
-        }
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        let (cached, others): (Vec<&str>, Vec<&str>) =
+            files.iter().partition(|file| is_in_fragment(file));
+        let (mut cached, mut others) =
+            (self.know(&cached).into_iter(), self.inner.versions(&others).into_iter());
+        let none = || io::Error::from(io::ErrorKind::NotFound);
+        let answer = |file: &&str| {
+            if is_in_fragment(file) {
+                cached.next().ok_or_else(none)??.map(|(version, _)| version).ok_or_else(none)
+            } else {
+                others.next().ok_or_else(none)?
+            }
+        };
+        files.iter().map(answer).collect()
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {

@@ -87,6 +87,17 @@ fn misses_are_asked_for_in_as_few_ranges_as_the_reader_made() {
         [Piece { file: &file, range: 100_000..100_010 }, Piece { file: &other, range: 0..9 }];
     storage.read(&pieces, &mut [0; 19]).unwrap();
     assert_eq!(behind.n_reads.load(Ordering::SeqCst), calls + 1);
+    // So are their versions, those of files that are not known yet.
+    assert_eq!(behind.n_versions.load(Ordering::SeqCst), 2);
+    let storage = cached(&behind, folder.path(), 100);
+    storage.read(&pieces, &mut [0; 19]).unwrap();
+    assert_eq!(behind.n_versions.load(Ordering::SeqCst), 3);
+    let absent = in_fragment("absent");
+    let versions = storage.versions(&[&other, "__array_schema.tdb", &absent, &file, &other]);
+    let sizes = versions.into_iter().map(|version| version.map_err(|error| error.kind()));
+    let sizes: Vec<_> = sizes.map(|version| version.map(|version| version.size)).collect();
+    let none = Err(io::ErrorKind::NotFound);
+    assert_eq!(sizes, [Ok(200_000), none, none, Ok(200_000), Ok(200_000)]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
         pieces: &[Piece<'a>],
         len: usize,
         block_bytes: u64,
-        mut known: impl FnMut(&str) -> io::Result<Option<Known>>,
+        known: impl Fn(&str) -> Option<Known>,
     ) -> io::Result<Self> {
         let mut blocks: BTreeMap<BlockId, Wanted<'a>> = BTreeMap::new();
         let mut whole = Vec::new();
@@ -62,7 +62,7 @@ impl<'a> Plan<'a> {
                 .and_then(|len| usize::try_from(len).ok())
                 .filter(|&piece_len| piece_len <= len - at)
                 .ok_or(io::ErrorKind::InvalidInput)?;
-            match known(piece.file)? {
+            match known(piece.file) {
                 Some(Known { object, size }) if end <= size => {
                     for number in start / block_bytes..end.div_ceil(block_bytes) {
                         let id = BlockId { object, idx: number };

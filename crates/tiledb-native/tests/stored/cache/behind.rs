@@ -72,6 +72,12 @@ impl Behind {
         })
     }
 
+    fn version(&self, file: &str) -> io::Result<FileVersion> {
+        let files = self.files.lock().unwrap();
+        let (bytes, tag) = files.get(file).ok_or(io::ErrorKind::NotFound)?;
+        Ok(FileVersion { size: bytes.len() as u64, tag: tag.clone() })
+    }
+
     pub(crate) fn delay(&self, delay: Duration) {
         *self.delay.lock().unwrap() = delay;
     }
@@ -114,11 +120,9 @@ impl Storage for Behind {
         self.version(file).map(|version| version.size)
     }
 
-    fn version(&self, file: &str) -> io::Result<FileVersion> {
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
         self.n_versions.fetch_add(1, Ordering::SeqCst);
-        let files = self.files.lock().unwrap();
-        let (bytes, tag) = files.get(file).ok_or(io::ErrorKind::NotFound)?;
-        Ok(FileVersion { size: bytes.len() as u64, tag: tag.clone() })
+        files.iter().map(|file| self.version(file)).collect()
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
