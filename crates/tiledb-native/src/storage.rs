@@ -46,6 +46,11 @@ pub trait Storage: Debug + Send + Sync {
 
     /// How far apart two ranges may lie to be read as one, and how much is best asked for at once.
     fn coalesce(&self) -> Coalesce;
+
+    /// Requests sent so far, for bytes, sizes and listings; `None` where nothing is requested, as from a folder.
+    fn requests(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One name in a folder.
