@@ -31,6 +31,14 @@ pub trait Storage: Debug + Send + Sync {
     /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot be reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
+    /// Bytes of each of `files`, in their order; a storage far away asks for many at a time.
+    ///
+    /// # Errors
+    /// Each file's as of [`Storage::size`].
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        files.iter().map(|file| self.size(file)).collect()
+    }
+
     /// Reads every piece into its slice of `into`, which is as long as the pieces together and takes them in the order given.
     ///
     /// # Errors

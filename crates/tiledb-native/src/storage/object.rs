@@ -190,15 +190,12 @@ impl Storage for ObjectStorage {
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
-        let key = self.requests.key(file)?;
-        let requests = Arc::clone(&self.requests);
-        self.requests.wait_for(async move {
-            requests.sent();
-            let found = requests.store.head(&key).await;
-            let found = found.map_err(|error| request::failure(&key, &error))?;
-            requests.versions.check(&key, &found)?;
-            Ok(found.size)
-        })
+        self.requests.begin_size(file).pending.wait()
+    }
+
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        let asked: Vec<_> = files.iter().map(|file| self.requests.begin_size(file)).collect();
+        asked.into_iter().map(|asked| asked.pending.wait()).collect()
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
@@ -287,6 +284,16 @@ impl Requests {
         Ok(bytes)
     }
 
+    async fn size(&self, file: &str) -> io::Result<u64> {
+        let key = self.key(file)?;
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        self.sent();
+        let found = self.store.head(&key).await;
+        let found = found.map_err(|error| request::failure(&key, &error))?;
+        self.versions.check(&key, &found)?;
+        Ok(found.size)
+    }
+
     /// Counts a request.
     fn sent(&self) {
         self.n_sent.fetch_add(1, Ordering::Relaxed);
@@ -303,10 +310,18 @@ impl Requests {
     }
 
     /// Asks for `range`.
-    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> Asked {
+    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> Asked<Bytes> {
         let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
         let task = self.handle.spawn(async move { promise.keep(requests.get(&file, range).await) });
+        Asked { pending, task: task.abort_handle() }
+    }
+
+    /// Asks how long a file is.
+    fn begin_size(self: &Arc<Self>, file: &str) -> Asked<u64> {
+        let (promise, pending) = promise();
+        let (requests, file) = (Arc::clone(self), file.to_owned());
+        let task = self.handle.spawn(async move { promise.keep(requests.size(&file).await) });
         Asked { pending, task: task.abort_handle() }
     }
 
@@ -347,12 +362,12 @@ impl Drop for Running {
 
 /// A request of a read, given up when the read no longer waits for it.
 #[derive(Debug)]
-struct Asked {
-    pending: Arc<Pending<Bytes>>,
+struct Asked<T> {
+    pending: Arc<Pending<T>>,
     task: AbortHandle,
 }
 
-impl Drop for Asked {
+impl<T> Drop for Asked<T> {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -368,7 +383,7 @@ struct Answer {
 
 #[derive(Debug)]
 enum Origin {
-    Asked(Asked),
+    Asked(Asked<Bytes>),
     /// What was fetched ahead, from `skip` on: `range` of the file of a piece.
     Ahead {
         piece: usize,

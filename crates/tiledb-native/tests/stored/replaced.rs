@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::ObjectStoreExt as _;
 use tiledb_native::{
     Array, ColumnSelection, CsrBuffers, Error, ObjectOptions, ObjectStorage, OpenOptions, Piece,
     Storage as _,
