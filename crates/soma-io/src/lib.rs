@@ -5,12 +5,16 @@
 //! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: from the array's files ([`NativeReader`]),
 //! through libtiledb ([`LibtiledbReader`]) or from memory ([`MemoryReader`]). [`ReaderChoice`] says which.
 //!
+//! An experiment is in a folder, or in an object store (`s3://`, `gs://`, `azure://`); `census://2025-11-08/homo_sapiens` is short for
+//! the CELLxGENE Census's public address ([`Experiment::open`]). [`OpenOptions::config`] says how a store is asked.
+//!
 //! Which rows of obs or var are wanted, a [`ValueFilter`] says in tiledbsoma's words.
 //!
 //! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
 //! ([`GeneSelection`]), and rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
 
 mod arrow;
+mod census;
 mod csr;
 mod dataframe;
 mod error;
@@ -21,6 +25,7 @@ mod memory;
 mod native;
 mod reader;
 mod reader_choice;
+mod remote;
 mod rows;
 mod soma_object;
 mod sparse_array;

@@ -33,14 +33,22 @@ pub trait Storage: Debug + Send + Sync {
     /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot be reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
-    /// What tells the bytes that each of `files` has now from those that it had or will have, in their order; a storage far away asks
-    /// for many at a time. Costs as much as [`Storage::size`], which stands for it where nothing else is known.
+    /// Bytes of each of `files`, in their order; a storage far away asks for many at a time.
+    ///
+    /// # Errors
+    /// Each file's as of [`Storage::size`].
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        files.iter().map(|file| self.size(file)).collect()
+    }
+
+    /// What tells the bytes that each of `files` has now from those that it had or will have, in their order. Costs as much as
+    /// [`Storage::sizes`], which stand for it where nothing else is known.
     ///
     /// # Errors
     /// Each file's as of [`Storage::size`].
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
-        let version = |file: &&str| Ok(FileVersion { size: self.size(file)?, tag: None });
-        files.iter().map(version).collect()
+        let sizes = self.sizes(files).into_iter();
+        sizes.map(|size| Ok(FileVersion { size: size?, tag: None })).collect()
     }
 
     /// Reads every piece into its slice of `into`, which is as long as the pieces together and takes them in the order given.
@@ -58,6 +66,11 @@ pub trait Storage: Debug + Send + Sync {
 
     /// How far apart two ranges may lie to be read as one, and how much is best asked for at once.
     fn coalesce(&self) -> Coalesce;
+
+    /// Requests sent so far, for bytes, sizes and listings; `None` where nothing is requested, as from a folder.
+    fn requests(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One name in a folder.

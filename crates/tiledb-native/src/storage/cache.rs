@@ -343,6 +343,10 @@ impl Storage for CachedStorage {
         }
     }
 
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        self.versions(files).into_iter().map(|version| Ok(version?.size)).collect()
+    }
+
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
         let (cached, others): (Vec<&str>, Vec<&str>) =
             files.iter().partition(|file| is_in_fragment(file));
@@ -403,6 +407,10 @@ impl Storage for CachedStorage {
 
     fn coalesce(&self) -> Coalesce {
         self.inner.coalesce()
+    }
+
+    fn requests(&self) -> Option<u64> {
+        self.inner.requests()
     }
 }
 

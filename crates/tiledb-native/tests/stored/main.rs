@@ -8,6 +8,7 @@ mod formats;
 mod object;
 mod packed;
 mod prefetch;
+mod replaced;
 
 use std::fs;
 use std::path::PathBuf;
