@@ -101,7 +101,8 @@ impl CacheSpec {
 /// removed when the cache is next opened or full. When the limit is reached, a sixteenth of it is freed, blocks first that were not read for
 /// the longest time, to the minute. For that all blocks are looked at, as they are when a cache is opened that no living process has
 /// open: 200,000 of them took 0.8 s, and 2.7 s after the system had forgotten them. Reads of others wait 50 ms for that
-/// and then go on without keeping what they fetched. The folder's file system must know `flock`.
+/// and then go on without keeping what they fetched. A block is written by the thread that fetched it, before its read
+/// returns: what is read for the first time waits for the disk as well. The folder's file system must know `flock`.
 ///
 /// ```no_run
 /// use std::sync::Arc;
