@@ -6,7 +6,7 @@
 //!
 //! Why blocks of 256 KiB: of two arrays of 43 and 490 MB behind 30 ms a request, opening and reading 16 random chunks of 64 rows took 10
 //! and 38 requests for 36 and 80 MB when nothing was cached yet (16 KiB: 26 and 46 for 29 and 70; 1 MiB: 10 and 32 for 39 and 110;
-//! without a cache: 54 and 58 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and never reads; larger
+//! without a cache: 38 and 42 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and never reads; larger
 //! ones fetch what nobody asked for (`examples/through_cache.rs`). Blocks that are there were read with 3 to 6 GB/s, 8 kB in 48 µs.
 
 mod block;
