@@ -235,12 +235,13 @@ impl BlockReading {
 pub(crate) struct BlockReads {
     pub(crate) nnz: u64,
     pub(crate) bytes: Option<u64>,
+    pub(crate) requests: Option<u64>,
     pub(crate) cells_decoded: Option<u64>,
 }
 
 impl Default for BlockReads {
     fn default() -> Self {
-        Self { nnz: 0, bytes: Some(0), cells_decoded: Some(0) }
+        Self { nnz: 0, bytes: Some(0), requests: Some(0), cells_decoded: Some(0) }
     }
 }
 
@@ -248,6 +249,7 @@ impl BlockReads {
     fn add(&mut self, one: &ReadStats) {
         self.nnz += one.nnz;
         self.bytes = add(self.bytes, one.bytes_read);
+        self.requests = add(self.requests, one.requests);
         self.cells_decoded = add(self.cells_decoded, one.cells_decoded);
     }
 }

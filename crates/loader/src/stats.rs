@@ -35,6 +35,8 @@ pub struct EpochStats {
     pub nnz: u64,
     /// Bytes that the reader took from storage, where it knows.
     pub bytes_read: Option<u64>,
+    /// Requests that the reader sent to an object store; none are known of a folder, nor of libtiledb.
+    pub requests: Option<u64>,
     /// Values that the reader decoded to find those, where it knows.
     pub cells_decoded: Option<u64>,
     /// Time in the reader.
@@ -72,6 +74,7 @@ impl Counters {
             n_rows: 0,
             nnz: 0,
             bytes_read: Some(0),
+            requests: Some(0),
             cells_decoded: Some(0),
             read_secs: 0.0,
             convert_secs: 0.0,
@@ -104,6 +107,7 @@ impl Counters {
             stats.max_block_rows = stats.max_block_rows.max(n_rows);
             stats.nnz += read.nnz;
             stats.bytes_read = add(stats.bytes_read, read.bytes);
+            stats.requests = add(stats.requests, read.requests);
             stats.cells_decoded = add(stats.cells_decoded, read.cells_decoded);
             stats.read_secs += read_time.as_secs_f64();
             stats.convert_secs += convert_time.as_secs_f64();

@@ -152,6 +152,44 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// An address that cannot be one.
+    #[error("{uri} is no address of an experiment: {problem}")]
+    Address {
+        /// The address.
+        uri: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A short name of the Census that cannot be one.
+    #[error(
+        "{uri} does not name an experiment of the Census: {problem}; write census://2025-11-08/homo_sapiens"
+    )]
+    Census {
+        /// The name.
+        uri: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A parameter of the TileDB config that cannot be used.
+    #[error("the parameter {name}={value} cannot be used: {problem}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The client of an object store could not be made.
+    #[error(
+        "no client for {uri} could be made: check the credentials and certificates that the TileDB config names"
+    )]
+    Client {
+        /// The address.
+        uri: String,
+        /// What the client said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The native reader was asked for, and the array is one that it does not read.
     #[error("{uri} cannot be read by the native reader: {reason}; choose `auto` or `libtiledb`")]
     NotNative {

@@ -3,13 +3,19 @@
 use tiledb::Config;
 
 use crate::soma_object::{Collection, Place, trimmed};
-use crate::{DataFrame, Error, SparseNdArray};
+use crate::{DataFrame, Error, SparseNdArray, census, remote};
 
 /// How an experiment is opened.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// TileDB's parameters, for example `vfs.s3.region`. One is ours: `soma.init_buffer_bytes`, the bytes of buffer that each
-    /// column of a read of X gets (default [`SparseNdArray::BUFFER_BYTES`]).
+    /// TileDB's parameters, for example `vfs.s3.region`, for libtiledb and the native reader alike. What they do not say of an
+    /// `s3://` address comes from the variables `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID` and so on, and from the files
+    /// of the profile `AWS_PROFILE`. A request to an object store that fails is tried again: `vfs.s3.connect_max_tries` times (native
+    /// reader: 8), with growing pauses.
+    ///
+    /// Three parameters are ours: `soma.init_buffer_bytes`, the bytes of buffer that each column of a read of X gets (default
+    /// [`SparseNdArray::BUFFER_BYTES`]); `soma.retry_limit_ms`, after which the native reader does not try a request again (60,000);
+    /// `soma.request_limit_ms`, which one try may take (120,000).
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; now where there is none.
     pub timestamp: Option<u64>,
@@ -22,10 +28,19 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Opens the experiment at `uri`: a local path, or an address that libtiledb knows, as `s3://`.
+    /// Opens the experiment at `uri`: a local path, an address in an object store (`s3://`, `gs://`, `gcs://`, `azure://`) or another
+    /// that libtiledb knows, or a short name of the Census: `census://2025-11-08/homo_sapiens` is the human cells of that release, in
+    /// `s3://cellxgene-census-public-us-west-2/cell-census/2025-11-08/soma/census_data/homo_sapiens`, read from the region us-west-2
+    /// without signing, unless the config says otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] and [`Error::NotA`] where no experiment is there; [`Error::Address`] and [`Error::Census`] for what cannot
+    /// be an address or a release; [`Error::TileDb`] where the store cannot be reached or refuses.
     pub fn open(uri: &str, options: &OpenOptions) -> Result<Self, Error> {
         let uri = trimmed(uri)?;
-        let context = tiledb::Context::new(&options.config)?;
+        let (uri, config) = census::resolved(&uri, &options.config)?;
+        let context = tiledb::Context::new(&remote::completed(&uri, &config)?)?;
+        let uri = uri.into_owned();
         let place = Place { context, timestamp: options.timestamp, uri };
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
     }

@@ -5,6 +5,9 @@
 //! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: from the array's files ([`NativeReader`]),
 //! through libtiledb ([`LibtiledbReader`]) or from memory ([`MemoryReader`]). [`ReaderChoice`] says which.
 //!
+//! An experiment is in a folder, or in an object store (`s3://`, `gs://`, `azure://`); `census://2025-11-08/homo_sapiens` is short for
+//! the CELLxGENE Census's public address ([`Experiment::open`]). [`OpenOptions::config`] says how a store is asked.
+//!
 //! Which rows of obs or var are wanted, an [`AxisQuery`] says: by joinid and by a [`ValueFilter`] in tiledbsoma's words.
 //!
 //! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
@@ -12,6 +15,7 @@
 
 mod arrow;
 mod axis_query;
+mod census;
 mod csr;
 mod dataframe;
 mod error;
@@ -22,6 +26,7 @@ mod memory;
 mod native;
 mod reader;
 mod reader_choice;
+mod remote;
 mod rows;
 mod soma_object;
 mod sparse_array;

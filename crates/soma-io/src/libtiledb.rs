@@ -93,6 +93,8 @@ impl LibtiledbReader {
             nnz: nnz as u64,
             cells_decoded: None,
             bytes_read: Some(bytes_read),
+            // It counts reads, many of which its cache answers, and no requests.
+            requests: None,
         }
     }
 

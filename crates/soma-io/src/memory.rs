@@ -31,6 +31,7 @@ impl MemoryReader {
             nnz: nnz as u64,
             cells_decoded: decoded,
             bytes_read: Some(0),
+            requests: None,
         }
     }
 

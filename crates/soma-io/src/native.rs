@@ -8,6 +8,7 @@ use arrow_schema::DataType;
 use tiledb_native::{Array, ColumnSelection, OpenOptions, Storage};
 
 use crate::arrow::coo_batch;
+use crate::remote;
 use crate::soma_object::Place;
 use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
 
@@ -36,7 +37,7 @@ impl NativeReader {
         n_threads: usize,
     ) -> Result<Self, NotNative> {
         let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
-        let array = Array::open(storage(&place.uri)?, &options).map_err(|error| match error {
+        let array = Array::open(storage(place)?, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
             }
@@ -51,6 +52,7 @@ impl NativeReader {
             nnz: stats.nnz,
             cells_decoded: Some(stats.cells_decoded),
             bytes_read: Some(stats.bytes_read),
+            requests: stats.requests,
         }
     }
 }
@@ -64,8 +66,18 @@ pub(crate) enum NotNative {
     Failed(Error),
 }
 
-/// The files at a URI.
-fn storage(uri: &str) -> Result<Arc<dyn Storage>, NotNative> {
+impl From<Error> for NotNative {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The files at a place.
+fn storage(place: &Place) -> Result<Arc<dyn Storage>, NotNative> {
+    let uri = &place.uri;
+    if let Some(storage) = remote::storage(uri, place.context.config())? {
+        return Ok(storage);
+    }
     match uri.split_once("://") {
         None => Ok(Arc::new(tiledb_native::LocalStorage::new(PathBuf::from(uri)))),
         Some(("file", path)) => Ok(Arc::new(tiledb_native::LocalStorage::new(PathBuf::from(path)))),

@@ -19,6 +19,9 @@ pub struct ReadStats {
     /// The bytes that were read from storage, where the reader knows. libtiledb counts those of a reader, so that of two reads at the
     /// same time each counts some of the other's.
     pub bytes_read: Option<u64>,
+    /// The requests that were sent to an object store, tries after the first not counted. `None` where X is in a folder, and where the
+    /// reader does not know, as libtiledb. Of two reads of one reader at the same time each counts some of the other's.
+    pub requests: Option<u64>,
 }
 
 /// Reads rows of X. Can be used by several threads at once.

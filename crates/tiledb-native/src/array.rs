@@ -187,9 +187,9 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
     }
     let mut fragments = Vec::new();
     let mut layouts: Vec<((usize, u32), Arc<Layout>)> = Vec::new();
-    for folder in directory.fragments {
-        let oldest = if directory.schemas[0].contains('/') { None } else { Some(schemas.get(0)?) };
-        let raw = RawFooter::load(files, &folder, oldest.as_deref())?;
+    let oldest = if directory.schemas[0].contains('/') { None } else { Some(schemas.get(0)?) };
+    let footers = RawFooter::load_all(files, &directory.fragments, oldest.as_deref())?;
+    for (folder, raw) in directory.fragments.into_iter().zip(footers) {
         let schema_idx = schemas.find(raw.schema_name.as_deref(), &folder.path)?;
         let schema = schemas.get(schema_idx)?;
         let key = (schema_idx, raw.version);

@@ -41,6 +41,27 @@ impl Files {
         self.storage.size(file).map_err(|source| self.error("learn the size of", file, source))
     }
 
+    /// The sizes of all, in their order.
+    pub(crate) fn sizes(&self, files: &[&str]) -> Result<Vec<u64>, Error> {
+        let sizes = self.storage.sizes(files).into_iter().zip(files);
+        let action = "learn the size of";
+        sizes.map(|(size, file)| size.map_err(|source| self.error(action, file, source))).collect()
+    }
+
+    /// Every piece by itself, where the caller has made sure that the files are that long.
+    pub(crate) fn read_each(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+        let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
+        let mut bytes = vec![0; pieces.iter().map(len).sum()];
+        self.read_into(pieces, &mut bytes)?;
+        let mut rest = bytes.as_slice();
+        let each = pieces.iter().map(|piece| {
+            let (these, after) = rest.split_at(len(piece));
+            rest = after;
+            these.to_vec()
+        });
+        Ok(each.collect())
+    }
+
     /// `len` bytes at `offset`, where the caller has made sure that the file is that long.
     pub(crate) fn read(&self, file: &str, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; len];

@@ -11,11 +11,14 @@ mod tree;
 use std::sync::{Arc, OnceLock};
 
 use crate::directory::FragmentFolder;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::files::Files;
 use crate::schema::Layout;
 pub(crate) use footer::{Footer, RawFooter};
 pub(crate) use tiles::Tiles;
+
+/// Fragments whose tiles are read together.
+const AT_ONCE: usize = 32;
 
 /// A file of a fragment, by what is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,9 +84,24 @@ impl Fragment {
         if let Some(tiles) = self.tiles.get() {
             return Ok(tiles);
         }
-        let tiles = Tiles::load(files, self)?;
-        // Two threads may both have read them; either result serves.
-        Ok(self.tiles.get_or_init(|| tiles))
+        Self::load_tiles(files, &[self])?;
+        self.tiles.get().ok_or_else(|| {
+            let what = "its tiles were read and are not there";
+            Fault::new(what).in_file(files.name(&self.folder.path), 0)
+        })
+    }
+
+    /// Reads the tiles of those of `fragments` that are without, with few calls of the storage for all.
+    pub(crate) fn load_tiles(files: &Files, fragments: &[&Self]) -> Result<(), Error> {
+        let missing: Vec<_> =
+            fragments.iter().copied().filter(|fragment| fragment.tiles.get().is_none()).collect();
+        for fragments in missing.chunks(AT_ONCE) {
+            for (fragment, tiles) in fragments.iter().zip(Tiles::load_all(files, fragments)?) {
+                // Two threads may both have read them; either result serves.
+                fragment.tiles.get_or_init(|| tiles);
+            }
+        }
+        Ok(())
     }
 
     /// Whether cells of the fragment may be later than `timestamp`, so that each one's own time has to be looked at.

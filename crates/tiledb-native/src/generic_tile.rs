@@ -2,6 +2,8 @@
 //!
 //! Specification: `format_spec/generic_tile.md`.
 
+use std::borrow::Cow;
+
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Error;
@@ -14,13 +16,45 @@ const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
 /// The largest generic tile believed in, unfiltered: the bounding rectangles of some 30 million tiles.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Reads the generic tile at `offset` of `file`, which is `file_bytes` long, and unfilters it.
-pub(crate) fn read(
-    files: &Files,
-    file: &str,
+/// A file that holds generic tiles.
+pub(crate) struct Source<'a> {
+    files: &'a Files,
+    file: &'a str,
     file_bytes: u64,
-    offset: u64,
-) -> Result<Vec<u8>, Error> {
+    /// What has been read of it, and where that begins.
+    held: (u64, &'a [u8]),
+}
+
+impl<'a> Source<'a> {
+    /// A file of `file_bytes`.
+    pub(crate) fn new(files: &'a Files, file: &'a str, file_bytes: u64) -> Self {
+        Self { files, file, file_bytes, held: (0, &[]) }
+    }
+
+    /// The same, of which `bytes` from `at` on are here.
+    pub(crate) fn holding(self, at: u64, bytes: &'a [u8]) -> Self {
+        Self { held: (at, bytes), ..self }
+    }
+
+    /// Reads the generic tile at `offset` and unfilters it.
+    pub(crate) fn read(&self, offset: u64) -> Result<Vec<u8>, Error> {
+        read(self, offset)
+    }
+
+    /// Bytes of the file.
+    fn bytes(&self, offset: u64, len: usize) -> Result<Cow<'a, [u8]>, Error> {
+        let (at, held) = self.held;
+        let start = offset.checked_sub(at).and_then(|start| usize::try_from(start).ok());
+        let here = start.and_then(|start| held.get(start..start.checked_add(len)?));
+        match here {
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => self.files.read(self.file, offset, len).map(Cow::Owned),
+        }
+    }
+}
+
+fn read(source: &Source<'_>, offset: u64) -> Result<Vec<u8>, Error> {
+    let Source { files, file, file_bytes, .. } = *source;
     let damaged = |fault: crate::error::Fault| fault.in_file(files.name(file), offset);
     let beyond = |what: &str| {
         damaged(crate::error::Fault::new(format!(
@@ -31,7 +65,7 @@ pub(crate) fn read(
     if available < HEADER_BYTES {
         return Err(beyond("the header of a tile"));
     }
-    let header = files.read(file, offset, HEADER_BYTES as usize)?;
+    let header = source.bytes(offset, HEADER_BYTES as usize)?;
     let mut cursor = Cursor::new(&header);
     let mut fields = || {
         Ok((
@@ -55,7 +89,7 @@ pub(crate) fn read(
         return Err(beyond(&format!("a tile of {filtered_len} bytes, {len} once unfiltered,")));
     }
     let rest_len = filtered_len as usize + pipeline_len as usize;
-    let rest = files.read(file, offset + HEADER_BYTES, rest_len)?;
+    let rest = source.bytes(offset + HEADER_BYTES, rest_len)?;
     let (pipeline, tile) = rest.split_at(pipeline_len as usize);
     let filters = filter::parse(&mut Cursor::new(pipeline), version).map_err(damaged)?;
     let pipeline =

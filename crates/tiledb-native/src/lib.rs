@@ -40,7 +40,8 @@
 //!    found twice sends the read through the staged path again, where the latest cell stays.
 //!
 //! Tasks run on a rayon pool of the array's own or one handed in, never the global one. Storage is a small trait, [`Storage`], that is
-//! given many ranges at once: [`LocalStorage`] for a folder, [`ObjectStorage`] for an object store.
+//! given many ranges at once: [`LocalStorage`] for a folder, [`ObjectStorage`] for an object store, [`CachedStorage`] around either to
+//! keep on disk what was read.
 //!
 //! # The format, and where its specification says so
 //!
@@ -105,5 +106,8 @@ pub use datatype::Datatype;
 pub use error::Error;
 pub use read::ReadStats;
 pub use request::ColumnSelection;
-pub use storage::{Coalesce, Entry, LocalStorage, ObjectOptions, ObjectStorage, Piece, Storage};
+pub use storage::{
+    CacheSpec, CacheStats, CachedStorage, Coalesce, Entry, FileVersion, LocalStorage,
+    ObjectOptions, ObjectStorage, Piece, Storage,
+};
 pub use unsupported::Unsupported;

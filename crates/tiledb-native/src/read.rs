@@ -37,6 +37,9 @@ pub struct ReadStats {
     pub bytes_read: u64,
     /// Tiles whose row index had to be built.
     pub tiles_indexed: u64,
+    /// Requests sent to an object store, what was fetched ahead included; a try again of a failed one is not counted. The store counts
+    /// those of all reads, so that of two reads at the same time each counts some of the other's. `None` of a folder.
+    pub requests: Option<u64>,
 }
 
 impl ReadStats {
@@ -81,6 +84,7 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
+        let before = self.files.storage().requests();
         let read = self.read_prepared(&rows, &columns, out);
         if read.is_err() {
             out.clear();
@@ -88,6 +92,8 @@ impl Reader {
         out.n_columns = n_columns;
         let mut stats = read?;
         stats.nnz = out.nnz() as u64;
+        let after = self.files.storage().requests();
+        stats.requests = after.zip(before).map(|(after, before)| after.saturating_sub(before));
         Ok(stats)
     }
 

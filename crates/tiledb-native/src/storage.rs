@@ -4,6 +4,7 @@
 //! few ranges by the storage's own [`Coalesce`] and hands over many ranges at once, so that an implementation may fetch them
 //! concurrently; it returns when all have arrived.
 
+mod cache;
 mod local;
 mod object;
 
@@ -11,6 +12,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 
+pub use cache::{CacheSpec, CacheStats, CachedStorage};
 pub use local::LocalStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 
@@ -31,6 +33,24 @@ pub trait Storage: Debug + Send + Sync {
     /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot be reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
+    /// Bytes of each of `files`, in their order; a storage far away asks for many at a time.
+    ///
+    /// # Errors
+    /// Each file's as of [`Storage::size`].
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        files.iter().map(|file| self.size(file)).collect()
+    }
+
+    /// What tells the bytes that each of `files` has now from those that it had or will have, in their order. Costs as much as
+    /// [`Storage::sizes`], which stand for it where nothing else is known.
+    ///
+    /// # Errors
+    /// Each file's as of [`Storage::size`].
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        let sizes = self.sizes(files).into_iter();
+        sizes.map(|size| Ok(FileVersion { size: size?, tag: None })).collect()
+    }
+
     /// Reads every piece into its slice of `into`, which is as long as the pieces together and takes them in the order given.
     ///
     /// # Errors
@@ -46,6 +66,11 @@ pub trait Storage: Debug + Send + Sync {
 
     /// How far apart two ranges may lie to be read as one, and how much is best asked for at once.
     fn coalesce(&self) -> Coalesce;
+
+    /// Requests sent so far, for bytes, sizes and listings; `None` where nothing is requested, as from a folder.
+    fn requests(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One name in a folder.
@@ -55,6 +80,15 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder.
     pub is_folder: bool,
+}
+
+/// Which of the files that may have had a name one after another this one is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Bytes of the file.
+    pub size: u64,
+    /// What the storage changes when it changes the file: an ETag, the time of the last change.
+    pub tag: Option<String>,
 }
 
 /// A range of bytes of a file.

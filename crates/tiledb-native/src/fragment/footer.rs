@@ -6,6 +6,7 @@ use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::files::Files;
 use crate::schema::{self, Schema};
+use crate::storage::Piece;
 use crate::unsupported::Unsupported;
 
 const FOOTER_LENGTH_WRITTEN: u32 = 10;
@@ -16,6 +17,10 @@ const VALIDITY: u32 = 7;
 /// The longest footer believed in: file sizes and offsets of some 10,000 attributes.
 const MAX_FOOTER_BYTES: u64 = 1 << 20;
 const N_DIMENSIONS: usize = 2;
+/// Read of the end of each metadata file, in one go with its footer's length: more than most footers have.
+const TAIL_BYTES: u64 = 4096;
+/// Fragments whose footers are read together.
+const AT_ONCE: usize = 512;
 
 /// What a footer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,33 +52,59 @@ pub(crate) struct RawFooter {
     metadata_bytes: u64,
 }
 
+/// The format version in a fragment's name.
+fn named_version(folder: &FragmentFolder) -> u32 {
+    folder.times.version.unwrap_or(0)
+}
+
 pub(crate) fn metadata_file(folder: &FragmentFolder) -> String {
     format!("{}/__fragment_metadata.tdb", folder.path)
 }
 
 impl RawFooter {
-    /// Reads the footer of the fragment in `folder`; `old_schema` is that of arrays before format 10, whose footers have no length.
-    pub(crate) fn load(
+    /// Reads the footers of the fragments in `folders`, many with one call of the storage; `old_schema` is that of arrays before format
+    /// 10, whose footers have no length.
+    pub(crate) fn load_all(
+        files: &Files,
+        folders: &[FragmentFolder],
+        old_schema: Option<&Schema>,
+    ) -> Result<Vec<Self>, Error> {
+        let unknown = folders.iter().map(named_version).find(|v| !schema::VERSIONS.contains(v));
+        if let Some(version) = unknown {
+            let reason = Unsupported::FormatVersion { version };
+            return Err(Error::Unsupported { place: files.place(), reason });
+        }
+        let mut out = Vec::with_capacity(folders.len());
+        for folders in folders.chunks(AT_ONCE) {
+            let names: Vec<String> = folders.iter().map(metadata_file).collect();
+            let sizes = files.sizes(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+            let ends: Vec<_> = names
+                .iter()
+                .zip(&sizes)
+                .map(|(file, &size)| Piece { file, range: size.saturating_sub(TAIL_BYTES)..size })
+                .collect();
+            for ((folder, tail), size) in folders.iter().zip(files.read_each(&ends)?).zip(sizes) {
+                out.push(Self::load(files, folder, old_schema, (size, tail))?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The footer of a metadata file of `size` bytes that ends in `tail`.
+    fn load(
         files: &Files,
         folder: &FragmentFolder,
         old_schema: Option<&Schema>,
+        (size, tail): (u64, Vec<u8>),
     ) -> Result<Self, Error> {
         let file = metadata_file(folder);
-        let size = files.size(&file)?;
         let damaged = |what: String| Fault::new(what).in_file(files.name(&file), size);
-        let named = folder.times.version.unwrap_or(0);
-        if !schema::VERSIONS.contains(&named) {
-            return Err(Error::Unsupported {
-                place: files.place(),
-                reason: Unsupported::FormatVersion { version: named },
-            });
-        }
+        let named = named_version(folder);
         let (len, after) = if named >= FOOTER_LENGTH_WRITTEN {
             let at = size
                 .checked_sub(8)
                 .ok_or_else(|| damaged(format!("{size} bytes are too few for a footer")))?;
-            let bytes = files.read(&file, at, 8)?;
-            let len = Cursor::new(&bytes)
+            let len = Cursor::new(&tail[tail.len() - 8..])
                 .u64("the length of the footer")
                 .map_err(|fault| fault.in_file(files.name(&file), at))?;
             (len, 8)
@@ -93,7 +124,11 @@ impl RawFooter {
             .filter(|_| len <= MAX_FOOTER_BYTES);
         let footer_at = footer_at
             .ok_or_else(|| damaged(format!("a footer of {len} bytes in a file of {size}")))?;
-        let bytes = files.read(&file, footer_at, len as usize)?;
+        let tail_at = size - tail.len() as u64;
+        let bytes = match footer_at.checked_sub(tail_at) {
+            Some(skip) => tail[skip as usize..skip as usize + len as usize].to_vec(),
+            None => files.read(&file, footer_at, len as usize)?,
+        };
         let mut cursor = Cursor::new(&bytes);
         let mut start = || {
             let version = cursor.u32("a format version")?;

@@ -2,12 +2,16 @@
 
 use super::footer::{metadata_file, range};
 use super::tree::RowTree;
-use super::{Field, Fragment};
+use super::{Field, Footer, Fragment};
 use crate::cursor::Cursor;
 use crate::error::{Error, Fault};
 use crate::files::Files;
-use crate::generic_tile;
+use crate::generic_tile::Source;
 use crate::schema::Dimension;
+use crate::storage::Piece;
+
+/// The most metadata of a fragment that is read in one piece: that of some 100,000 tiles, 6 billion cells.
+const HELD_BYTES: u64 = 8 << 20;
 
 /// The bounding rectangle of a tile's cells, all bounds included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +30,37 @@ pub(crate) struct Tiles {
 }
 
 impl Tiles {
-    pub(super) fn load(files: &Files, fragment: &Fragment) -> Result<Self, Error> {
+    /// Reads the tiles of `fragments`: what their metadata says of them in one call of the storage, and how long the files are in another.
+    pub(super) fn load_all(files: &Files, fragments: &[&Fragment]) -> Result<Vec<Self>, Error> {
+        let names = fragments.iter().flat_map(|&fragment| {
+            fields(fragment).map(|field| fragment.files[field.idx()].as_str())
+        });
+        let names: Vec<&str> = names.collect();
+        let sizes = files.sizes(&names)?;
+        let metadata: Vec<String> =
+            fragments.iter().map(|fragment| metadata_file(&fragment.folder)).collect();
+        let pieces: Vec<_> = metadata
+            .iter()
+            .zip(fragments)
+            .map(|(file, fragment)| Piece { file, range: places(fragment) })
+            .collect();
+        let held = files.read_each(&pieces)?;
+        let mut sizes = sizes.into_iter();
+        let each = fragments.iter().zip(&pieces).zip(&held).map(|((fragment, piece), held)| {
+            let source = Source::new(files, piece.file, fragment.footer.metadata_bytes)
+                .holding(piece.range.start, held);
+            Self::load(files, fragment, &source, &mut sizes)
+        });
+        each.collect()
+    }
+
+    /// `sizes` gives those of the files of the fragment's fields.
+    fn load(
+        files: &Files,
+        fragment: &Fragment,
+        source: &Source<'_>,
+        sizes: &mut impl Iterator<Item = u64>,
+    ) -> Result<Self, Error> {
         let file = metadata_file(&fragment.folder);
         let footer = &fragment.footer;
         let n_tiles = footer.n_tiles;
@@ -37,17 +71,14 @@ impl Tiles {
                 offsets: Default::default(),
             });
         }
-        let rtree = generic_tile::read(files, &file, footer.metadata_bytes, footer.rtree_at)?;
+        let rtree = source.read(footer.rtree_at)?;
         let bounds = leaves(&rtree, fragment)
             .map_err(|fault| fault.in_unfiltered(files.name(&file), footer.rtree_at))?;
         let mut offsets: [Vec<u64>; 4] = Default::default();
-        for field in Field::ALL {
-            if field == Field::Times && !footer.has_timestamps {
-                continue;
-            }
+        for (field, size) in fields(fragment).zip(sizes) {
             let at = footer.tile_offsets_at[field.idx()];
-            let bytes = generic_tile::read(files, &file, footer.metadata_bytes, at)?;
-            let end = files.size(&fragment.files[field.idx()])?.min(footer.file_bytes[field.idx()]);
+            let bytes = source.read(at)?;
+            let end = size.min(footer.file_bytes[field.idx()]);
             offsets[field.idx()] = tile_offsets(&bytes, n_tiles, end)
                 .map_err(|fault| fault.in_unfiltered(files.name(&file), at))?;
         }
@@ -68,6 +99,27 @@ impl Tiles {
     /// Calls `each` with the tiles, ascending, whose bounds meet the rows `first..=last`.
     pub(crate) fn meeting(&self, first: u64, last: u64, each: &mut dyn FnMut(usize)) {
         self.tree.meeting(&self.bounds, (first, last), each);
+    }
+}
+
+/// The fields that a fragment has files of; none where it holds nothing.
+fn fields(fragment: &Fragment) -> impl Iterator<Item = Field> {
+    let Footer { n_tiles, has_timestamps, .. } = fragment.footer;
+    let has = move |field: &Field| n_tiles > 0 && (*field != Field::Times || has_timestamps);
+    Field::ALL.into_iter().filter(has)
+}
+
+/// Where in the metadata file all is that is read of it: to its end, since only the beginnings are known. Nothing where that is much; it
+/// is then read piece by piece.
+fn places(fragment: &Fragment) -> std::ops::Range<u64> {
+    let footer = &fragment.footer;
+    let offsets = fields(fragment).map(|field| footer.tile_offsets_at[field.idx()]);
+    let first = offsets.chain([footer.rtree_at]).min().unwrap_or(0);
+    let end = footer.metadata_bytes;
+    if footer.n_tiles == 0 || end.saturating_sub(first) > HELD_BYTES {
+        end..end
+    } else {
+        first.min(end)..end
     }
 }
 

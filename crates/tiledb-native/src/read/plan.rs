@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::fetch::{announce, fetch};
 use super::{ReadStats, Reader, Scratch};
 use crate::error::Error;
-use crate::fragment::Field;
+use crate::fragment::{Field, Fragment};
 use crate::index_cache::Key;
 use crate::request::{Columns, Rows};
 use crate::row_index::{Builder, Found, TileIndex};
@@ -140,6 +140,7 @@ pub(super) fn plan(
     tasks: Vec<Task>,
     columns: &Columns,
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
+    load_tiles(reader, &tasks, columns)?;
     let found: Result<Vec<Candidates>, Error> =
         tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
     let found = found?;
@@ -159,17 +160,37 @@ pub(super) fn plan(
     Ok((planned, stats))
 }
 
+/// The wanted row ranges that lie in the bounds of a fragment; none where its columns are not wanted.
+fn meeting<'a>(
+    fragment: &Fragment,
+    task: &'a Task,
+    columns: &Columns,
+) -> impl Iterator<Item = &'a Range<u64>> {
+    let bound = |column: u64| u32::try_from(column).unwrap_or(u32::MAX);
+    let bounds = fragment.footer.bounds;
+    let bounds = bounds.filter(|[_, of]| columns.meet((bound(of.0), bound(of.1))));
+    let (first, last) = bounds.map_or((0, 0), |[rows, _]| {
+        let first = task.wanted.partition_point(|range| range.end <= rows.0);
+        (first, first.max(task.wanted.partition_point(|range| range.start <= rows.1)))
+    });
+    task.wanted[first..last].iter()
+}
+
+/// Reads where the tiles are of all fragments that may hold rows of the tasks.
+fn load_tiles(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(), Error> {
+    let meets = |fragment: &&Fragment| {
+        tasks.iter().any(|task| meeting(fragment, task, columns).next().is_some())
+    };
+    let fragments: Vec<_> = reader.fragments.iter().filter(meets).collect();
+    Fragment::load_tiles(&reader.files, &fragments)
+}
+
 /// The tiles whose bounding rectangles meet the wanted rows and columns.
 fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candidates, Error> {
     let mut found = Vec::new();
     for (fragment_idx, fragment) in reader.fragments.iter().enumerate() {
-        let Some([rows, of_columns]) = fragment.footer.bounds else { continue };
-        let first = task.wanted.partition_point(|range| range.end <= rows.0);
-        let meeting = task.wanted[first..].iter().take_while(|range| range.start <= rows.1);
-        let bound = |column: u64| u32::try_from(column).unwrap_or(u32::MAX);
-        if meeting.clone().next().is_none()
-            || !columns.meet((bound(of_columns.0), bound(of_columns.1)))
-        {
+        let mut meeting = meeting(fragment, task, columns).peekable();
+        if meeting.peek().is_none() {
             continue;
         }
         let tiles = fragment.tiles(&reader.files)?;

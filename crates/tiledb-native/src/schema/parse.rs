@@ -6,7 +6,7 @@ use crate::datatype::{Datatype, Number};
 use crate::error::{Error, Fault};
 use crate::files::Files;
 use crate::filter;
-use crate::generic_tile;
+use crate::generic_tile::Source;
 use crate::unsupported::Unsupported;
 
 const NULLABLE: u32 = 7;
@@ -23,7 +23,7 @@ impl Schema {
     /// Reads the schema in `file`.
     pub(crate) fn load(files: &Files, file: &str) -> Result<Self, Error> {
         let size = files.size(file)?;
-        let bytes = generic_tile::read(files, file, size, 0)?;
+        let bytes = Source::new(files, file, size).read(0)?;
         let version = Cursor::new(&bytes)
             .u32("a format version")
             .map_err(|fault| fault.in_unfiltered(files.name(file), 0))?;

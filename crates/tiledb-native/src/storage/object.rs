@@ -4,14 +4,19 @@
 //! so that a call works from any thread, those of another runtime included, and decoding stays where the caller does it. Every range
 //! is a request of its own, at most [`ObjectOptions::max_requests`] at once. What was announced is fetched ahead ([`ahead`]).
 //!
+//! Every answer is checked to come from the version of its object that was first read ([`versions`]): an object that is replaced while
+//! the array is open is an error, never bytes of both.
+//!
 //! Keys are taken and given as they are: TileDB percent-encodes attribute names in some formats, and a second encoding would miss
 //! those files.
 
 mod ahead;
 mod request;
+mod versions;
 
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +29,8 @@ use tokio::task::AbortHandle;
 
 use self::ahead::{Ahead, Begun, Limits, Source};
 use self::request::{Pending, Promise, promise};
-use super::{Coalesce, Entry, Piece, Storage};
+use self::versions::Versions;
+use super::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 /// How long a dropped storage waits for its threads; requests end as soon as they next wait for the network.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -78,6 +84,8 @@ struct Requests {
     prefix: Path,
     permits: Semaphore,
     ahead: Mutex<Ahead>,
+    versions: Versions,
+    n_sent: AtomicU64,
     handle: Handle,
 }
 
@@ -108,6 +116,8 @@ impl ObjectStorage {
             prefix,
             permits: Semaphore::new(max_requests),
             ahead: Mutex::new(Ahead::new(limits)),
+            versions: Versions::default(),
+            n_sent: AtomicU64::new(0),
             handle: runtime.handle().clone(),
         });
         Ok(Self { place: place.into(), options, requests, runtime: Some(runtime) })
@@ -169,25 +179,27 @@ impl Storage for ObjectStorage {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.requests.key(folder)?;
         let requests = Arc::clone(&self.requests);
-        let listed = self.requests.wait_for(async move {
+        // A folder that is not there lists as empty; that something was not found is said of a whole bucket, and no answer.
+        self.requests.wait_for(async move {
+            requests.sent();
             match requests.store.list_with_delimiter(Some(&key)).await {
                 Ok(listed) => Ok(entries(&key, &listed)),
                 Err(error) => Err(request::failure(&key, &error)),
             }
-        });
-        match listed {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            listed => listed,
-        }
+        })
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
-        let key = self.requests.key(file)?;
-        let requests = Arc::clone(&self.requests);
-        self.requests.wait_for(async move {
-            let found = requests.store.head(&key).await;
-            found.map(|found| found.size).map_err(|error| request::failure(&key, &error))
-        })
+        Ok(self.requests.begin_version(file).pending.wait()?.size)
+    }
+
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        self.versions(files).into_iter().map(|version| Ok(version?.size)).collect()
+    }
+
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        let asked: Vec<_> = files.iter().map(|file| self.requests.begin_version(file)).collect();
+        asked.into_iter().map(|asked| asked.pending.wait()).collect()
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
@@ -222,6 +234,10 @@ impl Storage for ObjectStorage {
             batch_bytes: self.options.batch_bytes,
             prefetch: self.options.prefetch_bytes > 0,
         }
+    }
+
+    fn requests(&self) -> Option<u64> {
+        Some(self.requests.n_sent.load(Ordering::Relaxed))
     }
 }
 
@@ -266,7 +282,25 @@ impl Requests {
     async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        request::get(&*self.store, &key, range).await
+        self.sent();
+        let (bytes, found) = request::get(&*self.store, &key, range).await?;
+        self.versions.check(&key, &found)?;
+        Ok(bytes)
+    }
+
+    async fn version(&self, file: &str) -> io::Result<FileVersion> {
+        let key = self.key(file)?;
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        self.sent();
+        let found = self.store.head(&key).await;
+        let found = found.map_err(|error| request::failure(&key, &error))?;
+        self.versions.check(&key, &found)?;
+        Ok(versions::file_version(&found))
+    }
+
+    /// Counts a request.
+    fn sent(&self) {
+        self.n_sent.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Runs `work` on the runtime and blocks until it is done.
@@ -280,10 +314,18 @@ impl Requests {
     }
 
     /// Asks for `range`.
-    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> Asked {
+    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> Asked<Bytes> {
         let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
         let task = self.handle.spawn(async move { promise.keep(requests.get(&file, range).await) });
+        Asked { pending, task: task.abort_handle() }
+    }
+
+    /// Asks how long a file is, and which version of it.
+    fn begin_version(self: &Arc<Self>, file: &str) -> Asked<FileVersion> {
+        let (promise, pending) = promise();
+        let (requests, file) = (Arc::clone(self), file.to_owned());
+        let task = self.handle.spawn(async move { promise.keep(requests.version(&file).await) });
         Asked { pending, task: task.abort_handle() }
     }
 
@@ -324,12 +366,12 @@ impl Drop for Running {
 
 /// A request of a read, given up when the read no longer waits for it.
 #[derive(Debug)]
-struct Asked {
-    pending: Arc<Pending<Bytes>>,
+struct Asked<T> {
+    pending: Arc<Pending<T>>,
     task: AbortHandle,
 }
 
-impl Drop for Asked {
+impl<T> Drop for Asked<T> {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -345,7 +387,7 @@ struct Answer {
 
 #[derive(Debug)]
 enum Origin {
-    Asked(Asked),
+    Asked(Asked<Bytes>),
     /// What was fetched ahead, from `skip` on: `range` of the file of a piece.
     Ahead {
         piece: usize,

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod cache;
 mod damage;
 mod formats;
 mod object;
 mod packed;
 mod prefetch;
+mod replaced;
 
 use std::fs;
 use std::path::PathBuf;

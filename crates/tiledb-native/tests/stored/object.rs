@@ -365,6 +365,7 @@ fn random_chunks_take_fewer_requests_than_there_are_chunks() {
     assert!(stats.nnz > 0);
     let n_gets = store.n_gets() - before;
     assert!((1..rows.len()).contains(&n_gets), "{n_gets} requests for {} chunks", rows.len());
+    assert_eq!(stats.requests, Some(n_gets as u64));
 }
 
 /// The reader's own announcements are what it then reads: fetching ahead asks for nothing twice.

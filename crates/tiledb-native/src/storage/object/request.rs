@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use bytes::Bytes;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt};
+use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
 
 /// An answer that is still to come, or has; any number of threads may wait for it.
 #[derive(Debug)]
@@ -63,21 +63,29 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// Bytes of an object, all of them or an error.
+/// Bytes of an object, all of them or an error, and the object's state when they were read.
 pub(super) async fn get(
     store: &dyn ObjectStore,
     key: &Path,
     range: Range<u64>,
-) -> io::Result<Bytes> {
+) -> io::Result<(Bytes, ObjectMeta)> {
     let beyond = |size: u64| {
         let what = format!("{key} ends at {size}, before byte {}", range.end);
         io::Error::new(io::ErrorKind::UnexpectedEof, what)
     };
     let wanted = range.end.saturating_sub(range.start);
-    match store.get_range(key, range.clone()).await {
-        Ok(bytes) if bytes.len() as u64 == wanted => Ok(bytes),
-        Ok(bytes) if (bytes.len() as u64) < wanted => Err(beyond(range.start + bytes.len() as u64)),
-        Ok(bytes) => {
+    let options = GetOptions::new().with_range(Some(range.clone()));
+    let answer = async {
+        let found = store.get_opts(key, options).await?;
+        let meta = found.meta.clone();
+        Ok((found.bytes().await?, meta))
+    };
+    match answer.await {
+        Ok((bytes, meta)) if bytes.len() as u64 == wanted => Ok((bytes, meta)),
+        Ok((bytes, _)) if (bytes.len() as u64) < wanted => {
+            Err(beyond(range.start + bytes.len() as u64))
+        }
+        Ok((bytes, _)) => {
             let what = format!("{key}: {wanted} bytes were asked for, {} came", bytes.len());
             Err(io::Error::new(io::ErrorKind::InvalidData, what))
         }

@@ -1,0 +1,154 @@
+//! Arrays in an object store: which store an address means, and how it is asked.
+//!
+//! obs, var and everything of X that the native reader does not know are read by libtiledb, whose own clients know these stores; the
+//! native reader asks through the crate `object_store`. Both must go to the same place in the same way, so both are told by the same
+//! TileDB config, and what the usual AWS variables say of the place is written into it when an experiment is opened ([`completed`]).
+//!
+//! | parameter | native reader | without it |
+//! |---|---|---|
+//! | `vfs.s3.region` | the same | `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's `region`, us-east-1 |
+//! | `vfs.s3.endpoint_override`, `vfs.s3.scheme` | the same | `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, the profile's `endpoint_url`, Amazon's |
+//! | `vfs.s3.use_virtual_addressing` | the same; a host that is an IP address is never given a bucket's name | true |
+//! | `vfs.s3.no_sign_request` | the same | false |
+//! | `vfs.s3.aws_access_key_id`, `aws_secret_access_key`, `aws_session_token` | the same | `AWS_ACCESS_KEY_ID` and so on, the profile's keys, a web identity, the container's or the machine's role |
+//! | `vfs.s3.requester_pays`, `vfs.s3.proxy_*`, `vfs.s3.ca_file` (`ssl.ca_file`) | the same | no, none, the system's roots |
+//! | `vfs.s3.connect_timeout_ms` | for a connection | 10,800 |
+//! | `vfs.s3.request_timeout_ms` | without a byte arriving | 10,000 (libtiledb: 3,000) |
+//! | `vfs.s3.connect_max_tries` | tries of one request | 8 (libtiledb: 3) |
+//! | `vfs.s3.max_parallel_ops` | requests at once | 32 (libtiledb: the machine's threads) |
+//! | `soma.retry_limit_ms` | no try begins later than this after the first | 60,000 |
+//! | `soma.request_limit_ms` | one try, until its last byte; one asks for 8 MiB at most | 120,000 |
+//!
+//! Tries are made after a connection that fails or ends early, after no answer in time, and after the answers 408, 429 and 5xx,
+//! with pauses that grow from 0.1 s to 15 s. The `AWS_*` variables that name credentials are read when X is opened, by libtiledb when
+//! it first needs them.
+//!
+//! For `gs://` and `gcs://`: `vfs.gcs.endpoint` (then unsigned, as libtiledb does), `vfs.gcs.service_account_key`,
+//! `vfs.gcs.max_parallel_ops`, `vfs.gcs.request_timeout_ms` as the time after which no try begins; credentials else from
+//! `GOOGLE_APPLICATION_CREDENTIALS` or gcloud's own file. For `azure://`: `vfs.azure.storage_account_name`, `storage_account_key`,
+//! `storage_sas_token`, `blob_endpoint` (or `AZURE_STORAGE_ACCOUNT`, `AZURE_STORAGE_KEY`, `AZURE_STORAGE_SAS_TOKEN`,
+//! `AZURE_BLOB_ENDPOINT`), `vfs.azure.max_retries`, `vfs.azure.max_parallel_ops`. What only libtiledb can do, as assuming a role by its
+//! name, is a reason for it to read ([`NotNative::Unsupported`]).
+
+mod aws;
+mod azure;
+mod environment;
+mod gcs;
+mod http;
+mod s3;
+mod settings;
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use tiledb::Config;
+use tiledb_native::{ObjectOptions, ObjectStorage, Storage};
+
+use self::environment::Environment;
+use self::settings::Settings;
+use crate::Error;
+use crate::native::NotNative;
+
+/// The kinds of object store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    S3,
+    Gcs,
+    Azure,
+}
+
+/// An address in an object store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address<'a> {
+    kind: Kind,
+    /// The bucket; Azure's container.
+    bucket: &'a str,
+    key: &'a str,
+}
+
+impl<'a> Address<'a> {
+    /// What `uri` means; `None` where it is no address of an object store.
+    fn parse(uri: &'a str) -> Result<Option<Self>, Error> {
+        let Some((scheme, rest)) = uri.split_once("://") else { return Ok(None) };
+        let kind = match scheme {
+            "s3" => Kind::S3,
+            "gs" | "gcs" => Kind::Gcs,
+            "azure" => Kind::Azure,
+            _ => return Ok(None),
+        };
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(Error::Address {
+                uri: uri.to_owned(),
+                problem: format!("it names no bucket; write {scheme}://bucket/path/of/experiment"),
+            });
+        }
+        Ok(Some(Self { kind, bucket, key: key.trim_matches('/') }))
+    }
+}
+
+/// `config`, and what the environment says of where `uri` is.
+pub(crate) fn completed(uri: &str, config: &Config) -> Result<Config, Error> {
+    match Address::parse(uri)? {
+        Some(Address { kind: Kind::S3, .. }) => {
+            Ok(aws::completed(config, &Environment::of_process()))
+        }
+        _ => Ok(config.clone()),
+    }
+}
+
+/// The files at an address of an object store; `None` where it is none.
+pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Arc<dyn Storage>>, NotNative> {
+    let Some(address) = Address::parse(uri)? else { return Ok(None) };
+    let (settings, environment) = (Settings::new(config), Environment::of_process());
+    let (store, max_requests): (Arc<dyn ObjectStore>, _) = match address.kind {
+        Kind::S3 => {
+            (Arc::new(s3::store(&address, &settings, &environment)?), "vfs.s3.max_parallel_ops")
+        }
+        Kind::Gcs => {
+            (Arc::new(gcs::store(&address, &settings, &environment)?), "vfs.gcs.max_parallel_ops")
+        }
+        Kind::Azure => (
+            Arc::new(azure::store(&address, &settings, &environment)?),
+            "vfs.azure.max_parallel_ops",
+        ),
+    };
+    let prefix = Path::parse(address.key)
+        .map_err(|error| Error::Address { uri: uri.to_owned(), problem: error.to_string() })?;
+    let mut options = ObjectOptions::default();
+    if let Some(most) = settings.number(max_requests)? {
+        options.max_requests = most as usize;
+    }
+    let storage = ObjectStorage::new(store, prefix, uri, options)
+        .map_err(|source| Error::Client { uri: uri.to_owned(), source: Box::new(source) })?;
+    Ok(Some(Arc::new(storage)))
+}
+
+/// A client that could not be made.
+fn client_error(address: &Address<'_>, source: object_store::Error) -> NotNative {
+    let uri = format!("{:?} {}", address.kind, address.bucket);
+    NotNative::Failed(Error::Client { uri, source: Box::new(source) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_kind_a_bucket_and_a_key() {
+        let parsed = |uri| Address::parse(uri).unwrap();
+        let address = |kind, bucket, key| Some(Address { kind, bucket, key });
+        assert_eq!(parsed("s3://b/x/y"), address(Kind::S3, "b", "x/y"));
+        assert_eq!(parsed("gs://b/x//"), address(Kind::Gcs, "b", "x"));
+        assert_eq!(parsed("gcs://b/x"), address(Kind::Gcs, "b", "x"));
+        assert_eq!(parsed("azure://container"), address(Kind::Azure, "container", ""));
+        for local in ["/x/y", "x", "file:///x", "mem://x", "tiledb://a/b"] {
+            assert_eq!(parsed(local), None, "{local}");
+        }
+        for nameless in ["s3://", "s3:///x"] {
+            let error = Address::parse(nameless).unwrap_err().to_string();
+            assert!(error.contains(nameless) && error.contains("s3://bucket/path"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Google Cloud Storage.
+
+use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
+
+use super::environment::Environment;
+use super::http::Http;
+use super::settings::{Limits, Settings};
+use super::{Address, client_error};
+use crate::native::NotNative;
+
+/// The store of an address.
+pub(super) fn store(
+    address: &Address<'_>,
+    settings: &Settings<'_>,
+    environment: &Environment,
+) -> Result<GoogleCloudStorage, NotNative> {
+    for name in ["vfs.gcs.workload_identity_configuration", "vfs.gcs.impersonate_service_account"] {
+        if settings.text(name).is_some() {
+            let reason = format!("the parameter {name} is libtiledb's alone");
+            return Err(NotNative::Unsupported(reason));
+        }
+    }
+    let endpoint = settings.text("vfs.gcs.endpoint");
+    let mut limits = Limits::of(settings)?;
+    settings.put(&mut limits.retry_limit, "vfs.gcs.request_timeout_ms")?;
+    let is_tls = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http:"));
+    let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
+        .map_err(|error| client_error(address, error))?;
+    let mut builder = GoogleCloudStorageBuilder::new()
+        .with_bucket_name(address.bucket)
+        .with_retry(limits.retry())
+        .with_client_options(http.options())
+        .with_http_connector(http);
+    if let Some(key) = settings.text("vfs.gcs.service_account_key") {
+        builder = builder.with_service_account_key(key);
+    } else if let Some(file) = environment.get("GOOGLE_APPLICATION_CREDENTIALS") {
+        builder = builder.with_application_credentials(file);
+    }
+    if let Some(endpoint) = endpoint {
+        let url = if endpoint.contains("://") {
+            endpoint.to_owned()
+        } else {
+            format!("https://{endpoint}")
+        };
+        let is_signed = settings.text("vfs.gcs.service_account_key").is_some();
+        builder = builder.with_base_url(url.trim_end_matches('/')).with_skip_signature(!is_signed);
+    }
+    builder.build().map_err(|error| client_error(address, error))
+}

@@ -1,0 +1,142 @@
+//! TileDB's parameters as numbers, truths and times, and the limits that a request is held to.
+
+use std::time::Duration;
+
+use object_store::{BackoffConfig, RetryConfig};
+use tiledb::Config;
+
+use crate::Error;
+
+/// No try begins later than this after the first.
+const RETRY_LIMIT: &str = "soma.retry_limit_ms";
+/// One try, from its beginning to its last byte.
+const REQUEST_LIMIT: &str = "soma.request_limit_ms";
+
+/// The parameters of a config.
+pub(super) struct Settings<'a> {
+    config: &'a Config,
+}
+
+/// What bounds the time of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) tries: u64,
+    pub(super) retry_limit: Duration,
+    pub(super) connect: Duration,
+    /// Without a byte arriving.
+    pub(super) stall: Duration,
+    pub(super) request: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tries: 8,
+            retry_limit: Duration::from_mins(1),
+            connect: Duration::from_millis(10_800),
+            stall: Duration::from_secs(10),
+            request: Duration::from_mins(2),
+        }
+    }
+}
+
+impl Limits {
+    /// The defaults, changed by the parameters that no store has for itself.
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, Error> {
+        let mut limits = Self::default();
+        settings.put(&mut limits.retry_limit, RETRY_LIMIT)?;
+        settings.put(&mut limits.request, REQUEST_LIMIT)?;
+        Ok(limits)
+    }
+
+    pub(super) fn retry(&self) -> RetryConfig {
+        RetryConfig {
+            backoff: BackoffConfig::default(),
+            max_retries: self.tries.saturating_sub(1) as usize,
+            retry_timeout: self.retry_limit,
+        }
+    }
+}
+
+impl<'a> Settings<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { config }
+    }
+
+    /// A parameter that is set and not empty: TileDB takes the empty text for not set.
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.config.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn truth(&self, name: &str) -> Result<Option<bool>, Error> {
+        let truth = |value: &str| match value.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(refused(name, value, "it is neither true nor false")),
+        };
+        self.text(name).map(truth).transpose()
+    }
+
+    /// A number above 0.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Error> {
+        let number = |value: &str| match value.parse() {
+            Ok(number) if number > 0 => Ok(number),
+            _ => Err(refused(name, value, "it is not a number above 0")),
+        };
+        self.text(name).map(number).transpose()
+    }
+
+    /// Changes a time to what the parameter says, in milliseconds.
+    pub(super) fn put(&self, time: &mut Duration, name: &str) -> Result<(), Error> {
+        if let Some(milliseconds) = self.number(name)? {
+            *time = Duration::from_millis(milliseconds);
+        }
+        Ok(())
+    }
+
+    /// The first parameter whose name begins so.
+    pub(super) fn below(&self, prefix: &str) -> Option<&'a str> {
+        self.config.keys().map(String::as_str).find(|name| name.starts_with(prefix))
+    }
+}
+
+/// A parameter whose value cannot be used.
+pub(super) fn refused(name: &str, value: &str, problem: &str) -> Error {
+    Error::Parameter { name: name.to_owned(), value: value.to_owned(), problem: problem.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_or_refused_by_name() {
+        let config = Config::from(
+            [
+                ("yes", "TRUE"),
+                ("no", "0"),
+                ("empty", ""),
+                ("word", "often"),
+                ("zero", "0"),
+                (RETRY_LIMIT, "250"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        let settings = Settings::new(&config);
+        assert_eq!(settings.truth("yes").unwrap(), Some(true));
+        assert_eq!(settings.truth("no").unwrap(), Some(false));
+        assert_eq!((settings.text("empty"), settings.truth("empty").unwrap()), (None, None));
+        assert_eq!(settings.number("absent").unwrap(), None);
+        for refused in [settings.number("zero").map(drop), settings.truth("word").map(drop)] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("zero=0") || error.contains("word=often"), "{error}");
+        }
+        let limits = Limits::of(&settings).unwrap();
+        assert_eq!(limits.retry_limit, Duration::from_millis(250));
+        assert_eq!(
+            Limits { retry_limit: Limits::default().retry_limit, ..limits },
+            Limits::default()
+        );
+        assert_eq!(limits.retry().max_retries, 7);
+    }
+}

@@ -1,0 +1,153 @@
+//! A block on disk: what it is called, and how it is told from damage and from other blocks.
+//!
+//! The file is a header of [`HEADER_BYTES`] (magic, format, payload length, object, number of the block, checksum; little-endian) and
+//! the payload. The header follows from the block's name and its payload alone, so that checking is making it anew and comparing.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+use twox_hash::XxHash3_64;
+
+use crate::storage::FileVersion;
+
+pub(super) const HEADER_BYTES: usize = 48;
+const MAGIC: [u8; 8] = *b"TDBblock";
+/// Of the files and of what identifies an object: a cache written by another one is missed and, in time, evicted.
+const FORMAT: u32 = 1;
+
+/// Stands for place, name and version of a file, and for how long its blocks are.
+pub(super) type ObjectId = [u8; 16];
+
+/// A block of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct BlockId {
+    pub(super) object: ObjectId,
+    /// Its number: it begins at so many times the length of a block.
+    pub(super) idx: u64,
+}
+
+/// The object that `file` at `place` is while it has this version.
+pub(super) fn object_id(
+    place: &str,
+    file: &str,
+    version: &FileVersion,
+    block_bytes: u64,
+) -> ObjectId {
+    let mut hasher = Sha256::new();
+    hasher.update(FORMAT.to_le_bytes());
+    hasher.update(block_bytes.to_le_bytes());
+    hasher.update(version.size.to_le_bytes());
+    hasher.update([u8::from(version.tag.is_some())]);
+    for text in [place, file, version.tag.as_deref().unwrap_or_default()] {
+        // The length first: no two lists of texts look alike.
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    }
+    let mut object = ObjectId::default();
+    object.copy_from_slice(&hasher.finalize()[..size_of::<ObjectId>()]);
+    object
+}
+
+impl BlockId {
+    /// The folder it is in: one of 256, so that none grows too long.
+    pub(super) fn folder(&self) -> String {
+        format!("{:02x}", self.object[0].wrapping_add(self.idx as u8))
+    }
+
+    pub(super) fn name(&self) -> String {
+        let mut name = String::with_capacity(50);
+        for byte in self.object {
+            // Writing to a string does not fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        let _ = write!(name, "-{:x}", self.idx);
+        name
+    }
+
+    /// The block that is called `name`.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (object, idx) = name.split_once('-')?;
+        let object = u128::from_str_radix(object, 16).ok()?.to_be_bytes();
+        let found = Self { object, idx: u64::from_str_radix(idx, 16).ok()? };
+        (found.name() == name).then_some(found)
+    }
+
+    /// The header of the block when this is its payload.
+    pub(super) fn header(&self, payload: &[u8]) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        header[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        header[16..32].copy_from_slice(&self.object);
+        header[32..40].copy_from_slice(&self.idx.to_le_bytes());
+        header[40..].copy_from_slice(&XxHash3_64::oneshot(payload).to_le_bytes());
+        header
+    }
+
+    /// The payload of the block whose file this is; `None` when it is another's, or damaged.
+    pub(super) fn payload<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+        let (header, payload) = file.split_first_chunk::<HEADER_BYTES>()?;
+        (*header == self.header(payload)).then_some(payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn names_are_read_back(object in any::<ObjectId>(), idx: u64) {
+            let id = BlockId { object, idx };
+            prop_assert_eq!(BlockId::parse(&id.name()), Some(id));
+        }
+
+        #[test]
+        fn any_damage_is_seen(
+            payload in prop::collection::vec(any::<u8>(), 0..300),
+            at: prop::sample::Index,
+            flip in 1..=255_u8,
+            cut: prop::sample::Index,
+        ) {
+            let id = BlockId { object: [7; 16], idx: 3 };
+            let mut file = [&id.header(&payload)[..], &payload].concat();
+            prop_assert_eq!(id.payload(&file), Some(&payload[..]));
+            prop_assert_eq!(id.payload(&file[..cut.index(file.len())]), None);
+            prop_assert_eq!(BlockId { idx: 4, ..id }.payload(&file), None);
+            let at = at.index(file.len());
+            file[at] ^= flip;
+            prop_assert_eq!(id.payload(&file), None);
+        }
+    }
+
+    #[test]
+    fn other_names_are_no_blocks() {
+        let name = BlockId { object: [0xab; 16], idx: 0x1f }.name();
+        assert_eq!(name, "abababababababababababababababab-1f");
+        let with = |from: &str, to: &str| BlockId::parse(&name.replace(from, to));
+        assert_eq!(with("-1f", "-01f"), None);
+        assert_eq!(with("-1f", "-1F"), None);
+        assert_eq!(with("-1f", ""), None);
+        assert_eq!(with("abab", "+bab"), None);
+        assert_eq!(with("-1f", "-1f.tmp"), None);
+    }
+
+    #[test]
+    fn every_part_of_the_identity_counts() {
+        let version = |size, tag: Option<&str>| FileVersion { size, tag: tag.map(str::to_owned) };
+        let ids = [
+            object_id("s3://a", "b", &version(9, None), 64),
+            object_id("s3://a", "b", &version(9, Some("")), 64),
+            object_id("s3://a", "b", &version(9, Some("x")), 64),
+            object_id("s3://a", "b", &version(8, None), 64),
+            object_id("s3://a", "b", &version(9, None), 32),
+            object_id("s3://", "ab", &version(9, None), 64),
+            object_id("s3://ab", "", &version(9, None), 64),
+        ];
+        for (idx, id) in ids.iter().enumerate() {
+            assert!(!ids[..idx].contains(id), "{idx}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What lies in a cache's folder, and what of it goes when room is needed: the blocks that were not read for the longest time.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::block::BlockId;
+
+/// What a file takes on disk is counted in these.
+const DISK_BLOCK: u64 = 4096;
+
+/// What a file of so many bytes takes on disk.
+pub(super) fn cost(len: u64) -> u64 {
+    len.div_ceil(DISK_BLOCK).saturating_mul(DISK_BLOCK)
+}
+
+/// The blocks of a folder.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    blocks: Vec<Lying>,
+    pub(super) cost: u64,
+}
+
+#[derive(Debug)]
+struct Lying {
+    id: BlockId,
+    read: SystemTime,
+    cost: u64,
+}
+
+impl Scan {
+    /// Looks at every block below `folder`. What is not called as a block is neither counted nor ever removed.
+    pub(super) fn new(folder: &Path) -> io::Result<Self> {
+        let mut scan = Self::default();
+        for below in fs::read_dir(folder)? {
+            let below = below?;
+            if !below.file_type()?.is_dir() {
+                continue;
+            }
+            for entry in fs::read_dir(below.path())? {
+                let entry = entry?;
+                let Some(id) = entry.file_name().to_str().and_then(BlockId::parse) else {
+                    continue;
+                };
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_file() => {
+                        let cost = cost(metadata.len());
+                        let read = metadata.modified()?;
+                        scan.cost += cost;
+                        scan.blocks.push(Lying { id, read, cost });
+                    }
+                    Ok(_) => {}
+                    // Removed by hand just now.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(scan)
+    }
+
+    /// Removes the blocks longest unread until no more than `most` is left, or until none can be removed; how many have gone.
+    pub(super) fn shrink(&mut self, folder: &Path, most: u64) -> u64 {
+        self.blocks.sort_unstable_by_key(|block| (block.read, block.id));
+        let mut n_removed = 0;
+        for block in &self.blocks {
+            if self.cost <= most {
+                break;
+            }
+            let path = folder.join(block.id.folder()).join(block.id.name());
+            match fs::remove_file(path) {
+                Ok(()) => n_removed += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // It takes room still.
+                Err(_) => continue,
+            }
+            self.cost -= block.cost;
+        }
+        n_removed
+    }
+}

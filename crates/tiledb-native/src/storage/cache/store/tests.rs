@@ -1,0 +1,187 @@
+//! The folder by itself: its limit, its order, and its number of bytes.
+
+use std::fs::FileTimes;
+
+use super::*;
+
+const LEN: usize = 4000;
+/// What a block of [`LEN`] takes.
+const COST: u64 = 4096;
+
+fn id(idx: u64) -> BlockId {
+    BlockId { object: [9; 16], idx }
+}
+
+#[track_caller]
+fn open(folder: &Path, n_blocks: u64) -> BlockStore {
+    BlockStore::open(folder, n_blocks * COST).unwrap().0
+}
+
+#[track_caller]
+fn keep(store: &BlockStore, idx: u64) -> u64 {
+    match store.keep(&id(idx), &[idx as u8; LEN]) {
+        Kept::Yes { n_removed } => n_removed,
+        other => panic!("block {idx}: {other:?}"),
+    }
+}
+
+fn find(store: &BlockStore, idx: u64) -> Found {
+    let mut file = Vec::new();
+    let found = store.find(&id(idx), LEN, &mut file);
+    if found == Found::Whole {
+        assert!(file[HEADER_BYTES..] == [idx as u8; LEN], "block {idx}");
+    }
+    found
+}
+
+fn kept(store: &BlockStore, of: std::ops::Range<u64>) -> Vec<u64> {
+    of.filter(|&idx| store.has(&id(idx))).collect()
+}
+
+#[track_caller]
+fn check_usage(store: &BlockStore) {
+    let held = store.usage.hold(0).unwrap().unwrap();
+    assert_eq!(held.used().unwrap(), Some(Scan::new(&store.blocks).unwrap().cost));
+    assert!(held.used().unwrap() <= Some(store.limit_bytes));
+}
+
+/// As if the block had been read so many minutes ago.
+fn age(store: &BlockStore, idx: u64, minutes: u64) {
+    let file = File::open(store.path(&id(idx))).unwrap();
+    let when = SystemTime::now() - Duration::from_mins(minutes);
+    file.set_times(FileTimes::new().set_modified(when)).unwrap();
+}
+
+#[test]
+fn the_longest_unread_go_first() {
+    let folder = tempfile::tempdir().unwrap();
+    // A sixteenth is two blocks.
+    let store = open(folder.path(), 32);
+    for idx in 0..32 {
+        assert_eq!(keep(&store, idx), 0);
+        age(&store, idx, 100 - idx);
+    }
+    check_usage(&store);
+    assert_eq!(find(&store, 0), Found::Whole);
+    assert_eq!(find(&store, 2), Found::Whole);
+    assert_eq!(keep(&store, 32), 2);
+    assert_eq!(keep(&store, 33), 0);
+    check_usage(&store);
+    let expect: Vec<u64> = (0..34).filter(|idx| ![1, 3].contains(idx)).collect();
+    assert_eq!(kept(&store, 0..34), expect);
+    assert_eq!((find(&store, 1), find(&store, 32)), (Found::Absent, Found::Whole));
+}
+
+#[test]
+fn a_block_kept_again_takes_its_room_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 3);
+    for _ in 0..10 {
+        assert_eq!(keep(&store, 1), 0);
+        check_usage(&store);
+    }
+    // In place of something larger that is not a block.
+    fs::write(store.path(&id(1)), [0; 7000]).unwrap();
+    drop(store);
+    let store = open(folder.path(), 3);
+    assert_eq!(find(&store, 1), Found::Damaged);
+    keep(&store, 1);
+    check_usage(&store);
+    assert_eq!(find(&store, 1), Found::Whole);
+}
+
+#[test]
+fn a_number_that_is_wrong_is_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 8);
+    for idx in 0..8 {
+        keep(&store, idx);
+    }
+    let usage = folder.path().join("usage");
+    // Damaged while others are at it, and too low after a power failure.
+    fs::write(&usage, "nonsense").unwrap();
+    assert_eq!(keep(&store, 8), 1);
+    check_usage(&store);
+    store.usage.hold(0).unwrap().unwrap().set(0).unwrap();
+    drop(store);
+    let store = open(folder.path(), 8);
+    check_usage(&store);
+    // A number that is too high, as a killed process leaves it, costs one look and no more.
+    store.usage.hold(0).unwrap().unwrap().set(u64::MAX).unwrap();
+    keep(&store, 20);
+    check_usage(&store);
+}
+
+#[test]
+fn a_smaller_limit_holds_from_the_start_and_what_is_not_ours_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 20);
+    for idx in 0..20 {
+        keep(&store, idx);
+        age(&store, idx, 100 - idx);
+    }
+    let foreign = [folder.path().join("notes"), folder.path().join("blocks/00/notes")];
+    for path in &foreign {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, [0; 9000]).unwrap();
+    }
+    drop(store);
+    let (store, n_removed) = BlockStore::open(folder.path(), 4 * COST).unwrap();
+    assert_eq!(n_removed, 16);
+    assert_eq!(kept(&store, 0..20), [16, 17, 18, 19]);
+    keep(&store, 20);
+    check_usage(&store);
+    assert!(foreign.iter().all(|path| path.exists()));
+}
+
+#[test]
+fn two_open_stores_share_one_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = [open(folder.path(), 10), open(folder.path(), 10)];
+    let unfinished = folder.path().join("unfinished");
+    fs::create_dir(unfinished.join("of-a-killed-one")).unwrap();
+    for idx in 0..50 {
+        keep(&stores[idx as usize % 2], idx);
+        check_usage(&stores[0]);
+    }
+    assert!(kept(&stores[0], 0..50).len() >= 9);
+    assert_eq!(fs::read_dir(unfinished).unwrap().count(), 2);
+}
+
+#[test]
+fn nobody_waits_long_for_one_that_holds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = [open(folder.path(), 10), open(folder.path(), 10)];
+    let held = stores[0].usage.hold(0).unwrap().unwrap();
+    assert!(matches!(stores[1].keep(&id(0), &[0; LEN]), Kept::Busy));
+    drop(held);
+    keep(&stores[1], 0);
+    for store in &stores {
+        assert_eq!(fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 2);
+        assert!(!store.is_paused());
+    }
+}
+
+#[test]
+fn blocks_that_cannot_be_removed_are_not_added_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 2);
+    // Nothing that can be removed explains the number.
+    let held = store.usage.hold(0).unwrap().unwrap();
+    held.set(0).unwrap();
+    drop(held);
+    let blocks = store.blocks.clone();
+    fs::rename(&blocks, folder.path().join("elsewhere")).unwrap();
+    fs::write(&blocks, "in the way").unwrap();
+    assert!(matches!(store.keep(&id(1), &[1; LEN]), Kept::Failed(_)));
+    assert!(store.is_paused());
+    assert_eq!(find(&store, 1), Found::Damaged);
+    fs::remove_file(&blocks).unwrap();
+    fs::rename(folder.path().join("elsewhere"), &blocks).unwrap();
+    store.leave_out(PAUSE_BLOCKS - 1);
+    assert!(store.is_paused());
+    store.leave_out(5);
+    assert!(!store.is_paused());
+    keep(&store, 1);
+    assert_eq!(find(&store, 1), Found::Whole);
+}

@@ -1,0 +1,133 @@
+//! Blocks are written under a temporary name, in a folder of the writer's own, and renamed when they are whole.
+//!
+//! The writer holds the lock of a file in that folder for as long as it lives. What a dead one has left is therefore known by a lock
+//! that can be had: no process number that another process may have by now, and no clock.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LOCK: &str = "lock";
+
+/// The folder of a writer.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    folder: PathBuf,
+    /// Its lock says that the writer lives.
+    _lock: File,
+    n_files: AtomicU64,
+}
+
+impl Unfinished {
+    /// A folder of its own below `parent`. No other may be made or removed meanwhile.
+    pub(super) fn begin(parent: &Path) -> io::Result<Self> {
+        let mut number = 0_u64;
+        let folder = loop {
+            let folder = parent.join(number.to_string());
+            match fs::create_dir(&folder) {
+                Ok(()) => break folder,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        };
+        let lock = File::create_new(folder.join(LOCK))?;
+        lock.lock()?;
+        Ok(Self { folder, _lock: lock, n_files: AtomicU64::new(0) })
+    }
+
+    /// Removes what dead writers have left beside it. No folder may be made meanwhile.
+    pub(super) fn remove_dead_others(&self) -> io::Result<()> {
+        self.folder.parent().map_or(Ok(()), |parent| remove_dead(parent).map(|_living| ()))
+    }
+
+    /// A file to write to; it is removed when it is dropped and was not renamed.
+    pub(super) fn file(&self) -> UnfinishedFile {
+        let number = self.n_files.fetch_add(1, Ordering::Relaxed);
+        UnfinishedFile { path: self.folder.join(number.to_string()), is_renamed: false }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // What stays, the next to open the cache removes.
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// Removes the folders of dead writers below `parent`, and says how many live. No folder may be made meanwhile.
+pub(super) fn remove_dead(parent: &Path) -> io::Result<usize> {
+    let mut n_living = 0;
+    for entry in fs::read_dir(parent)? {
+        let folder = entry?.path();
+        let lives = match File::open(folder.join(LOCK)) {
+            Ok(lock) => matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
+            Err(_) => false,
+        };
+        if lives {
+            n_living += 1;
+        } else {
+            // Another user's may not be ours to remove: it is in nobody's way.
+            drop(fs::remove_dir_all(&folder));
+        }
+    }
+    Ok(n_living)
+}
+
+/// A file that is not whole yet.
+#[derive(Debug)]
+pub(super) struct UnfinishedFile {
+    path: PathBuf,
+    is_renamed: bool,
+}
+
+impl UnfinishedFile {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name, in place of what has it.
+    pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
+        fs::rename(&self.path, to)?;
+        self.is_renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        if !self.is_renamed {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_living_write_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path();
+        let living = Unfinished::begin(parent).unwrap();
+        let mut file = living.file();
+        fs::write(file.path(), "x").unwrap();
+        // As a process leaves it that was killed, before and after it had its lock.
+        fs::create_dir(parent.join("dead")).unwrap();
+        fs::write(parent.join("dead/5"), "x").unwrap();
+        fs::create_dir(parent.join("dead-too")).unwrap();
+        fs::write(parent.join("dead-too/lock"), "").unwrap();
+        assert_eq!(remove_dead(parent).unwrap(), 1);
+        assert_eq!(fs::read_dir(parent).unwrap().count(), 1);
+        assert_eq!(fs::read(file.path()).unwrap(), b"x");
+        let kept = parent.join("kept");
+        file.rename(&kept).unwrap();
+        let dropped = living.file();
+        fs::write(dropped.path(), "y").unwrap();
+        drop(dropped);
+        drop(living);
+        assert_eq!(fs::read(&kept).unwrap(), b"x");
+        assert_eq!(fs::read_dir(parent).unwrap().count(), 1);
+    }
+}

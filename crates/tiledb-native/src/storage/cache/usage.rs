@@ -1,0 +1,110 @@
+//! How many bytes all blocks of a folder take: a number in a file, changed only under that file's lock.
+//!
+//! The lock is the system's (`flock`): it ends with the process that holds it. Whoever adds a block raises the number first, whoever
+//! removes one lowers it afterwards: a process that dies in between leaves it too high, never too low.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, TryLockError as TryMutexError};
+use std::thread;
+use std::time::Duration;
+
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
+/// The file.
+#[derive(Debug)]
+pub(super) struct Usage {
+    /// Threads of this process exclude each other by the mutex, processes by the file's lock.
+    file: Mutex<File>,
+}
+
+/// The file while it is ours.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    file: MutexGuard<'a, File>,
+}
+
+impl Usage {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        Ok(Self { file: Mutex::new(file) })
+    }
+
+    /// Takes the lock, trying for so many milliseconds; `None` when others had it all the time.
+    pub(super) fn hold(&self, millis: u32) -> io::Result<Option<Held<'_>>> {
+        for idx in 0..=millis {
+            if idx > 0 {
+                thread::sleep(BETWEEN_TRIES);
+            }
+            let file = match self.file.try_lock() {
+                Ok(file) => file,
+                Err(TryMutexError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryMutexError::WouldBlock) => continue,
+            };
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Held { file })),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Held<'_> {
+    /// The number; `None` when the file does not hold one.
+    pub(super) fn used(&self) -> io::Result<Option<u64>> {
+        let mut bytes = [0; 16];
+        match self.file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let [used, inverse] =
+            [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|idx| bytes[at + idx])));
+        Ok((used == !inverse).then_some(used))
+    }
+
+    pub(super) fn set(&self, used: u64) -> io::Result<()> {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&used.to_le_bytes());
+        bytes[8..].copy_from_slice(&(!used).to_le_bytes());
+        self.file.write_all_at(&bytes, 0)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // Cannot fail for a lock that is held; were it to, the lock ends when the file is closed.
+        drop(self.file.unlock());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_and_numbers_are_believed_only_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("usage");
+        let (one, other) = (Usage::open(&path).unwrap(), Usage::open(&path).unwrap());
+        {
+            let held = one.hold(0).unwrap().unwrap();
+            assert_eq!(held.used().unwrap(), None);
+            held.set(12_345).unwrap();
+            assert!(other.hold(3).unwrap().is_none());
+            assert!(one.hold(3).unwrap().is_none());
+        }
+        assert_eq!(other.hold(0).unwrap().unwrap().used().unwrap(), Some(12_345));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[2] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(one.hold(0).unwrap().unwrap().used().unwrap(), None);
+        std::fs::write(&path, &bytes[..15]).unwrap();
+        assert_eq!(one.hold(0).unwrap().unwrap().used().unwrap(), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Which version of each object has been read: bytes of two versions must not be mixed.
+//!
+//! TileDB never writes a file again, but whoever copies an experiment over another does, and a read goes on for hours. A store says
+//! with each answer which version it comes from. The version is compared here rather than demanded of the store (`If-Match`), which
+//! not all that speak S3 understand.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use object_store::ObjectMeta;
+use object_store::path::Path;
+
+use crate::storage::FileVersion;
+
+/// What tells one version of an object from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Version {
+    size: u64,
+    /// The store's own mark, else when it says that the object was last written, in nanoseconds.
+    mark: Result<String, Option<i64>>,
+}
+
+impl Version {
+    fn of(found: &ObjectMeta) -> Self {
+        let written = || found.last_modified.timestamp_nanos_opt();
+        Self { size: found.size, mark: found.e_tag.clone().ok_or_else(written) }
+    }
+}
+
+/// The same for other processes and other times.
+pub(super) fn file_version(found: &ObjectMeta) -> FileVersion {
+    let Version { size, mark } = Version::of(found);
+    let tag = match mark {
+        Ok(mark) => Some(mark),
+        Err(written) => written.map(|nanoseconds| format!("written {nanoseconds}")),
+    };
+    FileVersion { size, tag }
+}
+
+/// The version that each object had when it was first read.
+#[derive(Debug, Default)]
+pub(super) struct Versions(Mutex<HashMap<Path, Version>>);
+
+impl Versions {
+    /// Notes the version of an object, or compares it with that noted before.
+    pub(super) fn check(&self, key: &Path, found: &ObjectMeta) -> io::Result<()> {
+        let found = Version::of(found);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(key) {
+            None => {
+                known.insert(key.clone(), found);
+                Ok(())
+            }
+            Some(first) if *first == found => Ok(()),
+            Some(first) => {
+                let what = format!(
+                    "{key} was replaced while the array was open: it was {first}, and is {found}; open the array again"
+                );
+                Err(io::Error::other(what))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "of {} bytes", self.size)?;
+        match &self.mark {
+            Ok(mark) => write!(f, " with the mark {mark}"),
+            Err(Some(nanoseconds)) => write!(f, " written {nanoseconds} ns after 1970"),
+            Err(None) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn meta(size: u64, e_tag: Option<&str>, written: u64) -> ObjectMeta {
+        let written = SystemTime::UNIX_EPOCH + Duration::from_secs(written);
+        ObjectMeta {
+            location: Path::from("a"),
+            last_modified: written.into(),
+            size,
+            e_tag: e_tag.map(str::to_owned),
+            version: None,
+        }
+    }
+
+    #[test]
+    fn another_version_is_an_error_and_stays_one() {
+        let (versions, key) = (Versions::default(), Path::from("array/a.tdb"));
+        versions.check(&key, &meta(5, Some("\"x\""), 1)).unwrap();
+        // A store that copies an object elsewhere gives it another time.
+        versions.check(&key, &meta(5, Some("\"x\""), 2)).unwrap();
+        versions.check(&Path::from("array/b.tdb"), &meta(5, Some("\"y\""), 1)).unwrap();
+        for _ in 0..2 {
+            let error = versions.check(&key, &meta(5, Some("\"y\""), 1)).unwrap_err().to_string();
+            assert!(error.contains("array/a.tdb was replaced"), "{error}");
+            assert!(error.contains("\"x\"") && error.contains("\"y\""), "{error}");
+        }
+        versions.check(&key, &meta(5, Some("\"x\""), 1)).unwrap();
+    }
+
+    #[test]
+    fn without_a_mark_the_time_and_the_size_count() {
+        let (versions, key) = (Versions::default(), Path::from("a"));
+        versions.check(&key, &meta(5, None, 1)).unwrap();
+        versions.check(&key, &meta(5, None, 1)).unwrap();
+        assert!(versions.check(&key, &meta(5, None, 2)).is_err());
+        assert!(versions.check(&key, &meta(6, None, 1)).is_err());
+    }
+}
