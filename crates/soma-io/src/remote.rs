@@ -19,6 +19,9 @@
 //! | `soma.retry_limit_ms` | no try begins later than this after the first | 60,000 |
 //! | `soma.request_limit_ms` | one try, until its last byte; one asks for 8 MiB at most | 120,000 |
 //!
+//! libtiledb 2.30 tries a request that S3 answers with `SlowDown` a hundred times, 1.5 s apart, whatever the config says. It does not see
+//! that an object is replaced while it reads; the native reader does.
+//!
 //! Tries are made after a connection that fails or ends early, after no answer in time, and after the answers 408, 429 and 5xx,
 //! with pauses that grow from 0.1 s to 15 s. The `AWS_*` variables that name credentials are read when X is opened, by libtiledb when
 //! it first needs them.
@@ -127,13 +130,68 @@ pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Arc<dyn Stora
 
 /// A client that could not be made.
 fn client_error(address: &Address<'_>, source: object_store::Error) -> NotNative {
-    let uri = format!("{:?} {}", address.kind, address.bucket);
+    let scheme = match address.kind {
+        Kind::S3 => "s3",
+        Kind::Gcs => "gs",
+        Kind::Azure => "azure",
+    };
+    let uri = format!("{scheme}://{}/{}", address.bucket, address.key);
     NotNative::Failed(Error::Client { uri, source: Box::new(source) })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use tiledb_native::Piece;
+
     use super::*;
+
+    /// Reads four bytes of a file of the array at `uri` from a server that gives them to any request, and gives what was asked.
+    fn asked(uri: &str, parameters: &[(&str, &str)]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
+            while !request.ends_with(b"\r\n\r\n") {
+                let n = stream.read(&mut buffer).unwrap();
+                assert!(0 < n, "the request ends early");
+                request.extend_from_slice(&buffer[..n]);
+            }
+            let head = "HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\nContent-Range: bytes 8-11/20\r\n\
+                Last-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nETag: \"x\"\r\n\r\nabcd";
+            stream.write_all(head.as_bytes()).unwrap();
+            String::from_utf8(request).unwrap()
+        });
+        let config = parameters
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.replace("URL", &url)))
+            .collect();
+        let storage = storage(uri, &config).unwrap().unwrap();
+        let mut bytes = [0; 4];
+        storage.read(&[Piece { file: "d0.tdb", range: 8..12 }], &mut bytes).unwrap();
+        assert_eq!((&bytes, storage.requests()), (b"abcd", Some(1)));
+        server.join().unwrap()
+    }
+
+    #[test]
+    fn google_and_azure_are_asked_for_the_range() {
+        let request = asked("gs://bucket/x/array", &[("vfs.gcs.endpoint", "URL")]);
+        assert!(request.starts_with("GET /bucket/x%2Farray%2Fd0%2Etdb HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("range: bytes=8-11\r\n"), "{request}");
+        assert!(!request.contains("authorization:"), "{request}");
+        let azure = [
+            ("vfs.azure.blob_endpoint", "URL"),
+            ("vfs.azure.storage_account_name", "lab"),
+            ("vfs.azure.storage_account_key", "c2VjcmV0"),
+        ];
+        let request = asked("azure://container/x/array", &azure);
+        assert!(request.starts_with("GET /container/x/array/d0.tdb HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("authorization: SharedKey lab:"), "{request}");
+    }
 
     #[test]
     fn addresses_have_a_kind_a_bucket_and_a_key() {

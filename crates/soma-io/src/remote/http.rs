@@ -94,6 +94,9 @@ fn roots(ca_file: Option<&str>) -> Result<RootCertStore, Error> {
         let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
         roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
     }
+    if roots.is_empty() {
+        return Err(unreadable("there are none in it".to_owned()));
+    }
     Ok(roots)
 }
 

@@ -22,3 +22,4 @@ mod requests;
 mod server;
 #[path = "../support/small.rs"]
 mod small;
+mod tls;

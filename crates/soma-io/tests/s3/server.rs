@@ -21,9 +21,12 @@ use s3s::host::MultiDomain;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{S3Result, s3_error};
 use soma_io::Config;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::faults::{Answer, Between, Fault, Seen, What, in_place, with_fault};
 
@@ -53,6 +56,7 @@ struct Handler {
     service: S3Service,
     root: PathBuf,
     between: Between,
+    tls: Option<TlsAcceptor>,
 }
 
 /// Whose requests are answered.
@@ -88,7 +92,16 @@ impl Server {
         Self::over(Arc::clone(&self.root))
     }
 
+    /// One that speaks TLS over the same buckets.
+    pub(crate) fn encrypted(&self, tls: ServerConfig) -> Self {
+        Self::with(Arc::clone(&self.root), Some(TlsAcceptor::from(Arc::new(tls))))
+    }
+
     fn over(root: Arc<tempfile::TempDir>) -> Self {
+        Self::with(root, None)
+    }
+
+    fn with(root: Arc<tempfile::TempDir>, tls: Option<TlsAcceptor>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("s3-server")
@@ -106,6 +119,7 @@ impl Server {
             service: builder.build(),
             root: root.path().to_owned(),
             between: Between::default(),
+            tls,
         });
         let listening = runtime.spawn(listen(listener, Arc::clone(&handler)));
         let listening = Mutex::new(Some(listening));
@@ -191,17 +205,29 @@ async fn listen(listener: TcpListener, handler: Arc<Handler>) {
     while let Ok((stream, _)) = listener.accept().await {
         let handler = Arc::clone(&handler);
         connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let handler = Arc::clone(&handler);
-                async move { handler.answer(request).await }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .serve_connection(TokioIo::new(stream), service);
-            // A connection that a fault closes ends in an error.
-            drop(connection.await);
+            match &handler.tls {
+                None => serve(stream, handler).await,
+                Some(tls) => {
+                    // A client that does not trust the certificate says so and goes.
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, handler).await;
+                    }
+                }
+            }
         });
     }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, handler: Arc<Handler>) {
+    let service = service_fn(move |request| {
+        let handler = Arc::clone(&handler);
+        async move { handler.answer(request).await }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service);
+    // A connection that a fault closes ends in an error.
+    drop(connection.await);
 }
 
 impl Handler {
