@@ -3,6 +3,7 @@
 //! The client is made here and not by `object_store`, whose own takes rustls's default of the process: that one is the program's to
 //! choose, not a library's. Proxies of the environment are not used, since libtiledb does not use them either.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::sync::Arc;
@@ -20,11 +21,18 @@ use super::settings::Limits;
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
 
 /// How a store's requests are sent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Http {
     limits: Limits,
+    /// With its password.
     proxy: Option<String>,
     tls: ClientConfig,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 impl Http {

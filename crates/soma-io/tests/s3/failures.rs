@@ -50,8 +50,10 @@ fn what_passes_is_got_over() {
 #[test]
 fn a_server_that_comes_back_is_waited_for() {
     let stored = Stored::new(PRIVATE);
+    let mut config = stored.server.config();
+    config.insert("vfs.s3.connect_max_tries".to_owned(), "12".to_owned());
     for choice in READERS {
-        let reader = stored.reader(choice).unwrap();
+        let reader = reader_of(&stored.open(config.clone()).unwrap(), choice).unwrap();
         stored.server.refuse(Duration::from_millis(100));
         let cells = in_time(|| every_cell(&*reader));
         let cells = cells.unwrap_or_else(|error| panic!("{choice}: {}", text(&error)));
