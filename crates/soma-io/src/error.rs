@@ -180,6 +180,18 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// The cache in front of an object store cannot be used.
+    #[error(
+        "what is read of {uri} cannot be kept in {folder}, which soma.cache_folder names: {source}"
+    )]
+    Cache {
+        /// The folder.
+        folder: String,
+        /// The array.
+        uri: String,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The client of an object store could not be made.
     #[error(
         "no client for {uri} could be made: check the credentials and certificates that the TileDB config names"

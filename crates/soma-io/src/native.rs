@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use tiledb_native::{Array, ColumnSelection, OpenOptions, Storage};
+use tiledb_native::{Array, CachedStorage, ColumnSelection, LocalStorage, OpenOptions};
 
 use crate::arrow::coo_batch;
-use crate::remote;
+use crate::remote::{self, CacheUse, Cached};
 use crate::soma_object::Place;
 use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
 
@@ -21,6 +21,8 @@ pub struct NativeReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
+    /// What stands in front of an object store, if something does.
+    cache: Option<Arc<CachedStorage>>,
     /// Memory for the rows of a read as COO, used again by the next.
     csr: Mutex<CsrBuffers>,
 }
@@ -37,13 +39,14 @@ impl NativeReader {
         n_threads: usize,
     ) -> Result<Self, NotNative> {
         let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
-        let array = Array::open(storage(place)?, &options).map_err(|error| match error {
+        let (storage, cache) = storage(place)?;
+        let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
             }
             other => NotNative::Failed(other.into()),
         })?;
-        Ok(Self { array, uri: place.uri.clone(), shape, data_type, csr: Mutex::default() })
+        Ok(Self { array, uri: place.uri.clone(), shape, data_type, cache, csr: Mutex::default() })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -73,18 +76,20 @@ impl From<Error> for NotNative {
 }
 
 /// The files at a place.
-fn storage(place: &Place) -> Result<Arc<dyn Storage>, NotNative> {
+fn storage(place: &Place) -> Result<Cached, NotNative> {
     let uri = &place.uri;
     if let Some(storage) = remote::storage(uri, place.context.config())? {
         return Ok(storage);
     }
-    match uri.split_once("://") {
-        None => Ok(Arc::new(tiledb_native::LocalStorage::new(PathBuf::from(uri)))),
-        Some(("file", path)) => Ok(Arc::new(tiledb_native::LocalStorage::new(PathBuf::from(path)))),
+    let folder = match uri.split_once("://") {
+        None => uri,
+        Some(("file", path)) => path,
         Some((scheme, _)) => {
-            Err(NotNative::Unsupported(format!("addresses of {scheme}:// are libtiledb's to read")))
+            let reason = format!("addresses of {scheme}:// are libtiledb's to read");
+            return Err(NotNative::Unsupported(reason));
         }
-    }
+    };
+    Ok((Arc::new(LocalStorage::new(PathBuf::from(folder))), None))
 }
 
 impl XReader for NativeReader {
@@ -102,6 +107,11 @@ impl XReader for NativeReader {
 
     fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        let cache = self.cache.as_ref()?;
+        Some(CacheUse { stats: cache.stats(), problem: cache.problem() })
     }
 
     fn read_csr(

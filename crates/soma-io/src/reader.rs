@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
+use crate::remote::CacheUse;
 use crate::{CsrBuffers, Error, GeneSelection, RowRanges};
 
 /// What a read did.
@@ -42,6 +43,11 @@ pub trait XReader: Send + Sync + Debug {
 
     /// The type that values are stored as.
     fn data_type(&self) -> &DataType;
+
+    /// What its cache has done, where it reads an object store through one.
+    fn cache(&self) -> Option<CacheUse> {
+        None
+    }
 
     /// Reads rows as CSR: one row for each joinid of `rows`, ascending, also where it has no values; columns as `genes` numbers
     /// them, ascending within a row. What `out` held is replaced.

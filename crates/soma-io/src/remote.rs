@@ -18,6 +18,8 @@
 //! | `vfs.s3.max_parallel_ops` | requests at once | 32 (libtiledb: the machine's threads) |
 //! | `soma.retry_limit_ms` | no try begins later than this after the first | 60,000 |
 //! | `soma.request_limit_ms` | one try, until its last byte; one asks for 8 MiB at most | 120,000 |
+//! | `soma.cache_folder` | a folder of this machine in which what was read of X is kept for later reads and processes | nothing is kept |
+//! | `soma.cache_limit_bytes` | the most that the folder may take | 34,359,738,368 (32 GiB) |
 //!
 //! libtiledb 2.30 tries a request that S3 answers with `SlowDown` a hundred times, 1.5 s apart, whatever the config says. It does not see
 //! that an object is replaced while it reads; the native reader does.
@@ -35,6 +37,7 @@
 
 mod aws;
 mod azure;
+mod cache;
 mod environment;
 mod gcs;
 mod http;
@@ -46,8 +49,10 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use tiledb::Config;
-use tiledb_native::{ObjectOptions, ObjectStorage, Storage};
+use tiledb_native::{ObjectOptions, ObjectStorage};
 
+pub use self::cache::CacheUse;
+pub(crate) use self::cache::Cached;
 use self::environment::Environment;
 use self::settings::Settings;
 use crate::Error;
@@ -102,7 +107,7 @@ pub(crate) fn completed(uri: &str, config: &Config) -> Result<Config, Error> {
 }
 
 /// The files at an address of an object store; `None` where it is none.
-pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Arc<dyn Storage>>, NotNative> {
+pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Cached>, NotNative> {
     let Some(address) = Address::parse(uri)? else { return Ok(None) };
     let (settings, environment) = (Settings::new(config), Environment::of_process());
     let (store, max_requests): (Arc<dyn ObjectStore>, _) = match address.kind {
@@ -125,7 +130,7 @@ pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Arc<dyn Stora
     }
     let storage = ObjectStorage::new(store, prefix, uri, options)
         .map_err(|source| Error::Client { uri: uri.to_owned(), source: Box::new(source) })?;
-    Ok(Some(Arc::new(storage)))
+    Ok(Some(cache::cached(uri, Arc::new(storage), &settings)?))
 }
 
 /// A client that could not be made.
@@ -170,7 +175,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.replace("URL", &url)))
             .collect();
-        let storage = storage(uri, &config).unwrap().unwrap();
+        let (storage, _) = storage(uri, &config).unwrap().unwrap();
         let mut bytes = [0; 4];
         storage.read(&[Piece { file: "d0.tdb", range: 8..12 }], &mut bytes).unwrap();
         assert_eq!((&bytes, storage.requests()), (b"abcd", Some(1)));

@@ -9,6 +9,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod cached;
 #[path = "../support/cells.rs"]
 mod cells;
 mod census;
