@@ -83,6 +83,12 @@ column_group! {
         pub cpu_system_secs: Option<f64>,
         /// Bytes read from storage.
         pub bytes_read: Option<u64>,
+        /// Requests to an object store, by a reader that counts them.
+        pub requests: Option<u64>,
+        /// Blocks that the cache in front of an object store had, since the process began.
+        pub cache_hits: Option<u64>,
+        /// Blocks that it did not have.
+        pub cache_misses: Option<u64>,
         /// Cells of X (non-zeros) that were decoded to deliver those that were asked for.
         pub cells_decoded: Option<u64>,
         /// Non-zeros decoded for each one delivered: `cells_decoded` over `nnz`.

@@ -140,6 +140,11 @@ pub(crate) enum Event {
         /// The most memory that it took.
         peak_bytes: u64,
     },
+    /// Something does not work as it should, and it goes on.
+    Warning {
+        /// What, in one line.
+        message: String,
+    },
     /// It cannot go on.
     Failed {
         /// Why, in one line.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
 use jiff::Timestamp;
 use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, Transform, ValueFilter};
-use soma_io::{Experiment, OpenOptions, SparseNdArray};
+use soma_io::{CacheUse, Experiment, OpenOptions, SparseNdArray};
 use torch_feed::TensorLoader;
 
 use crate::job::{Data, Event, Job, Opened, Point, Task};
@@ -59,6 +59,13 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
             for epoch in 0..point.n_epochs {
                 let record = measure(&loader, epoch, point, job, tell)?;
                 tell(&Event::Epoch(Box::new(record)))?;
+            }
+            for cache in caches(loader.loader().dataset()) {
+                if let Some(problem) = cache.problem {
+                    let n_blocks = cache.stats.not_kept;
+                    let message = format!("{n_blocks} blocks could not be cached: {problem}");
+                    tell(&Event::Warning { message: one_line(&message) })?;
+                }
             }
             Ok(())
         }
@@ -136,6 +143,10 @@ fn measure(
     measured.end_dt = Some(Timestamp::now());
     measured.epoch = Some(epoch);
     enter_stats(&mut measured, &stats, loader.loader().dataset().n_rows());
+    for cache in caches(loader.loader().dataset()) {
+        *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
+        *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
+    }
     Ok(EpochRecord {
         versions: versions(),
         point: as_it_ran(&stats, point, job),
@@ -185,12 +196,18 @@ fn consume(
     Ok((samples, 0.0, batches.stats()))
 }
 
+/// What the caches in front of object stores have done.
+fn caches(dataset: &Dataset) -> impl Iterator<Item = CacheUse> + '_ {
+    dataset.readers().filter_map(|reader| reader.cache())
+}
+
 /// What only the loader knows. Values are counted by block, so their number is that of the batches only where every block's rows were
 /// delivered; amplification compares what was decoded with what was needed, block by block, in any case.
 fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
     measured.read_secs = Some(stats.read_secs);
     measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
     measured.bytes_read = stats.bytes_read;
+    measured.requests = stats.requests.filter(|requests| 0 < *requests);
     measured.cells_decoded = stats.cells_decoded;
     measured.nnz = Some(stats.nnz);
     measured.fill_rates();

@@ -237,6 +237,9 @@ impl Sweep<'_> {
                     started = Instant::now();
                     self.keep(*record)?;
                 }
+                Event::Warning { message } => {
+                    self.display.line(&format!("warning: {point}: {message}"));
+                }
                 Event::Read { .. } | Event::Failed { .. } | Event::Done => {}
             }
             Ok(())
