@@ -1,5 +1,7 @@
 //! CSR blocks, and rows taken out of them.
 
+use std::borrow::Cow;
+
 use crate::{CooMatrix, Error, RowTransforms, Value};
 
 /// Rows in compressed sparse rows, borrowed.
@@ -97,7 +99,8 @@ impl CsrMatrix {
 
 /// Writes rows of `csr`, in the order of `rows`, as dense rows into all of `out`, which has `rows.len() * n_columns` values.
 ///
-/// What `out` held is overwritten, zeros included, so that it can be used again without being cleared.
+/// What `out` held is overwritten, zeros included, so that it can be used again without being cleared. Of values with the same row
+/// and column the last one stays; where they stand side by side, the others do not count for the row's total either.
 pub fn csr_rows_to_dense<V: Value>(
     csr: CsrView<'_>,
     rows: &[u32],
@@ -119,7 +122,7 @@ pub fn csr_rows_to_dense<V: Value>(
         // Zeroed row by row, so that the row is still in the cache when its values come.
         out.fill(V::default());
         let of_row = match transforms {
-            Some(transforms) => transforms.of_row(idx, row_idx, values)?,
+            Some(transforms) => transforms.of_row(idx, row_idx, &last_of_each(columns, values))?,
             None => None,
         };
         let stray = match of_row {
@@ -131,6 +134,16 @@ pub fn csr_rows_to_dense<V: Value>(
         }
     }
     Ok(())
+}
+
+/// The values of a row; of those side by side with the same column, the last.
+fn last_of_each<'a>(columns: &[u32], values: &'a [f32]) -> Cow<'a, [f32]> {
+    if columns.array_windows().all(|[column, next]| column != next) {
+        return Cow::Borrowed(values);
+    }
+    let next = columns.iter().skip(1).map(Some).chain([None]);
+    let last = columns.iter().zip(next).map(|(column, next)| next != Some(column));
+    values.iter().zip(last).filter(|(_, is_last)| *is_last).map(|(value, _)| *value).collect()
 }
 
 /// Writes the values of a row to their places, and gives a column that has none.

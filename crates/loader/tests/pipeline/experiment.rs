@@ -18,7 +18,7 @@ const N_OBS: u64 = 70;
 const N_VAR: u64 = 9;
 
 /// Writes the sample's values with its obs.
-fn write(uri: &str) {
+pub(crate) fn write(uri: &str) {
     let label = ColumnSpec::new("label", ColumnKind::Text);
     let doubled = ColumnSpec::new("doubled", ColumnKind::Int64);
     let spec = ExperimentSpec {
@@ -45,11 +45,11 @@ fn write(uri: &str) {
     writer.finish().unwrap();
 }
 
-fn wanted() -> DatasetSpec {
+pub(crate) fn wanted() -> DatasetSpec {
     DatasetSpec { obs_columns: vec!["label".into(), "doubled".into()], ..DatasetSpec::default() }
 }
 
-fn open(uri: &str) -> Experiment {
+pub(crate) fn open(uri: &str) -> Experiment {
     Experiment::open(uri, &OpenOptions::default()).unwrap()
 }
 

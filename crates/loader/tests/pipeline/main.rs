@@ -1,7 +1,9 @@
 //! The whole pipeline on readers in memory: every cell, in every method; and what happens when things go wrong.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod at_once;
 mod delivered;
+mod edge_cases;
 mod every_cell;
 mod experiment;
 mod sample;

@@ -1,0 +1,229 @@
+//! Memory that is bounded whatever the number of blocks, reads in many pieces, and epochs of one loader in several threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::RecordBatch;
+use loader::{
+    BatchBuffers, Cells, Dataset, DatasetSpec, DenseBuffer, DenseType, DenseValues, DenseValuesMut,
+    Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer,
+    ReaderChoice,
+};
+use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, ReadStats, RowRanges, XReader};
+
+use crate::sample::{self, WAYS, dense_rows};
+
+/// Counts the reads that begin, and those among them that are given memory which no read had before.
+#[derive(Debug)]
+struct CountedReader {
+    inner: MemoryReader,
+    n_started: AtomicUsize,
+    n_fresh: AtomicUsize,
+}
+
+impl XReader for CountedReader {
+    fn name(&self) -> &'static str {
+        "counted"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        self.n_fresh.fetch_add(usize::from(out.values.capacity() == 0), Ordering::SeqCst);
+        self.inner.read_csr(rows, genes, out)
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), soma_io::Error>,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_coo(rows, genes, each)
+    }
+}
+
+/// Buffers that know how many of them live, and lived at most.
+struct CountedBuffers {
+    heap: HeapBuffers,
+    live: Arc<AtomicUsize>,
+    most: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct CountedBuffer {
+    inner: HeapBuffer,
+    live: Arc<AtomicUsize>,
+}
+
+impl BatchBuffers for CountedBuffers {
+    type Buffer = CountedBuffer;
+
+    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<CountedBuffer, Error> {
+        let inner = self.heap.take(n_values, dense_type)?;
+        let n_live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(n_live, Ordering::SeqCst);
+        Ok(CountedBuffer { inner, live: Arc::clone(&self.live) })
+    }
+}
+
+impl DenseBuffer for CountedBuffer {
+    fn values_mut(&mut self) -> DenseValuesMut<'_> {
+        self.inner.values_mut()
+    }
+}
+
+impl ReadableBuffer for CountedBuffer {
+    fn values(&self) -> DenseValues<'_> {
+        self.inner.values()
+    }
+}
+
+impl Drop for CountedBuffer {
+    fn drop(&mut self) {
+        self.live.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn what_is_held_does_not_grow_with_the_number_of_blocks() {
+    const BLOCK_ROWS: u64 = 8;
+    for (prefetch_blocks, prefetch_batches) in [(0, 0), (1, 1), (2, 3)] {
+        for n_blocks in [6, 60] {
+            for (method, form) in WAYS {
+                let n_rows = n_blocks * BLOCK_ROWS;
+                let reader = Arc::new(CountedReader {
+                    inner: sample::reader(n_rows, 6),
+                    n_started: AtomicUsize::default(),
+                    n_fresh: AtomicUsize::default(),
+                });
+                let x: Arc<CountedReader> = Arc::clone(&reader);
+                let dataset = sample::dataset(x, Cells::Range(0..n_rows), GeneSelection::All);
+                let spec = LoaderSpec {
+                    method,
+                    form,
+                    prefetch_blocks,
+                    prefetch_batches,
+                    ..sample::spec()
+                };
+                let batch_rows = spec.batch_rows;
+                let live = Arc::new(AtomicUsize::default());
+                let buffers = Arc::new(CountedBuffers {
+                    heap: HeapBuffers::new(2),
+                    live: Arc::clone(&live),
+                    most: AtomicUsize::default(),
+                });
+                let loader = Loader::with_buffers(dataset, spec, Arc::clone(&buffers)).unwrap();
+                let mut n_delivered = 0;
+                for batch in loader.epoch(0).unwrap() {
+                    n_delivered += batch.unwrap().n_rows() as u64;
+                    // Those that wait, and the one that is being made.
+                    let n_made = n_delivered + (prefetch_batches as u64 + 1) * batch_rows;
+                    let n_used_up = n_made / BLOCK_ROWS;
+                    let n_read = reader.n_started.load(Ordering::SeqCst) as u64;
+                    assert!(n_read <= n_used_up + 1 + prefetch_blocks as u64, "{method} {form}");
+                }
+                assert_eq!((n_delivered, live.load(Ordering::SeqCst)), (n_rows, 0));
+                assert_eq!(reader.n_started.load(Ordering::SeqCst) as u64, n_blocks);
+                // Waiting, in the making, with the consumer.
+                let most = buffers.most.load(Ordering::SeqCst);
+                assert!(most <= prefetch_batches + 2, "{most} buffers at once");
+                assert_eq!(most > 0, form.dense_type().is_some());
+                let n_fresh = reader.n_fresh.load(Ordering::SeqCst);
+                let expected = if method == Method::Native { 1 + prefetch_blocks } else { 0 };
+                assert_eq!(n_fresh, expected, "blocks that were ever made");
+            }
+        }
+    }
+}
+
+/// All batches' joinids and dense rows.
+fn collect(loader: &Loader, epoch: u64) -> Vec<(Vec<i64>, Vec<Vec<f32>>)> {
+    let batches = loader.epoch(epoch).unwrap().map(Result::unwrap);
+    batches.map(|batch| (batch.joinids.clone(), dense_rows(&batch.x))).collect()
+}
+
+/// Every epoch in a thread of its own gives what it gives alone.
+fn check_at_once(dataset: &Dataset) {
+    for (method, form) in WAYS {
+        let spec = LoaderSpec { method, form, ..sample::spec() };
+        let loader = Loader::new(dataset.clone(), spec).unwrap();
+        let alone: Vec<_> = (0..4).map(|epoch| collect(&loader, epoch)).collect();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|idx| {
+                    (
+                        idx % 4,
+                        scope.spawn({
+                            let loader = &loader;
+                            move || collect(loader, idx % 4)
+                        }),
+                    )
+                })
+                .collect();
+            // One that is dropped half-way, among the others.
+            let mut dropped = loader.epoch(9).unwrap();
+            dropped.next().unwrap().unwrap();
+            drop(dropped);
+            for (epoch, thread) in threads {
+                assert_eq!(thread.join().unwrap(), alone[epoch as usize], "{method} {form}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_loader_gives_epochs_to_several_threads_at_once() {
+    check_at_once(&sample::whole(50, 4));
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("experiment").to_str().unwrap().to_owned();
+    crate::experiment::write(&uri);
+    let experiment = crate::experiment::open(&uri);
+    for reader in [ReaderChoice::Native, ReaderChoice::Libtiledb] {
+        let spec = DatasetSpec { reader, ..crate::experiment::wanted() };
+        check_at_once(&Dataset::from_experiment(&experiment, &spec).unwrap());
+    }
+}
+
+#[test]
+fn a_read_that_comes_in_many_pieces_is_one_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("experiment").to_str().unwrap().to_owned();
+    crate::experiment::write(&uri);
+    let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "256".into())]);
+    let small = OpenOptions { config, ..OpenOptions::default() };
+    let experiment = Experiment::open(&uri, &small).unwrap();
+    let spec = DatasetSpec { reader: ReaderChoice::Libtiledb, ..crate::experiment::wanted() };
+    let dataset = Dataset::from_experiment(&experiment, &spec).unwrap();
+    let reader = dataset.readers().next().unwrap();
+    let all = RowRanges::new(vec![0..dataset.n_rows()]).unwrap();
+    let mut n_pieces = 0;
+    let mut count = |_: &RecordBatch| {
+        n_pieces += 1;
+        Ok(())
+    };
+    reader.read_coo(&all, &GeneSelection::All, &mut count).unwrap();
+    assert!(n_pieces > 4, "{n_pieces} pieces");
+    for (method, form) in WAYS {
+        for chunk_rows in [16, 1000] {
+            let spec = LoaderSpec { method, form, chunk_rows, ..sample::spec() };
+            let whole = LoaderSpec { method: Method::Native, ..spec.clone() };
+            let expected = Loader::new(sample::whole(dataset.n_rows(), 9), whole).unwrap();
+            let loader = Loader::new(dataset.clone(), spec).unwrap();
+            assert_eq!(collect(&loader, 2), collect(&expected, 2), "{method} {form}");
+        }
+    }
+}
