@@ -1,0 +1,82 @@
+"""An experiment as `tiledbsoma.io.from_anndata` makes it when it is told nothing, and rows that are added later, behind a gap."""
+
+import anndata
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import scipy.sparse
+import tiledbsoma
+import tiledbsoma.io
+
+N_OBS, N_VAR = 700, 300
+# Joinids from N_OBS to here are those of no cell.
+FIRST_ADDED, N_ALL = 720, 760
+
+
+def obs_frame(rows):
+    types, stages = ["B cell", "T cell", "Müller glia", "never seen"], ["early", "mid", "late"]
+    return pd.DataFrame(
+        {
+            "cell_type": pd.Categorical([None if row % 11 == 3 else types[row % 3] for row in rows], types),
+            "stage": pd.Categorical([stages[row // 7 % 3] for row in rows], stages, ordered=True),
+            "donor": pd.Categorical([f"donor {row % 40}" for row in rows], [f"donor {code}" for code in range(40)]),
+            "count_or_none": pd.array([None if row % 5 == 0 else row % 90 for row in rows], "Int64"),
+            "truth_or_none": pd.array([None if row % 7 == 0 else row % 2 == 0 for row in rows], "boolean"),
+            "share": [np.nan if row % 13 == 0 else row / 7 for row in rows],
+            "text": [f"é{row}" for row in rows],
+            "size": [1000.0 + row / 3 for row in rows],
+        },
+        index=[f"cell {row}" for row in rows],
+    )
+
+
+def var_frame():
+    kinds = ["coding", "ribosomal", "pseudo"]
+    return pd.DataFrame(
+        {
+            "feature_id": [f"ENSG{97 * gene % N_VAR:05}" for gene in range(N_VAR)],
+            "kind": pd.Categorical([None if gene % 9 == 4 else kinds[gene % 3] for gene in range(N_VAR)]),
+            "length_or_none": pd.array([None if gene % 4 == 0 else 10 * gene for gene in range(N_VAR)], "Int64"),
+        },
+        index=[f"gene {gene}" for gene in range(N_VAR)],
+    )
+
+
+def counts(rows, seed):
+    """A tenth of the values, some beyond what 16 bits can say; every sixth row has none."""
+    drawn = np.random.default_rng(seed)
+    values = drawn.geometric(0.2, (len(rows), N_VAR)).astype(np.float32)
+    values[drawn.random(values.shape) < 0.001] = 70_001
+    values[drawn.random(values.shape) > 0.1] = 0
+    values[[row % 6 == 2 for row in rows]] = 0
+    return scipy.sparse.csr_matrix(values)
+
+
+def add_rows(uri):
+    """Cells behind a gap in the joinids."""
+    rows = np.arange(FIRST_ADDED, N_ALL)
+    tiledbsoma.io.resize_experiment(uri, nobs=N_ALL, nvars={"RNA": N_VAR})
+    with tiledbsoma.open(f"{uri}/obs", "r") as obs:
+        schema = obs.schema
+    frame = obs_frame(rows).assign(soma_joinid=rows, obs_id=[f"cell {row}" for row in rows])
+    with tiledbsoma.open(f"{uri}/obs", "w") as obs:
+        obs.write(pa.Table.from_pandas(frame, schema=schema, preserve_index=False))
+    added = counts(rows, 2).tocoo()
+    with tiledbsoma.open(f"{uri}/ms/RNA/X/data", "w") as x:
+        x.write(
+            pa.table({
+                "soma_dim_0": pa.array(added.row + FIRST_ADDED, pa.int64()),
+                "soma_dim_1": pa.array(added.col, pa.int64()),
+                "soma_data": pa.array(added.data, pa.float32()),
+            })
+        )
+
+
+def write(uri):
+    x = counts(range(N_OBS), 1)
+    layers = {"doubles": x.astype(np.float64) / 7, "integers": x.astype(np.int32)}
+    data = anndata.AnnData(X=x, obs=obs_frame(range(N_OBS)), var=var_frame(), layers=layers)
+    tiledbsoma.io.from_anndata(uri, data, measurement_name="RNA")
+    with tiledbsoma.open(f"{uri}/ms/RNA/X", "w") as layers:
+        layers.add_new_dense_ndarray("dense", type=pa.float32(), shape=(N_OBS, N_VAR))
+    add_rows(uri)
