@@ -123,8 +123,8 @@ impl Dataset {
     }
 
     /// Several experiments as one data set, their genes aligned by a var column (as `feature_id`, which the Census keeps from
-    /// release to release). Each specification says which cells and genes of its experiment take part; see
-    /// [`Dataset::concat`].
+    /// release to release). Each specification says which cells and genes of its experiment take part, by whichever column;
+    /// genes named there that the experiment does not have do not take part. See [`Dataset::concat`].
     ///
     /// # Errors
     /// As those of [`Dataset::from_experiment`] and [`Dataset::concat`].
@@ -135,10 +135,7 @@ impl Dataset {
     ) -> Result<Self, Error> {
         let mut of_each = Vec::with_capacity(experiments.len());
         for (experiment, spec) in experiments {
-            of_each.push(match &spec.genes {
-                Genes::Named { names, .. } => names.clone(),
-                Genes::Query(query) => names_of(experiment, spec, gene_column, query)?,
-            });
+            of_each.push(names_of(experiment, spec, gene_column)?);
         }
         let names = joined(&of_each, join);
         let datasets = experiments
@@ -226,18 +223,22 @@ fn named(
     Ok((GenePlaces::aligned(&genes, x_columns)?, rows))
 }
 
-/// The names of the genes that a specification selects.
+/// What `column` calls the genes that a specification selects and the experiment has.
 fn names_of(
     experiment: &Experiment,
     spec: &DatasetSpec,
     column: &str,
-    query: &AxisQuery,
 ) -> Result<Vec<String>, Error> {
-    let rows = experiment
-        .measurement(&spec.measurement)
-        .and_then(|measurement| measurement.var())
-        .and_then(|var| var.query(Some(&[column]), query))
-        .map_err(open(format!("the genes by their {column}")))?;
+    let failed = || open(format!("the genes by their {column}"));
+    let measurement = experiment.measurement(&spec.measurement).map_err(failed())?;
+    let var = measurement.var().map_err(failed())?;
+    let rows = match &spec.genes {
+        Genes::Query(query) => var.query(Some(&[column]), query).map_err(failed())?,
+        Genes::Named { column: by, names } => {
+            let x = measurement.x(&spec.layer).map_err(failed())?;
+            named(&var, by, names, &[column], x.shape().1)?.1
+        }
+    };
     Ok(texts(&rows, column)?.into_iter().flatten().collect())
 }
 

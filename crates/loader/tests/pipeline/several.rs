@@ -120,7 +120,7 @@ fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
         n_obs,
         n_var: genes.len() as u64,
         obs: vec![ColumnSpec::new("label", ColumnKind::Text)],
-        var: vec![ColumnSpec::new("feature_id", ColumnKind::Text)],
+        var: ["feature_id", "symbol"].map(|name| ColumnSpec::new(name, ColumnKind::Text)).to_vec(),
         measurement: "RNA".into(),
         layers: vec!["raw".into()],
         extent: soma_io::Extent::CurrentDomain,
@@ -134,8 +134,11 @@ fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
         let texts: ArrayRef = Arc::new(StringArray::from(texts));
         RecordBatch::try_from_iter([(name, texts)]).unwrap()
     };
-    let names = genes.chars().map(String::from).collect();
-    writer.write_var(&text("feature_id", names)).unwrap();
+    let ids: ArrayRef = Arc::new(StringArray::from_iter_values(genes.chars().map(String::from)));
+    let symbols = genes.chars().map(|gene| format!("symbol {gene}"));
+    let symbols: ArrayRef = Arc::new(StringArray::from_iter_values(symbols));
+    let var = RecordBatch::try_from_iter([("feature_id", ids), ("symbol", symbols)]).unwrap();
+    writer.write_var(&var).unwrap();
     let labels = (0..n_obs).map(|joinid| format!("cell {joinid} of {experiment}")).collect();
     writer.write_obs(&text("label", labels)).unwrap();
     let csr = csr(experiment, n_obs, genes);
@@ -193,6 +196,29 @@ fn genes_of_several_experiments_are_aligned() {
     let expected: Vec<_> =
         [(0, 3), (0, 4), (0, 29)].into_iter().chain((0..11).map(|id| (2, id))).collect();
     check(&dataset, "c", &has, &expected);
+}
+
+/// Genes named by another column than the one that aligns them, one of them absent.
+#[test]
+fn names_of_any_column_are_aligned_by_the_one_that_is_given() {
+    let parts = [(30, "abcde"), (20, "ecxa")];
+    let written = written(&parts);
+    let has: Vec<&str> = parts.iter().map(|(_, genes)| *genes).collect();
+    let named = |names: &[&str]| DatasetSpec {
+        genes: Genes::Named {
+            column: "symbol".into(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        },
+        ..spec()
+    };
+    let specs = [
+        (&written.experiments[0], named(&["symbol e", "absent", "symbol a", "symbol b"])),
+        (&written.experiments[1], named(&["symbol x", "symbol a", "symbol e"])),
+    ];
+    for (join, genes) in [(GeneJoin::Intersection, "ea"), (GeneJoin::Union, "eabx")] {
+        let dataset = Dataset::from_experiments(&specs, "feature_id", join).unwrap();
+        check(&dataset, genes, &has, &all(&parts));
+    }
 }
 
 #[test]
