@@ -137,6 +137,10 @@ impl DataFrame {
     ) -> Result<RecordBatch, Error> {
         let mut picked = batch.clone();
         let filter = |batch: &RecordBatch, wanted: &BooleanArray| {
+            if wanted.true_count() == 0 {
+                // Arrow's filter would lose the categories of a column with them.
+                return Ok(batch.slice(0, 0));
+            }
             arrow_select::filter::filter_record_batch(batch, wanted)
                 .map_err(|source| self.arrow_error("the rows wanted", source))
         };

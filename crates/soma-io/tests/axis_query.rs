@@ -72,6 +72,21 @@ fn a_query_gives_the_rows_that_are_in_both() {
 }
 
 #[test]
+fn categories_are_there_whatever_rows_are() {
+    let (_folder, obs, _) = written();
+    let categories = |text: &str| {
+        let batch = obs.query(Some(&["category"]), &AxisQuery::filter(text).unwrap()).unwrap();
+        let categories = batch.column(0).as_any_dictionary().values().clone();
+        (batch.num_rows(), categories)
+    };
+    let ((all, of_all), (none, of_none)) =
+        (categories("soma_joinid >= 0"), categories("soma_joinid < 0"));
+    assert_eq!((all, none), (N_OBS as usize, 0));
+    assert!(!of_all.is_empty());
+    assert_eq!(&of_none, &of_all);
+}
+
+#[test]
 fn rows_that_are_not_there_are_an_error() {
     let (_folder, obs, _) = written();
     let refused = |query: AxisQuery| obs.query(Some(&["count"]), &query).unwrap_err().to_string();
