@@ -5,6 +5,8 @@
 #[path = "support/small.rs"]
 mod small;
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, OpenOptions, ValueFilter};
@@ -76,7 +78,7 @@ fn categories_are_there_whatever_rows_are() {
     let (_folder, obs, _) = written();
     let categories = |text: &str| {
         let batch = obs.query(Some(&["category"]), &AxisQuery::filter(text).unwrap()).unwrap();
-        let categories = batch.column(0).as_any_dictionary().values().clone();
+        let categories = Arc::clone(batch.column(0).as_any_dictionary().values());
         (batch.num_rows(), categories)
     };
     let ((all, of_all), (none, of_none)) =

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use loader::{
     BatchBuffers, Cells, Dataset, DatasetSpec, DenseBuffer, DenseType, DenseValues, DenseValuesMut,
     Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer,
@@ -32,6 +33,10 @@ impl XReader for CountedReader {
 
     fn n_columns(&self) -> u64 {
         self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
     }
 
     fn read_csr(
