@@ -1,13 +1,17 @@
 //! How fast an array is read in the patterns that loaders have: `patterns <array folder> [threads] [repetitions] [pattern]`.
 //!
-//! Rows are drawn by a fixed generator, so that runs compare. The first read of a pattern is a warm-up and not counted; each figure is
-//! the median.
+//! Before the patterns the whole array is read once, some rows at a time, so that row indices, the places of chunks and the system's
+//! page cache are warm for all of them; how long that took is said, too. Rows are drawn by a fixed generator, so that runs compare.
+//! The first read of a pattern fills the buffers and is not counted; each figure is the median.
 #![expect(clippy::print_stdout, reason = "it is a program that reports")]
 
 use std::ops::Range;
 use std::time::Instant;
 
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
+
+/// Rows that the warm-up reads at a time.
+const WARM_UP_ROWS: u64 = 8192;
 
 /// Distinct starts of `n` chunks of `chunk_rows`, aligned, in the order drawn.
 fn chunks(n_rows: u64, chunk_rows: u64, n: usize, seed: &mut u64) -> Vec<Range<u64>> {
@@ -37,6 +41,18 @@ fn cpu_secs() -> (f64, f64) {
     (at(10), at(10) + at(11))
 }
 
+/// Reads all rows once; the seconds it took.
+fn warm_up(array: &Array, out: &mut CsrBuffers) -> Result<f64, Error> {
+    let started = Instant::now();
+    let mut start = 0;
+    while start < array.n_rows() {
+        let end = array.n_rows().min(start + WARM_UP_ROWS);
+        array.read_csr(&[start..end], &ColumnSelection::All, out)?;
+        start = end;
+    }
+    Ok(started.elapsed().as_secs_f64())
+}
+
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().unwrap_or_default();
@@ -46,14 +62,15 @@ fn main() -> Result<(), Error> {
     let only = arguments.next();
     let opened = Instant::now();
     let array = Array::open_local(&folder, &OpenOptions::new(n_threads))?;
+    let opened = opened.elapsed().as_secs_f64();
+    let mut out = CsrBuffers::new();
+    let warmed_up = warm_up(&array, &mut out)?;
     println!(
-        "{} x {}, {} cells, opened in {:.3} s",
+        "{} x {}, {} cells, opened in {opened:.3} s, read once in {warmed_up:.1} s",
         array.n_rows(),
         array.n_columns(),
         array.n_cells(),
-        opened.elapsed().as_secs_f64()
     );
-    let mut out = CsrBuffers::new();
     let n_rows = array.n_rows();
     let patterns: [(&str, u64, usize); 5] = [
         ("16 chunks of 64", 64, 16),
