@@ -5,7 +5,7 @@
 //! decodes just the chunks that hold them.
 //!
 //! Without a selection of columns the first round already knows how many values each row has: the second writes straight into the
-//! caller's buffers ([`direct`]). With one, or where the times of cells decide which of them count, tasks keep what they find and
+//! caller's buffers, columns and values of a task apart from each other ([`direct`]). With one, or where the times of cells decide which of them count, tasks keep what they find and
 //! are put together afterwards ([`staged`]).
 
 mod chunks;

@@ -1,5 +1,7 @@
 //! Taking values out of decoded chunks: columns as u32, values as f32, times as u64.
 //!
+//! A chunk is made ready once and then copied from in pieces, which may be as short as the cells of one row.
+//!
 //! Values convert to f32 as Rust's `as` does: integers round to the nearest f32, ties to even, exactly up to 2^24; f64 rounds
 //! likewise and becomes infinite beyond f32's range; booleans are 0 and 1.
 
@@ -9,146 +11,204 @@ use crate::datatype::Number;
 use crate::error::Fault;
 use crate::filter::Decoded;
 
-/// The planes of a chunk of `n` values.
-struct Planes<'a> {
+/// The columns of a chunk, of a tile whose last column is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    chunk: ColumnBytes<'a>,
+    last: u32,
+}
+
+/// As they are stored. Of planes only those that the tile's last column leaves room for are copied; the rest must be 0.
+#[derive(Debug, Clone, Copy)]
+enum ColumnBytes<'a> {
+    OnePlane(&'a [u8], ZeroPlanes<'a>),
+    TwoPlanes([&'a [u8]; 2], ZeroPlanes<'a>),
+    FourPlanes([&'a [u8]; 4], ZeroPlanes<'a>),
+    Words4(&'a [[u8; 4]]),
+    Words8(&'a [[u8; 8]]),
+}
+
+/// Planes of `n` bytes each in which nothing but 0 is expected.
+#[derive(Debug, Clone, Copy)]
+struct ZeroPlanes<'a> {
     planes: &'a [u8],
     n: usize,
 }
 
-impl<'a> Planes<'a> {
-    /// Bytes number `byte` of the values in `range`.
-    fn part(&self, byte: usize, range: &Range<usize>) -> &'a [u8] {
-        &self.planes[byte * self.n..][range.clone()]
+impl ZeroPlanes<'_> {
+    fn are_zero(self, range: &Range<usize>) -> bool {
+        let any = |all, &byte: &u8| all | byte;
+        let planes = self.planes.chunks_exact(self.n.max(1));
+        planes.fold(0, |all, plane| plane[range.clone()].iter().fold(all, any)) == 0
     }
 }
 
-/// Copies the columns `range` of a chunk of `n` into `out`.
-///
-/// # Errors
-/// When one of them is beyond `last`.
-pub(crate) fn copy_columns(
-    chunk: Decoded<'_>,
-    n: usize,
-    number: Number,
-    range: Range<usize>,
-    last: u32,
-    out: &mut [u32],
-) -> Result<(), Fault> {
-    let highest = match (chunk, number) {
-        (Decoded::Planes(planes), _) => {
-            columns_from_planes(&Planes { planes, n }, number.size(), &range, last, out)?
-        }
-        (Decoded::Plain(bytes), Number::I64 | Number::U64) => {
-            let words = &bytes.as_chunks::<8>().0[range.clone()];
-            out.iter_mut().zip(words).fold(0, |highest: u64, (to, word)| {
-                let column = u64::from_le_bytes(*word);
-                *to = column as u32;
-                highest.max(column)
-            })
-        }
-        (Decoded::Plain(bytes), _) => {
-            let words = &bytes.as_chunks::<4>().0[range.clone()];
-            out.iter_mut()
-                .zip(words)
-                .fold(0, |highest, (to, word)| {
-                    *to = u32::from_le_bytes(*word);
-                    highest.max(*to)
-                })
-                .into()
-        }
-    };
-    if highest <= u64::from(last) {
-        Ok(())
-    } else {
-        Err(Fault::new(format!("a cell of column {highest}, beyond the tile's last column {last}")))
-    }
+/// The first `N` of the planes of a chunk of `n` values, and the rest.
+fn planes<const N: usize>(planes: &[u8], n: usize) -> ([&[u8]; N], ZeroPlanes<'_>) {
+    let first = std::array::from_fn(|byte| &planes[byte * n..(byte + 1) * n]);
+    (first, ZeroPlanes { planes: &planes[N * n..], n })
 }
 
-/// The highest of the columns that were copied, or u64::MAX when a byte that must be 0 is not.
-fn columns_from_planes(
-    planes: &Planes<'_>,
-    size: usize,
-    range: &Range<usize>,
-    last: u32,
-    out: &mut [u32],
-) -> Result<u64, Fault> {
-    // The tile's bounds say how many bytes of a column can be other than 0.
-    let n_low = if last < 1 << 8 {
-        1
-    } else if last < 1 << 16 {
-        2
-    } else {
-        4
-    }
-    .min(size);
-    let part = |byte| planes.part(byte, range);
-    let stray =
-        (n_low..size).fold(0, |all, byte| part(byte).iter().fold(all, |all, &byte| all | byte));
-    if stray != 0 {
-        return Err(Fault::new(format!("a cell of a column beyond the tile's last column {last}")));
-    }
-    let mut highest = 0;
-    match n_low {
-        1 => out.iter_mut().zip(part(0)).for_each(|(to, &a)| {
-            *to = a.into();
-            highest = highest.max(*to);
-        }),
-        2 => out.iter_mut().zip(part(0)).zip(part(1)).for_each(|((to, &a), &b)| {
-            *to = u32::from(a) | u32::from(b) << 8;
-            highest = highest.max(*to);
-        }),
-        _ => out.iter_mut().zip(part(0)).zip(part(1)).zip(part(2)).zip(part(3)).for_each(
-            |((((to, &a), &b), &c), &d)| {
-                *to = u32::from_le_bytes([a, b, c, d]);
-                highest = highest.max(*to);
-            },
-        ),
-    }
-    Ok(highest.into())
-}
-
-/// Copies the values `range` of a chunk of `n` into `out`.
-pub(crate) fn copy_values(
-    chunk: Decoded<'_>,
-    n: usize,
-    number: Number,
-    range: Range<usize>,
-    out: &mut [f32],
-) {
-    match (chunk, number) {
-        (Decoded::Planes(planes), Number::F32) => {
-            let planes = Planes { planes, n };
-            let part = |byte| planes.part(byte, &range);
-            let bytes = part(0).iter().zip(part(1)).zip(part(2)).zip(part(3));
-            out.iter_mut()
-                .zip(bytes)
-                .for_each(|(to, (((&a, &b), &c), &d))| *to = f32::from_le_bytes([a, b, c, d]));
-        }
-        (Decoded::Planes(planes), number) => {
-            let planes = Planes { planes, n };
-            let mut words = vec![0_u64; range.len()];
-            for byte in 0..number.size() {
-                words
-                    .iter_mut()
-                    .zip(planes.part(byte, &range))
-                    .for_each(|(word, &from)| *word |= u64::from(from) << (8 * byte));
+impl<'a> Columns<'a> {
+    /// The columns of a chunk of `n`, which none of may be beyond `last`.
+    pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number, last: u32) -> Self {
+        let chunk = match chunk {
+            Decoded::Planes(bytes) if last < 1 << 8 => {
+                let ([low], zero) = planes(bytes, n);
+                ColumnBytes::OnePlane(low, zero)
             }
-            out.iter_mut().zip(words).for_each(|(to, word)| *to = convert(word, number));
+            Decoded::Planes(bytes) if last < 1 << 16 => {
+                let (low, zero) = planes(bytes, n);
+                ColumnBytes::TwoPlanes(low, zero)
+            }
+            Decoded::Planes(bytes) => {
+                let (low, zero) = planes(bytes, n);
+                ColumnBytes::FourPlanes(low, zero)
+            }
+            Decoded::Plain(bytes) if number.size() == 8 => ColumnBytes::Words8(bytes.as_chunks().0),
+            Decoded::Plain(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
+        };
+        Self { chunk, last }
+    }
+
+    /// Makes sure that no column of `range` is beyond the last.
+    pub(crate) fn check(&self, range: &Range<usize>) -> Result<(), Fault> {
+        let range = range.clone();
+        let (highest, is_whole) = match self.chunk {
+            ColumnBytes::OnePlane(a, zero) => {
+                let highest = a[range.clone()].iter().copied().max();
+                (highest.map_or(0, u64::from), zero.are_zero(&range))
+            }
+            ColumnBytes::TwoPlanes([a, b], zero) => {
+                let columns = a[range.clone()].iter().zip(&b[range.clone()]);
+                let highest = columns.map(|(&a, &b)| u16::from_le_bytes([a, b])).max();
+                (highest.map_or(0, u64::from), zero.are_zero(&range))
+            }
+            ColumnBytes::FourPlanes(planes, zero) => {
+                let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
+                let columns = a.iter().zip(b).zip(c).zip(d);
+                let highest =
+                    columns.map(|(((&a, &b), &c), &d)| u32::from_le_bytes([a, b, c, d])).max();
+                (highest.map_or(0, u64::from), zero.are_zero(&range))
+            }
+            ColumnBytes::Words4(words) => {
+                let highest = words[range].iter().map(|word| u32::from_le_bytes(*word)).max();
+                (highest.map_or(0, u64::from), true)
+            }
+            ColumnBytes::Words8(words) => {
+                (words[range].iter().map(|word| u64::from_le_bytes(*word)).max().unwrap_or(0), true)
+            }
+        };
+        let last = self.last;
+        if !is_whole {
+            return Err(Fault::new(format!(
+                "a cell of a column beyond the tile's last column {last}"
+            )));
         }
-        (Decoded::Plain(bytes), Number::F32) => {
-            let words = &bytes.as_chunks::<4>().0[range];
-            out.iter_mut().zip(words).for_each(|(to, word)| *to = f32::from_le_bytes(*word));
+        if highest > u64::from(last) {
+            return Err(Fault::new(format!(
+                "a cell of column {highest}, beyond the tile's last column {last}"
+            )));
         }
-        (Decoded::Plain(bytes), number) => {
-            let size = number.size();
-            let stored = bytes[range.start * size..range.end * size].chunks_exact(size);
-            out.iter_mut().zip(stored).for_each(|(to, stored)| {
-                let mut wide = [0; 8];
-                wide[..size].copy_from_slice(stored);
-                *to = convert(u64::from_le_bytes(wide), number);
-            });
+        Ok(())
+    }
+
+    /// Copies the columns of `range`, which have been checked, into `out`.
+    #[inline]
+    pub(crate) fn copy(&self, range: Range<usize>, out: &mut [u32]) {
+        match self.chunk {
+            ColumnBytes::OnePlane(a, _) => {
+                out.iter_mut().zip(&a[range]).for_each(|(to, &a)| *to = a.into());
+            }
+            ColumnBytes::TwoPlanes([a, b], _) => {
+                let columns = a[range.clone()].iter().zip(&b[range]);
+                out.iter_mut()
+                    .zip(columns)
+                    .for_each(|(to, (&a, &b))| *to = u16::from_le_bytes([a, b]).into());
+            }
+            ColumnBytes::FourPlanes(planes, _) => join(planes, range, out, u32::from_le_bytes),
+            ColumnBytes::Words4(words) => {
+                out.iter_mut()
+                    .zip(&words[range])
+                    .for_each(|(to, word)| *to = u32::from_le_bytes(*word));
+            }
+            ColumnBytes::Words8(words) => {
+                out.iter_mut()
+                    .zip(&words[range])
+                    .for_each(|(to, word)| *to = u64::from_le_bytes(*word) as u32);
+            }
         }
     }
+}
+
+/// Puts values of four bytes together.
+fn join<T>(planes: [&[u8]; 4], range: Range<usize>, out: &mut [T], value: impl Fn([u8; 4]) -> T) {
+    let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
+    let bytes = a.iter().zip(b).zip(c).zip(d);
+    out.iter_mut().zip(bytes).for_each(|(to, (((&a, &b), &c), &d))| *to = value([a, b, c, d]));
+}
+
+/// The values of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Values<'a> {
+    FloatPlanes([&'a [u8]; 4]),
+    Floats(&'a [[u8; 4]]),
+    /// Planes of so many bytes each.
+    Planes(&'a [u8], usize, Number),
+    Plain(&'a [u8], Number),
+}
+
+impl<'a> Values<'a> {
+    /// The values of a chunk of `n`.
+    pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number) -> Self {
+        match (chunk, number) {
+            (Decoded::Planes(bytes), Number::F32) => Self::FloatPlanes(planes(bytes, n).0),
+            (Decoded::Plain(bytes), Number::F32) => Self::Floats(bytes.as_chunks().0),
+            (Decoded::Planes(bytes), _) => Self::Planes(bytes, n, number),
+            (Decoded::Plain(bytes), _) => Self::Plain(bytes, number),
+        }
+    }
+
+    /// Copies the values of `range` into `out`.
+    #[inline]
+    pub(crate) fn copy(&self, range: Range<usize>, out: &mut [f32]) {
+        match *self {
+            Self::FloatPlanes(planes) => join(planes, range, out, f32::from_le_bytes),
+            Self::Floats(words) => {
+                out.iter_mut()
+                    .zip(&words[range])
+                    .for_each(|(to, word)| *to = f32::from_le_bytes(*word));
+            }
+            Self::Planes(planes, n, number) => convert_planes(planes, n, number, range, out),
+            Self::Plain(bytes, number) => {
+                let size = number.size();
+                let stored = bytes[range.start * size..range.end * size].chunks_exact(size);
+                out.iter_mut().zip(stored).for_each(|(to, stored)| {
+                    let mut wide = [0; 8];
+                    wide[..size].copy_from_slice(stored);
+                    *to = convert(u64::from_le_bytes(wide), number);
+                });
+            }
+        }
+    }
+}
+
+/// Values of any type from planes of `n` bytes, plane after plane for some values at a time.
+fn convert_planes(planes: &[u8], n: usize, number: Number, range: Range<usize>, out: &mut [f32]) {
+    const AT_ONCE: usize = 64;
+    for (start, out) in range.clone().step_by(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
+        let mut words = [0; AT_ONCE];
+        let part = start..range.end.min(start + AT_ONCE);
+        for plane in 0..number.size() {
+            add_plane(&mut words, plane, &planes[plane * n..(plane + 1) * n][part.clone()]);
+        }
+        out.iter_mut().zip(words).for_each(|(to, word)| *to = convert(word, number));
+    }
+}
+
+/// Adds bytes number `plane` of some values.
+fn add_plane(words: &mut [u64], plane: usize, bytes: &[u8]) {
+    words.iter_mut().zip(bytes).for_each(|(word, &byte)| *word |= u64::from(byte) << (8 * plane));
 }
 
 /// A value whose little-endian bytes are the low ones of `word`.
@@ -175,12 +235,9 @@ pub(crate) fn copy_times(chunk: Decoded<'_>, n: usize, range: Range<usize>, out:
             out.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
         }
         Decoded::Planes(planes) => {
-            let planes = Planes { planes, n };
             out.fill(0);
-            for byte in 0..8 {
-                out.iter_mut()
-                    .zip(planes.part(byte, &range))
-                    .for_each(|(to, &from)| *to |= u64::from(from) << (8 * byte));
+            for plane in 0..8 {
+                add_plane(out, plane, &planes[plane * n..(plane + 1) * n][range.clone()]);
             }
         }
     }
@@ -192,14 +249,21 @@ mod tests {
 
     #[test]
     fn every_number_converts_from_both_forms() {
+        // More values than are converted at once, of which the first is not asked for.
+        const N: usize = 100;
         let check = |number: Number, bytes: &[u8], expect: f32| {
-            let mut out = [0.0; 2];
-            let plain = [bytes, bytes].concat();
-            copy_values(Decoded::Plain(&plain), 2, number, 0..2, &mut out);
-            assert_eq!(out, [expect; 2]);
-            let planes: Vec<u8> = bytes.iter().flat_map(|&byte| [byte, byte]).collect();
-            copy_values(Decoded::Planes(&planes), 2, number, 0..2, &mut out);
-            assert_eq!(out, [expect; 2]);
+            let other = vec![0x11; bytes.len()];
+            let values: Vec<&[u8]> =
+                std::iter::once(other.as_slice()).chain([bytes; N - 1]).collect();
+            let plain = values.concat();
+            let planes: Vec<u8> = (0..bytes.len())
+                .flat_map(|byte| values.iter().map(move |value| value[byte]))
+                .collect();
+            for chunk in [Decoded::Plain(&plain), Decoded::Planes(&planes)] {
+                let mut out = [0.0; N - 1];
+                Values::new(chunk, N, number).copy(1..N, &mut out);
+                assert_eq!(out, [expect; N - 1]);
+            }
         };
         check(Number::I8, &(-3_i8).to_le_bytes(), -3.0);
         check(Number::U8, &[200], 200.0);
@@ -222,16 +286,21 @@ mod tests {
             .map(|(value, byte)| bytes[value * 8 + byte])
             .collect();
         for chunk in [Decoded::Plain(&bytes), Decoded::Planes(&planes)] {
-            let mut out = [0; 3];
-            copy_columns(chunk, 3, Number::I64, 0..3, 70_000, &mut out).unwrap();
-            assert_eq!(out, [5, 300, 70_000]);
-            copy_columns(chunk, 3, Number::I64, 0..2, 300, &mut out[..2]).unwrap();
-            for (range, last) in [(0..3, 69_999), (0..3, 300), (0..3, 5), (0..2, 255)] {
+            let columns = |last| Columns::new(chunk, 3, Number::I64, last);
+            for (range, last, expect) in [
+                (0..3, 70_000, &[5, 300, 70_000][..]),
+                (1..2, 300, &[300]),
+                (0..2, 300, &[5, 300]),
+                (0..1, 5, &[5]),
+            ] {
                 let mut out = vec![0; range.len()];
-                assert!(
-                    copy_columns(chunk, 3, Number::I64, range, last, &mut out).is_err(),
-                    "{last}"
-                );
+                columns(last).check(&range).unwrap();
+                columns(last).copy(range, &mut out);
+                assert_eq!(out, expect);
+            }
+            for (range, last) in [(0..3, 69_999), (0..3, 300), (0..3, 5), (0..2, 299), (0..2, 255)]
+            {
+                assert!(columns(last).check(&range).is_err(), "{last}");
             }
         }
     }

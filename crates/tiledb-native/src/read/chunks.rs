@@ -12,6 +12,7 @@ use crate::fragment::Field;
 use crate::schema::Stored;
 use crate::storage::Piece;
 use crate::tile::{self, Chunks};
+use crate::values::{Columns, Values};
 
 /// A decoded chunk.
 #[derive(Debug, Clone)]
@@ -24,6 +25,27 @@ pub(super) struct Chunk<'a> {
     pub(super) decoded: Decoded<'a>,
 }
 
+impl<'a> Chunk<'a> {
+    /// Where in the chunk the tile's cells `cells` are.
+    pub(super) fn place(&self, cells: &Range<u32>) -> Range<usize> {
+        (cells.start - self.cells.start) as usize..(cells.end - self.cells.start) as usize
+    }
+
+    /// The columns of a chunk of columns; `work` is its tile.
+    pub(super) fn columns(&self, reader: &Reader, work: &TileWork) -> Result<Columns<'a>, Fault> {
+        let fragment = &reader.fragments[work.fragment];
+        let tiles = fragment.tiles(&reader.files).map_err(|error| Fault::new(error.to_string()))?;
+        let last = tiles.bounds(work.tile).columns.1;
+        Ok(Columns::new(self.decoded, self.cells.len(), fragment.layout.columns.number, last))
+    }
+
+    /// The values of a chunk of values.
+    pub(super) fn values(&self, reader: &Reader, work: &TileWork) -> Values<'a> {
+        let number = reader.fragments[work.fragment].layout.values.number;
+        Values::new(self.decoded, self.cells.len(), number)
+    }
+}
+
 /// Bytes to fetch for a tile: all of it while its chunks are not known, or a run of chunks.
 struct Wish {
     field: Field,
@@ -33,11 +55,16 @@ struct Wish {
     range: Range<u64>,
 }
 
-/// Tells a storage that wants to know which chunks of `fields` will be read.
-pub(super) fn announce_all(
+impl Wish {
+    fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+/// Tells a storage that wants to know which chunks of `fields` will be read, in the order given.
+pub(super) fn announce_all<'a>(
     reader: &Reader,
-    planned: &[Planned],
-    fields: &[Field],
+    fields: impl Iterator<Item = (&'a Planned, Field)>,
 ) -> Result<(), Error> {
     if !reader.files.storage().coalesce().prefetch {
         return Ok(());
@@ -45,22 +72,16 @@ pub(super) fn announce_all(
     let mut pieces = Vec::new();
     // Tiles on the border of two tasks are in both.
     let mut seen = HashSet::new();
-    for planned in planned {
-        for &field in fields {
-            for work in &planned.works {
-                let file = &reader.fragments[work.fragment].files[field.idx()];
-                let wishes = wishes(reader, work, 0, &[field])?;
-                let wishes =
-                    wishes.into_iter().filter(|wish| seen.insert((file, wish.range.clone())));
-                pieces.extend(wishes.map(|wish| Piece { file, range: wish.range }));
-            }
-        }
+    for (planned, field) in fields {
+        let wishes = wishes(reader, &planned.works, &[field])?;
+        let of = wishes.iter().map(|wish| piece(reader, &planned.works, wish));
+        pieces.extend(of.filter(|piece| seen.insert((piece.file, piece.range.clone()))));
     }
     announce(&reader.files, &pieces);
     Ok(())
 }
 
-/// How many of `works` to decode together so that no more than a batch of the storage is asked for at once.
+/// How many of `works` to decode together so that about a batch of the storage is asked for.
 pub(super) fn batch_len(
     reader: &Reader,
     works: &[TileWork],
@@ -69,9 +90,8 @@ pub(super) fn batch_len(
     let limit = reader.files.storage().coalesce().batch_bytes;
     let mut bytes = 0;
     for (idx, work) in works.iter().enumerate() {
-        for wish in wishes(reader, work, idx, fields)? {
-            bytes += wish.range.end - wish.range.start;
-        }
+        bytes +=
+            wishes(reader, std::slice::from_ref(work), fields)?.iter().map(Wish::len).sum::<u64>();
         if bytes > limit {
             return Ok(idx.max(1));
         }
@@ -80,7 +100,7 @@ pub(super) fn batch_len(
 }
 
 /// Decodes the chunks of `fields` of the tiles `works` that hold wanted cells, and gives each to `sink`: by field, then by tile, then by
-/// ascending cell.
+/// ascending cell. No more than a batch of the storage is asked for at once.
 pub(super) fn for_each(
     reader: &Reader,
     works: &[TileWork],
@@ -90,26 +110,27 @@ pub(super) fn for_each(
     mut sink: impl FnMut(Chunk<'_>) -> Result<(), Fault>,
 ) -> Result<(), Error> {
     let (buffer, decoder) = scratch;
-    let mut all = Vec::new();
-    for &field in fields {
-        for (idx, work) in works.iter().enumerate() {
-            all.extend(wishes(reader, work, idx, &[field])?);
+    let all = wishes(reader, works, fields)?;
+    let limit = reader.files.storage().coalesce().batch_bytes;
+    let mut rest = all.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take_while(|wish| {
+            bytes += wish.len();
+            bytes <= limit
+        });
+        let (batch, after) = rest.split_at(fits.count().max(1));
+        let pieces: Vec<_> = batch.iter().map(|wish| piece(reader, works, wish)).collect();
+        let (places, read) = fetch(&reader.files, &pieces, buffer)?;
+        stats.bytes_read += read;
+        for ((wish, place), piece) in batch.iter().zip(places).zip(&pieces) {
+            let work = &works[wish.work];
+            stats.cells_decoded += decode(reader, work, wish, &buffer[place], decoder, &mut sink)
+                .map_err(|fault| {
+                fault.in_file(reader.files.name(piece.file), piece.range.start)
+            })?;
         }
-    }
-    let pieces: Vec<_> = all
-        .iter()
-        .map(|wish| Piece {
-            file: &reader.fragments[works[wish.work].fragment].files[wish.field.idx()],
-            range: wish.range.clone(),
-        })
-        .collect();
-    let (places, read) = fetch(&reader.files, &pieces, buffer)?;
-    stats.bytes_read += read;
-    for ((wish, place), piece) in all.iter().zip(places).zip(&pieces) {
-        let bytes = &buffer[place];
-        stats.cells_decoded +=
-            decode(reader, &works[wish.work], wish, bytes, decoder, &mut sink)
-                .map_err(|fault| fault.in_file(reader.files.name(piece.file), piece.range.start))?;
+        rest = after;
     }
     Ok(())
 }
@@ -129,49 +150,46 @@ fn slot(field: Field) -> usize {
     field.idx().saturating_sub(1)
 }
 
-fn wishes(
-    reader: &Reader,
-    work: &TileWork,
-    idx: usize,
-    fields: &[Field],
-) -> Result<Vec<Wish>, Error> {
-    let fragment = &reader.fragments[work.fragment];
-    let tiles = fragment.tiles(&reader.files)?;
-    let mut out = Vec::new();
+/// What to fetch of `fields` of `works`: by field, then by tile.
+fn wishes(reader: &Reader, works: &[TileWork], fields: &[Field]) -> Result<Vec<Wish>, Error> {
+    let mut out = Vec::with_capacity(fields.len() * works.len());
     for &field in fields {
-        if field == Field::Times && !fragment.footer.has_timestamps {
-            continue;
-        }
-        let tile = tiles.bytes(field, work.tile);
-        match work.index.chunks[slot(field)].get() {
-            None => out.push(Wish { field, work: idx, chunks: None, range: tile }),
-            Some(chunks) => out.extend(needed(&work.parts, chunks).into_iter().map(|run| {
-                let bytes = u64::from(chunks.bytes(run.start).start)
-                    ..u64::from(chunks.bytes(run.end - 1).end);
-                Wish {
-                    field,
-                    work: idx,
-                    chunks: Some(run),
-                    range: tile.start + bytes.start..tile.start + bytes.end,
-                }
-            })),
+        for (idx, work) in works.iter().enumerate() {
+            let fragment = &reader.fragments[work.fragment];
+            if field == Field::Times && !fragment.footer.has_timestamps {
+                continue;
+            }
+            let tile = fragment.tiles(&reader.files)?.bytes(field, work.tile);
+            let Some(chunks) = work.index.chunks[slot(field)].get() else {
+                out.push(Wish { field, work: idx, chunks: None, range: tile });
+                continue;
+            };
+            out.extend(needed(&work.parts, chunks).map(|run| {
+                let bytes = chunks.bytes(run.start).start..chunks.bytes(run.end - 1).end;
+                let range = tile.start + u64::from(bytes.start)..tile.start + u64::from(bytes.end);
+                Wish { field, work: idx, chunks: Some(run), range }
+            }));
         }
     }
     Ok(out)
 }
 
+fn piece<'a>(reader: &'a Reader, works: &[TileWork], wish: &Wish) -> Piece<'a> {
+    let fragment = &reader.fragments[works[wish.work].fragment];
+    Piece { file: &fragment.files[wish.field.idx()], range: wish.range.clone() }
+}
+
 /// Runs of chunks that hold cells of `parts`.
-fn needed(parts: &[Part], chunks: &Chunks) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for part in parts {
-        let first = chunks.holding(part.cells.0);
-        let end = chunks.holding(part.cells.1 - 1) + 1;
-        match runs.last_mut() {
-            Some(last) if first <= last.end => last.end = last.end.max(end),
-            _ => runs.push(first..end),
+fn needed<'a>(parts: &'a [Part], chunks: &'a Chunks) -> impl Iterator<Item = Range<usize>> + 'a {
+    let holding = |part: &Part| chunks.holding(part.cells.0)..chunks.holding(part.cells.1 - 1) + 1;
+    let mut rest = parts.iter().map(holding).peekable();
+    std::iter::from_fn(move || {
+        let mut run = rest.next()?;
+        while let Some(next) = rest.next_if(|next| next.start <= run.end) {
+            run.end = run.end.max(next.end);
         }
-    }
-    runs
+        Some(run)
+    })
 }
 
 /// Decodes what `wish` brought; returns the cells decoded, when it is columns.
@@ -195,12 +213,10 @@ fn decode(
     };
     // The bytes begin with the tile, or with the first of the chunks that were asked for.
     let base = wish.chunks.as_ref().map_or(0, |run| chunks.bytes(run.start).start);
-    let runs = match &wish.chunks {
-        Some(run) => vec![run.clone()],
-        None => needed(&work.parts, chunks),
-    };
+    let found = wish.chunks.is_none().then(|| needed(&work.parts, chunks));
+    let runs = wish.chunks.clone().into_iter().chain(found.into_iter().flatten());
     let mut n_cells = 0;
-    for chunk in runs.into_iter().flatten() {
+    for chunk in runs.flatten() {
         let at = chunks.bytes(chunk);
         let cells = chunks.values(chunk);
         n_cells += u64::from(cells.end - cells.start);
@@ -224,22 +240,27 @@ fn whole<'a>(decoded: Decoded<'a>, cells: &Range<u32>, size: usize) -> Result<De
     }
 }
 
-/// The parts of `parts[*next..]` that have cells in `cells`, with those cells; `next` moves past the parts that end there.
+/// Calls `each` for the parts of `parts[*next..]` that have cells in `cells`, with those cells; `next` moves past the parts that end
+/// there.
+///
+/// # Errors
+/// The first of `each`.
 pub(super) fn overlaps(
     parts: &[Part],
     next: &mut usize,
     cells: &Range<u32>,
-    mut each: impl FnMut(usize, Range<u32>),
-) {
+    mut each: impl FnMut(usize, Range<u32>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     while let Some(part) = parts.get(*next).filter(|part| part.cells.0 < cells.end) {
         let low = part.cells.0.max(cells.start);
         let high = part.cells.1.min(cells.end);
         if low < high {
-            each(*next, low..high);
+            each(*next, low..high)?;
         }
         if part.cells.1 > cells.end {
             break;
         }
         *next += 1;
     }
+    Ok(())
 }

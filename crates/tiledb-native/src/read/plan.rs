@@ -129,6 +129,14 @@ pub(super) struct Planned {
     pub(super) task: Task,
     /// By fragment, then by tile.
     pub(super) works: Vec<TileWork>,
+    /// Cells of each of the task's rows, in all tiles.
+    pub(super) counts: Vec<u32>,
+}
+
+impl Planned {
+    pub(super) fn n_cells(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
 }
 
 /// For each fragment that may hold rows of a task, by number, its tiles that may.
@@ -141,15 +149,14 @@ pub(super) fn plan(
     columns: &Columns,
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
     load_tiles(reader, &tasks, columns)?;
-    let found: Result<Vec<Candidates>, Error> =
-        tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
-    let found = found?;
-    announce_rows(reader, &found)?;
+    announce_rows(reader, &tasks, columns)?;
     let planned: Result<Vec<_>, Error> = tasks
         .into_par_iter()
-        .zip(found)
         .with_max_len(1)
-        .map(|(task, found)| reader.with_scratch(|scratch| plan_one(reader, task, found, scratch)))
+        .map(|task| {
+            let found = candidates(reader, &task, columns)?;
+            reader.with_scratch(|scratch| plan_one(reader, task, found, scratch))
+        })
         .collect();
     let mut stats = ReadStats::default();
     let planned = planned?.into_iter().map(|(planned, one)| {
@@ -207,11 +214,14 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
 }
 
 /// Tells a storage that wants to know which row coordinates will be read.
-fn announce_rows(reader: &Reader, found: &[Candidates]) -> Result<(), Error> {
+fn announce_rows(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(), Error> {
     if !reader.files.storage().coalesce().prefetch {
         return Ok(());
     }
-    let keys = found
+    let found: Result<Vec<Candidates>, Error> =
+        tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
+    let keys = found?;
+    let keys = keys
         .iter()
         .flatten()
         .flat_map(|(fragment, tiles)| tiles.iter().map(|&tile| (*fragment, tile)));
@@ -235,6 +245,7 @@ fn plan_one(
 ) -> Result<(Planned, ReadStats), Error> {
     let mut stats = ReadStats::default();
     let mut works = Vec::new();
+    let mut counts = vec![0; task.n_rows()];
     for (fragment_idx, wanted) in candidates {
         let indices = indices(reader, fragment_idx, &wanted, scratch, &mut stats)?;
         for (tile, index) in wanted.into_iter().zip(indices) {
@@ -246,6 +257,10 @@ fn plan_one(
                     let task_row =
                         task.bases[idx] + (found.first_row - task.wanted[idx].start) as usize;
                     parts.push(Part { found, task_row, cells });
+                    counts[task_row..]
+                        .iter_mut()
+                        .zip(starts.windows(2))
+                        .for_each(|(count, pair)| *count += pair[1] - pair[0]);
                 }
             });
             if !parts.is_empty() {
@@ -253,7 +268,7 @@ fn plan_one(
             }
         }
     }
-    Ok((Planned { task, works }, stats))
+    Ok((Planned { task, works, counts }, stats))
 }
 
 /// The row indices of `tiles` of a fragment, from the cache or built.

@@ -7,10 +7,10 @@ use super::chunks;
 use super::plan::{Planned, TileWork};
 use super::{ReadStats, Reader, Scratch};
 use crate::csr::CsrBuffers;
-use crate::error::{Error, Fault};
+use crate::error::Error;
 use crate::fragment::Field;
 use crate::request::{Columns, Rows};
-use crate::values::{copy_columns, copy_times, copy_values};
+use crate::values::copy_times;
 
 /// Cells that a task has found, in the order they were found.
 #[derive(Debug, Default)]
@@ -41,7 +41,9 @@ pub(super) fn read(
     // Which tiles' values will be wanted only their columns say.
     let fields: &[Field] =
         if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] };
-    chunks::announce_all(reader, &planned, fields)?;
+    let announced =
+        planned.iter().flat_map(|planned| fields.iter().map(move |&field| (planned, field)));
+    chunks::announce_all(reader, announced)?;
     let done: Result<Vec<_>, Error> = planned
         .par_iter()
         .with_max_len(1)
@@ -151,47 +153,27 @@ fn load(
     let mut filled: Vec<[usize; 4]> = (0..works.len()).map(|idx| [offsets[idx]; 4]).collect();
     chunks::for_each(reader, works, fields, (bytes, decoder), stats, |chunk| {
         let work = &works[chunk.work];
-        let fragment = &reader.fragments[work.fragment];
-        let layout = &fragment.layout;
-        let last = fragment
-            .tiles(&reader.files)
-            .map_err(|error| Fault::new(error.to_string()))?
-            .bounds(work.tile)
-            .columns
-            .1;
-        let n = (chunk.cells.end - chunk.cells.start) as usize;
         let field = chunk.field.idx();
-        let mut result = Ok(());
-        chunks::overlaps(
-            &work.parts,
-            &mut next_part[chunk.work][field],
-            &chunk.cells,
-            |_, cells| {
-                let range = (cells.start - chunk.cells.start) as usize
-                    ..(cells.end - chunk.cells.start) as usize;
-                let at = &mut filled[chunk.work][field];
-                let to = *at..*at + range.len();
-                *at = to.end;
-                match chunk.field {
-                    Field::Columns if result.is_ok() => {
-                        result = copy_columns(
-                            chunk.decoded,
-                            n,
-                            layout.columns.number,
-                            range,
-                            last,
-                            &mut columns[to],
-                        );
-                    }
-                    Field::Values => {
-                        copy_values(chunk.decoded, n, layout.values.number, range, &mut values[to]);
-                    }
-                    Field::Times => copy_times(chunk.decoded, n, range, &mut times[to]),
-                    Field::Rows | Field::Columns => {}
+        let part = &mut next_part[chunk.work][field];
+        chunks::overlaps(&work.parts, part, &chunk.cells, |_, cells| {
+            let range = chunk.place(&cells);
+            let at = &mut filled[chunk.work][field];
+            let to = *at..*at + range.len();
+            *at = to.end;
+            match chunk.field {
+                Field::Columns => {
+                    let stored = chunk.columns(reader, work)?;
+                    stored.check(&range)?;
+                    stored.copy(range, &mut columns[to]);
                 }
-            },
-        );
-        result
+                Field::Values => chunk.values(reader, work).copy(range, &mut values[to]),
+                Field::Times => {
+                    copy_times(chunk.decoded, chunk.cells.len(), range, &mut times[to]);
+                }
+                Field::Rows => {}
+            }
+            Ok(())
+        })
     })
 }
 
