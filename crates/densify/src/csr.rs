@@ -208,7 +208,8 @@ fn check_dense(
     transforms.map_or(Ok(()), |transforms| transforms.check(rows.len()))
 }
 
-/// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Of a row that fails nothing is appended.
+/// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Of a row that fails nothing is appended. All of
+/// its values count for a row's total, also those with the same column.
 pub fn csr_gather_rows(
     csr: CsrView<'_>,
     rows: &[u32],

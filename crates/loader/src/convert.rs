@@ -66,8 +66,8 @@ impl<B> Matrix<B> {
 }
 
 impl<B: ReadableBuffer> Batch<B> {
-    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid` (unless it is one of them)
-    /// and X.
+    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid` (unless it is one of them),
+    /// `experiment` (which of the data set's the cell is of), the codes of each encoder (its name and `_code`), and X.
     ///
     /// Of a dense batch X is column `x`, a list of as many values as there are genes. Of a sparse one it is two columns of lists
     /// of equal lengths: `genes`, columns of the batch, and `values`. Values are copied.
@@ -91,6 +91,10 @@ impl<B: ReadableBuffer> Batch<B> {
         };
         if self.obs.column_by_name(JOINID).is_none() {
             add(JOINID, Arc::new(Int64Array::from(self.joinids.clone())))?;
+        }
+        add("experiment", Arc::new(UInt32Array::from(self.experiments.clone())))?;
+        for (field, codes) in self.codes.schema_ref().fields().iter().zip(self.codes.columns()) {
+            add(&format!("{}_code", field.name()), Arc::clone(codes))?;
         }
         match &self.x {
             Matrix::Dense { values, n_columns, .. } => {

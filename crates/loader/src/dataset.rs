@@ -158,9 +158,15 @@ impl Dataset {
         &self.obs
     }
 
-    /// The var columns, a row for each column of a batch. Genes that the experiment does not have are null.
+    /// The var columns, a row for each column of a batch. Null where no experiment has the gene.
     pub fn var(&self) -> &RecordBatch {
         &self.var
+    }
+
+    /// How many columns are of genes that no experiment has, and so zero: names that were not found.
+    pub fn n_absent_genes(&self) -> usize {
+        let there = |column| self.sources.iter().any(|source| source.genes.has(column));
+        (0..self.n_columns).filter(|column| !there(*column)).count()
     }
 
     /// The total of each selected cell, if there are totals.

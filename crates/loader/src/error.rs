@@ -27,8 +27,7 @@ pub enum Error {
 
     /// A cell has values and no total to scale them by.
     #[error(
-        "cell {joinid} of experiment {experiment} has values, but its total is {total}: totals must be above 0; leave the cell \
-         out, or take the sums of the selected genes"
+        "cell {joinid} of experiment {experiment} has values, but its total is {total}: totals must be above 0; leave the cell out"
     )]
     Total {
         /// The experiment of the data set, counted from 0.
@@ -157,6 +156,15 @@ pub enum Error {
         name: String,
     },
 
+    /// No gene is in all of several experiments.
+    #[error(
+        "no gene is in all of the experiments by var column {column}: name another column, or take the union"
+    )]
+    NoCommonGenes {
+        /// The var column.
+        column: String,
+    },
+
     /// No data sets were given to be made one.
     #[error("there are no data sets to make one of: give at least one")]
     NoDatasets,
@@ -175,7 +183,7 @@ pub enum Error {
     },
 
     /// Data sets that were to be one have different obs columns.
-    #[error("the obs columns of data set {idx} do not fit the first's: {problem}")]
+    #[error("the obs or var columns of data set {idx} do not fit the first's: {problem}")]
     ConcatObs {
         /// The one that differs, counted from 0.
         idx: usize,

@@ -47,6 +47,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alignment;
 mod batch;
 mod block;
 mod buffers;
@@ -66,6 +67,7 @@ mod spec;
 mod stats;
 mod subset;
 
+pub use alignment::GeneJoin;
 pub use batch::{Batch, Matrix};
 pub use buffers::{
     BatchBuffers, DenseBuffer, DenseType, DenseValues, DenseValuesMut, HeapBuffer, HeapBuffers,
@@ -77,7 +79,7 @@ pub use densify::{CooMatrix, CsrMatrix, Transform};
 pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;
-pub use selection::{DatasetSpec, GeneJoin, Genes};
+pub use selection::{DatasetSpec, Genes};
 pub use shuffle::split;
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, LoaderSpec, Method, Order, Totals};

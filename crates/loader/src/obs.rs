@@ -1,15 +1,21 @@
 //! obs columns and codes of several experiments, one after another; and of none.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int32Array, LargeStringArray, RecordBatch, RecordBatchOptions,
+};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use crate::error::Error;
 
 /// The rows of all `parts`, which have columns of the same names in the same order.
 ///
-/// Texts and categories go together, as dictionaries with keys wide enough for all; other columns must be of one type.
+/// Texts and categories go together, as dictionaries with keys wide enough for all, which have no order of their own; other columns must
+/// be of one type.
 pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
     let Some(first) = parts.first() else { return Err(Error::NoDatasets) };
     let names = |part: &RecordBatch| -> Vec<String> {
@@ -92,6 +98,32 @@ fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
 fn one_after_another(columns: &[&ArrayRef], wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     let cast: Vec<ArrayRef> =
         columns.iter().map(|column| arrow_cast::cast(column, wanted)).collect::<Result<_, _>>()?;
-    let parts: Vec<&dyn arrow_array::Array> = cast.iter().map(AsRef::as_ref).collect();
+    if matches!(wanted, DataType::Dictionary(..)) {
+        return categories(&cast);
+    }
+    let parts: Vec<&dyn Array> = cast.iter().map(AsRef::as_ref).collect();
     arrow_select::concat::concat(&parts)
+}
+
+/// Dictionaries as one, whose categories are those of the first, then those that the second has more, and so on; each once, and those
+/// that no row has, too. Arrow's own way would repeat some and lose others.
+fn categories(parts: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let mut code_of: HashMap<String, i32> = HashMap::new();
+    let mut all: Vec<String> = Vec::new();
+    let mut keys: Vec<Option<i32>> = Vec::new();
+    for part in parts {
+        let part = part.as_dictionary::<Int32Type>();
+        let mut codes = Vec::with_capacity(part.values().len());
+        for text in part.values().as_string::<i64>() {
+            codes.push(text.map(|text| {
+                *code_of.entry(text.to_owned()).or_insert_with(|| {
+                    all.push(text.to_owned());
+                    all.len() as i32 - 1
+                })
+            }));
+        }
+        keys.extend(part.keys().iter().map(|key| codes[key? as usize]));
+    }
+    let values = Arc::new(LargeStringArray::from(all));
+    Ok(Arc::new(DictionaryArray::try_new(Int32Array::from(keys), values)?))
 }

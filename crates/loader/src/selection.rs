@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{ArrowError, DataType, Schema};
-use soma_io::{AxisQuery, DataFrame, Experiment, GeneSelection, Joinids, ReaderChoice};
+use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, ReaderChoice};
 
 use crate::cells::{Cells, JOINID};
 use crate::dataset::Dataset;
@@ -72,15 +72,6 @@ impl Default for Genes {
     }
 }
 
-/// Which genes several experiments are given when they become one data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GeneJoin {
-    /// Those that all of them have, in the order of the first.
-    Intersection,
-    /// Those that any of them has, in the order in which they first come. Zero where an experiment does not have one.
-    Union,
-}
-
 impl Dataset {
     /// Opens X and reads the wanted obs and var columns of an experiment. A query that selects nothing gives a data set without
     /// rows.
@@ -89,6 +80,16 @@ impl Dataset {
     /// Measurements, layers and columns that do not exist; filters that do not fit them; cells and genes outside X; a gene's
     /// name that is asked for twice or that var has twice.
     pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
+        let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
+        Self::with_genes(experiment, spec, |var| selected(var, &spec.genes, &columns))
+    }
+
+    /// The cells of a specification, with the genes that `choose` chooses of var.
+    pub(crate) fn with_genes(
+        experiment: &Experiment,
+        spec: &DatasetSpec,
+        choose: impl FnOnce(&DataFrame) -> Result<Selected, Error>,
+    ) -> Result<Self, Error> {
         let measurement = experiment
             .measurement(&spec.measurement)
             .map_err(open(format!("measurement {:?}", spec.measurement)))?;
@@ -108,48 +109,17 @@ impl Dataset {
         let obs = project(&obs, &wanted).map_err(|source| Error::Columns { of: "obs", source })?;
 
         let var = measurement.var().map_err(open("var".to_owned()))?;
-        let wanted: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
-        let (genes, var) = match &spec.genes {
-            Genes::Query(query) => queried(&var, query, &wanted, reader.n_columns())?,
-            Genes::Named { column, names } => {
-                named(&var, column, names, &wanted, reader.n_columns())?
-            }
-        };
+        let Selected { genes, rows: var } = choose(&var)?;
+        let genes = GenePlaces::aligned(&genes, reader.n_columns())?;
         let dataset = Self::of_source(Source { x: reader, cells, genes }, obs, var)?;
         match totals {
             Some(totals) => dataset.with_totals(totals),
             None => Ok(dataset),
         }
     }
-
-    /// Several experiments as one data set, their genes aligned by a var column (as `feature_id`, which the Census keeps from
-    /// release to release). Each specification says which cells and genes of its experiment take part, by whichever column;
-    /// genes named there that the experiment does not have do not take part. See [`Dataset::concat`].
-    ///
-    /// # Errors
-    /// As those of [`Dataset::from_experiment`] and [`Dataset::concat`].
-    pub fn from_experiments(
-        experiments: &[(&Experiment, DatasetSpec)],
-        gene_column: &str,
-        join: GeneJoin,
-    ) -> Result<Self, Error> {
-        let mut of_each = Vec::with_capacity(experiments.len());
-        for (experiment, spec) in experiments {
-            of_each.push(names_of(experiment, spec, gene_column)?);
-        }
-        let names = joined(&of_each, join);
-        let datasets = experiments
-            .iter()
-            .map(|(experiment, spec)| {
-                let genes = Genes::Named { column: gene_column.to_owned(), names: names.clone() };
-                Self::from_experiment(experiment, &DatasetSpec { genes, ..spec.clone() })
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Self::concat(&datasets)
-    }
 }
 
-fn open(what: String) -> impl FnOnce(soma_io::Error) -> Error {
+pub(crate) fn open(what: String) -> impl FnOnce(soma_io::Error) -> Error {
     move |source| Error::Open { what, source: Box::new(source) }
 }
 
@@ -161,38 +131,44 @@ fn with_joinid<'a>(columns: &[&'a str]) -> Vec<&'a str> {
     columns
 }
 
-/// The genes of a query, and their rows of var.
-fn queried(
+/// Genes of var, one for each column of a batch.
+pub(crate) struct Selected {
+    /// The joinid of each; none of a gene that is not there.
+    pub(crate) genes: Vec<Option<u64>>,
+    /// Their rows of var; null where a gene is not there.
+    pub(crate) rows: RecordBatch,
+}
+
+/// The genes that are wanted, with these columns of var.
+pub(crate) fn selected(
     var: &DataFrame,
-    query: &AxisQuery,
+    genes: &Genes,
     columns: &[&str],
-    x_columns: u64,
-) -> Result<(GenePlaces, RecordBatch), Error> {
+) -> Result<Selected, Error> {
+    match genes {
+        Genes::Query(query) => queried(var, query, columns),
+        Genes::Named { column, names } => named(var, column, names, columns),
+    }
+}
+
+fn queried(var: &DataFrame, query: &AxisQuery, columns: &[&str]) -> Result<Selected, Error> {
     let mut rows = var
         .query(Some(&with_joinid(columns)), query)
         .map_err(open("the genes wanted".to_owned()))?;
     if let Joinids::List(list) = &query.joinids {
         rows = in_order_of(list, &rows).map_err(|source| Error::Columns { of: "var", source })?;
     }
-    let joinids: Vec<u64> = joinids(&rows)?.iter().map(|joinid| *joinid as u64).collect();
-    let consecutive = joinids.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    let selection = match (joinids.first(), joinids.last()) {
-        (Some(0), Some(last)) if consecutive && last + 1 == x_columns => GeneSelection::All,
-        (Some(first), Some(last)) if consecutive => GeneSelection::Range(*first..last + 1),
-        _ => GeneSelection::List(joinids),
-    };
+    let genes = joinids(&rows)?.iter().map(|joinid| Some(*joinid as u64)).collect();
     let rows = project(&rows, columns).map_err(|source| Error::Columns { of: "var", source })?;
-    Ok((GenePlaces::new(selection, x_columns)?, rows))
+    Ok(Selected { genes, rows })
 }
 
-/// The genes of these names, and their rows of var; nulls for those that are not there.
 fn named(
     var: &DataFrame,
     column: &str,
     names: &[String],
     columns: &[&str],
-    x_columns: u64,
-) -> Result<(GenePlaces, RecordBatch), Error> {
+) -> Result<Selected, Error> {
     let mut needed = with_joinid(columns);
     needed.push(column);
     let rows = var
@@ -215,54 +191,15 @@ fn named(
         found.push(gene.map(|(row, _)| *row));
     }
     let joinids = joinids(&rows)?;
-    let genes: Vec<Option<u64>> =
-        found.iter().map(|row| row.map(|row| joinids[row as usize] as u64)).collect();
+    let genes = found.iter().map(|row| row.map(|row| joinids[row as usize] as u64)).collect();
     let rows = project(&rows, columns)
         .and_then(|rows| take_or_null(&rows, &UInt32Array::from(found)))
         .map_err(|source| Error::Columns { of: "var", source })?;
-    Ok((GenePlaces::aligned(&genes, x_columns)?, rows))
-}
-
-/// What `column` calls the genes that a specification selects and the experiment has.
-fn names_of(
-    experiment: &Experiment,
-    spec: &DatasetSpec,
-    column: &str,
-) -> Result<Vec<String>, Error> {
-    let failed = || open(format!("the genes by their {column}"));
-    let measurement = experiment.measurement(&spec.measurement).map_err(failed())?;
-    let var = measurement.var().map_err(failed())?;
-    let rows = match &spec.genes {
-        Genes::Query(query) => var.query(Some(&[column]), query).map_err(failed())?,
-        Genes::Named { column: by, names } => {
-            let x = measurement.x(&spec.layer).map_err(failed())?;
-            named(&var, by, names, &[column], x.shape().1)?.1
-        }
-    };
-    Ok(texts(&rows, column)?.into_iter().flatten().collect())
-}
-
-/// The names that the experiments are given.
-fn joined(of_each: &[Vec<String>], join: GeneJoin) -> Vec<String> {
-    let mut n_having: HashMap<&str, usize> = HashMap::new();
-    let mut order: Vec<&str> = Vec::new();
-    for names in of_each {
-        for name in names {
-            *n_having.entry(name).or_insert_with(|| {
-                order.push(name);
-                0
-            }) += 1;
-        }
-    }
-    let least = match join {
-        GeneJoin::Union => 1,
-        GeneJoin::Intersection => of_each.len(),
-    };
-    order.into_iter().filter(|name| n_having[name] >= least).map(str::to_owned).collect()
+    Ok(Selected { genes, rows })
 }
 
 /// A column's texts, whether they are stored plainly or as categories.
-fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, Error> {
+pub(crate) fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, Error> {
     let broken = |source| Error::Columns { of: "var", source };
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
     let texts = arrow_cast::cast(column, &DataType::LargeUtf8).map_err(broken)?;
@@ -304,7 +241,10 @@ fn in_order_of(list: &[u64], rows: &RecordBatch) -> Result<RecordBatch, ArrowErr
 }
 
 /// Rows by their places; all null where there is none.
-fn take_or_null(rows: &RecordBatch, places: &UInt32Array) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn take_or_null(
+    rows: &RecordBatch,
+    places: &UInt32Array,
+) -> Result<RecordBatch, ArrowError> {
     let columns: Vec<ArrayRef> = rows
         .columns()
         .iter()
@@ -322,26 +262,9 @@ fn take_or_null(rows: &RecordBatch, places: &UInt32Array) -> Result<RecordBatch,
 }
 
 /// The columns of these names, in this order; may be none.
-fn project(batch: &RecordBatch, names: &[&str]) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn project(batch: &RecordBatch, names: &[&str]) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema_ref();
     let positions =
         names.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
     batch.project(&positions)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(text: &str) -> Vec<String> {
-        text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn genes_are_joined_in_the_order_in_which_they_come() {
-        let of_each = [names("b a c"), names("c d b"), names("e b c")];
-        assert_eq!(joined(&of_each, GeneJoin::Intersection), names("b c"));
-        assert_eq!(joined(&of_each, GeneJoin::Union), names("b a c d e"));
-        assert!(joined(&[names("a"), names("b")], GeneJoin::Intersection).is_empty());
-    }
 }

@@ -44,7 +44,15 @@ impl GenePlaces {
     pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
         let read: Vec<u64> = genes.iter().copied().flatten().collect();
         let all_there = read.len() == genes.len();
-        let mut aligned = Self::new(GeneSelection::List(read), x_columns)?;
+        let consecutive = read.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        let selection = match (read.first(), read.last()) {
+            (Some(0), Some(last)) if consecutive && last + 1 == x_columns => GeneSelection::All,
+            (Some(first), Some(last)) if consecutive && *last < x_columns => {
+                GeneSelection::Range(*first..last + 1)
+            }
+            _ => GeneSelection::List(read),
+        };
+        let mut aligned = Self::new(selection, x_columns)?;
         if !all_there {
             let columns = (0_u32..).zip(genes).filter_map(|(at, gene)| gene.map(|_| at));
             aligned.columns = Some(columns.collect());
@@ -56,14 +64,19 @@ impl GenePlaces {
     /// Finds the column of a gene by its joinid.
     pub(crate) fn index(&self) -> Result<AxisIndex, densify::Error> {
         const AXIS: &str = "gene";
-        match (&self.selection, &self.columns) {
-            (GeneSelection::List(list), Some(columns)) => {
-                AxisIndex::at_positions(AXIS, list, columns, self.n_columns)
-            }
-            (GeneSelection::List(list), None) => AxisIndex::list(AXIS, list),
-            (GeneSelection::Range(range), _) => AxisIndex::ranges(AXIS, [range.clone()]),
-            (GeneSelection::All, _) => AxisIndex::ranges(AXIS, [0..self.n_columns as u64]),
-        }
+        let Some(columns) = &self.columns else {
+            return match &self.selection {
+                GeneSelection::List(list) => AxisIndex::list(AXIS, list),
+                GeneSelection::Range(range) => AxisIndex::ranges(AXIS, [range.clone()]),
+                GeneSelection::All => AxisIndex::ranges(AXIS, [0..self.n_columns as u64]),
+            };
+        };
+        let read: Vec<u64> = match &self.selection {
+            GeneSelection::List(list) => list.clone(),
+            GeneSelection::Range(range) => range.clone().collect(),
+            GeneSelection::All => (0..self.n_read as u64).collect(),
+        };
+        AxisIndex::at_positions(AXIS, &read, columns, self.n_columns)
     }
 
     /// Makes the columns of what a reader gave those of a batch. `Err` is the column of a gene that was not asked for.
@@ -75,6 +88,14 @@ impl GenePlaces {
         }
         csr.n_columns = self.n_columns;
         Ok(())
+    }
+
+    /// Whether the gene of a column is among those that are read.
+    pub(crate) fn has(&self, column: usize) -> bool {
+        match &self.columns {
+            Some(columns) => columns.binary_search(&(column as u32)).is_ok(),
+            None => column < self.n_columns,
+        }
     }
 
     /// Whether the columns of what a reader gives have to be changed.

@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// How the values of X become the rows of a batch.
 ///
-/// All three give the same numbers. They differ in what a block is held as, and so in speed and memory.
+/// All three give the same numbers (but for the last bit where values that are not whole are scaled by their own sum). They differ in what a block is held as, and so in speed and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// The block is one dense array, scattered straight from the COO tables that are read; batches are copies of its

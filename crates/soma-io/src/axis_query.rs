@@ -45,11 +45,6 @@ impl AxisQuery {
     pub fn list(joinids: impl Into<Vec<u64>>) -> Self {
         Self { joinids: Joinids::List(joinids.into()), value_filter: None }
     }
-
-    /// Whether every row is wanted.
-    pub fn is_all(&self) -> bool {
-        self.joinids == Joinids::All && self.value_filter.is_none()
-    }
 }
 
 /// A list is read by ranges up to so many; one with more is read as all that lies between its ends and picked from.

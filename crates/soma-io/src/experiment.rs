@@ -13,9 +13,10 @@ pub struct OpenOptions {
     /// of the profile `AWS_PROFILE`. A request to an object store that fails is tried again: `vfs.s3.connect_max_tries` times (native
     /// reader: 8), with growing pauses.
     ///
-    /// Three parameters are ours: `soma.init_buffer_bytes`, the bytes of buffer that each column of a read of X gets (default
+    /// Five parameters are ours: `soma.init_buffer_bytes`, the bytes of buffer that each column of a read of X gets (default
     /// [`SparseNdArray::BUFFER_BYTES`]); `soma.retry_limit_ms`, after which the native reader does not try a request again (60,000);
-    /// `soma.request_limit_ms`, which one try may take (120,000).
+    /// `soma.request_limit_ms`, which one try may take (120,000); `soma.cache_folder`, in which the native reader keeps what it fetched
+    /// of X (nothing is kept without it), and `soma.cache_limit_bytes`, the most that this may be (32 GiB).
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; now where there is none.
     pub timestamp: Option<u64>,

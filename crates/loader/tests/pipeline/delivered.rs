@@ -149,6 +149,11 @@ fn batches_become_arrow_record_batches() {
             let joinids = arrow.column_by_name("soma_joinid").unwrap();
             assert_eq!(joinids.as_primitive::<Int64Type>().values().as_ref(), batch.joinids);
             assert_eq!(arrow.column_by_name("label"), batch.obs.column_by_name("label"));
+            let experiments = arrow.column_by_name("experiment").unwrap();
+            assert_eq!(
+                experiments.as_primitive::<UInt32Type>().values().as_ref(),
+                batch.experiments
+            );
             for (idx, row) in dense_rows(&batch.x).iter().enumerate() {
                 if let Some(x) = arrow.column_by_name("x") {
                     let of_row = x.as_fixed_size_list().value(idx);

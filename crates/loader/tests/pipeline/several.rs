@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::{Int8Type, Int32Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray,
+};
 use loader::{
     AxisQuery, Cells, Dataset, DatasetSpec, Error, GeneJoin, GeneSelection, Genes, Loader,
     LoaderSpec,
@@ -187,6 +189,21 @@ fn genes_of_several_experiments_are_aligned() {
         assert_eq!((dataset.n_experiments(), dataset.n_columns()), (3, genes.len()));
         check(&dataset, genes, &has, &all(&parts));
     }
+    // Every column of the union has its name, from whichever experiment has the gene first.
+    let union = Dataset::from_experiments(&specs, "feature_id", GeneJoin::Union).unwrap();
+    let ids = union.var().column_by_name("feature_id").unwrap().as_string::<i64>();
+    let ids: String = ids.iter().map(Option::unwrap).collect();
+    assert_eq!((ids.as_str(), union.n_absent_genes()), ("abcdexz", 0));
+    // A gene that one specification leaves out is zero there.
+    let mut part = specs.clone();
+    part[1].1.genes =
+        Genes::Query(AxisQuery::filter("feature_id != 'x' and feature_id != 'a'").unwrap());
+    let dataset = Dataset::from_experiments(&part, "feature_id", GeneJoin::Union).unwrap();
+    check(&dataset, "abcdez", &["abcde", "ec", "zca"], &all(&parts));
+    let nothing = |text: &str| Genes::Query(AxisQuery::filter(text).unwrap());
+    part[0].1.genes = nothing("feature_id == 'd'");
+    let told = Dataset::from_experiments(&part, "feature_id", GeneJoin::Intersection).unwrap_err();
+    assert!(matches!(told, Error::NoCommonGenes { .. }), "{told}");
     // A part of each, by filters of their own.
     let mut specs = specs;
     specs[0].1.cells = AxisQuery::filter("soma_joinid in [3, 4, 29]").unwrap();
@@ -240,6 +257,8 @@ fn a_list_of_names_says_which_column_is_which_gene() {
         let joinids: &Int64Array =
             dataset.var().column_by_name("soma_joinid").unwrap().as_primitive();
         assert_eq!(dataset.var().num_rows(), names.len());
+        let n_absent = names.iter().filter(|name| !"abcdef".contains(**name)).count();
+        assert_eq!(dataset.n_absent_genes(), n_absent);
         for (column, name) in names.iter().enumerate() {
             let there = "abcdef".find(name);
             assert_eq!(ids.is_valid(column).then(|| ids.value(column)), there.map(|_| *name));
@@ -253,6 +272,28 @@ fn a_list_of_names_says_which_column_is_which_gene() {
         DatasetSpec { genes: Genes::Named { column: "gene".into(), names: vec![] }, ..spec() };
     let told = format!("{:?}", open(&nowhere).unwrap_err());
     assert!(told.contains("feature_id"), "{told}");
+}
+
+#[test]
+fn categories_of_all_are_kept_in_their_order() {
+    let of = |keys: Vec<Option<i8>>, categories: Vec<&str>| {
+        let values = Arc::new(StringArray::from(categories));
+        let n_rows = keys.len() as u64;
+        let column = DictionaryArray::<Int8Type>::new(Int8Array::from(keys), values);
+        let column: ArrayRef = Arc::new(column);
+        let obs = RecordBatch::try_from_iter_with_nullable([("type", column, true)]).unwrap();
+        let x = Arc::new(MemoryReader::new(csr(0, n_rows, "ab")).unwrap());
+        Dataset::new(x, Cells::Range(0..n_rows), obs, GeneSelection::All).unwrap()
+    };
+    let first = of(vec![Some(2), None, Some(0)], vec!["c", "unused", "a"]);
+    let second = of(vec![Some(1), Some(0)], vec!["b", "a", "unused too"]);
+    let empty = of(vec![], vec!["d"]);
+    let dataset = Dataset::concat(&[first, second, empty]).unwrap();
+    let column = dataset.obs().column(0).as_dictionary::<Int32Type>();
+    let categories: Vec<_> = column.values().as_string::<i64>().iter().flatten().collect();
+    assert_eq!(categories, ["c", "unused", "a", "b", "unused too", "d"]);
+    let keys: Vec<_> = column.keys().iter().collect();
+    assert_eq!(keys, [Some(2), None, Some(0), Some(2), Some(3)]);
 }
 
 #[test]
