@@ -1,6 +1,9 @@
-//! Row indices that are kept, within a bound of memory; the least recently used goes first.
+//! Row indices that are kept, within a bound of memory; the least recently used go first.
+//!
+//! Reads ask here for every tile that they touch, and seldom put something in: an index only carries the time of its last use, and which
+//! are the oldest is found out when there is no more room, for an eighth of them at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::row_index::TileIndex;
@@ -18,7 +21,6 @@ pub(crate) struct IndexCache {
 #[derive(Debug, Default)]
 struct Kept {
     entries: HashMap<Key, Entry>,
-    by_use: BTreeMap<u64, Key>,
     bytes: usize,
     clock: u64,
 }
@@ -47,14 +49,13 @@ impl IndexCache {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.remove(key);
-        let used = kept.tick(key);
-        kept.entries.insert(key, Entry { index: Arc::clone(index), bytes, used });
+        kept.clock += 1;
+        let entry = Entry { index: Arc::clone(index), bytes, used: kept.clock };
+        let before = kept.entries.insert(key, entry);
         kept.bytes += bytes;
-        while kept.bytes > self.limit_bytes {
-            let Some((_, oldest)) = kept.by_use.first_key_value() else { break };
-            let oldest = *oldest;
-            kept.remove(oldest);
+        kept.bytes -= before.map_or(0, |before| before.bytes);
+        if kept.bytes > self.limit_bytes {
+            kept.make_room(self.limit_bytes);
         }
     }
 
@@ -65,25 +66,24 @@ impl IndexCache {
 }
 
 impl Kept {
-    fn tick(&mut self, key: Key) -> u64 {
-        self.clock += 1;
-        self.by_use.insert(self.clock, key);
-        self.clock
-    }
-
     fn touch(&mut self, key: Key) -> Option<Arc<TileIndex>> {
-        let used = self.entries.get(&key)?.used;
-        self.by_use.remove(&used);
-        let used = self.tick(key);
+        self.clock += 1;
         let entry = self.entries.get_mut(&key)?;
-        entry.used = used;
+        entry.used = self.clock;
         Some(Arc::clone(&entry.index))
     }
 
-    fn remove(&mut self, key: Key) {
-        if let Some(entry) = self.entries.remove(&key) {
-            self.by_use.remove(&entry.used);
-            self.bytes -= entry.bytes;
+    /// Lets go of the oldest until an eighth of `limit_bytes` is free; the latest stays in any case.
+    fn make_room(&mut self, limit_bytes: usize) {
+        let mut by_use: Vec<(u64, Key)> =
+            self.entries.iter().map(|(key, entry)| (entry.used, *key)).collect();
+        by_use.sort_unstable();
+        by_use.pop();
+        for (_, key) in by_use {
+            if self.bytes <= limit_bytes - limit_bytes / 8 {
+                break;
+            }
+            self.bytes -= self.entries.remove(&key).map_or(0, |entry| entry.bytes);
         }
     }
 }
@@ -93,23 +93,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_goes_first() {
-        let cache = IndexCache::new(30);
+    fn the_least_recently_used_go_first() {
+        let cache = IndexCache::new(32);
         let index = Arc::new(TileIndex::default());
         for tile in 0..3 {
-            cache.insert((0, tile), &index, 10);
+            cache.insert((0, tile), &index, 9);
         }
         assert!(cache.get_all([(0, 0)].into_iter())[0].is_some());
-        cache.insert((1, 0), &index, 10);
+        cache.insert((1, 0), &index, 9);
         let there: Vec<_> = cache
             .get_all([(0, 0), (0, 1), (0, 2), (1, 0)].into_iter())
             .iter()
             .map(Option::is_some)
             .collect();
         assert_eq!(there, [true, false, true, true]);
-        cache.insert((2, 0), &index, 31);
-        assert_eq!(cache.bytes(), 30);
-        cache.insert((1, 0), &index, 20);
-        assert!(cache.bytes() <= 30);
+        cache.insert((2, 0), &index, 33);
+        assert_eq!(cache.bytes(), 27, "too large to be kept");
+        cache.insert((1, 0), &index, 14);
+        assert_eq!(cache.bytes(), 32, "in the place of the one before");
+        cache.insert((2, 0), &index, 1);
+        assert_eq!(cache.bytes(), 24, "an eighth is free");
+        cache.insert((2, 0), &index, 32);
+        assert_eq!(cache.bytes(), 32, "the latest stays");
     }
 }
