@@ -68,16 +68,15 @@ impl Dataset {
 
 impl OfOne {
     fn new(experiment: &Experiment, spec: &DatasetSpec, gene_column: &str) -> Result<Self, Error> {
-        let var = experiment
+        let measurement = experiment
             .measurement(&spec.measurement)
-            .and_then(|measurement| measurement.var())
-            .map_err(open(format!("the genes by their {gene_column}")))?;
+            .map_err(open(format!("measurement {:?}", spec.measurement)))?;
         let wanted: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         let mut columns = wanted.clone();
         if !columns.contains(&gene_column) {
             columns.push(gene_column);
         }
-        let Selected { genes, rows } = selected(&var, &spec.genes, &columns)?;
+        let Selected { genes, rows } = selected(&measurement, &spec.genes, &columns)?;
         let mut places = HashMap::with_capacity(genes.len());
         let mut names = Vec::with_capacity(genes.len());
         for (row, (name, gene)) in (0..).zip(texts(&rows, gene_column)?.into_iter().zip(genes)) {

@@ -6,12 +6,23 @@ use soma_io::CsrBuffers;
 use crate::buffers::DenseValuesMut;
 use crate::error::Error;
 
+/// Which epoch and block it is: for errors.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct BlockId {
+    pub(crate) epoch: u64,
+    pub(crate) idx: u64,
+}
+
+impl BlockId {
+    pub(crate) fn densify_error(self, source: densify::Error) -> Error {
+        Error::Densify { epoch: self.epoch, block_idx: self.idx, source }
+    }
+}
+
 /// A block's rows. Its memory is used again for later blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    /// Which epoch and block it is: for errors.
-    pub(crate) epoch: u64,
-    pub(crate) idx: u64,
+    pub(crate) id: BlockId,
     /// The selection's row of each row as read, ascending.
     pub(crate) rows: Vec<u64>,
     /// Which row as read is delivered first, second and so on.
@@ -120,7 +131,7 @@ impl Block {
             DenseValuesMut::F32(out) => self.rows_to(rows, transforms, out),
             DenseValuesMut::F16(out) => self.rows_to(rows, transforms, out),
         }
-        .map_err(|source| self.densify_error(source))
+        .map_err(|source| self.id.densify_error(source))
     }
 
     fn rows_to<V: densify::Value>(
@@ -147,7 +158,7 @@ impl Block {
     ) -> Result<(), Error> {
         let csr = self.csr().ok_or(Error::NpArraySparse)?;
         densify::csr_gather_rows(csr, rows, transforms, out)
-            .map_err(|source| self.densify_error(source))
+            .map_err(|source| self.id.densify_error(source))
     }
 
     /// The values as CSR; none of a dense block.
@@ -162,9 +173,5 @@ impl Block {
                 n_columns: csr.n_columns,
             }),
         }
-    }
-
-    pub(crate) fn densify_error(&self, source: densify::Error) -> Error {
-        Error::Densify { epoch: self.epoch, block_idx: self.idx, source }
     }
 }

@@ -73,22 +73,16 @@ impl Cells {
         if joinids.null_count() > 0 {
             return Err(problem("it has nulls"));
         }
-        let ids = joinids.values();
         let negative = |id: &i64| problem(&format!("it holds {id}, and joinids are not negative"));
-        if let (Some(&first), Some(&last)) = (ids.first(), ids.last())
-            && 0 <= first
-            && ids.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(1))
-        {
-            return Ok(Self::Range(first as u64..last as u64 + 1));
-        }
-        let ids = ids.iter().map(|id| u64::try_from(*id).map_err(|_| negative(id)));
-        Ok(Self::List(ids.collect::<Result<_, _>>()?))
+        let ids = joinids.values().iter().map(|id| u64::try_from(*id).map_err(|_| negative(id)));
+        Ok(Self::of(ids.collect::<Result<_, _>>()?))
     }
 
-    /// These, which ascend; a range where they have no gaps.
+    /// These; a range where each is one more than the one before.
     pub(crate) fn of(joinids: Vec<u64>) -> Self {
+        let consecutive = joinids.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         match (joinids.first(), joinids.last()) {
-            (Some(first), Some(last)) if last - first + 1 == joinids.len() as u64 => {
+            (Some(first), Some(last)) if consecutive && *last < u64::MAX => {
                 Self::Range(*first..last + 1)
             }
             _ => Self::List(joinids.into()),

@@ -10,7 +10,7 @@ use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use shuffle::{BlockPlan, EpochPlan};
 use soma_io::{CsrBuffers, ReadStats, RowRanges};
 
-use crate::block::Block;
+use crate::block::{Block, BlockId};
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::source::{Part, Source};
@@ -72,8 +72,7 @@ impl BlockReading {
 
     fn fill(&self, block: &mut Block, plan: BlockPlan, scratch: &mut Scratch) -> Result<(), Error> {
         let parts = self.dataset.parts(&plan.chunks);
-        block.epoch = self.epoch;
-        block.idx = plan.block_idx;
+        block.id = BlockId { epoch: self.epoch, idx: plan.block_idx };
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(plan.chunks.iter().cloned().flatten());
@@ -98,7 +97,7 @@ impl BlockReading {
         scratch: &mut Scratch,
     ) -> Result<(BlockReads, Duration), Error> {
         let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
-        let (epoch, idx, n_columns) = (block.epoch, block.idx, block.n_columns);
+        let (of, n_columns) = (block.id, block.n_columns);
         let csr = block.csr_to_read();
         if parts.is_empty() {
             csr.clear();
@@ -106,22 +105,22 @@ impl BlockReading {
         }
         for (part_idx, part) in parts.iter().enumerate() {
             let source = self.dataset.source(part.source);
-            let failed = |error| part.read_error((epoch, idx), error);
+            let failed = |error| part.read_error(of, error);
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
             let out = if part_idx == 0 { &mut *csr } else { &mut scratch.further };
             all.add(&source.x.read_csr(&rows, &source.genes.selection, out).map_err(failed)?);
             let start = Instant::now();
-            part.check_shape(source, out, idx)?;
-            source.genes.place(out).map_err(|column| part.column_error(source, column, idx))?;
+            part.check_shape(source, out, of.idx)?;
+            source.genes.place(out).map_err(|column| part.column_error(source, column, of.idx))?;
             if part_idx > 0 {
                 append(csr, &scratch.further);
             }
-            convert_time += start.elapsed();
+            // Otherwise there is nothing to convert.
+            if part_idx > 0 || source.genes.is_placed() {
+                convert_time += start.elapsed();
+            }
         }
-        // Without further parts and genes to be placed there is nothing to convert.
-        let converts = parts.len() > 1
-            || parts.iter().any(|part| self.dataset.source(part.source).genes.is_placed());
-        Ok((all, if converts { convert_time } else { Duration::ZERO }))
+        Ok((all, convert_time))
     }
 
     /// Scatters each piece into a dense block as it comes.
@@ -133,21 +132,15 @@ impl BlockReading {
     ) -> Result<(BlockReads, Duration), Error> {
         let start = Instant::now();
         block.zeroed_dense()?;
-        let (mut all, mut convert_time) = (BlockReads::default(), start.elapsed());
-        let mut first_row = 0;
-        for part in parts {
-            let index = row_index(block, part, first_row)?;
-            let columns = self.column_index(block, part, scratch)?;
-            let end = (first_row + part.n_rows) * block.n_columns;
-            let values = &mut block.dense_mut()[..end];
-            let result =
-                self.each_piece(part, |piece| densify::scatter_coo(piece, &index, columns, values));
-            let (read, time) = result.map_err(|failure| failure.of(block, part))?;
-            all.add(&read);
-            convert_time += time;
-            first_row += part.n_rows;
-        }
-        Ok((all, convert_time))
+        let begin_time = start.elapsed();
+        let (of, n_columns) = (block.id, block.n_columns);
+        let values = block.dense_mut();
+        let (all, convert_time) =
+            self.each_part(of, parts, &mut scratch.columns, |piece, rows, columns| {
+                let up_to_here = &mut values[..rows.len() * n_columns];
+                densify::scatter_coo(piece, rows, columns, up_to_here)
+            })?;
+        Ok((all, begin_time + convert_time))
     }
 
     /// Collects all pieces, then counts them into CSR.
@@ -157,25 +150,52 @@ impl BlockReading {
         parts: &[Part],
         scratch: &mut Scratch,
     ) -> Result<(BlockReads, Duration), Error> {
-        let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
-        let mut to_csr = std::mem::take(&mut scratch.to_csr);
+        let Scratch { to_csr, columns, .. } = scratch;
         to_csr.clear();
+        let (all, add_time) =
+            self.each_part(block.id, parts, columns, |piece, rows, columns| {
+                to_csr.add(piece, rows, columns)
+            })?;
+        let start = Instant::now();
+        let (n_rows, n_columns) = (block.n_rows(), block.n_columns);
+        let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
+        counted.map_err(|source| block.id.densify_error(source))?;
+        Ok((all, add_time + start.elapsed()))
+    }
+
+    /// Reads the parts of a block as COO and gives each piece to `convert`, with where the block's rows up to the end of the part and
+    /// the columns are; says how long that took in all.
+    fn each_part(
+        &self,
+        of: BlockId,
+        parts: &[Part],
+        indices: &mut [Option<AxisIndex>],
+        mut convert: impl FnMut(CooView<'_>, &AxisIndex, &AxisIndex) -> Result<(), densify::Error>,
+    ) -> Result<(BlockReads, Duration), Error> {
+        let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
         let mut first_row = 0;
         for part in parts {
-            let index = row_index(block, part, first_row)?;
-            let columns = self.column_index(block, part, scratch)?;
-            let result = self.each_piece(part, |piece| to_csr.add(piece, &index, columns));
-            let (read, time) = result.map_err(|failure| failure.of(block, part))?;
+            let rows = AxisIndex::ranges("cell", part.joinids.iter().cloned())
+                .map_err(|source| of.densify_error(source))?
+                .from_position(first_row);
+            let place = &mut indices[part.source];
+            let columns = match place.take() {
+                Some(columns) => columns,
+                None => self
+                    .dataset
+                    .source(part.source)
+                    .genes
+                    .index()
+                    .map_err(|source| of.densify_error(source))?,
+            };
+            let columns = place.insert(columns);
+            let result = self.each_piece(part, |piece| convert(piece, &rows, columns));
+            let (read, time) = result.map_err(|failure| failure.of(of, part))?;
             all.add(&read);
             convert_time += time;
             first_row += part.n_rows;
         }
-        let start = Instant::now();
-        let (n_rows, n_columns) = (block.n_rows(), block.n_columns);
-        let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
-        counted.map_err(|source| block.densify_error(source))?;
-        scratch.to_csr = to_csr;
-        Ok((all, convert_time + start.elapsed()))
+        Ok((all, convert_time))
     }
 
     /// Reads COO and gives each piece to `convert`; says how long that took in all.
@@ -208,25 +228,6 @@ impl BlockReading {
             (Err(source), None) => Err(Failure::Read(source)),
             (Ok(read), None) => Ok((read, convert_time)),
         }
-    }
-
-    fn column_index<'a>(
-        &self,
-        block: &Block,
-        part: &Part,
-        scratch: &'a mut Scratch,
-    ) -> Result<&'a AxisIndex, Error> {
-        let place = &mut scratch.columns[part.source];
-        let index = match place.take() {
-            Some(index) => index,
-            None => self
-                .dataset
-                .source(part.source)
-                .genes
-                .index()
-                .map_err(|source| block.densify_error(source))?,
-        };
-        Ok(place.insert(index))
     }
 }
 
@@ -261,19 +262,12 @@ enum Failure {
 }
 
 impl Failure {
-    fn of(self, block: &Block, part: &Part) -> Error {
+    fn of(self, block: BlockId, part: &Part) -> Error {
         match self {
-            Self::Read(source) => part.read_error((block.epoch, block.idx), source),
+            Self::Read(source) => part.read_error(block, source),
             Self::Convert(source) => block.densify_error(source),
         }
     }
-}
-
-/// Finds the rows of a part, of which the first is row `first_row` of the block.
-fn row_index(block: &Block, part: &Part, first_row: usize) -> Result<AxisIndex, Error> {
-    AxisIndex::ranges("cell", part.joinids.iter().cloned())
-        .map(|index| index.from_position(first_row))
-        .map_err(|source| block.densify_error(source))
 }
 
 /// Puts the rows of `further` behind those of `csr`.

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{ArrowError, DataType, Schema};
-use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, ReaderChoice};
+use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoice};
 
 use crate::cells::{Cells, JOINID};
 use crate::dataset::Dataset;
@@ -81,14 +81,16 @@ impl Dataset {
     /// name that is asked for twice or that var has twice.
     pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
         let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
-        Self::with_genes(experiment, spec, |var| selected(var, &spec.genes, &columns))
+        Self::with_genes(experiment, spec, |measurement| {
+            selected(measurement, &spec.genes, &columns)
+        })
     }
 
-    /// The cells of a specification, with the genes that `choose` chooses of var.
+    /// The cells of a specification, with the genes that `choose` chooses of the measurement.
     pub(crate) fn with_genes(
         experiment: &Experiment,
         spec: &DatasetSpec,
-        choose: impl FnOnce(&DataFrame) -> Result<Selected, Error>,
+        choose: impl FnOnce(&Measurement) -> Result<Selected, Error>,
     ) -> Result<Self, Error> {
         let measurement = experiment
             .measurement(&spec.measurement)
@@ -108,8 +110,7 @@ impl Dataset {
         let totals = spec.totals.as_deref().map(|column| numbers(&obs, column)).transpose()?;
         let obs = project(&obs, &wanted).map_err(|source| Error::Columns { of: "obs", source })?;
 
-        let var = measurement.var().map_err(open("var".to_owned()))?;
-        let Selected { genes, rows: var } = choose(&var)?;
+        let Selected { genes, rows: var } = choose(&measurement)?;
         let genes = GenePlaces::aligned(&genes, reader.n_columns())?;
         let dataset = Self::of_source(Source { x: reader, cells, genes }, obs, var)?;
         match totals {
@@ -141,13 +142,14 @@ pub(crate) struct Selected {
 
 /// The genes that are wanted, with these columns of var.
 pub(crate) fn selected(
-    var: &DataFrame,
+    measurement: &Measurement,
     genes: &Genes,
     columns: &[&str],
 ) -> Result<Selected, Error> {
+    let var = measurement.var().map_err(open("var".to_owned()))?;
     match genes {
-        Genes::Query(query) => queried(var, query, columns),
-        Genes::Named { column, names } => named(var, column, names, columns),
+        Genes::Query(query) => queried(&var, query, columns),
+        Genes::Named { column, names } => named(&var, column, names, columns),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use densify::AxisIndex;
 use soma_io::{CsrBuffers, GeneSelection, XReader};
 
+use crate::block::BlockId;
 use crate::cells::Cells;
 use crate::error::Error;
 
@@ -40,7 +41,7 @@ impl GenePlaces {
         Ok(Self { selection, n_read: n_columns, columns: None, n_columns })
     }
 
-    /// GenePlaces by joinid, one for each column; where there is none the column stays zero.
+    /// Genes by joinid, one for each column; where there is none the column stays zero.
     pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
         let read: Vec<u64> = genes.iter().copied().flatten().collect();
         let all_there = read.len() == genes.len();
@@ -157,10 +158,10 @@ impl Part {
         }
     }
 
-    /// X could not be read for block `idx` of an epoch.
+    /// X could not be read for a block.
     pub(crate) fn read_error(
         &self,
-        (epoch, block_idx): (u64, u64),
+        BlockId { epoch, idx: block_idx }: BlockId,
         error: soma_io::Error,
     ) -> Error {
         let first = self.joinids.first().map_or(0, |first| first.start);

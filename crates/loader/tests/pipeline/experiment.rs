@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use loader::{
     AxisQuery, Batch, Cells, Dataset, DatasetSpec, Genes, Loader, LoaderSpec, Matrix, Order,
 };
-use soma_io::{ColumnKind, ColumnSpec, Experiment, ExperimentSpec, ExperimentWriter, OpenOptions};
+use soma_io::{ColumnKind, ColumnSpec, Experiment, ExperimentWriter, OpenOptions};
 
 use crate::sample::{self, WAYS, check_rows};
 
@@ -21,19 +21,7 @@ const N_VAR: u64 = 9;
 pub(crate) fn write(uri: &str) {
     let label = ColumnSpec::new("label", ColumnKind::Text);
     let doubled = ColumnSpec::new("doubled", ColumnKind::Int64);
-    let spec = ExperimentSpec {
-        n_obs: N_OBS,
-        n_var: N_VAR,
-        obs: vec![label.clone(), doubled],
-        var: vec![label],
-        measurement: "RNA".into(),
-        layers: vec!["raw".into()],
-        extent: soma_io::Extent::CurrentDomain,
-        zstd_level: 1,
-        fragment_rows: None,
-        consolidate: false,
-        config: soma_io::Config::new(),
-    };
+    let spec = sample::experiment_spec((N_OBS, N_VAR), vec![label.clone(), doubled], vec![label]);
     let mut writer = ExperimentWriter::create(uri, spec).unwrap();
     let names: ArrayRef =
         Arc::new(StringArray::from_iter_values((0..N_VAR).map(|gene| format!("gene {gene}"))));

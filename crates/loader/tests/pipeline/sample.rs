@@ -9,7 +9,7 @@ use loader::{
     Batch, BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Method, Order,
     ReadableBuffer,
 };
-use soma_io::{CsrBuffers, MemoryReader, XReader};
+use soma_io::{ColumnSpec, Config, CsrBuffers, ExperimentSpec, Extent, MemoryReader, XReader};
 
 /// The value of a cell and gene, if one is stored. Every seventh cell has none at all.
 pub(crate) fn value(joinid: u64, gene: u64) -> Option<f32> {
@@ -143,5 +143,26 @@ pub(crate) fn check_rows<B: ReadableBuffer>(batch: &Batch<B>, genes: &[u64], see
         assert_eq!(row, &expected, "cell {joinid}");
         assert_eq!(labels.value(idx), label(joinid));
         assert_eq!(doubled.value(idx), 2 * joinid as i64);
+    }
+}
+
+/// An experiment of this size with a layer `raw`, written with little effort.
+pub(crate) fn experiment_spec(
+    (n_obs, n_var): (u64, u64),
+    obs: Vec<ColumnSpec>,
+    var: Vec<ColumnSpec>,
+) -> ExperimentSpec {
+    ExperimentSpec {
+        n_obs,
+        n_var,
+        obs,
+        var,
+        measurement: "RNA".into(),
+        layers: vec!["raw".into()],
+        extent: Extent::CurrentDomain,
+        zstd_level: 1,
+        fragment_rows: None,
+        consolidate: false,
+        config: Config::new(),
     }
 }

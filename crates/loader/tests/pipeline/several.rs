@@ -13,8 +13,7 @@ use loader::{
 };
 use proptest::prelude::*;
 use soma_io::{
-    ColumnKind, ColumnSpec, CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter, MemoryReader,
-    OpenOptions,
+    ColumnKind, ColumnSpec, CsrBuffers, Experiment, ExperimentWriter, MemoryReader, OpenOptions,
 };
 
 use crate::sample::{self, WAYS, dense_rows};
@@ -118,19 +117,11 @@ proptest! {
 
 /// Writes an experiment whose genes are called by these letters.
 fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
-    let spec = ExperimentSpec {
-        n_obs,
-        n_var: genes.len() as u64,
-        obs: vec![ColumnSpec::new("label", ColumnKind::Text)],
-        var: ["feature_id", "symbol"].map(|name| ColumnSpec::new(name, ColumnKind::Text)).to_vec(),
-        measurement: "RNA".into(),
-        layers: vec!["raw".into()],
-        extent: soma_io::Extent::CurrentDomain,
-        zstd_level: 1,
-        fragment_rows: None,
-        consolidate: false,
-        config: soma_io::Config::new(),
-    };
+    let spec = sample::experiment_spec(
+        (n_obs, genes.len() as u64),
+        vec![ColumnSpec::new("label", ColumnKind::Text)],
+        ["feature_id", "symbol"].map(|name| ColumnSpec::new(name, ColumnKind::Text)).to_vec(),
+    );
     let mut writer = ExperimentWriter::create(uri, spec).unwrap();
     let text = |name, texts: Vec<String>| {
         let texts: ArrayRef = Arc::new(StringArray::from(texts));
