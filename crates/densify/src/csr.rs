@@ -25,6 +25,11 @@ impl<'a> CsrView<'a> {
         self.row_offsets.len().saturating_sub(1)
     }
 
+    /// How many values these rows have together.
+    pub fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
+        rows.iter().map(|row_idx| Ok(self.row(*row_idx as usize)?.1.len())).sum()
+    }
+
     /// The columns and values of a row.
     fn row(&self, row_idx: usize) -> Result<(&'a [u32], &'a [f32]), Error> {
         let (Some(&start), Some(&end)) =
@@ -81,10 +86,8 @@ impl CsrMatrix {
     /// The same values, each with its row.
     pub fn into_coo(self) -> CooMatrix {
         let shape = (self.n_rows(), self.n_columns);
-        let mut rows = Vec::with_capacity(self.values.len());
-        for (row, pair) in (0..).zip(self.row_offsets.windows(2)) {
-            rows.resize(rows.len() + (pair[1] - pair[0]), row);
-        }
+        let mut rows = vec![0; self.values.len()];
+        csr_rows_to_coo(&self.row_offsets, &mut rows);
         CooMatrix { rows, columns: self.columns, values: self.values, shape }
     }
 
@@ -138,8 +141,9 @@ pub fn csr_rows_to_dense<V: Value>(
 
 /// The values of a row; of those side by side with the same column, the last.
 fn last_of_each<'a>(columns: &[u32], values: &'a [f32]) -> Cow<'a, [f32]> {
-    // Counted to the end, which vectorizes.
-    if columns.array_windows().filter(|[column, next]| column == next).count() == 0 {
+    // Looked at to the end and in 32 bits, which vectorizes.
+    let pairs = columns.iter().zip(columns.iter().skip(1));
+    if pairs.fold(0, |found, (column, next)| found | u32::from(column == next)) == 0 {
         return Cow::Borrowed(values);
     }
     let next = columns.iter().skip(1).map(Some).chain([None]);
@@ -209,7 +213,18 @@ fn check_dense(
     transforms.map_or(Ok(()), |transforms| transforms.check(rows.len()))
 }
 
-/// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Of a row that fails nothing is appended. All of
+/// Writes the row of each value, where rows begin and end at `row_offsets` from 0 on. Stops where `out` ends.
+pub fn csr_rows_to_coo(row_offsets: &[usize], out: &mut [u32]) {
+    let mut rest = out;
+    for (row, pair) in (0..).zip(row_offsets.windows(2)) {
+        let n_values = rest.len().min(pair[1] - pair[0]);
+        let (of_row, after) = rest.split_at_mut(n_values);
+        of_row.fill(row);
+        rest = after;
+    }
+}
+
+/// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Where one fails nothing is appended. All of
 /// its values count for a row's total, also those with the same column.
 pub fn csr_gather_rows(
     csr: CsrView<'_>,
@@ -224,7 +239,38 @@ pub fn csr_gather_rows(
             expected: csr.n_columns,
         });
     }
+    let (n_rows, nnz) = (out.row_offsets.len(), out.nnz());
+    let added = csr.nnz_of(rows)?;
+    out.columns.resize(nnz + added, 0);
+    out.values.resize(nnz + added, 0.0);
+    let slices = (&mut out.columns[nnz..], &mut out.values[nnz..]);
+    let gathered = csr_gather_rows_into(csr, rows, transforms, &mut out.row_offsets, slices);
+    if gathered.is_err() {
+        out.row_offsets.truncate(n_rows);
+        out.columns.truncate(nnz);
+        out.values.truncate(nnz);
+    }
+    gathered
+}
+
+/// Writes the columns and values of rows of `csr`, in the order of `rows`, into all of `out`, two slices of as many elements as
+/// [`CsrView::nnz_of`] says, and the end of each row behind the last of `row_offsets`, counted on from there.
+pub fn csr_gather_rows_into(
+    csr: CsrView<'_>,
+    rows: &[u32],
+    transforms: Option<RowTransforms<'_>>,
+    row_offsets: &mut Vec<usize>,
+    (out_columns, out_values): (&mut [u32], &mut [f32]),
+) -> Result<(), Error> {
     transforms.map_or(Ok(()), |transforms| transforms.check(rows.len()))?;
+    let expected = csr.nnz_of(rows)?;
+    for found in [out_columns.len(), out_values.len()] {
+        if found != expected {
+            return Err(Error::Length { what: "the buffers of gathered rows", found, expected });
+        }
+    }
+    let begin = row_offsets.last().copied().unwrap_or(0);
+    let mut filled = 0;
     for (idx, row_idx) in rows.iter().enumerate() {
         let row_idx = *row_idx as usize;
         let (columns, values) = csr.row(row_idx)?;
@@ -237,14 +283,18 @@ pub fn csr_gather_rows(
             Some(transforms) => transforms.of_row(idx, row_idx, values)?,
             None => None,
         };
+        let to = filled..filled + values.len();
+        filled = to.end;
+        out_columns[to.clone()].copy_from_slice(columns);
+        let out_values = &mut out_values[to];
         match of_row {
-            None => out.values.extend_from_slice(values),
+            None => out_values.copy_from_slice(values),
             Some(of_row) => {
-                out.values.extend(values.iter().map(|value| of_row.apply(*value)));
+                let pairs = out_values.iter_mut().zip(values);
+                pairs.for_each(|(out, value)| *out = of_row.apply(*value));
             }
         }
-        out.columns.extend_from_slice(columns);
-        out.row_offsets.push(out.values.len());
+        row_offsets.push(begin + filled);
     }
     Ok(())
 }

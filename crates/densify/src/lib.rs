@@ -36,7 +36,10 @@ mod index;
 mod transform;
 
 pub use coo::{CooMatrix, CooToCsr, CooView, OwnedCoo, scatter_coo};
-pub use csr::{CsrMatrix, CsrView, csr_gather_rows, csr_rows_to_dense, dense_rows_to_dense};
+pub use csr::{
+    CsrMatrix, CsrView, csr_gather_rows, csr_gather_rows_into, csr_rows_to_coo, csr_rows_to_dense,
+    dense_rows_to_dense,
+};
 pub use error::Error;
 pub use index::AxisIndex;
 pub use transform::{RowTransforms, Transform, Value};

@@ -151,10 +151,17 @@ impl RowTransform {
 
     fn compute(&self, value: f32) -> f32 {
         let scaled = f64::from(value) * self.scale;
-        let value = if self.log1p { scaled.ln_1p() } else { scaled } as f32;
+        let value = if self.log1p { ln_1p(scaled) } else { scaled } as f32;
         // The bounds were checked, so this does not panic; NaN stays NaN.
         value.clamp(self.clip.0, self.clip.1)
     }
+}
+
+/// ln(1 + x). From 1/1024 on the plain logarithm, which takes a third of the time: adding 1 loses less than 2^-53 of the sum, so at most
+/// 2^-43 of the result, and a result of f32 has 24 bits.
+#[inline]
+fn ln_1p(x: f64) -> f64 {
+    if x >= 1.0 / 1024.0 { (1.0 + x).ln() } else { x.ln_1p() }
 }
 
 /// A type that values are delivered as.

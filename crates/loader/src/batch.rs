@@ -1,10 +1,9 @@
 //! What the consumer gets: the rows of X, with the obs row and the joinid of each beside it.
 
 use arrow_array::RecordBatch;
-use densify::{CooMatrix, CsrMatrix};
 use half::f16;
 
-use crate::buffers::{DenseValues, HeapBuffer, ReadableBuffer};
+use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
 
 /// Some rows of the selection in the epoch's order.
 #[derive(Debug)]
@@ -43,9 +42,90 @@ pub enum Matrix<B = HeapBuffer> {
         n_columns: usize,
     },
     /// The stored values by row.
-    Csr(CsrMatrix),
+    Csr(CsrBatch<B>),
     /// The stored values, each with its row.
-    Coo(CooMatrix),
+    Coo(CooBatch<B>),
+}
+
+/// Values in compressed sparse rows.
+#[derive(Debug)]
+pub struct CsrBatch<B = HeapBuffer> {
+    /// Where each row begins, from 0, and at last the number of values: one more than there are rows.
+    pub row_offsets: Vec<usize>,
+    /// The column of each value: u32.
+    pub columns: B,
+    /// The values: f32.
+    pub values: B,
+    /// Selected genes.
+    pub n_columns: usize,
+}
+
+/// Values with their rows and columns, row by row.
+#[derive(Debug)]
+pub struct CooBatch<B = HeapBuffer> {
+    /// The row of each value: u32.
+    pub rows: B,
+    /// The column of each value: u32.
+    pub columns: B,
+    /// The values: f32.
+    pub values: B,
+    /// Cells and selected genes.
+    pub shape: (usize, usize),
+}
+
+impl<B> CsrBatch<B> {
+    /// Its number of cells.
+    pub fn n_rows(&self) -> usize {
+        self.row_offsets.len().saturating_sub(1)
+    }
+
+    /// Its number of values.
+    pub fn nnz(&self) -> usize {
+        self.row_offsets.last().copied().unwrap_or(0)
+    }
+}
+
+impl<B: ReadableBuffer> CsrBatch<B> {
+    /// The column of each value.
+    pub fn columns(&self) -> &[u32] {
+        numbers(&self.columns)
+    }
+
+    /// The values.
+    pub fn values(&self) -> &[f32] {
+        floats(&self.values)
+    }
+}
+
+impl<B: ReadableBuffer> CooBatch<B> {
+    /// The row of each value.
+    pub fn rows(&self) -> &[u32] {
+        numbers(&self.rows)
+    }
+
+    /// The column of each value.
+    pub fn columns(&self) -> &[u32] {
+        numbers(&self.columns)
+    }
+
+    /// The values.
+    pub fn values(&self) -> &[f32] {
+        floats(&self.values)
+    }
+}
+
+fn numbers(buffer: &impl ReadableBuffer) -> &[u32] {
+    match buffer.elements() {
+        Elements::U32(numbers) => numbers,
+        Elements::F32(_) | Elements::F16(_) => &[],
+    }
+}
+
+fn floats(buffer: &impl ReadableBuffer) -> &[f32] {
+    match buffer.elements() {
+        Elements::F32(values) => values,
+        Elements::F16(_) | Elements::U32(_) => &[],
+    }
 }
 
 impl<B> Matrix<B> {
@@ -63,9 +143,9 @@ impl<B: ReadableBuffer> Matrix<B> {
     /// The values of a dense batch of f32, row-major; none of another.
     pub fn dense(&self) -> Option<&[f32]> {
         match self {
-            Self::Dense { values, .. } => match values.values() {
-                DenseValues::F32(values) => Some(values),
-                DenseValues::F16(_) => None,
+            Self::Dense { values, .. } => match values.elements() {
+                Elements::F32(values) => Some(values),
+                Elements::F16(_) | Elements::U32(_) => None,
             },
             Self::Csr(_) | Self::Coo(_) => None,
         }
@@ -74,9 +154,9 @@ impl<B: ReadableBuffer> Matrix<B> {
     /// The values of a dense batch of f16, row-major; none of another.
     pub fn dense_f16(&self) -> Option<&[f16]> {
         match self {
-            Self::Dense { values, .. } => match values.values() {
-                DenseValues::F16(values) => Some(values),
-                DenseValues::F32(_) => None,
+            Self::Dense { values, .. } => match values.elements() {
+                Elements::F16(values) => Some(values),
+                Elements::F32(_) | Elements::U32(_) => None,
             },
             Self::Csr(_) | Self::Coo(_) => None,
         }

@@ -1,10 +1,16 @@
 //! The rows that are held and shuffled together, in the form the method keeps them in.
 
+use std::ops::Range;
+use std::thread;
+
 use densify::{CsrMatrix, CsrView, RowTransforms};
 use soma_io::CsrBuffers;
 
-use crate::buffers::DenseValuesMut;
+use crate::buffers::ElementsMut;
 use crate::error::Error;
+
+/// Values of a dense batch that are worth a thread of their own: about a millisecond's work, against some 20 µs for a thread.
+const THREAD_VALUES: usize = 1 << 22;
 
 /// Which epoch and block it is: for errors.
 #[derive(Debug, Default, Clone, Copy)]
@@ -29,6 +35,8 @@ pub(crate) struct Block {
     pub(crate) order: Vec<u32>,
     pub(crate) n_columns: usize,
     pub(crate) values: Values,
+    /// The most bytes that it has taken.
+    pub(crate) held_bytes: u64,
 }
 
 /// What a block's values are kept as.
@@ -51,6 +59,20 @@ impl Default for Values {
 impl Block {
     pub(crate) fn n_rows(&self) -> usize {
         self.order.len()
+    }
+
+    /// Bytes of its rows and values.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of_csr = |row_offsets: &[usize], nnz: usize| {
+            size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
+        };
+        let values = match &self.values {
+            Values::Dense(values) => size_of_val(values.as_slice()),
+            Values::Counted(csr) => of_csr(&csr.row_offsets, csr.nnz()),
+            Values::Read(csr) => of_csr(&csr.row_offsets, csr.nnz()),
+        };
+        let rows = size_of_val(self.rows.as_slice()) + size_of_val(self.order.as_slice());
+        (values + rows) as u64
     }
 
     /// The number of values of a dense block, if memory can address it.
@@ -120,16 +142,54 @@ impl Block {
         self.rows[row as usize]
     }
 
+    /// Writes these rows as read, in this order, row-major over all of `out`: a part of them on each of so many threads, where that is
+    /// worth while.
+    pub(crate) fn rows_to_dense_on(
+        &self,
+        n_threads: usize,
+        rows: &[u32],
+        transforms: Option<RowTransforms<'_>>,
+        out: ElementsMut<'_>,
+    ) -> Result<(), Error> {
+        let n_threads = n_threads.min(rows.len() * self.n_columns / THREAD_VALUES).max(1);
+        let part_rows = rows.len().div_ceil(n_threads).max(1);
+        thread::scope(|scope| {
+            let (mut others, mut rest) = (Vec::new(), out);
+            for (idx, part) in rows.chunks(part_rows).enumerate().skip(1).rev() {
+                let first = idx * part_rows;
+                let (before, out) = rest.split_at(first * self.n_columns);
+                rest = before;
+                let transforms = of_rows(transforms, first..first + part.len());
+                let work = move || self.rows_to_dense(part, transforms, out);
+                let name = format!("somafeed-batch-{}", idx + 1);
+                let other = thread::Builder::new().name(name).spawn_scoped(scope, work);
+                let other =
+                    other.map_err(|source| Error::Spawn { thread: "somafeed-batch", source })?;
+                others.push(other);
+            }
+            let first = 0..part_rows.min(rows.len());
+            let mut result =
+                self.rows_to_dense(&rows[first.clone()], of_rows(transforms, first), rest);
+            for other in others.into_iter().rev() {
+                let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                result = result.and(other);
+            }
+            result
+        })
+    }
+
     /// Writes these rows as read, in this order, row-major over all of `out`.
-    pub(crate) fn rows_to_dense(
+    fn rows_to_dense(
         &self,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
-        out: DenseValuesMut<'_>,
+        out: ElementsMut<'_>,
     ) -> Result<(), Error> {
         match out {
-            DenseValuesMut::F32(out) => self.rows_to(rows, transforms, out),
-            DenseValuesMut::F16(out) => self.rows_to(rows, transforms, out),
+            ElementsMut::F32(out) => self.rows_to(rows, transforms, out),
+            ElementsMut::F16(out) => self.rows_to(rows, transforms, out),
+            // Not asked for: values are floats.
+            ElementsMut::U32(_) => Ok(()),
         }
         .map_err(|source| self.id.densify_error(source))
     }
@@ -149,15 +209,23 @@ impl Block {
         }
     }
 
-    /// Appends these rows as read, in this order, to `out`. Dense blocks cannot.
+    /// How many values these rows as read have. Dense blocks do not say.
+    pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
+        let csr = self.csr().ok_or(Error::NpArraySparse)?;
+        csr.nnz_of(rows).map_err(|source| self.id.densify_error(source))
+    }
+
+    /// Writes the columns and values of these rows as read, in this order, into all of `out`, and where each ends behind
+    /// `row_offsets`. Dense blocks cannot.
     pub(crate) fn rows_to_csr(
         &self,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
-        out: &mut CsrMatrix,
+        row_offsets: &mut Vec<usize>,
+        out: (&mut [u32], &mut [f32]),
     ) -> Result<(), Error> {
         let csr = self.csr().ok_or(Error::NpArraySparse)?;
-        densify::csr_gather_rows(csr, rows, transforms, out)
+        densify::csr_gather_rows_into(csr, rows, transforms, row_offsets, out)
             .map_err(|source| self.id.densify_error(source))
     }
 
@@ -174,4 +242,12 @@ impl Block {
             }),
         }
     }
+}
+
+/// The transforms of some of the rows.
+fn of_rows(transforms: Option<RowTransforms<'_>>, rows: Range<usize>) -> Option<RowTransforms<'_>> {
+    transforms.map(|RowTransforms { transform, totals }| RowTransforms {
+        transform,
+        totals: totals.map(|totals| &totals[rows]),
+    })
 }

@@ -1,4 +1,4 @@
-//! Where the values of dense batches are written: memory that is owned elsewhere, and comes back when a batch is
+//! Where the elements of batches are written: memory that is owned elsewhere, and comes back when a batch is
 //! dropped.
 //!
 //! A trait, so that a framework's own memory (a tensor's) is written directly instead of being copied into.
@@ -11,60 +11,52 @@ use half::f16;
 
 use crate::error::Error;
 
-/// The type of the values of a dense batch.
+/// The type of what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DenseType {
-    /// 32-bit floats.
+pub enum ElementType {
+    /// 32-bit floats: values.
     F32,
-    /// 16-bit floats.
+    /// 16-bit floats: values.
     F16,
+    /// 32-bit whole numbers: the rows and columns of sparse batches.
+    U32,
 }
 
-impl DenseType {
-    /// Bytes of a value.
+impl ElementType {
+    /// Bytes of an element.
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => size_of::<f32>(),
             Self::F16 => size_of::<f16>(),
+            Self::U32 => size_of::<u32>(),
         }
     }
 }
 
-/// Dense values, borrowed.
+/// Elements, borrowed.
 #[derive(Clone, Copy, Debug)]
-pub enum DenseValues<'a> {
+pub enum Elements<'a> {
     /// 32-bit floats.
     F32(&'a [f32]),
     /// 16-bit floats.
     F16(&'a [f16]),
+    /// 32-bit whole numbers.
+    U32(&'a [u32]),
 }
 
-impl DenseValues<'_> {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::F16(values) => values.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Dense values, to be written.
+/// Elements, to be written.
 #[derive(Debug)]
-pub enum DenseValuesMut<'a> {
+pub enum ElementsMut<'a> {
     /// 32-bit floats.
     F32(&'a mut [f32]),
     /// 16-bit floats.
     F16(&'a mut [f16]),
+    /// 32-bit whole numbers.
+    U32(&'a mut [u32]),
 }
 
-impl DenseValuesMut<'_> {
-    /// Some of the values.
+impl<'a> ElementsMut<'a> {
+    /// Some of the elements.
     ///
     /// # Panics
     /// Where there are fewer.
@@ -73,32 +65,74 @@ impl DenseValuesMut<'_> {
         match self {
             Self::F32(values) => Self::F32(&mut values[range]),
             Self::F16(values) => Self::F16(&mut values[range]),
+            Self::U32(numbers) => Self::U32(&mut numbers[range]),
+        }
+    }
+
+    /// The first `n` elements, and the others.
+    ///
+    /// # Panics
+    /// Where there are fewer.
+    #[must_use]
+    pub fn split_at(self, n: usize) -> (Self, Self) {
+        match self {
+            Self::F32(values) => {
+                let (first, rest) = values.split_at_mut(n);
+                (Self::F32(first), Self::F32(rest))
+            }
+            Self::F16(values) => {
+                let (first, rest) = values.split_at_mut(n);
+                (Self::F16(first), Self::F16(rest))
+            }
+            Self::U32(numbers) => {
+                let (first, rest) = numbers.split_at_mut(n);
+                (Self::U32(first), Self::U32(rest))
+            }
+        }
+    }
+
+    /// The elements as 32-bit floats; none where they are something else.
+    pub fn into_f32(self) -> &'a mut [f32] {
+        match self {
+            Self::F32(values) => values,
+            _ => &mut [],
+        }
+    }
+
+    /// The elements as 32-bit whole numbers; none where they are something else.
+    pub fn into_u32(self) -> &'a mut [u32] {
+        match self {
+            Self::U32(numbers) => numbers,
+            _ => &mut [],
         }
     }
 }
 
-/// Gives buffers for dense batches. A buffer goes back to where it came from when it is dropped.
+/// Gives buffers for batches. A buffer goes back to where it came from when it is dropped.
 pub trait BatchBuffers: Send + Sync + 'static {
-    /// Row-major values of a batch.
-    type Buffer: DenseBuffer;
+    /// The values of a dense batch, or one of the parts of a sparse one.
+    type Buffer: BatchBuffer;
 
-    /// A buffer of `n_values` values of this type, whatever they are: all of them are overwritten.
+    /// A buffer of `n` elements of this type, whatever they are: all of them are overwritten.
     ///
     /// # Errors
     /// [`Error::Buffer`] or [`Error::OutOfMemory`] where there is none to be had.
-    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<Self::Buffer, Error>;
+    fn take(&self, n: usize, element_type: ElementType) -> Result<Self::Buffer, Error>;
 }
 
-/// The memory of one dense batch.
-pub trait DenseBuffer: fmt::Debug + Send + 'static {
-    /// Exactly as many values as were asked for, of the type that was asked for.
-    fn values_mut(&mut self) -> DenseValuesMut<'_>;
+/// The memory of one dense batch, or of a part of a sparse one.
+pub trait BatchBuffer: fmt::Debug + Send + 'static {
+    /// Exactly as many elements as were asked for, of the type that was asked for.
+    fn elements_mut(&mut self) -> ElementsMut<'_>;
+
+    /// Leaves the first `n` elements, of those that there are.
+    fn truncate(&mut self, n: usize);
 }
 
-/// A dense buffer that can be read as a slice.
+/// A buffer that can be read as a slice.
 pub trait ReadableBuffer {
-    /// Its values.
-    fn values(&self) -> DenseValues<'_>;
+    /// What it holds.
+    fn elements(&self) -> Elements<'_>;
 }
 
 /// Buffers on the heap, kept for reuse when they come back.
@@ -108,11 +142,12 @@ pub struct HeapBuffers {
     max_free: usize,
 }
 
-/// Buffers that nobody uses.
+/// Memory that nobody uses.
 #[derive(Default)]
 struct Free {
     f32: Vec<Vec<f32>>,
     f16: Vec<Vec<f16>>,
+    u32: Vec<Vec<u32>>,
 }
 
 impl HeapBuffers {
@@ -124,15 +159,16 @@ impl HeapBuffers {
     /// How many buffers lie in the pool now.
     pub fn n_free(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.f32.len() + free.f16.len()
+        free.f32.len() + free.f16.len() + free.u32.len()
     }
 
-    /// The last buffer that came back, if one did.
-    fn reused(&self, dense_type: DenseType) -> Values {
+    /// The last memory of a type that came back, if some did.
+    fn reused(&self, element_type: ElementType) -> Memory {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        match dense_type {
-            DenseType::F32 => Values::F32(free.f32.pop().unwrap_or_default()),
-            DenseType::F16 => Values::F16(free.f16.pop().unwrap_or_default()),
+        match element_type {
+            ElementType::F32 => Memory::F32(free.f32.pop().unwrap_or_default()),
+            ElementType::F16 => Memory::F16(free.f16.pop().unwrap_or_default()),
+            ElementType::U32 => Memory::U32(free.u32.pop().unwrap_or_default()),
         }
     }
 }
@@ -149,65 +185,96 @@ impl fmt::Debug for HeapBuffers {
 impl BatchBuffers for HeapBuffers {
     type Buffer = HeapBuffer;
 
-    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<HeapBuffer, Error> {
-        let values = match self.reused(dense_type) {
-            Values::F32(values) => Values::F32(fitting(values, n_values)?),
-            Values::F16(values) => Values::F16(fitting(values, n_values)?),
+    fn take(&self, n: usize, element_type: ElementType) -> Result<HeapBuffer, Error> {
+        let memory = match self.reused(element_type) {
+            Memory::F32(values) => Memory::F32(fitting(values, n)?),
+            Memory::F16(values) => Memory::F16(fitting(values, n)?),
+            Memory::U32(numbers) => Memory::U32(fitting(numbers, n)?),
         };
-        Ok(HeapBuffer { values, pool: self.clone() })
+        Ok(HeapBuffer { memory, pool: self.clone() })
     }
 }
 
-/// The vector with `n_values` values, in the same memory where that is enough.
-fn fitting<V: Copy + Default>(values: Vec<V>, n_values: usize) -> Result<Vec<V>, Error> {
+/// The vector with `n` elements, in the same memory where that is enough.
+fn fitting<E: Copy + Default>(elements: Vec<E>, n: usize) -> Result<Vec<E>, Error> {
     // One that is too small is no help: to grow it would copy what is overwritten anyway.
-    let mut values = if n_values <= values.capacity() { values } else { Vec::new() };
-    let missing = n_values.saturating_sub(values.len());
-    values
+    let mut elements = if n <= elements.capacity() { elements } else { Vec::new() };
+    let missing = n.saturating_sub(elements.len());
+    elements
         .try_reserve_exact(missing)
-        .map_err(|source| Error::Buffer { n_values, source: Box::new(source) })?;
-    values.resize(n_values, V::default());
-    Ok(values)
+        .map_err(|source| Error::Buffer { n_values: n, source: Box::new(source) })?;
+    elements.resize(n, E::default());
+    Ok(elements)
 }
 
-/// Values on the heap. Dropping it gives its memory back to its [`HeapBuffers`].
+/// Elements on the heap. Dropping it gives its memory back to its [`HeapBuffers`].
 pub struct HeapBuffer {
-    values: Values,
+    memory: Memory,
     pool: HeapBuffers,
 }
 
-enum Values {
+enum Memory {
     F32(Vec<f32>),
     F16(Vec<f16>),
+    U32(Vec<u32>),
 }
 
-impl DenseBuffer for HeapBuffer {
-    fn values_mut(&mut self) -> DenseValuesMut<'_> {
-        match &mut self.values {
-            Values::F32(values) => DenseValuesMut::F32(values),
-            Values::F16(values) => DenseValuesMut::F16(values),
+impl HeapBuffer {
+    /// The 32-bit floats, taken from the pool for good; none where it holds something else.
+    pub(crate) fn into_f32(mut self) -> Vec<f32> {
+        match &mut self.memory {
+            Memory::F32(values) => std::mem::take(values),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The 32-bit whole numbers, taken from the pool for good; none where it holds something else.
+    pub(crate) fn into_u32(mut self) -> Vec<u32> {
+        match &mut self.memory {
+            Memory::U32(numbers) => std::mem::take(numbers),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl BatchBuffer for HeapBuffer {
+    fn elements_mut(&mut self) -> ElementsMut<'_> {
+        match &mut self.memory {
+            Memory::F32(values) => ElementsMut::F32(values),
+            Memory::F16(values) => ElementsMut::F16(values),
+            Memory::U32(numbers) => ElementsMut::U32(numbers),
+        }
+    }
+
+    fn truncate(&mut self, n: usize) {
+        match &mut self.memory {
+            Memory::F32(values) => values.truncate(n),
+            Memory::F16(values) => values.truncate(n),
+            Memory::U32(numbers) => numbers.truncate(n),
         }
     }
 }
 
 impl ReadableBuffer for HeapBuffer {
-    fn values(&self) -> DenseValues<'_> {
-        match &self.values {
-            Values::F32(values) => DenseValues::F32(values),
-            Values::F16(values) => DenseValues::F16(values),
+    fn elements(&self) -> Elements<'_> {
+        match &self.memory {
+            Memory::F32(values) => Elements::F32(values),
+            Memory::F16(values) => Elements::F16(values),
+            Memory::U32(numbers) => Elements::U32(numbers),
         }
     }
 }
 
 impl fmt::Debug for HeapBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (dense_type, n_values) = match &self.values {
-            Values::F32(values) => (DenseType::F32, values.len()),
-            Values::F16(values) => (DenseType::F16, values.len()),
+        let (element_type, n) = match &self.memory {
+            Memory::F32(values) => (ElementType::F32, values.len()),
+            Memory::F16(values) => (ElementType::F16, values.len()),
+            Memory::U32(numbers) => (ElementType::U32, numbers.len()),
         };
         f.debug_struct("HeapBuffer")
-            .field("dense_type", &dense_type)
-            .field("n_values", &n_values)
+            .field("element_type", &element_type)
+            .field("n", &n)
             .finish_non_exhaustive()
     }
 }
@@ -216,14 +283,17 @@ impl Drop for HeapBuffer {
     fn drop(&mut self) {
         let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
         let max_free = self.pool.max_free;
-        match &mut self.values {
-            Values::F32(values) if free.f32.len() < max_free => {
-                free.f32.push(std::mem::take(values));
-            }
-            Values::F16(values) if free.f16.len() < max_free => {
-                free.f16.push(std::mem::take(values));
-            }
-            _ => {}
+        match &mut self.memory {
+            Memory::F32(values) => keep(values, &mut free.f32, max_free),
+            Memory::F16(values) => keep(values, &mut free.f16, max_free),
+            Memory::U32(numbers) => keep(numbers, &mut free.u32, max_free),
         }
+    }
+}
+
+/// Keeps memory for reuse, where there is some and not enough is kept yet.
+fn keep<E>(memory: &mut Vec<E>, free: &mut Vec<Vec<E>>, max_free: usize) {
+    if memory.capacity() > 0 && free.len() < max_free {
+        free.push(std::mem::take(memory));
     }
 }

@@ -14,7 +14,7 @@ use ndarray::{ArrayView2, ShapeError};
 use sprs::{CsMatI, TriMatI};
 
 use crate::batch::{Batch, Matrix};
-use crate::buffers::{DenseValues, ReadableBuffer};
+use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
 use crate::cells::JOINID;
 use crate::error::Error;
 
@@ -34,25 +34,26 @@ fn view<V>(shape: (usize, usize), values: &[V]) -> Result<ArrayView2<'_, V>, Sha
     ArrayView2::from_shape(shape, values)
 }
 
-impl<B> Matrix<B> {
-    /// A CSR batch as a matrix of sprs, without a copy.
+impl Matrix<HeapBuffer> {
+    /// A CSR batch as a matrix of sprs, without a copy. Its memory leaves the pool.
     ///
     /// # Errors
     /// The batch is of another form, or a cell has two values of one gene, which sprs does not allow.
     pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, Error> {
         let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
         let shape = (csr.n_rows(), csr.n_columns);
-        CsMatI::try_new(shape, csr.row_offsets, csr.columns, csr.values)
+        CsMatI::try_new(shape, csr.row_offsets, csr.columns.into_u32(), csr.values.into_f32())
             .map_err(|(_, _, _, source)| Error::Sprs { problem: source.to_string() })
     }
 
-    /// A COO batch as triplets of sprs, without a copy.
+    /// A COO batch as triplets of sprs, without a copy. Its memory leaves the pool.
     ///
     /// # Errors
     /// The batch is of another form.
     pub fn into_sprs_coo(self) -> Result<TriMatI<f32, u32>, Error> {
         let Self::Coo(coo) = self else { return Err(self.other_form("COO")) };
-        Ok(TriMatI::from_triplets(coo.shape, coo.rows, coo.columns, coo.values))
+        let (rows, columns) = (coo.rows.into_u32(), coo.columns.into_u32());
+        Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()))
     }
 
     fn other_form(&self, wanted: &'static str) -> Error {
@@ -98,18 +99,18 @@ impl<B: ReadableBuffer> Batch<B> {
         }
         match &self.x {
             Matrix::Dense { values, n_columns, .. } => {
-                add("x", dense(values.values(), *n_columns, self.n_rows())?)?;
+                add("x", dense(values.elements(), *n_columns, self.n_rows())?)?;
             }
             Matrix::Csr(csr) => {
                 let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-                let [genes, values] = lists(lengths, &csr.columns, &csr.values)?;
+                let [genes, values] = lists(lengths, csr.columns(), csr.values())?;
                 add("genes", genes)?;
                 add("values", values)?;
             }
             Matrix::Coo(coo) => {
                 let mut lengths = vec![0; coo.shape.0];
-                coo.rows.iter().for_each(|row| lengths[*row as usize] += 1);
-                let [genes, values] = lists(lengths, &coo.columns, &coo.values)?;
+                coo.rows().iter().for_each(|row| lengths[*row as usize] += 1);
+                let [genes, values] = lists(lengths, coo.columns(), coo.values())?;
                 add("genes", genes)?;
                 add("values", values)?;
             }
@@ -123,15 +124,18 @@ fn item(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new_list_field(data_type, false))
 }
 
-fn dense(values: DenseValues<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayRef, ArrowError> {
+fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayRef, ArrowError> {
     let size = i32::try_from(n_columns)
         .map_err(|_| ArrowError::InvalidArgumentError(format!("{n_columns} genes")))?;
     let values: ArrayRef = match values {
-        DenseValues::F32(values) => {
+        Elements::F32(values) => {
             Arc::new(PrimitiveArray::<Float32Type>::from_iter_values(values.iter().copied()))
         }
-        DenseValues::F16(values) => {
+        Elements::F16(values) => {
             Arc::new(PrimitiveArray::<Float16Type>::from_iter_values(values.iter().copied()))
+        }
+        Elements::U32(_) => {
+            return Err(ArrowError::InvalidArgumentError("dense values are floats".to_owned()));
         }
     };
     let field = item(values.data_type().clone());

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_select::take::take_record_batch;
 use crossbeam_channel::{Receiver, Sender};
-use densify::{CsrMatrix, RowTransforms, Transform};
+use densify::{RowTransforms, Transform};
 use shuffle::BatchLengths;
 
-use crate::batch::{Batch, Matrix};
+use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
 use crate::block::Block;
-use crate::buffers::{BatchBuffers, DenseBuffer};
+use crate::buffers::{BatchBuffer, BatchBuffers, ElementType};
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::spec::{BatchForm, LoaderSpec, Totals};
@@ -26,6 +26,8 @@ pub(crate) struct Cutter<B: BatchBuffers> {
     /// None where values stay as they are.
     transform: Option<Transform>,
     totals: Totals,
+    /// That write a dense batch.
+    n_threads: usize,
     /// Blocks as they are read, in order.
     blocks: Receiver<Block>,
     /// Takes blocks that are used up, to be read into again.
@@ -33,6 +35,8 @@ pub(crate) struct Cutter<B: BatchBuffers> {
     lengths: BatchLengths,
     n_batches: u64,
     batch_idx: u64,
+    /// Of the sparse batches made so far.
+    most_nnz: usize,
     /// The block that is being cut and how many of its rows are delivered.
     current: Option<(Block, usize)>,
     counters: Counters,
@@ -54,11 +58,13 @@ impl<B: BatchBuffers> Cutter<B> {
             form: spec.form,
             transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
             totals: spec.totals,
+            n_threads: spec.batch_threads,
             blocks,
             used,
             lengths,
             n_batches,
             batch_idx: 0,
+            most_nnz: 0,
             current: None,
             counters,
         }
@@ -78,11 +84,11 @@ impl<B: BatchBuffers> Cutter<B> {
         while n_filled < n_rows {
             let Some((block, n_taken)) = self.present_block() else { return Ok(None) };
             let start = Instant::now();
+            let taken = n_taken..block.n_rows().min(n_taken + n_rows - n_filled);
             let filling = match &mut filling {
                 Some(filling) => filling,
                 none => none.insert(self.begin(n_rows)?),
             };
-            let taken = n_taken..block.n_rows().min(n_taken + n_rows - n_filled);
             filling.add(self, &block, taken.clone(), n_filled)?;
             n_filled += taken.len();
             if taken.end < block.n_rows() {
@@ -110,20 +116,65 @@ impl<B: BatchBuffers> Cutter<B> {
     fn begin(&self, n_rows: usize) -> Result<Filling<B::Buffer>, Error> {
         let n_columns = self.dataset.n_columns();
         let x = match self.form.dense_type() {
-            Some(dense_type) => {
+            Some(element_type) => {
                 let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| Error::OutOfMemory {
                     what: "a batch",
-                    bytes: n_rows as u128 * n_columns as u128 * dense_type.bytes() as u128,
+                    bytes: n_rows as u128 * n_columns as u128 * element_type.bytes() as u128,
                     n_rows: n_rows as u64,
                     n_columns: n_columns as u64,
                     advice: "make the batches smaller",
                 })?;
-                let values = self.buffers.take(n_values, dense_type)?;
+                let values = self.buffers.take(n_values, element_type)?;
                 Matrix::Dense { values, n_rows, n_columns }
             }
-            None => Matrix::Csr(CsrMatrix::empty(n_columns)),
+            // As much as the batches before had, and an eighth to spare, so that all fit into the same memory.
+            None => self.sparse(vec![0], self.most_nnz + self.most_nnz / 8)?,
         };
         Ok(Filling { x, rows: Vec::with_capacity(n_rows) })
+    }
+
+    /// A sparse batch with room for `room` values.
+    fn sparse(&self, row_offsets: Vec<usize>, room: usize) -> Result<Matrix<B::Buffer>, Error> {
+        Ok(Matrix::Csr(CsrBatch {
+            row_offsets,
+            columns: self.buffers.take(room, ElementType::U32)?,
+            values: self.buffers.take(room, ElementType::F32)?,
+            n_columns: self.dataset.n_columns(),
+        }))
+    }
+
+    /// Makes room for `added` values behind those that the batch has.
+    fn make_room(&self, csr: &mut CsrBatch<B::Buffer>, added: usize) -> Result<(), Error> {
+        let (nnz, wanted) = (csr.nnz(), csr.nnz() + added);
+        if csr.values.elements_mut().into_f32().len() >= wanted {
+            return Ok(());
+        }
+        let room = wanted + wanted / 8;
+        let mut columns = self.buffers.take(room, ElementType::U32)?;
+        let mut values = self.buffers.take(room, ElementType::F32)?;
+        columns.elements_mut().into_u32()[..nnz]
+            .copy_from_slice(&csr.columns.elements_mut().into_u32()[..nnz]);
+        values.elements_mut().into_f32()[..nnz]
+            .copy_from_slice(&csr.values.elements_mut().into_f32()[..nnz]);
+        (csr.columns, csr.values) = (columns, values);
+        Ok(())
+    }
+
+    /// The values as they are delivered.
+    fn finish_values(&mut self, x: Matrix<B::Buffer>) -> Result<Matrix<B::Buffer>, Error> {
+        let Matrix::Csr(mut csr) = x else { return Ok(x) };
+        let nnz = csr.nnz();
+        self.most_nnz = self.most_nnz.max(nnz);
+        csr.columns.truncate(nnz);
+        csr.values.truncate(nnz);
+        if self.form != BatchForm::Coo {
+            return Ok(Matrix::Csr(csr));
+        }
+        let shape = (csr.n_rows(), csr.n_columns);
+        let mut rows = self.buffers.take(nnz, ElementType::U32)?;
+        densify::csr_rows_to_coo(&csr.row_offsets, rows.elements_mut().into_u32());
+        let CsrBatch { columns, values, .. } = csr;
+        Ok(Matrix::Coo(CooBatch { rows, columns, values, shape }))
     }
 
     fn finish(&mut self, filling: Filling<B::Buffer>) -> Result<Batch<B::Buffer>, Error> {
@@ -137,10 +188,7 @@ impl<B: BatchBuffers> Cutter<B> {
             take_record_batch(of, &rows).map_err(|source| Error::Obs { batch_idx, source })
         };
         let (obs, codes) = (taken(self.dataset.obs())?, taken(self.dataset.codes())?);
-        let x = match filling.x {
-            Matrix::Csr(csr) if self.form == BatchForm::Coo => Matrix::Coo(csr.into_coo()),
-            x => x,
-        };
+        let x = self.finish_values(filling.x)?;
         Ok(Batch { batch_idx, x, obs, codes, joinids, experiments })
     }
 }
@@ -152,9 +200,9 @@ struct Filling<V> {
     rows: Vec<u64>,
 }
 
-impl<V: DenseBuffer> Filling<V> {
+impl<V: BatchBuffer> Filling<V> {
     /// Adds the rows that a block delivers at `taken`; `n_filled` rows are there already.
-    fn add<B: BatchBuffers>(
+    fn add<B: BatchBuffers<Buffer = V>>(
         &mut self,
         cutter: &Cutter<B>,
         block: &Block,
@@ -177,9 +225,16 @@ impl<V: DenseBuffer> Filling<V> {
         let filled = match &mut self.x {
             Matrix::Dense { values, n_columns, .. } => {
                 let out = n_filled * *n_columns..(n_filled + order.len()) * *n_columns;
-                block.rows_to_dense(order, transforms, values.values_mut().slice(out))
+                let out = values.elements_mut().slice(out);
+                block.rows_to_dense_on(cutter.n_threads, order, transforms, out)
             }
-            Matrix::Csr(csr) => block.rows_to_csr(order, transforms, csr),
+            Matrix::Csr(csr) => {
+                let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
+                cutter.make_room(csr, added)?;
+                let columns = &mut csr.columns.elements_mut().into_u32()[nnz..nnz + added];
+                let values = &mut csr.values.elements_mut().into_f32()[nnz..nnz + added];
+                block.rows_to_csr(order, transforms, &mut csr.row_offsets, (columns, values))
+            }
             // Made of CSR when the batch is full.
             Matrix::Coo(_) => Ok(()),
         };

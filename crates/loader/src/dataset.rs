@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
-use soma_io::{GeneSelection, XReader};
+use soma_io::{GeneSelection, ReadForm, XReader};
 
 use crate::cells::Cells;
 use crate::error::Error;
@@ -202,6 +202,21 @@ impl Dataset {
 
     pub(crate) fn source(&self, idx: usize) -> &Source {
         &self.sources[idx]
+    }
+
+    /// For each source its selected rows, and the values of a row of its X in the mean, of the genes that are read: as if all genes had
+    /// as many. 0 where the reader does not know.
+    pub(crate) fn mean_nnz_of_parts(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.sources.iter().map(|source| {
+            let (n_rows, n_columns) = (source.x.n_rows().max(1), source.x.n_columns().max(1));
+            let mean = source.x.nnz().unwrap_or(0) as f64 / n_rows as f64;
+            (source.cells.n_rows(), mean * source.genes.n_read() as f64 / n_columns as f64)
+        })
+    }
+
+    /// Bytes of memory that reading `nnz` values takes at most, of any source.
+    pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
+        self.sources.iter().map(|source| source.x.working_bytes(nnz, form)).max().unwrap_or(0)
     }
 
     /// Ascending, disjoint ranges of rows, by the source that they are of.

@@ -17,6 +17,38 @@ pub enum Error {
     )]
     NpArraySparse,
 
+    /// The memory that is allowed is too little for one block and its batches.
+    #[error(
+        "blocks of {chunks_per_block} chunks of {chunk_rows} rows with their batches take about {least} bytes of memory, {limit} are \
+         allowed: allow at least {least}, or make blocks or batches smaller"
+    )]
+    Memory {
+        /// Bytes allowed.
+        limit: u64,
+        /// Bytes that one block, reading it, and two batches take.
+        least: u64,
+        /// Rows of a chunk.
+        chunk_rows: u64,
+        /// Chunks of a block.
+        chunks_per_block: u64,
+    },
+
+    /// A block turned out to be larger than X's mean told.
+    #[error(
+        "with block {block_idx} of epoch {epoch} the blocks in memory take {bytes} bytes, {limit} are allowed them: its cells have more \
+         values than most; allow more memory, or make blocks smaller"
+    )]
+    BlockMemory {
+        /// The epoch.
+        epoch: u64,
+        /// The block, counted from 0.
+        block_idx: u64,
+        /// Bytes of the blocks in memory.
+        bytes: u64,
+        /// Bytes allowed to blocks.
+        limit: u64,
+    },
+
     /// The values of a batch cannot be transformed so.
     #[error("these values cannot be transformed as wanted")]
     Transform {

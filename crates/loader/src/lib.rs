@@ -59,6 +59,7 @@ pub mod encode;
 mod epoch;
 mod error;
 mod loader;
+mod memory;
 mod obs;
 mod read;
 mod selection;
@@ -68,14 +69,14 @@ mod stats;
 mod subset;
 
 pub use alignment::GeneJoin;
-pub use batch::{Batch, Matrix};
+pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
 pub use buffers::{
-    BatchBuffers, DenseBuffer, DenseType, DenseValues, DenseValuesMut, HeapBuffer, HeapBuffers,
+    BatchBuffer, BatchBuffers, ElementType, Elements, ElementsMut, HeapBuffer, HeapBuffers,
     ReadableBuffer,
 };
 pub use cells::Cells;
 pub use dataset::Dataset;
-pub use densify::{CooMatrix, CsrMatrix, Transform};
+pub use densify::Transform;
 pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crossbeam_channel::bounded;
-use shuffle::BatchLengths;
+use shuffle::{BatchLengths, Order};
 
 use crate::block::Block;
 use crate::buffers::{BatchBuffers, HeapBuffers};
@@ -13,6 +13,7 @@ use crate::cut::Cutter;
 use crate::dataset::Dataset;
 use crate::epoch::Epoch;
 use crate::error::Error;
+use crate::memory::Ahead;
 use crate::read::BlockReading;
 use crate::spec::{LoaderSpec, Method, Totals};
 use crate::stats::Counters;
@@ -23,6 +24,7 @@ pub struct Loader<B: BatchBuffers = HeapBuffers> {
     spec: LoaderSpec,
     buffers: Arc<B>,
     lengths: BatchLengths,
+    ahead: Ahead,
 }
 
 impl Loader<HeapBuffers> {
@@ -30,10 +32,10 @@ impl Loader<HeapBuffers> {
     ///
     /// # Errors
     /// Sizes of zero, `np.array` with sparse batches, transforms that would change zeros, totals of obs that the data set does
-    /// not have, a dense block larger than memory can address. Nothing is read yet.
+    /// not have, a dense block larger than memory can address, memory that is too little for a block. Nothing is read yet.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
-        // As many as are on their way at once: ready, in the making, and with the consumer.
-        let buffers = HeapBuffers::new(spec.prefetch_batches.saturating_add(2));
+        // As many as are on their way at once: ready, in the making, and with the consumer. A COO batch takes two of one type.
+        let buffers = HeapBuffers::new(2 * spec.prefetch_batches.saturating_add(2));
         Self::with_buffers(dataset, spec, Arc::new(buffers))
     }
 }
@@ -57,12 +59,13 @@ impl<B: BatchBuffers> Loader<B> {
         }
         let plan = spec.plan(dataset.n_rows());
         plan.check().map_err(|source| Error::Plan { source })?;
+        let block_rows = plan.block_rows().map_err(|source| Error::Plan { source })?;
         if spec.method == Method::NpArray {
-            let block_rows = plan.block_rows().map_err(|source| Error::Plan { source })?;
             Block::dense_len(block_rows.min(dataset.n_rows()), dataset.n_columns())?;
         }
         let lengths = BatchLengths::new(dataset.n_rows(), spec.batch_rows, spec.drop_last);
-        Ok(Self { dataset, spec, buffers, lengths })
+        let ahead = Ahead::fitting(&dataset, &spec, block_rows)?;
+        Ok(Self { dataset, spec, buffers, lengths, ahead })
     }
 
     /// The source of samples.
@@ -96,23 +99,23 @@ impl<B: BatchBuffers> Loader<B> {
             .plan(dataset.n_rows())
             .epoch(epoch)
             .map_err(|source| Error::Plan { source })?;
-        let counters =
-            Counters::new(epoch, self.spec.clone(), dataset.reader_name(), dataset.n_columns());
+        // As it runs, which is with less read ahead where memory is short.
+        let Ahead { blocks: prefetch_blocks, batches: prefetch_batches, .. } = self.ahead;
+        let spec = LoaderSpec { prefetch_blocks, prefetch_batches, ..self.spec.clone() };
+        let counters = Counters::new(epoch, spec, dataset.reader_name(), dataset.n_columns());
 
-        // All the blocks there ever are: one to cut, the others to read ahead into.
-        let n_blocks = self.spec.prefetch_blocks.saturating_add(1).min(plan.len().max(1));
+        // Room for all the blocks there ever are: one to cut, the others to read ahead into.
+        let n_blocks = prefetch_blocks.saturating_add(1).min(plan.len().max(1));
         let (used, free) = bounded(n_blocks);
         let (full, blocks) = bounded(n_blocks);
-        for _ in 0..n_blocks {
-            // Cannot fail: `free` is here, and there is room.
-            drop(used.send(Block::default()));
-        }
         let stop = Arc::new(AtomicBool::new(false));
         let reading = BlockReading {
             dataset: dataset.clone(),
             method: self.spec.method,
             epoch,
             n_rows_wanted: self.lengths.delivered_rows(),
+            first_rows: (self.spec.order == Order::InOrder).then_some(self.spec.batch_rows),
+            ahead: Ahead { blocks: n_blocks - 1, ..self.ahead },
             free,
             full,
             stop: Arc::clone(&stop),
@@ -122,7 +125,7 @@ impl<B: BatchBuffers> Loader<B> {
         let lengths = self.lengths.clone();
         let cutter =
             Cutter::new(dataset, buffers, &self.spec, (blocks, used), lengths, counters.clone());
-        let prefetch_batches = self.spec.prefetch_batches.min(self.lengths.len());
+        let prefetch_batches = prefetch_batches.min(self.lengths.len());
         Epoch::start(move || reading.run(plan), cutter, prefetch_batches, stop, counters)
     }
 }

@@ -1,5 +1,6 @@
 //! Reads the blocks of an epoch in their order: the work of the reading thread.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use soma_io::{CsrBuffers, ReadStats, RowRanges};
 use crate::block::{Block, BlockId};
 use crate::dataset::Dataset;
 use crate::error::Error;
+use crate::memory::{Ahead, BlocksMade};
 use crate::source::{Part, Source};
 use crate::spec::Method;
 use crate::stats::{Counters, add};
@@ -24,6 +26,11 @@ pub(crate) struct BlockReading {
     pub(crate) epoch: u64,
     /// Rows that are delivered; blocks behind them are not read.
     pub(crate) n_rows_wanted: u64,
+    /// Where rows come in their own order: so many are read first, for the first batch not to wait for a block, then twice as many,
+    /// and so on until the first block is read.
+    pub(crate) first_rows: Option<u64>,
+    /// The blocks that there may be.
+    pub(crate) ahead: Ahead,
     /// Blocks to read into.
     pub(crate) free: Receiver<Block>,
     /// Takes the blocks that are read.
@@ -48,12 +55,15 @@ impl BlockReading {
     pub(crate) fn run(self, plan: EpochPlan) -> Result<(), Error> {
         let mut scratch = Scratch::default();
         scratch.columns.resize_with(self.dataset.n_experiments(), || None);
+        let mut blocks = BlocksMade::new(self.ahead);
         let mut n_rows = 0;
-        for block_plan in plan {
+        let mut plan = plan;
+        let first = self.first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
+        for block_plan in first.into_iter().flatten().chain(plan) {
             if n_rows >= self.n_rows_wanted {
                 break;
             }
-            let Ok(mut block) = self.free.recv() else { break };
+            let Some(mut block) = self.block(&mut blocks, &block_plan) else { break };
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -62,12 +72,20 @@ impl BlockReading {
                 Err(_) if self.stop.load(Ordering::Relaxed) => break,
                 result => result?,
             }
+            blocks.filled(&mut block)?;
             n_rows += block.n_rows() as u64;
             if self.full.send(block).is_err() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// A block to read into: one that is used up, a new one where there may be another, or the next that will be used up. `None`
+    /// where nobody takes blocks any more.
+    fn block(&self, blocks: &mut BlocksMade, plan: &BlockPlan) -> Option<Block> {
+        let used = self.free.try_recv().ok();
+        used.or_else(|| blocks.make(plan.n_rows() as u64)).or_else(|| self.free.recv().ok())
     }
 
     fn fill(&self, block: &mut Block, plan: BlockPlan, scratch: &mut Scratch) -> Result<(), Error> {
@@ -85,7 +103,8 @@ impl BlockReading {
             Method::Native => self.read_csr(block, &parts, scratch)?,
         };
         let read_time = start.elapsed().saturating_sub(convert_time);
-        self.counters.block_read(block.n_rows(), &read, read_time, convert_time);
+        let rows = (block.id.idx, block.n_rows());
+        self.counters.block_read(rows, &read, read_time, convert_time);
         Ok(())
     }
 
@@ -229,6 +248,34 @@ impl BlockReading {
             (Ok(read), None) => Ok((read, convert_time)),
         }
     }
+}
+
+/// Cuts a block whose rows come in their own order: `first_rows`, then twice as many, and so on.
+fn pieces(plan: BlockPlan, first_rows: u64) -> Vec<BlockPlan> {
+    let mut pieces: Vec<BlockPlan> = Vec::new();
+    let (mut wanted, mut chunks, mut n_rows) = (first_rows, Vec::new(), 0);
+    let mut cut = |chunks: &mut Vec<Range<u64>>, n_rows: &mut u64| {
+        let order = (0..std::mem::take(n_rows) as u32).collect();
+        let chunks = std::mem::take(chunks);
+        pieces.push(BlockPlan { block_idx: plan.block_idx, chunks, order });
+    };
+    for chunk in &plan.chunks {
+        let mut start = chunk.start;
+        while start < chunk.end {
+            let end = chunk.end.min(start + (wanted - n_rows));
+            chunks.push(start..end);
+            n_rows += end - start;
+            start = end;
+            if n_rows == wanted {
+                cut(&mut chunks, &mut n_rows);
+                wanted = wanted.saturating_mul(2);
+            }
+        }
+    }
+    if n_rows > 0 {
+        cut(&mut chunks, &mut n_rows);
+    }
+    pieces
 }
 
 /// What the reads of a block did.

@@ -62,6 +62,11 @@ impl GenePlaces {
         Ok(aligned)
     }
 
+    /// How many genes are read.
+    pub(crate) fn n_read(&self) -> usize {
+        self.n_read
+    }
+
     /// Finds the column of a gene by its joinid.
     pub(crate) fn index(&self) -> Result<AxisIndex, densify::Error> {
         const AXIS: &str = "gene";

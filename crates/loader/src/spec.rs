@@ -6,7 +6,7 @@ use std::str::FromStr;
 use densify::Transform;
 pub use shuffle::Order;
 
-use crate::buffers::DenseType;
+use crate::buffers::ElementType;
 use crate::error::Error;
 
 /// How the values of X become the rows of a batch.
@@ -81,11 +81,11 @@ impl BatchForm {
         }
     }
 
-    /// The type of the values of a dense form; none of a sparse one.
-    pub fn dense_type(self) -> Option<DenseType> {
+    /// The type of the values of a dense form; none of a sparse one, whose values are f32.
+    pub fn dense_type(self) -> Option<ElementType> {
         match self {
-            Self::Dense => Some(DenseType::F32),
-            Self::F16 => Some(DenseType::F16),
+            Self::Dense => Some(ElementType::F32),
+            Self::F16 => Some(ElementType::F16),
             Self::Csr | Self::Coo => None,
         }
     }
@@ -137,6 +137,11 @@ pub struct LoaderSpec {
     /// Batches that wait, made, while the consumer works on one. 0 makes each batch on the consumer's thread when it
     /// asks for it.
     pub prefetch_batches: usize,
+    /// Threads that write a large dense batch together. The values do not depend on it.
+    pub batch_threads: usize,
+    /// Bytes that blocks, batches and reading may take together, beside what is in memory when the loader is made. Where that is too
+    /// little for all that is to be read ahead, less is read ahead. No limit where there is none.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Shuffled dense batches of 1,024 rows out of blocks of 1,024 chunks of 64 rows, the `native` way, one block and one batch ahead.
@@ -155,6 +160,8 @@ impl Default for LoaderSpec {
             drop_last: false,
             prefetch_blocks: 1,
             prefetch_batches: 1,
+            batch_threads: 2,
+            memory_bytes: None,
         }
     }
 }

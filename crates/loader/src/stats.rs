@@ -56,8 +56,15 @@ pub struct EpochStats {
 /// The counts of an epoch, shared by its threads and its consumer. Locked once a block or batch, never in between.
 #[derive(Clone, Debug)]
 pub(crate) struct Counters {
-    stats: Arc<Mutex<EpochStats>>,
+    counted: Arc<Mutex<Counted>>,
     start: Instant,
+}
+
+#[derive(Debug)]
+struct Counted {
+    stats: EpochStats,
+    /// The block that was read last, and its rows so far: the first may be read in pieces.
+    last_block: Option<(u64, usize)>,
 }
 
 impl Counters {
@@ -83,35 +90,43 @@ impl Counters {
             first_batch_secs: None,
             elapsed_secs: 0.0,
         };
-        Self { stats: Arc::new(Mutex::new(stats)), start: Instant::now() }
+        let counted = Counted { stats, last_block: None };
+        Self { counted: Arc::new(Mutex::new(counted)), start: Instant::now() }
     }
 
     pub(crate) fn snapshot(&self) -> EpochStats {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).stats.clone()
     }
 
     fn update(&self, change: impl FnOnce(&mut EpochStats)) {
-        change(&mut self.stats.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.counted.lock().unwrap_or_else(PoisonError::into_inner).stats);
     }
 
-    /// A block of `n_rows` rows was read.
+    /// `n_rows` rows of a block were read.
     pub(crate) fn block_read(
         &self,
-        n_rows: usize,
+        (block_idx, n_rows): (u64, usize),
         read: &BlockReads,
         read_time: Duration,
         convert_time: Duration,
     ) {
-        self.update(|stats| {
-            stats.n_blocks += 1;
-            stats.max_block_rows = stats.max_block_rows.max(n_rows);
-            stats.nnz += read.nnz;
-            stats.bytes_read = add(stats.bytes_read, read.bytes);
-            stats.requests = add(stats.requests, read.requests);
-            stats.cells_decoded = add(stats.cells_decoded, read.cells_decoded);
-            stats.read_secs += read_time.as_secs_f64();
-            stats.convert_secs += convert_time.as_secs_f64();
-        });
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let Counted { stats, last_block } = &mut *counted;
+        let so_far = match *last_block {
+            Some((last, so_far)) if last == block_idx => so_far,
+            _ => {
+                stats.n_blocks += 1;
+                0
+            }
+        };
+        *last_block = Some((block_idx, so_far + n_rows));
+        stats.max_block_rows = stats.max_block_rows.max(so_far + n_rows);
+        stats.nnz += read.nnz;
+        stats.bytes_read = add(stats.bytes_read, read.bytes);
+        stats.requests = add(stats.requests, read.requests);
+        stats.cells_decoded = add(stats.cells_decoded, read.cells_decoded);
+        stats.read_secs += read_time.as_secs_f64();
+        stats.convert_secs += convert_time.as_secs_f64();
     }
 
     /// A batch was made, in so much time without waiting for blocks.

@@ -42,7 +42,7 @@ pub use genes::GeneSelection;
 pub use libtiledb::LibtiledbReader;
 pub use memory::MemoryReader;
 pub use native::NativeReader;
-pub use reader::{ReadStats, XReader};
+pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
 pub use remote::CacheUse;
 pub use rows::RowRanges;

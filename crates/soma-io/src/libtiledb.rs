@@ -11,7 +11,12 @@ use crate::csr::CellList;
 use crate::genes::GeneIndex;
 use crate::soma_object::Place;
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
-use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
+use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
+
+/// The bytes that libtiledb may use, which it keeps to by and large.
+const TOTAL_BUDGET: &str = "sm.mem.total_budget";
+/// libtiledb's own default.
+const DEFAULT_TOTAL_BUDGET: u64 = 10 << 30;
 
 /// Reads X through libtiledb, in whatever order it gives cells, and counts them into rows.
 ///
@@ -149,6 +154,14 @@ impl XReader for LibtiledbReader {
 
     fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
+        // CSR is counted from a list of cells with a row, a column and a value each.
+        let list = if form == ReadForm::Csr { nnz * 12 } else { 0 };
+        let of_libtiledb =
+            self.context.config().get(TOTAL_BUDGET).and_then(|bytes| bytes.parse().ok());
+        list + 3 * self.buffer_bytes as u64 + of_libtiledb.unwrap_or(DEFAULT_TOTAL_BUDGET)
     }
 
     fn read_csr(

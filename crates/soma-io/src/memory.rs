@@ -6,7 +6,7 @@ use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 
 use crate::arrow::coo_batch;
-use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
+use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// X in memory.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub struct MemoryReader {
 
 /// How many cells a piece of COO has at most.
 const PIECE_CELLS: usize = 1 << 16;
+/// Cell, gene and value as Arrow has them.
+const COO_CELL_BYTES: u64 = 20;
 
 impl MemoryReader {
     /// A reader of all rows of `csr`; row `i` has joinid `i`. Fails when the parts of `csr` do not fit together.
@@ -66,6 +68,14 @@ impl XReader for MemoryReader {
 
     fn data_type(&self) -> &DataType {
         &DataType::Float32
+    }
+
+    fn nnz(&self) -> Option<u64> {
+        Some(self.csr.nnz() as u64)
+    }
+
+    fn working_bytes(&self, _nnz: u64, _form: ReadForm) -> u64 {
+        PIECE_CELLS as u64 * COO_CELL_BYTES
     }
 
     fn read_csr(

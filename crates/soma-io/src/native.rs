@@ -10,7 +10,7 @@ use tiledb_native::{Array, CachedStorage, ColumnSelection, LocalStorage, OpenOpt
 use crate::arrow::coo_batch;
 use crate::remote::{self, CacheUse, Cached};
 use crate::soma_object::Place;
-use crate::{CsrBuffers, Error, GeneSelection, ReadStats, RowRanges, XReader};
+use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
 ///
@@ -21,6 +21,7 @@ pub struct NativeReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
+    n_threads: usize,
     /// What stands in front of an object store, if something does.
     cache: Option<Arc<CachedStorage>>,
     /// Memory for the rows of a read as COO, used again by the next.
@@ -29,6 +30,14 @@ pub struct NativeReader {
 
 /// How many cells a piece of COO has at most, unless a single row has more.
 const PIECE_CELLS: usize = 1 << 20;
+/// Column and value.
+const CSR_CELL_BYTES: u64 = 8;
+/// Cell, gene and value as Arrow has them.
+const COO_CELL_BYTES: u64 = 20;
+/// What a thread keeps: bytes as they were fetched, a chunk being decoded, and the wanted cells of the tiles in work.
+const THREAD_BYTES: u64 = 16 << 20;
+/// The most that row indices take, and fewer than an eighth of a byte for each value.
+const INDEX_BYTES: u64 = 256 << 20;
 
 impl NativeReader {
     /// Opens the array, unless it is one that only libtiledb reads.
@@ -38,7 +47,11 @@ impl NativeReader {
         data_type: DataType,
         n_threads: usize,
     ) -> Result<Self, NotNative> {
-        let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
+        let options = OpenOptions {
+            timestamp: place.timestamp,
+            index_bytes: INDEX_BYTES as usize,
+            ..OpenOptions::new(n_threads)
+        };
         let (storage, cache) = storage(place)?;
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
@@ -46,7 +59,8 @@ impl NativeReader {
             }
             other => NotNative::Failed(other.into()),
         })?;
-        Ok(Self { array, uri: place.uri.clone(), shape, data_type, cache, csr: Mutex::default() })
+        let uri = place.uri.clone();
+        Ok(Self { array, uri, shape, data_type, n_threads, cache, csr: Mutex::default() })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -107,6 +121,19 @@ impl XReader for NativeReader {
 
     fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    fn nnz(&self) -> Option<u64> {
+        Some(self.array.n_cells())
+    }
+
+    fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
+        // COO is made of CSR, a piece at a time.
+        let coo = match form {
+            ReadForm::Csr => 0,
+            ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
+        };
+        coo + self.n_threads as u64 * THREAD_BYTES + INDEX_BYTES.min(self.array.n_cells() / 8)
     }
 
     fn cache(&self) -> Option<CacheUse> {

@@ -25,6 +25,15 @@ pub struct ReadStats {
     pub requests: Option<u64>,
 }
 
+/// What a read gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadForm {
+    /// [`XReader::read_csr`].
+    Csr,
+    /// [`XReader::read_coo`].
+    Coo,
+}
+
 /// Reads rows of X. Can be used by several threads at once.
 pub trait XReader: Send + Sync + Debug {
     /// Its name, as reports give it.
@@ -43,6 +52,16 @@ pub trait XReader: Send + Sync + Debug {
 
     /// The type that values are stored as.
     fn data_type(&self) -> &DataType;
+
+    /// The number of values of X, where the reader knows it without reading them.
+    fn nnz(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of memory that a read of `nnz` values takes at most, beside those of what it returns.
+    fn working_bytes(&self, _nnz: u64, _form: ReadForm) -> u64 {
+        0
+    }
 
     /// What its cache has done, where it reads an object store through one.
     fn cache(&self) -> Option<CacheUse> {

@@ -3,16 +3,16 @@
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use loader::{Batch, CooMatrix, CsrMatrix, Matrix};
+use loader::{Batch, BatchBuffer as _, CooBatch, CsrBatch, Matrix};
 use tch::{Device, Kind, Tensor};
 
-use crate::buffers::TensorBuffer;
+use crate::buffers::{TensorBuffer, size};
 use crate::error::Error;
 use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
 ///
-/// A dense `x` on the CPU lies in memory that a later batch is written into: its values, and those of tensors that
+/// On the CPU `x` lies in memory that a later batch is written into: its values (of a sparse one its columns, too), and those of tensors that
 /// share its memory (`shallow_clone`, views, what autograd keeps for the backward pass), hold until the batch is
 /// dropped. So keep the batch until the step is over; [`into_parts`](Self::into_parts) gives tensors to keep longer.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub struct TensorBatch {
     codes: Vec<(String, Tensor)>,
     joinids: Tensor,
     experiments: Vec<u32>,
-    /// The memory of `x`, if it is from a pool.
-    owner: Option<TensorBuffer>,
+    /// The memory of `x`, as far as it is from a pool.
+    owners: Vec<TensorBuffer>,
 }
 
 impl TensorBatch {
@@ -36,22 +36,22 @@ impl TensorBatch {
         stored: Option<Kind>,
     ) -> Result<Self, Error> {
         let Batch { batch_idx, x, obs, codes, joinids, experiments } = batch;
-        let (x, owner) = match x {
+        let (x, owners) = match x {
             Matrix::Dense { values, n_rows, n_columns } => {
-                (values.matrix(n_rows, n_columns)?, Some(values))
+                (values.matrix(n_rows, n_columns)?, vec![values])
             }
-            Matrix::Csr(csr) => (sparse_csr(&csr)?, None),
-            Matrix::Coo(coo) => (sparse_coo(&coo)?, None),
+            Matrix::Csr(csr) => (sparse_csr(&csr)?, vec![csr.columns, csr.values]),
+            Matrix::Coo(mut coo) => (sparse_coo(&mut coo)?, vec![coo.values]),
         };
-        let (x, owner) = match stored {
-            // A copy, so that the memory of the first can be used again at once.
-            Some(kind) if kind != Kind::Float => (to_stored(&x, kind)?, None),
-            _ => (x, owner),
+        let (x, owners) = match stored {
+            // Values that are copied. The indices are shared still.
+            Some(kind) if kind != Kind::Float => (to_stored(&x, kind)?, owners),
+            _ => (x, owners),
         };
         let joinids =
             Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
         let codes = code_tensors(&codes)?;
-        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, owner };
+        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, owners };
         if device == Device::Cpu { Ok(batch) } else { batch.to_device(device) }
     }
 
@@ -65,7 +65,7 @@ impl TensorBatch {
         self.obs.num_rows()
     }
 
-    /// The values: f32 (f16 for `BatchForm::F16`, X's own type where that was asked for), cells x genes, strided, or sparse CSR or COO with int64 indices.
+    /// The values: f32 (f16 for `BatchForm::F16`, X's own type where that was asked for), cells x genes, strided, or sparse CSR with int32 or COO with int64 indices.
     pub fn x(&self) -> &Tensor {
         &self.x
     }
@@ -106,15 +106,13 @@ impl TensorBatch {
             .collect::<Result<_, _>>()
             .map_err(Error::torch("a copy of the codes on the device"))?;
         // Where there was no copy, `x` still lies in the pool's memory.
-        let owner = if x.device() == self.x.device() { self.owner } else { None };
-        Ok(Self { x, codes, joinids, owner, ..self })
+        let owners = if x.device() == self.x.device() { self.owners } else { Vec::new() };
+        Ok(Self { x, codes, joinids, owners, ..self })
     }
 
     /// `x`, obs and joinids, to be kept as long as one likes. The memory leaves the pool, which will allocate anew.
     pub fn into_parts(self) -> (Tensor, RecordBatch, Tensor) {
-        if let Some(owner) = self.owner {
-            owner.leave_pool();
-        }
+        self.owners.into_iter().for_each(TensorBuffer::leave_pool);
         (self.x, self.obs, self.joinids)
     }
 }
@@ -132,41 +130,36 @@ fn code_tensors(codes: &RecordBatch) -> Result<Vec<(String, Tensor)>, Error> {
     Ok(tensors)
 }
 
-/// torch's sparse CSR tensor of a matrix: crow and col int64, values f32. Copies.
+/// torch's sparse CSR tensor of a batch: crow and col int32, values f32. Columns and values stay where they are.
 ///
-/// Without torch's check of the structure, which takes longer than the copy; the loader keeps to it. Values stored
+/// Without torch's check of the structure, which takes longer than all else; the loader keeps to it. Values stored
 /// twice for one cell and gene, which SOMA arrays may have, stay two.
-fn sparse_csr(csr: &CsrMatrix) -> Result<Tensor, Error> {
-    let size = |n: usize| i64::try_from(n).map_err(|_| Error::TooLarge { n_values: n });
+fn sparse_csr(csr: &CsrBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(csr.n_rows())?, size(csr.n_columns)?];
-    size(csr.values.len())?;
-    let first = csr.row_offsets.first().copied().unwrap_or(0);
-    let crow: Vec<i64> = csr.row_offsets.iter().map(|&offset| (offset - first) as i64).collect();
-    let col: Vec<i64> = csr.columns.iter().map(|&column| i64::from(column)).collect();
+    let crow: Result<Vec<i32>, _> =
+        csr.row_offsets.iter().map(|&offset| offset.try_into()).collect();
+    let crow = crow.map_err(|_| Error::TooManyValues { nnz: csr.nnz() })?;
     let crow =
         Tensor::f_from_slice(&crow).map_err(Error::torch("the row offsets of a sparse batch"))?;
-    let col = Tensor::f_from_slice(&col).map_err(Error::torch("the columns of a sparse batch"))?;
-    let values =
-        Tensor::f_from_slice(&csr.values).map_err(Error::torch("the values of a sparse batch"))?;
+    let (columns, values) = (csr.columns.flat()?, csr.values.flat()?);
     let options = (Kind::Float, Device::Cpu);
-    Tensor::f_internal_sparse_csr_tensor_unsafe(&crow, &col, &values, shape, options)
+    Tensor::f_internal_sparse_csr_tensor_unsafe(&crow, &columns, &values, shape, options)
         .map_err(Error::torch("a sparse CSR tensor"))
 }
 
-/// torch's sparse COO tensor of a matrix: indices int64, values f32. Copies.
+/// torch's sparse COO tensor of a batch: indices int64, which torch demands, values f32. The values stay where they are.
 ///
 /// Values stored twice for one cell and gene, which SOMA arrays may have, make it an uncoalesced tensor, in which they add up.
-fn sparse_coo(coo: &CooMatrix) -> Result<Tensor, Error> {
-    let size = |n: usize| i64::try_from(n).map_err(|_| Error::TooLarge { n_values: n });
+fn sparse_coo(coo: &mut CooBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(coo.shape.0)?, size(coo.shape.1)?];
-    let nnz = size(coo.values.len())?;
-    let places = coo.rows.iter().chain(&coo.columns).map(|&place| i64::from(place));
-    let indices = Tensor::f_from_slice(&places.collect::<Vec<_>>())
-        .and_then(|flat| flat.f_view_([2, nnz]))
-        .map_err(Error::torch("the indices of a sparse batch"))?;
-    let values =
-        Tensor::f_from_slice(&coo.values).map_err(Error::torch("the values of a sparse batch"))?;
-    let cells = || coo.rows.iter().zip(&coo.columns);
+    let (rows, columns, values) = (coo.rows.flat()?, coo.columns.flat()?, coo.values.flat()?);
+    let failed = Error::torch("the indices of a sparse batch");
+    let indices = Tensor::f_stack(&[&rows, &columns], 0)
+        .and_then(|indices| indices.f_to_kind(Kind::Int64))
+        .map_err(failed)?;
+    let (rows, columns) =
+        (coo.rows.elements_mut().into_u32(), coo.columns.elements_mut().into_u32());
+    let cells = || rows.iter().zip(columns.iter());
     let distinct = cells().zip(cells().skip(1)).all(|(one, next)| one != next);
     let options = (Kind::Float, Device::Cpu);
     Tensor::f_sparse_coo_tensor_indices_size(&indices, &values, shape, options, distinct)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loader::{BatchBuffers, DenseBuffer, DenseType, DenseValuesMut};
+use loader::{BatchBuffer, BatchBuffers, ElementType, ElementsMut};
 use tch::Tensor;
 
 use crate::error::Error;
@@ -28,6 +28,15 @@ impl TensorBuffers {
     }
 }
 
+impl TensorBuffers {
+    /// Memory that came back and is large enough. What is too small goes: batches have become larger.
+    fn reused(&self, n_values: usize, element_type: ElementType) -> Option<Memory> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = free.iter().rposition(|memory| memory.element_type() == element_type)?;
+        Some(free.remove(at)).filter(|memory| memory.n_values() >= n_values)
+    }
+}
+
 impl fmt::Debug for TensorBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TensorBuffers")
@@ -40,20 +49,21 @@ impl fmt::Debug for TensorBuffers {
 impl BatchBuffers for TensorBuffers {
     type Buffer = TensorBuffer;
 
-    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<TensorBuffer, loader::Error> {
-        let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let fits =
-            |memory: &Memory| memory.n_values() >= n_values && memory.dense_type() == dense_type;
-        let memory = match reused.filter(fits) {
+    fn take(
+        &self,
+        n_values: usize,
+        element_type: ElementType,
+    ) -> Result<TensorBuffer, loader::Error> {
+        let memory = match self.reused(n_values, element_type) {
             Some(memory) => memory,
-            None => Memory::zeros(n_values, dense_type)
+            None => Memory::zeros(n_values, element_type)
                 .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?,
         };
         Ok(TensorBuffer { memory: Some(memory), n_values, pool: self.clone() })
     }
 }
 
-/// The memory of one dense batch. Goes back to its [`TensorBuffers`] when it is dropped.
+/// The memory of one dense batch, or of a part of a sparse one. Goes back to its [`TensorBuffers`] when it is dropped.
 pub struct TensorBuffer {
     /// There until it is dropped.
     memory: Option<Memory>,
@@ -64,14 +74,18 @@ pub struct TensorBuffer {
 impl TensorBuffer {
     /// A view of the values as a matrix; shares the memory.
     pub(crate) fn matrix(&self, n_rows: usize, n_columns: usize) -> Result<Tensor, Error> {
-        let size = |n: usize| i64::try_from(n).map_err(|_| Error::TooLarge { n_values: n });
         let shape = [size(n_rows)?, size(n_columns)?];
+        let flat = self.flat()?;
+        flat.f_view_(shape).map_err(Error::torch("a matrix of a batch's values"))
+    }
+
+    /// A view of the elements; shares the memory. Whole numbers are int32.
+    pub(crate) fn flat(&self) -> Result<Tensor, Error> {
         match &self.memory {
             Some(memory) => memory
                 .tensor()
                 .f_narrow(0, 0, size(self.n_values)?)
-                .and_then(|flat| flat.f_view_(shape))
-                .map_err(Error::torch("a matrix of a batch's values")),
+                .map_err(Error::torch("a view of a batch's memory")),
             None => unreachable!("a buffer has its memory until it is dropped"),
         }
     }
@@ -82,13 +96,22 @@ impl TensorBuffer {
     }
 }
 
-impl DenseBuffer for TensorBuffer {
-    fn values_mut(&mut self) -> DenseValuesMut<'_> {
+impl BatchBuffer for TensorBuffer {
+    fn elements_mut(&mut self) -> ElementsMut<'_> {
         match &mut self.memory {
-            Some(memory) => memory.values_mut().slice(0..self.n_values),
+            Some(memory) => memory.elements_mut().slice(0..self.n_values),
             None => unreachable!("a buffer has its memory until it is dropped"),
         }
     }
+
+    fn truncate(&mut self, n: usize) {
+        self.n_values = self.n_values.min(n);
+    }
+}
+
+/// A size as torch counts.
+pub(crate) fn size(n: usize) -> Result<i64, Error> {
+    i64::try_from(n).map_err(|_| Error::TooLarge { n_values: n })
 }
 
 impl fmt::Debug for TensorBuffer {

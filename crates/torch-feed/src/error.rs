@@ -34,6 +34,16 @@ pub enum Error {
         largest: String,
     },
 
+    /// A CSR batch has more values than its 32-bit row offsets count.
+    #[error(
+        "a CSR batch has {nnz} values, at most {} are counted: make the batches smaller",
+        i32::MAX
+    )]
+    TooManyValues {
+        /// Its values.
+        nnz: usize,
+    },
+
     /// A size does not fit torch's 64-bit signed sizes.
     #[error(
         "a tensor of {n_values} values is larger than torch can address: make the batches smaller"

@@ -4,16 +4,16 @@
 use std::slice;
 
 use half::f16;
-use loader::{DenseType, DenseValuesMut};
+use loader::{ElementType, ElementsMut};
 use tch::{Device, Kind, TchError, Tensor};
 
-/// A one-dimensional tensor of f32 or f16 on the CPU, contiguous and initialized, whose values Rust may write.
+/// A one-dimensional tensor of f32, f16 or int32 on the CPU, contiguous and initialized, whose values Rust may write.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// Never resized or replaced, nor given out but as views of it.
     tensor: Tensor,
     n_values: usize,
-    dense_type: DenseType,
+    element_type: ElementType,
 }
 
 impl Memory {
@@ -21,19 +21,20 @@ impl Memory {
     ///
     /// # Errors
     /// torch's, where there is not enough memory.
-    pub(crate) fn zeros(n_values: usize, dense_type: DenseType) -> Result<Self, TchError> {
+    pub(crate) fn zeros(n_values: usize, element_type: ElementType) -> Result<Self, TchError> {
         let size =
             i64::try_from(n_values).map_err(|_| TchError::Convert(format!("{n_values} values")))?;
-        let kind = match dense_type {
-            DenseType::F32 => Kind::Float,
-            DenseType::F16 => Kind::Half,
+        let kind = match element_type {
+            ElementType::F32 => Kind::Float,
+            ElementType::F16 => Kind::Half,
+            ElementType::U32 => Kind::Int,
         };
-        Ok(Self { tensor: Tensor::f_zeros([size], (kind, Device::Cpu))?, n_values, dense_type })
+        Ok(Self { tensor: Tensor::f_zeros([size], (kind, Device::Cpu))?, n_values, element_type })
     }
 
-    /// What its values are.
-    pub(crate) fn dense_type(&self) -> DenseType {
-        self.dense_type
+    /// What its elements are.
+    pub(crate) fn element_type(&self) -> ElementType {
+        self.element_type
     }
 
     /// How many values it holds.
@@ -50,24 +51,32 @@ impl Memory {
     ///
     /// Views of the tensor see what is written. torch lets any number of tensors share memory and does not order
     /// their reads and writes; who keeps a view while it is written may see a mixture, of values that are all valid.
-    pub(crate) fn values_mut(&mut self) -> DenseValuesMut<'_> {
+    pub(crate) fn elements_mut(&mut self) -> ElementsMut<'_> {
         let start = self.tensor.data_ptr();
-        match self.dense_type {
-            DenseType::F32 if self.n_values == 0 => DenseValuesMut::F32(&mut []),
-            DenseType::F16 if self.n_values == 0 => DenseValuesMut::F16(&mut []),
-            DenseType::F32 => {
+        match self.element_type {
+            ElementType::F32 if self.n_values == 0 => ElementsMut::F32(&mut []),
+            ElementType::F16 if self.n_values == 0 => ElementsMut::F16(&mut []),
+            ElementType::U32 if self.n_values == 0 => ElementsMut::U32(&mut []),
+            ElementType::F32 => {
                 // SAFETY: `zeros` made the tensor with `n_values` f32 values on the CPU, which torch lays out contiguously,
                 // aligned and initialized, and which live as long as `self.tensor`. The tensor is never resized, as it is
                 // given out only by shared reference. `&mut self` keeps Rust from making a second slice of it meanwhile.
-                DenseValuesMut::F32(unsafe {
+                ElementsMut::F32(unsafe {
                     slice::from_raw_parts_mut(start.cast::<f32>(), self.n_values)
                 })
             }
-            DenseType::F16 => {
+            ElementType::F16 => {
                 // SAFETY: as for f32, but that the tensor is of torch's Half: IEEE binary16, as `f16` is, which has its
                 // layout and is valid for all bits.
-                DenseValuesMut::F16(unsafe {
+                ElementsMut::F16(unsafe {
                     slice::from_raw_parts_mut(start.cast::<f16>(), self.n_values)
+                })
+            }
+            ElementType::U32 => {
+                // SAFETY: as for f32, but that the tensor is of torch's int32, which has the size and alignment of `u32`, and every
+                // value of one is a value of the other.
+                ElementsMut::U32(unsafe {
+                    slice::from_raw_parts_mut(start.cast::<u32>(), self.n_values)
                 })
             }
         }

@@ -22,8 +22,8 @@ pub struct TensorLoader {
 impl TensorLoader {
     /// A loader of `dataset` whose tensors are on the CPU.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
-        // As many as are on their way at once: ready, in the making, and with the consumer.
-        let buffers = TensorBuffers::new(spec.prefetch_batches.saturating_add(2));
+        // As many as are on their way at once: ready, in the making, and with the consumer; each in up to three parts.
+        let buffers = TensorBuffers::new(3 * spec.prefetch_batches.saturating_add(2));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
         Ok(Self { loader, device: Device::Cpu, stored: None })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use loader::{
-    BatchBuffers, Cells, Dataset, DatasetSpec, DenseBuffer, DenseType, DenseValues, DenseValuesMut,
+    BatchBuffer, BatchBuffers, Cells, Dataset, DatasetSpec, ElementType, Elements, ElementsMut,
     Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer,
     ReaderChoice,
 };
@@ -77,23 +77,27 @@ struct CountedBuffer {
 impl BatchBuffers for CountedBuffers {
     type Buffer = CountedBuffer;
 
-    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<CountedBuffer, Error> {
-        let inner = self.heap.take(n_values, dense_type)?;
+    fn take(&self, n_values: usize, element_type: ElementType) -> Result<CountedBuffer, Error> {
+        let inner = self.heap.take(n_values, element_type)?;
         let n_live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(n_live, Ordering::SeqCst);
         Ok(CountedBuffer { inner, live: Arc::clone(&self.live) })
     }
 }
 
-impl DenseBuffer for CountedBuffer {
-    fn values_mut(&mut self) -> DenseValuesMut<'_> {
-        self.inner.values_mut()
+impl BatchBuffer for CountedBuffer {
+    fn elements_mut(&mut self) -> ElementsMut<'_> {
+        self.inner.elements_mut()
+    }
+
+    fn truncate(&mut self, n: usize) {
+        self.inner.truncate(n);
     }
 }
 
 impl ReadableBuffer for CountedBuffer {
-    fn values(&self) -> DenseValues<'_> {
-        self.inner.values()
+    fn elements(&self) -> Elements<'_> {
+        self.inner.elements()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use loader::{
-    BatchBuffers, Cells, DenseType, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader,
+    BatchBuffers, Cells, ElementType, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader,
     LoaderSpec, Method,
 };
 
@@ -227,13 +227,13 @@ struct FewBuffers {
 impl BatchBuffers for FewBuffers {
     type Buffer = HeapBuffer;
 
-    fn take(&self, n_values: usize, dense_type: DenseType) -> Result<HeapBuffer, Error> {
+    fn take(&self, n_values: usize, element_type: ElementType) -> Result<HeapBuffer, Error> {
         let left = self.left.load(Ordering::SeqCst);
         self.left.store(left.saturating_sub(1), Ordering::SeqCst);
         match left {
             0 if self.panics => panic!("no buffer"),
             0 => Err(Error::Buffer { n_values, source: "no more".into() }),
-            _ => self.heap.take(n_values, dense_type),
+            _ => self.heap.take(n_values, element_type),
         }
     }
 }

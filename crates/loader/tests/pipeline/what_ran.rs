@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffers, BatchForm, Cells, Dataset, DenseBuffer, DenseType, DenseValuesMut, Error,
-    GeneSelection, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer, Totals, Transform,
+    BatchBuffer, BatchBuffers, BatchForm, Cells, Dataset, ElementType, Elements, ElementsMut,
+    Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer,
+    Totals, Transform,
 };
 
 use crate::sample::{self, WAYS};
@@ -70,23 +71,32 @@ fn buffers_are_reused_when_batches_are_dropped() {
     assert!((1..=3).contains(&n_free), "{n_free}");
 }
 
+fn n_elements(buffer: &HeapBuffer) -> usize {
+    match buffer.elements() {
+        Elements::F32(values) => values.len(),
+        Elements::F16(values) => values.len(),
+        Elements::U32(numbers) => numbers.len(),
+    }
+}
+
 #[test]
 fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
     let pool = HeapBuffers::new(2);
-    let held: Vec<_> = [5, 3, 9].iter().map(|&n| pool.take(n, DenseType::F32).unwrap()).collect();
-    assert_eq!(held.iter().map(|buffer| buffer.values().len()).collect::<Vec<_>>(), [5, 3, 9]);
+    let held: Vec<_> = [5, 3, 9].iter().map(|&n| pool.take(n, ElementType::F32).unwrap()).collect();
+    assert_eq!(held.iter().map(|buffer| n_elements(buffer)).collect::<Vec<_>>(), [5, 3, 9]);
     drop(held);
     assert_eq!(pool.n_free(), 2);
-    for dense_type in [DenseType::F16, DenseType::F32] {
+    for element_type in [ElementType::F16, ElementType::F32, ElementType::U32] {
         for n_values in [4, 0] {
-            let mut buffer = pool.take(n_values, dense_type).unwrap();
-            let found = match buffer.values_mut() {
-                DenseValuesMut::F32(values) => (DenseType::F32, values.len()),
-                DenseValuesMut::F16(values) => (DenseType::F16, values.len()),
+            let mut buffer = pool.take(n_values, element_type).unwrap();
+            let found = match buffer.elements_mut() {
+                ElementsMut::F32(values) => (ElementType::F32, values.len()),
+                ElementsMut::F16(values) => (ElementType::F16, values.len()),
+                ElementsMut::U32(numbers) => (ElementType::U32, numbers.len()),
             };
-            assert_eq!(found, (dense_type, n_values));
+            assert_eq!(found, (element_type, n_values));
         }
-        let refused = pool.take(usize::MAX, dense_type);
+        let refused = pool.take(usize::MAX, element_type);
         assert!(matches!(refused, Err(Error::Buffer { .. })));
     }
 }

@@ -1,0 +1,164 @@
+//! How much is held at once: what fits into the memory that a loader may use, decided before anything is read, and kept to while
+//! blocks are read.
+//!
+//! A block's bytes are known only when it is read. Before that they are taken to be those of its rows times the mean number of values
+//! of a row of X (times the share of the genes that are read), with an eighth to spare; from the first block on the densest block so
+//! far takes the mean's place. A further block is made only where it fits beside those there are.
+
+use soma_io::ReadForm;
+
+use crate::block::Block;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::spec::{BatchForm, LoaderSpec, Method};
+
+/// Threads' stacks, what the allocator keeps, and all that is not counted one by one.
+const FIXED_BYTES: u64 = 64 << 20;
+/// Column and value of a value in CSR, which is what blocks are kept as.
+const CSR_CELL_BYTES: u64 = 8;
+/// Row, column and value of a value in COO, collected before it is counted into CSR.
+const COO_CELL_BYTES: u64 = 12;
+/// Of each row of a block: which it is, its place in the order, and where its values begin.
+const BLOCK_ROW_BYTES: u64 = 8 + 4 + 8;
+
+/// How much is read and made ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    /// Blocks beside the one in use.
+    pub(crate) blocks: usize,
+    /// Batches beside the one with the consumer and the one in the making.
+    pub(crate) batches: usize,
+    /// Bytes that all blocks may take together.
+    pub(crate) block_limit: Option<u64>,
+}
+
+/// Bytes of what is held, as far as it can be known before reading.
+#[derive(Clone, Copy, Debug)]
+struct Need {
+    block: u64,
+    batch: u64,
+    /// What reading takes, and all else that does not depend on how much is read ahead.
+    other: u64,
+}
+
+impl Need {
+    fn of(dataset: &Dataset, spec: &LoaderSpec, block_rows: u64) -> Self {
+        let n_columns = dataset.n_columns() as u64;
+        let row_nnz = mean_row_nnz(dataset);
+        let nnz_of = |n_rows: u64| with_spare((row_nnz * n_rows as f64).ceil() as u64);
+        let block_nnz = nnz_of(block_rows);
+        let batch_rows = spec.batch_rows.min(dataset.n_rows());
+        let (block, scratch, form) = match spec.method {
+            Method::NpArray => (block_rows * n_columns * 4, 0, ReadForm::Coo),
+            Method::ScipyCsr => {
+                (block_nnz * CSR_CELL_BYTES, block_nnz * COO_CELL_BYTES, ReadForm::Coo)
+            }
+            Method::Native => (block_nnz * CSR_CELL_BYTES, 0, ReadForm::Csr),
+        };
+        let several = if dataset.n_experiments() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };
+        let batch = match (spec.form, spec.form.dense_type()) {
+            (_, Some(element)) => batch_rows * n_columns * element.bytes() as u64,
+            // Indices of torch's are twice as long.
+            (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),
+            (_, None) => nnz_of(batch_rows) * CSR_CELL_BYTES,
+        };
+        Self {
+            block: block + block_rows * BLOCK_ROW_BYTES,
+            batch,
+            other: FIXED_BYTES + scratch + several + dataset.working_bytes(block_nnz, form),
+        }
+    }
+
+    fn total(&self, blocks: usize, batches: usize) -> u64 {
+        let blocks = self.block.saturating_mul(blocks as u64 + 1);
+        let batches = self.batch.saturating_mul(batches as u64 + 2);
+        self.other.saturating_add(blocks).saturating_add(batches)
+    }
+}
+
+impl Ahead {
+    /// As much as is asked for, or as fits: first fewer batches, then fewer blocks.
+    pub(crate) fn fitting(
+        dataset: &Dataset,
+        spec: &LoaderSpec,
+        block_rows: u64,
+    ) -> Result<Self, Error> {
+        let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
+        let Some(limit) = spec.memory_bytes else {
+            return Ok(Self { blocks, batches, block_limit: None });
+        };
+        let need = Need::of(dataset, spec, block_rows.min(dataset.n_rows()));
+        // A block read while another is used up saves more than a batch made ahead.
+        let mut choices =
+            (0..=blocks).rev().flat_map(|n| (0..=batches).rev().map(move |of| (n, of)));
+        match choices.find(|(blocks, batches)| need.total(*blocks, *batches) <= limit) {
+            Some((blocks, batches)) => {
+                let others = need.total(blocks, batches) - need.block * (blocks as u64 + 1);
+                Ok(Self { blocks, batches, block_limit: Some(limit - others) })
+            }
+            None => Err(Error::Memory {
+                limit,
+                least: need.total(0, 0),
+                chunk_rows: spec.chunk_rows,
+                chunks_per_block: spec.chunks_per_block,
+            }),
+        }
+    }
+}
+
+/// Values of a row among the genes that are read, in the mean over all rows of X; 0 where no reader knows.
+fn mean_row_nnz(dataset: &Dataset) -> f64 {
+    let n_rows = dataset.n_rows().max(1) as f64;
+    dataset.mean_nnz_of_parts().map(|(rows, mean)| rows as f64 / n_rows * mean).sum()
+}
+
+fn with_spare(n: u64) -> u64 {
+    n.saturating_add(n / 8)
+}
+
+/// The blocks that there are, and whether there may be another.
+#[derive(Debug)]
+pub(crate) struct BlocksMade {
+    most: usize,
+    limit: Option<u64>,
+    n_made: usize,
+    held_bytes: u64,
+    /// Of the densest block so far.
+    row_bytes: u64,
+}
+
+impl BlocksMade {
+    pub(crate) fn new(ahead: Ahead) -> Self {
+        let Ahead { blocks, block_limit: limit, .. } = ahead;
+        Self { most: blocks.saturating_add(1), limit, n_made: 0, held_bytes: 0, row_bytes: 0 }
+    }
+
+    /// Another block, for `n_rows` rows, where there may be one.
+    pub(crate) fn make(&mut self, n_rows: u64) -> Option<Block> {
+        let needed = with_spare(self.row_bytes.saturating_mul(n_rows));
+        let fits = self.limit.is_none_or(|limit| self.held_bytes.saturating_add(needed) <= limit);
+        if self.n_made > 0 && (self.n_made >= self.most || !fits) {
+            return None;
+        }
+        self.n_made += 1;
+        Some(Block::default())
+    }
+
+    /// A block that held `before` bytes was filled.
+    pub(crate) fn filled(&mut self, block: &mut Block) -> Result<(), Error> {
+        let before = block.held_bytes;
+        let bytes = block.bytes();
+        block.held_bytes = before.max(bytes);
+        self.held_bytes = self.held_bytes + block.held_bytes - before;
+        self.row_bytes = self.row_bytes.max(bytes.div_ceil(block.n_rows().max(1) as u64));
+        match self.limit {
+            Some(limit) if limit < self.held_bytes => Err(Error::BlockMemory {
+                epoch: block.id.epoch,
+                block_idx: block.id.idx,
+                bytes: self.held_bytes,
+                limit,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
