@@ -61,7 +61,8 @@ impl<B: BatchBuffers> Loader<B> {
             let block_rows = plan.block_rows().map_err(|source| Error::Plan { source })?;
             Block::dense_len(block_rows.min(dataset.n_rows()), dataset.n_columns())?;
         }
-        let lengths = BatchLengths::new(dataset.n_rows(), spec.batch_rows, spec.drop_last);
+        let n_dropped = if spec.drop_last { dataset.n_rows() % spec.batch_rows } else { 0 };
+        let lengths = BatchLengths::new(dataset.n_rows() - n_dropped, spec.batch_rows);
         Ok(Self { dataset, spec, buffers, lengths })
     }
 
@@ -112,7 +113,7 @@ impl<B: BatchBuffers> Loader<B> {
             dataset: dataset.clone(),
             method: self.spec.method,
             epoch,
-            n_rows_wanted: self.lengths.delivered_rows(),
+            n_rows_wanted: self.lengths.n_rows(),
             free,
             full,
             stop: Arc::clone(&stop),

@@ -35,6 +35,74 @@ pub enum Error {
         /// The chunks that they make.
         n_chunks: u64,
     },
+    /// There are more lanes than are kept apart.
+    #[error("{lanes} lanes are asked for, at most {most} are kept apart: take fewer")]
+    TooManyLanes {
+        /// Lanes that were asked for.
+        lanes: u64,
+        /// How many may be.
+        most: u64,
+    },
+    /// Global batches do not divide into equal parts of all lanes.
+    #[error(
+        "{lanes} lanes cannot give equal parts of global batches of {global_batch_rows} rows: take a number of lanes that \
+         divides them"
+    )]
+    Lanes {
+        /// Lanes that were asked for.
+        lanes: u64,
+        /// Rows of a global batch.
+        global_batch_rows: u64,
+    },
+    /// Rows in their stored order were asked for from several lanes.
+    #[error(
+        "rows come in the order in which they are stored from one lane only, not from {lanes}: take 1"
+    )]
+    LanesInOrder {
+        /// Lanes that were asked for.
+        lanes: u64,
+    },
+    /// The rank is not one of the world.
+    #[error("there is no rank {rank} in a world of {world_size}: ranks count from 0")]
+    Rank {
+        /// The rank.
+        rank: u64,
+        /// How many there are.
+        world_size: u64,
+    },
+    /// Several ranks cannot end with batches of unequal length.
+    #[error(
+        "{world_size} ranks need batches of equal length, so a short last one cannot be shared out: drop the remainder, \
+         or pad it"
+    )]
+    ShortAmongRanks {
+        /// How many ranks there are.
+        world_size: u64,
+    },
+    /// Sizes whose product, or sum, is more than can be counted.
+    #[error("{what} are more than can be counted: make batches, or the number of ranks, smaller")]
+    TooManyRows {
+        /// Which rows.
+        what: &'static str,
+    },
+    /// What one rank holds of a block has more rows than can be numbered.
+    #[error(
+        "a rank would hold {block_rows} rows at once, of {lanes} lanes: at most {} rows fit; make chunks smaller or fewer, \
+         take fewer lanes or more ranks",
+        u32::MAX
+    )]
+    RankBlockTooLarge {
+        /// Rows that a rank would hold.
+        block_rows: u64,
+        /// Lanes in all.
+        lanes: u64,
+    },
+    /// A list of sampled rows is not one of this selection.
+    #[error("the sampled rows are not of the selection: {problem}")]
+    SampledRows {
+        /// What is wrong with them.
+        problem: String,
+    },
     /// A split's fraction is not one.
     #[error("the fraction of split {split_idx} is {fraction}: give a number from 0 to 1")]
     Fraction {

@@ -12,15 +12,20 @@ const DOMAIN: [u8; 16] = *b"somafeed shuffle";
 /// As [`DOMAIN`], for splits: another key, so that no stream of a split is one of a plan, whatever seed and epoch.
 const SPLIT_DOMAIN: [u8; 16] = *b"somafeed  splits";
 
+/// The lanes whose streams are kept apart.
+pub(crate) const MOST_LANES: u64 = 1 << 20;
+
 /// What is decided, as the stream of the generator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Decision {
     /// The order of the chunks.
     ChunkOrder,
-    /// The order of the rows of a block.
+    /// The order of the rows of a window of a lane.
     RowOrder {
-        /// Which block.
-        block_idx: u64,
+        /// Which lane, below [`MOST_LANES`].
+        lane: u64,
+        /// Which of its windows, below 2^40.
+        window: u64,
     },
 }
 
@@ -39,7 +44,7 @@ pub(crate) enum SplitDecision {
 pub(crate) fn generator(seed: u64, epoch: u64, decision: Decision) -> ChaCha8Rng {
     let stream = match decision {
         Decision::ChunkOrder => 0,
-        Decision::RowOrder { block_idx } => 1 + block_idx,
+        Decision::RowOrder { lane, window } => 1 + window + (lane << 40),
     };
     keyed(seed, epoch, DOMAIN, stream)
 }
@@ -101,7 +106,7 @@ mod tests {
     #[test]
     fn every_order_is_as_likely() {
         // 24,000 orders of 4 items: 23 degrees of freedom, 49.7 is passed once in a thousand.
-        let mut generator = generator(1, 2, Decision::RowOrder { block_idx: 3 });
+        let mut generator = generator(1, 2, Decision::RowOrder { lane: 0, window: 3 });
         let mut counts = std::collections::HashMap::new();
         for _ in 0..24_000 {
             let mut items = [0, 1, 2, 3];
