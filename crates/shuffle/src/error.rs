@@ -103,6 +103,42 @@ pub enum Error {
         /// What is wrong with them.
         problem: String,
     },
+    /// A weight is none.
+    #[error("the weight of row {row_idx} is {weight}: weights are finite numbers of at least 0")]
+    Weight {
+        /// The row.
+        row_idx: usize,
+        /// Its weight.
+        weight: f64,
+    },
+    /// Nothing can be drawn.
+    #[error(
+        "none of {n_rows} rows has a weight above 0, so none can be drawn: give some row a weight"
+    )]
+    NoWeights {
+        /// The rows.
+        n_rows: usize,
+    },
+    /// More rows are to be drawn than there are, each at most once.
+    #[error(
+        "{n_samples} rows are to be drawn and none twice, but only {n_rows} can be: draw fewer, or with replacement"
+    )]
+    TooManySamples {
+        /// Rows to draw.
+        n_samples: u64,
+        /// Rows that can be drawn.
+        n_rows: u64,
+    },
+    /// There are more rows than samples can name, or memory holds.
+    #[error(
+        "cannot sample {n_samples} rows out of {n_rows}: fewer than 2^32 of each, for which there is memory, can be"
+    )]
+    SampleTooLarge {
+        /// Rows to draw.
+        n_samples: u64,
+        /// Rows to draw from.
+        n_rows: u64,
+    },
     /// A split's fraction is not one.
     #[error("the fraction of split {split_idx} is {fraction}: give a number from 0 to 1")]
     Fraction {

@@ -37,6 +37,7 @@ mod epoch_plan;
 mod error;
 mod plan;
 mod random;
+pub mod sample;
 mod sequence;
 pub mod split;
 
