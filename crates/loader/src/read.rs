@@ -85,7 +85,7 @@ impl BlockReading {
             Method::Native => self.read_csr(block, &parts, scratch)?,
         };
         let read_time = start.elapsed().saturating_sub(convert_time);
-        self.counters.block_read(block.n_rows(), &read, read_time, convert_time);
+        self.counters.block_read(block.rows.len(), &read, read_time, convert_time);
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl BlockReading {
                 to_csr.add(piece, rows, columns)
             })?;
         let start = Instant::now();
-        let (n_rows, n_columns) = (block.n_rows(), block.n_columns);
+        let (n_rows, n_columns) = (block.rows.len(), block.n_columns);
         let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
         counted.map_err(|source| block.id.densify_error(source))?;
         Ok((all, add_time + start.elapsed()))

@@ -74,6 +74,18 @@ impl BatchSpec {
         }
         Ok(global_batch_rows)
     }
+
+    /// How many global batches `n_rows` rows make: each rank has as many batches.
+    ///
+    /// # Errors
+    /// As those of [`BatchSpec::global_batch_rows`].
+    pub fn n_batches(&self, n_rows: u64) -> Result<u64, Error> {
+        let global_batch_rows = self.global_batch_rows()?;
+        Ok(match self.remainder {
+            Remainder::Drop => n_rows / global_batch_rows,
+            Remainder::Short | Remainder::Pad => n_rows.div_ceil(global_batch_rows),
+        })
+    }
 }
 
 /// The numbers of an epoch's global batches and lanes: how its `n_rows` positions are dealt.
@@ -102,10 +114,7 @@ impl Deal {
             1 => block_rows,
             _ => (block_rows - block_rows % lane_batch_rows).max(lane_batch_rows),
         };
-        let n_batches = match spec.remainder {
-            Remainder::Drop => n_rows / global_batch_rows,
-            Remainder::Short | Remainder::Pad => n_rows.div_ceil(global_batch_rows),
-        };
+        let n_batches = spec.n_batches(n_rows)?;
         if spec.remainder == Remainder::Pad && n_batches.checked_mul(global_batch_rows).is_none() {
             return Err(Error::TooManyRows { what: "rows with their padding" });
         }
