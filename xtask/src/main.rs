@@ -12,6 +12,7 @@ mod cache;
 mod cargo;
 mod ci;
 mod interpreter;
+mod mpirun;
 mod native;
 mod progress;
 mod python;
@@ -38,7 +39,7 @@ Commands:
   bench-readers
             compare the native reader of X with libtiledb on the same rows; without --uri on the example experiment
               cargo xtask bench-readers --uri ~/census/experiment
-  test      run every test of the workspace; further arguments go to `cargo test`
+  test      run every test of the workspace, with mpirun installed where it is missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
   ci        formatting, tidy, clippy, documentation, benches: everything but the tests

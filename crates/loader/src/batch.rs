@@ -20,6 +20,9 @@ pub struct Batch<B = HeapBuffer> {
     pub joinids: Vec<i64>,
     /// Which of the data set's experiments each row is from, counted from 0.
     pub experiments: Vec<u32>,
+    /// How many rows, at its end, are padding: rows that come in another batch or of another rank, too. Leave them out where every
+    /// cell is to be counted once. Only in the last batch, with [`Remainder::Pad`](crate::Remainder::Pad).
+    pub n_padding: usize,
 }
 
 impl<B> Batch<B> {

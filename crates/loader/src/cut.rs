@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, UInt64Array};
 use arrow_select::take::take_record_batch;
 use crossbeam_channel::{Receiver, Sender};
 use densify::{RowTransforms, Transform};
-use shuffle::BatchLengths;
+use shuffle::{BatchLengths, EpochPlan};
 
 use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
 use crate::block::Block;
@@ -33,10 +33,12 @@ pub(crate) struct Cutter<B: BatchBuffers> {
     /// Takes blocks that are used up, to be read into again.
     used: Sender<Block>,
     lengths: BatchLengths,
-    n_batches: u64,
+    /// The next batch, counted from the epoch's beginning.
     batch_idx: u64,
     /// Of the sparse batches made so far.
     most_nnz: usize,
+    /// Rows of padding at the end of the last batch.
+    n_padding: usize,
     /// The block that is being cut and how many of its rows are delivered.
     current: Option<(Block, usize)>,
     counters: Counters,
@@ -48,10 +50,9 @@ impl<B: BatchBuffers> Cutter<B> {
         buffers: Arc<B>,
         spec: &LoaderSpec,
         (blocks, used): (Receiver<Block>, Sender<Block>),
-        lengths: BatchLengths,
+        plan: &EpochPlan,
         counters: Counters,
     ) -> Self {
-        let n_batches = lengths.len() as u64;
         Self {
             dataset,
             buffers,
@@ -61,17 +62,13 @@ impl<B: BatchBuffers> Cutter<B> {
             n_threads: spec.batch_threads,
             blocks,
             used,
-            lengths,
-            n_batches,
-            batch_idx: 0,
+            lengths: BatchLengths::new(plan.n_rows(), spec.batch_rows),
+            batch_idx: plan.first_batch(),
             most_nnz: 0,
+            n_padding: plan.n_padding() as usize,
             current: None,
             counters,
         }
-    }
-
-    pub(crate) fn n_batches(&self) -> u64 {
-        self.n_batches
     }
 
     /// The next batch. `None` at the end, and where no more blocks come: why, the reading thread says.
@@ -189,7 +186,8 @@ impl<B: BatchBuffers> Cutter<B> {
         };
         let (obs, codes) = (taken(self.dataset.obs())?, taken(self.dataset.codes())?);
         let x = self.finish_values(filling.x)?;
-        Ok(Batch { batch_idx, x, obs, codes, joinids, experiments })
+        let n_padding = if self.lengths.len() == 0 { self.n_padding } else { 0 };
+        Ok(Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding })
     }
 }
 

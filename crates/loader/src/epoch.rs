@@ -21,6 +21,7 @@ use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
 use crate::cut::Cutter;
 use crate::error::Error;
+use crate::state::LoaderState;
 use crate::stats::{Counters, EpochStats};
 
 /// The batches of one epoch, in order. Made by [`Loader::epoch`](crate::Loader::epoch).
@@ -33,7 +34,10 @@ pub struct Epoch<B: BatchBuffers = HeapBuffers> {
     /// Tells the reading thread that its read is not wanted any more.
     stop: Arc<AtomicBool>,
     counters: Counters,
+    /// All of the epoch.
     n_batches: u64,
+    /// Where it began.
+    first: LoaderState,
     n_taken: u64,
 }
 
@@ -60,13 +64,15 @@ impl<B: BatchBuffers> Epoch<B> {
         prefetch_batches: usize,
         stop: Arc<AtomicBool>,
         counters: Counters,
+        (first, n_batches): (LoaderState, u64),
     ) -> Result<Self, Error> {
         let mut epoch = Self {
             source: Source::Ended,
             workers: Vec::with_capacity(2),
             stop,
             counters,
-            n_batches: cutter.n_batches(),
+            n_batches,
+            first,
             n_taken: 0,
         };
         epoch.spawn("somafeed-read", read)?;
@@ -104,7 +110,14 @@ impl<B: BatchBuffers> Epoch<B> {
         self.counters.snapshot()
     }
 
-    /// How many batches the epoch has, unless an error ends it earlier.
+    /// Where the consumer stands: [`Loader::resume`](crate::Loader::resume) goes on behind the last batch that it was given. What is made
+    /// ahead does not count.
+    pub fn state(&self) -> LoaderState {
+        let n_delivered = self.first.batches_delivered() + self.n_taken;
+        self.first.at(self.first.epoch(), self.first.lanes(), n_delivered)
+    }
+
+    /// How many batches the epoch has, those before the place that it was resumed at included, unless an error ends it earlier.
     pub fn n_batches(&self) -> u64 {
         self.n_batches
     }
@@ -158,7 +171,7 @@ impl<B: BatchBuffers> Iterator for Epoch<B> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.n_batches.saturating_sub(self.n_taken);
+        let left = self.n_batches.saturating_sub(self.first.batches_delivered() + self.n_taken);
         (0, usize::try_from(left).ok())
     }
 }

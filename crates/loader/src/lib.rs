@@ -65,8 +65,10 @@ mod read;
 mod selection;
 mod source;
 mod spec;
+mod state;
 mod stats;
 mod subset;
+mod world;
 
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
@@ -81,10 +83,12 @@ pub use epoch::Epoch;
 pub use error::Error;
 pub use loader::Loader;
 pub use selection::{DatasetSpec, Genes};
-pub use shuffle::split;
+pub use shuffle::{sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
-pub use spec::{BatchForm, LoaderSpec, Method, Order, Totals};
+pub use spec::{BatchForm, LoaderSpec, Method, Order, Remainder, Totals};
+pub use state::LoaderState;
 pub use stats::EpochStats;
+pub use world::World;
 
 /// The example of the README, so that it is compiled and run as a test.
 #[cfg(doctest)]

@@ -52,12 +52,11 @@ struct Scratch {
 
 impl BlockReading {
     /// Reads until the plan or the rows wanted end, or nobody takes blocks any more.
-    pub(crate) fn run(self, plan: EpochPlan) -> Result<(), Error> {
+    pub(crate) fn run(self, mut plan: EpochPlan) -> Result<(), Error> {
         let mut scratch = Scratch::default();
         scratch.columns.resize_with(self.dataset.n_experiments(), || None);
         let mut blocks = BlocksMade::new(self.ahead);
         let mut n_rows = 0;
-        let mut plan = plan;
         let first = self.first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
         for block_plan in first.into_iter().flatten().chain(plan) {
             if n_rows >= self.n_rows_wanted {
@@ -103,7 +102,7 @@ impl BlockReading {
             Method::Native => self.read_csr(block, &parts, scratch)?,
         };
         let read_time = start.elapsed().saturating_sub(convert_time);
-        let rows = (block.id.idx, block.n_rows());
+        let rows = (block.id.idx, block.rows.len());
         self.counters.block_read(rows, &read, read_time, convert_time);
         Ok(())
     }
@@ -176,7 +175,7 @@ impl BlockReading {
                 to_csr.add(piece, rows, columns)
             })?;
         let start = Instant::now();
-        let (n_rows, n_columns) = (block.n_rows(), block.n_columns);
+        let (n_rows, n_columns) = (block.rows.len(), block.n_columns);
         let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
         counted.map_err(|source| block.id.densify_error(source))?;
         Ok((all, add_time + start.elapsed()))
@@ -253,6 +252,10 @@ impl BlockReading {
 /// Cuts a block whose rows come in their own order: `first_rows`, then twice as many, and so on.
 fn pieces(plan: BlockPlan, first_rows: u64) -> Vec<BlockPlan> {
     let mut pieces: Vec<BlockPlan> = Vec::new();
+    // Rows that repeat others come out of their order.
+    if plan.order.iter().zip(0..).any(|(at, idx)| *at != idx) {
+        return vec![plan];
+    }
     let (mut wanted, mut chunks, mut n_rows) = (first_rows, Vec::new(), 0);
     let mut cut = |chunks: &mut Vec<Range<u64>>, n_rows: &mut u64| {
         let order = (0..std::mem::take(n_rows) as u32).collect();

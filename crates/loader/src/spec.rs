@@ -4,10 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use densify::Transform;
-pub use shuffle::Order;
+use shuffle::BatchSpec;
+use shuffle::sample::Sampling;
+pub use shuffle::{Order, Remainder};
 
 use crate::buffers::ElementType;
 use crate::error::Error;
+use crate::world::World;
 
 /// How the values of X become the rows of a batch.
 ///
@@ -119,7 +122,7 @@ pub struct LoaderSpec {
     pub order: Order,
     /// What the shuffled order is made from, together with the epoch's number.
     pub seed: u64,
-    /// Rows of a batch; only the last one may have fewer.
+    /// Rows of a rank's batch; only the last one may have fewer.
     pub batch_rows: u64,
     /// How X becomes batches.
     pub method: Method,
@@ -129,8 +132,15 @@ pub struct LoaderSpec {
     pub transform: Transform,
     /// The totals that [`Transform::target_sum`] scales by.
     pub totals: Totals,
-    /// Leave out the last batch where it has fewer than `batch_rows` rows.
-    pub drop_last: bool,
+    /// Which of how many processes this is. All of them take parts of the same order, `batch_rows` of every global batch.
+    pub world: World,
+    /// Pieces of the order that are shuffled each by itself ([`shuffle::BatchSpec`]): a block of each lane that it delivers is in a rank's
+    /// memory. `None` is one for each rank, and one where rows come in order; a loader that first resumes takes those of the state.
+    pub lanes: Option<u64>,
+    /// What becomes of rows that do not fill a global batch; with several ranks they cannot be a short batch.
+    pub remainder: Remainder,
+    /// Which rows come, and how often; `None` is each once.
+    pub sampling: Option<Sampling>,
     /// Blocks that are read ahead while one is cut into batches. So `1 + prefetch_blocks` blocks are held at most; 0
     /// reads a block only when the one before it is used up.
     pub prefetch_blocks: usize,
@@ -157,7 +167,10 @@ impl Default for LoaderSpec {
             form: BatchForm::Dense,
             transform: Transform::default(),
             totals: Totals::Genes,
-            drop_last: false,
+            world: World::default(),
+            lanes: None,
+            remainder: Remainder::Short,
+            sampling: None,
             prefetch_blocks: 1,
             prefetch_batches: 1,
             batch_threads: 2,
@@ -185,7 +198,35 @@ impl LoaderSpec {
             return Err(Error::NpArraySparse);
         }
         self.transform.check().map_err(|source| Error::Transform { source })?;
-        self.plan(0).check().map_err(|source| Error::Plan { source })
+        self.world.check()?;
+        self.batches(self.default_lanes())
+            .global_batch_rows()
+            .and_then(|_| self.plan(0).check())
+            .map_err(|source| Error::Plan { source })
+    }
+
+    /// How the order is dealt to batches and ranks.
+    pub(crate) fn batches(&self, lanes: u64) -> BatchSpec {
+        BatchSpec {
+            batch_rows: self.batch_rows,
+            rank: self.world.rank,
+            world_size: self.world.size,
+            lanes,
+            remainder: self.remainder,
+        }
+    }
+
+    /// The lanes of an order that begins with this loader.
+    pub(crate) fn default_lanes(&self) -> u64 {
+        self.lanes.unwrap_or(match self.order {
+            Order::Shuffled => self.world.size,
+            Order::InOrder => 1,
+        })
+    }
+
+    /// The rows of an epoch of a selection of `n_rows`, before what does not fill a batch is dropped or padded.
+    pub(crate) fn epoch_rows(&self, n_rows: u64) -> u64 {
+        self.sampling.as_ref().map_or(n_rows, Sampling::n_samples)
     }
 
     /// The plan's part of this, for a selection of `n_rows` rows.

@@ -23,7 +23,7 @@ pub struct EpochStats {
     pub n_columns: usize,
     /// Blocks read.
     pub n_blocks: u64,
-    /// Rows of the largest block.
+    /// Rows of the largest block, as read: a row that comes several times counts once.
     pub max_block_rows: usize,
     /// Batches handed over.
     pub n_batches: u64,

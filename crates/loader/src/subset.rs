@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{RecordBatch, UInt64Array};
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array as _, RecordBatch, UInt64Array};
+use arrow_schema::DataType;
 use arrow_select::take::take_record_batch;
 
 use crate::cells::Cells;
@@ -83,6 +84,34 @@ impl Dataset {
         let codes = encoder.encode(&self.obs)?;
         // A group has a row, and rows that are held in memory are fewer than 32 bits count.
         Ok(codes.values().iter().map(|code| *code as u32).collect())
+    }
+
+    /// The weight of each row by an obs column of numbers or truth values, plain or in a dictionary: for
+    /// [`Sampling::weighted`](crate::sample::Sampling::weighted). For classes that come equally often there is
+    /// [`groups`](Self::groups) with [`Sampling::class_balanced`](crate::sample::Sampling::class_balanced).
+    ///
+    /// # Errors
+    /// A column that the data set does not have, that holds no numbers, or has nulls.
+    pub fn weights(&self, column: &str) -> Result<Vec<f64>, Error> {
+        let wrong = |problem: String| Error::WeightColumn { column: column.to_owned(), problem };
+        let array = self
+            .obs
+            .column_by_name(column)
+            .ok_or_else(|| wrong("it is not among those of the data set".to_owned()))?;
+        let values = match array.data_type() {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            plain => plain,
+        };
+        if !values.is_numeric() && *values != DataType::Boolean {
+            return Err(wrong(format!("it has type {}", array.data_type())));
+        }
+        let numbers = arrow_cast::cast(array, values)
+            .and_then(|array| arrow_cast::cast(&array, &DataType::Float64))
+            .map_err(|error| wrong(error.to_string()))?;
+        match numbers.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            Some(nulls) => Err(wrong(format!("{} cells have none", nulls.null_count()))),
+            None => Ok(numbers.as_primitive::<Float64Type>().values().to_vec()),
+        }
     }
 
     /// The same with codes beside the obs columns: [`Batch::codes`](crate::Batch::codes) then has an Int64 column for each encoder.

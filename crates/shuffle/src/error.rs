@@ -35,6 +35,110 @@ pub enum Error {
         /// The chunks that they make.
         n_chunks: u64,
     },
+    /// There are more lanes than are kept apart.
+    #[error("{lanes} lanes are asked for, at most {most} are kept apart: take fewer")]
+    TooManyLanes {
+        /// Lanes that were asked for.
+        lanes: u64,
+        /// How many may be.
+        most: u64,
+    },
+    /// Global batches do not divide into equal parts of all lanes.
+    #[error(
+        "{lanes} lanes cannot give equal parts of global batches of {global_batch_rows} rows: take a number of lanes that \
+         divides them"
+    )]
+    Lanes {
+        /// Lanes that were asked for.
+        lanes: u64,
+        /// Rows of a global batch.
+        global_batch_rows: u64,
+    },
+    /// Rows in their stored order were asked for from several lanes.
+    #[error(
+        "rows come in the order in which they are stored from one lane only, not from {lanes}: take 1"
+    )]
+    LanesInOrder {
+        /// Lanes that were asked for.
+        lanes: u64,
+    },
+    /// The rank is not one of the world.
+    #[error("there is no rank {rank} in a world of {world_size}: ranks count from 0")]
+    Rank {
+        /// The rank.
+        rank: u64,
+        /// How many there are.
+        world_size: u64,
+    },
+    /// Several ranks cannot end with batches of unequal length.
+    #[error(
+        "{world_size} ranks need batches of equal length, so a short last one cannot be shared out: drop the remainder, \
+         or pad it"
+    )]
+    ShortAmongRanks {
+        /// How many ranks there are.
+        world_size: u64,
+    },
+    /// Sizes whose product, or sum, is more than can be counted.
+    #[error("{what} are more than can be counted: make batches, or the number of ranks, smaller")]
+    TooManyRows {
+        /// Which rows.
+        what: &'static str,
+    },
+    /// What one rank holds of a block has more rows than can be numbered.
+    #[error(
+        "a rank would hold {block_rows} rows at once, of {lanes} lanes: at most {} rows fit; make chunks smaller or fewer, \
+         take fewer lanes or more ranks",
+        u32::MAX
+    )]
+    RankBlockTooLarge {
+        /// Rows that a rank would hold.
+        block_rows: u64,
+        /// Lanes in all.
+        lanes: u64,
+    },
+    /// A list of sampled rows is not one of this selection.
+    #[error("the sampled rows are not of the selection: {problem}")]
+    SampledRows {
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// A weight is none.
+    #[error("the weight of row {row_idx} is {weight}: weights are finite numbers of at least 0")]
+    Weight {
+        /// The row.
+        row_idx: usize,
+        /// Its weight.
+        weight: f64,
+    },
+    /// Nothing can be drawn.
+    #[error(
+        "none of {n_rows} rows has a weight above 0, so none can be drawn: give some row a weight"
+    )]
+    NoWeights {
+        /// The rows.
+        n_rows: usize,
+    },
+    /// More rows are to be drawn than there are, each at most once.
+    #[error(
+        "{n_samples} rows are to be drawn and none twice, but only {n_rows} can be: draw fewer, or with replacement"
+    )]
+    TooManySamples {
+        /// Rows to draw.
+        n_samples: u64,
+        /// Rows that can be drawn.
+        n_rows: u64,
+    },
+    /// There are more rows than samples can name, or memory holds.
+    #[error(
+        "cannot sample {n_samples} rows out of {n_rows}: fewer than 2^32 of each, for which there is memory, can be"
+    )]
+    SampleTooLarge {
+        /// Rows to draw.
+        n_samples: u64,
+        /// Rows to draw from.
+        n_rows: u64,
+    },
     /// A split's fraction is not one.
     #[error("the fraction of split {split_idx} is {fraction}: give a number from 0 to 1")]
     Fraction {

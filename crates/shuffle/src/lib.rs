@@ -9,6 +9,9 @@
 //! A plan is a function of its [`PlanSpec`] and the epoch alone: the same numbers give the same order on every machine, another
 //! epoch gives another order, and each row comes exactly once per epoch.
 //!
+//! Several ranks take parts of one order: [`BatchSpec`] says how it is dealt to global batches, lanes and ranks. A plan begins at any
+//! global batch ([`EpochPlan::starting_at`]), also with another number of ranks, and goes on with the same rows.
+//!
 //! ```
 //! use shuffle::{Order, PlanSpec};
 //!
@@ -18,15 +21,28 @@
 //! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();
 //! delivered.sort_unstable();
 //! assert_eq!(delivered, (0..10).collect::<Vec<_>>());
+//!
+//! // Two ranks; each takes two rows of every global batch of four.
+//! use shuffle::{BatchSpec, Remainder};
+//!
+//! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder: Remainder::Drop };
+//! let plan = spec.dealt_epoch(0, &batches)?;
+//! assert_eq!((plan.n_batches(), plan.n_rows()), (2, 4));
 //! # Ok::<(), shuffle::Error>(())
 //! ```
 
 mod batch_lengths;
+mod batch_spec;
+mod epoch_plan;
 mod error;
 mod plan;
 mod random;
+pub mod sample;
+mod sequence;
 pub mod split;
 
 pub use batch_lengths::BatchLengths;
+pub use batch_spec::{BatchSpec, Remainder};
+pub use epoch_plan::{BlockPlan, EpochPlan};
 pub use error::Error;
-pub use plan::{BlockPlan, EpochPlan, Order, PlanSpec};
+pub use plan::{Order, PlanSpec};

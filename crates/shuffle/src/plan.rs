@@ -1,9 +1,11 @@
-//! The plan of an epoch: its blocks, and the order of the rows in each.
+//! What an epoch is planned from.
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use crate::Error;
+use crate::batch_spec::Deal;
 use crate::random::{Decision, generator, permute};
+use crate::sequence::Sequence;
+use crate::{BatchSpec, EpochPlan, Error};
 
 /// The order in which rows are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,12 +16,13 @@ pub enum Order {
     InOrder,
 }
 
-/// What an epoch is planned from. Rows are positions in a selection, `0..n_rows`.
+/// Which rows are delivered, and how they are shuffled. Rows are positions in a selection, `0..n_rows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanSpec {
-    /// The rows to deliver.
+    /// The rows to deliver, or to sample from.
     pub n_rows: u64,
-    /// The consecutive rows that are read together; only the last chunk of the selection may have fewer.
+    /// The consecutive rows that are read together; only the last chunk of the selection may have fewer. Of sampled rows, so many of
+    /// their list.
     pub chunk_rows: u64,
     /// The chunks that are held, and shuffled, together; the last block may have fewer.
     pub chunks_per_block: u64,
@@ -33,16 +36,7 @@ impl PlanSpec {
     /// Fails when no plan can be made.
     pub fn check(&self) -> Result<(), Error> {
         self.block_rows()?;
-        let n_chunks = self.n_chunks();
-        // In order no list of chunks is kept, so any number of them will do.
-        if self.order == Order::Shuffled && u32::try_from(n_chunks).is_err() {
-            return Err(Error::TooManyChunks {
-                n_rows: self.n_rows,
-                chunk_rows: self.chunk_rows,
-                n_chunks,
-            });
-        }
-        Ok(())
+        self.check_chunks(self.n_rows)
     }
 
     /// The rows of a full block.
@@ -64,117 +58,88 @@ impl PlanSpec {
             })
     }
 
-    /// The plan of an epoch. Keeps 4 bytes per chunk when shuffled.
+    /// The most rows that a rank holds at once, padding included, in an epoch of `n_rows` rows: a block's, of each lane that the rank
+    /// delivers.
+    ///
+    /// # Errors
+    /// As those of [`PlanSpec::dealt_epoch`].
+    pub fn rank_block_rows(&self, batches: &BatchSpec, n_rows: u64) -> Result<u64, Error> {
+        Ok(self.deal(batches, n_rows)?.max_block_rows())
+    }
+
+    /// The plan of an epoch for one rank that delivers all rows. Keeps 4 bytes per chunk when shuffled.
     pub fn epoch(&self, epoch: u64) -> Result<EpochPlan, Error> {
-        self.check()?;
+        self.dealt_epoch(epoch, &BatchSpec::single(self.block_rows()?))
+    }
+
+    /// The plan of an epoch for one of several ranks: the rows that this rank delivers.
+    ///
+    /// # Errors
+    /// Sizes and numbers that do not fit together.
+    pub fn dealt_epoch(&self, epoch: u64, batches: &BatchSpec) -> Result<EpochPlan, Error> {
+        self.plan(epoch, batches, self.n_rows, None)
+    }
+
+    /// The plan of an epoch in which the rows of a list come, each as often as it stands there; ascending, as a
+    /// [`Sampling`](crate::sample::Sampling) gives it.
+    ///
+    /// # Errors
+    /// Rows that do not ascend, or are not of the selection; sizes and numbers that do not fit together.
+    pub fn sampled_epoch(
+        &self,
+        epoch: u64,
+        batches: &BatchSpec,
+        rows: Arc<[u32]>,
+    ) -> Result<EpochPlan, Error> {
+        if let Some([row, next]) = rows.array_windows().find(|[row, next]| row > next) {
+            let problem = format!("row {next} stands after {row}");
+            return Err(Error::SampledRows { problem });
+        }
+        if let Some(row) = rows.last().filter(|row| u64::from(**row) >= self.n_rows) {
+            let problem = format!("row {row} is none of {}", self.n_rows);
+            return Err(Error::SampledRows { problem });
+        }
+        self.plan(epoch, batches, rows.len() as u64, Some(rows))
+    }
+
+    fn plan(
+        &self,
+        epoch: u64,
+        batches: &BatchSpec,
+        n_rows: u64,
+        sampled: Option<Arc<[u32]>>,
+    ) -> Result<EpochPlan, Error> {
+        let deal = self.deal(batches, n_rows)?;
         let chunks = match self.order {
             Order::InOrder => None,
             Order::Shuffled => {
-                let mut chunks: Vec<u32> = (0..self.n_chunks() as u32).collect();
+                let n_chunks = n_rows.div_ceil(self.chunk_rows);
+                let mut chunks: Vec<u32> = (0..n_chunks as u32).collect();
                 permute(&mut generator(self.seed, epoch, Decision::ChunkOrder), &mut chunks);
                 Some(chunks)
             }
         };
-        Ok(EpochPlan {
-            n_blocks: self.n_chunks().div_ceil(self.chunks_per_block),
-            spec: *self,
-            epoch,
-            chunks,
-            next: 0,
-        })
+        let sequence = Sequence::new(n_rows, self.chunk_rows, chunks);
+        Ok(EpochPlan::new(*self, epoch, deal, sequence, sampled))
     }
 
-    fn n_chunks(&self) -> u64 {
-        self.n_rows.div_ceil(self.chunk_rows)
-    }
-
-    fn chunk(&self, chunk_idx: u64) -> Range<u64> {
-        let start = chunk_idx * self.chunk_rows;
-        start..start.saturating_add(self.chunk_rows).min(self.n_rows)
-    }
-}
-
-/// The blocks of an epoch, made one by one when they are asked for.
-#[derive(Debug, Clone)]
-pub struct EpochPlan {
-    spec: PlanSpec,
-    epoch: u64,
-    /// The chunks in the order in which they are read; `None` when that is their own.
-    chunks: Option<Vec<u32>>,
-    n_blocks: u64,
-    next: u64,
-}
-
-impl EpochPlan {
-    /// How many blocks there are, those that were taken already included.
-    pub fn n_blocks(&self) -> u64 {
-        self.n_blocks
-    }
-
-    /// Any block; `None` past the last.
-    pub fn block(&self, block_idx: u64) -> Option<BlockPlan> {
-        if block_idx >= self.n_blocks {
-            return None;
+    fn deal(&self, batches: &BatchSpec, n_rows: u64) -> Result<Deal, Error> {
+        self.check_chunks(n_rows)?;
+        if self.order == Order::InOrder && batches.lanes > 1 {
+            return Err(Error::LanesInOrder { lanes: batches.lanes });
         }
-        let first = block_idx * self.spec.chunks_per_block;
-        let last = first.saturating_add(self.spec.chunks_per_block).min(self.spec.n_chunks());
-        let mut chunks: Vec<Range<u64>> = match &self.chunks {
-            None => (first..last).map(|chunk_idx| self.spec.chunk(chunk_idx)).collect(),
-            Some(order) => order[first as usize..last as usize]
-                .iter()
-                .map(|chunk_idx| self.spec.chunk((*chunk_idx).into()))
-                .collect(),
-        };
-        chunks.sort_unstable_by_key(|chunk| chunk.start);
-        let n_rows: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
-        let mut order: Vec<u32> = (0..n_rows as u32).collect();
-        if self.spec.order == Order::Shuffled {
-            permute(
-                &mut generator(self.spec.seed, self.epoch, Decision::RowOrder { block_idx }),
-                &mut order,
-            );
+        Deal::new(*batches, n_rows, self.block_rows()?)
+    }
+
+    fn check_chunks(&self, n_rows: u64) -> Result<(), Error> {
+        if self.chunk_rows == 0 {
+            return Err(Error::Zero { size: "the chunk size" });
         }
-        Some(BlockPlan { block_idx, chunks, order })
-    }
-}
-
-impl Iterator for EpochPlan {
-    type Item = BlockPlan;
-
-    fn next(&mut self) -> Option<BlockPlan> {
-        let block = self.block(self.next)?;
-        self.next += 1;
-        Some(block)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let n_left = (self.n_blocks - self.next) as usize;
-        (n_left, Some(n_left))
-    }
-}
-
-impl ExactSizeIterator for EpochPlan {}
-
-/// The rows that are held together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockPlan {
-    /// The block's number in the epoch.
-    pub block_idx: u64,
-    /// The rows to read: ascending, none twice.
-    pub chunks: Vec<Range<u64>>,
-    /// For each row to deliver, which of the rows as read it is, counted through all chunks.
-    pub order: Vec<u32>,
-}
-
-impl BlockPlan {
-    /// How many rows the block has.
-    pub fn n_rows(&self) -> usize {
-        self.order.len()
-    }
-
-    /// The rows in the order in which they are delivered.
-    pub fn delivered_rows(&self) -> Vec<u64> {
-        let read: Vec<u64> = self.chunks.iter().cloned().flatten().collect();
-        self.order.iter().map(|at| read[*at as usize]).collect()
+        let n_chunks = n_rows.div_ceil(self.chunk_rows);
+        // In order no list of chunks is kept, so any number of them will do.
+        if self.order == Order::Shuffled && u32::try_from(n_chunks).is_err() {
+            return Err(Error::TooManyChunks { n_rows, chunk_rows: self.chunk_rows, n_chunks });
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The random numbers of plans and splits: keyed, and the same on every machine.
+//! The random numbers of plans, samples and splits: keyed, and the same on every machine.
 //!
 //! The permutation and the bounded draw are written here, and not taken from a library, so that no release of one can change the
 //! order that a seed stands for.
@@ -12,15 +12,23 @@ const DOMAIN: [u8; 16] = *b"somafeed shuffle";
 /// As [`DOMAIN`], for splits: another key, so that no stream of a split is one of a plan, whatever seed and epoch.
 const SPLIT_DOMAIN: [u8; 16] = *b"somafeed  splits";
 
+/// As [`DOMAIN`], for samples.
+const SAMPLE_DOMAIN: [u8; 16] = *b"somafeed samples";
+
+/// The lanes whose streams are kept apart.
+pub(crate) const MOST_LANES: u64 = 1 << 20;
+
 /// What is decided, as the stream of the generator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Decision {
     /// The order of the chunks.
     ChunkOrder,
-    /// The order of the rows of a block.
+    /// The order of the rows of a window of a lane.
     RowOrder {
-        /// Which block.
-        block_idx: u64,
+        /// Which lane, below [`MOST_LANES`].
+        lane: u64,
+        /// Which of its windows, below 2^40.
+        window: u64,
     },
 }
 
@@ -35,11 +43,22 @@ pub(crate) enum SplitDecision {
     GroupOrder = 2,
 }
 
+/// What is decided for a sample, as the stream of the generator. The numbers are part of what a seed stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SampleDecision {
+    /// Draws with replacement.
+    Draws = 0,
+    /// The keys of draws without replacement.
+    Keys = 1,
+    /// Which rows of each class.
+    OfClass = 2,
+}
+
 /// The generator for one decision of one epoch.
 pub(crate) fn generator(seed: u64, epoch: u64, decision: Decision) -> ChaCha8Rng {
     let stream = match decision {
         Decision::ChunkOrder => 0,
-        Decision::RowOrder { block_idx } => 1 + block_idx,
+        Decision::RowOrder { lane, window } => 1 + window + (lane << 40),
     };
     keyed(seed, epoch, DOMAIN, stream)
 }
@@ -47,6 +66,11 @@ pub(crate) fn generator(seed: u64, epoch: u64, decision: Decision) -> ChaCha8Rng
 /// The generator for one decision of a split; a split has no epoch.
 pub(crate) fn split_generator(seed: u64, decision: SplitDecision) -> ChaCha8Rng {
     keyed(seed, 0, SPLIT_DOMAIN, decision as u64)
+}
+
+/// The generator for the sample of one epoch.
+pub(crate) fn sample_generator(seed: u64, epoch: u64, decision: SampleDecision) -> ChaCha8Rng {
+    keyed(seed, epoch, SAMPLE_DOMAIN, decision as u64)
 }
 
 fn keyed(seed: u64, epoch: u64, domain: [u8; 16], stream: u64) -> ChaCha8Rng {
@@ -101,7 +125,7 @@ mod tests {
     #[test]
     fn every_order_is_as_likely() {
         // 24,000 orders of 4 items: 23 degrees of freedom, 49.7 is passed once in a thousand.
-        let mut generator = generator(1, 2, Decision::RowOrder { block_idx: 3 });
+        let mut generator = generator(1, 2, Decision::RowOrder { lane: 0, window: 3 });
         let mut counts = std::collections::HashMap::new();
         for _ in 0..24_000 {
             let mut items = [0, 1, 2, 3];

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use bench_report::EpochRecord;
-use loader::{LoaderSpec, Order, Totals, Transform};
+use loader::{LoaderSpec, Order, Remainder, Totals, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::readers::ReadKind;
@@ -81,11 +81,12 @@ impl Point {
             batch_rows: self.batch_rows,
             method: self.method.parse()?,
             form: self.form.parse()?,
-            drop_last: self.drop_last,
+            remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,
             transform: self.transform.into(),
             totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
+            ..LoaderSpec::default()
         })
     }
 }
@@ -227,8 +228,8 @@ mod tests {
             ("scipy.csr", "csr", Order::InOrder)
         );
         assert_eq!(
-            (spec.prefetch_blocks, spec.prefetch_batches, spec.drop_last, spec.seed),
-            (2, 3, true, u64::MAX)
+            (spec.prefetch_blocks, spec.prefetch_batches, spec.remainder, spec.seed),
+            (2, 3, Remainder::Drop, u64::MAX)
         );
         assert!(Point { method: "other".into(), ..point() }.loader_spec(&Data::default()).is_err());
         assert_eq!(point().to_string(), "scipy.csr 128x64");

@@ -234,7 +234,7 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
         prefetch_blocks: spec.prefetch_blocks as u64,
         seed: spec.seed,
         max_batches: point.max_batches,
-        drop_last: spec.drop_last,
+        drop_last: spec.remainder == loader::Remainder::Drop,
         soma_buffer_size: buffer_bytes(&job.data),
         n_threads: None,
         cache: job.cache.clone(),

@@ -24,6 +24,7 @@ pub struct TensorBatch {
     codes: Vec<(String, Tensor)>,
     joinids: Tensor,
     experiments: Vec<u32>,
+    n_padding: usize,
     /// The memory of `x`, as far as it is from a pool.
     owners: Vec<TensorBuffer>,
 }
@@ -35,7 +36,7 @@ impl TensorBatch {
         device: Device,
         stored: Option<Kind>,
     ) -> Result<Self, Error> {
-        let Batch { batch_idx, x, obs, codes, joinids, experiments } = batch;
+        let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding } = batch;
         let (x, owners) = match x {
             Matrix::Dense { values, n_rows, n_columns } => {
                 (values.matrix(n_rows, n_columns)?, vec![values])
@@ -51,7 +52,7 @@ impl TensorBatch {
         let joinids =
             Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
         let codes = code_tensors(&codes)?;
-        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, owners };
+        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, n_padding, owners };
         if device == Device::Cpu { Ok(batch) } else { batch.to_device(device) }
     }
 
@@ -83,6 +84,11 @@ impl TensorBatch {
     /// The `soma_joinid` of each row: int64, one dimension.
     pub fn joinids(&self) -> &Tensor {
         &self.joinids
+    }
+
+    /// How many rows, at its end, are padding ([`Batch::n_padding`]).
+    pub fn n_padding(&self) -> usize {
+        self.n_padding
     }
 
     /// Which of the data set's experiments each row is from.

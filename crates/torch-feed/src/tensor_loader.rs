@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loader::{Dataset, Epoch, EpochStats, Loader, LoaderSpec};
+use loader::{Dataset, Epoch, EpochStats, Loader, LoaderSpec, LoaderState};
 use tch::{Device, Kind};
 
 use crate::batch::TensorBatch;
@@ -52,8 +52,16 @@ impl TensorLoader {
 
     /// Starts an epoch. The same number gives the same batches again.
     pub fn epoch(&self, epoch: u64) -> Result<TensorEpoch, Error> {
-        let epoch = self.loader.epoch(epoch)?;
-        Ok(TensorEpoch { epoch, device: self.device, stored: self.stored, failed: false })
+        Ok(self.tensors_of(self.loader.epoch(epoch)?))
+    }
+
+    /// Goes on with an epoch from where a state was taken, as [`Loader::resume`] does.
+    pub fn resume(&self, state: &LoaderState) -> Result<TensorEpoch, Error> {
+        Ok(self.tensors_of(self.loader.resume(state)?))
+    }
+
+    fn tensors_of(&self, epoch: Epoch<TensorBuffers>) -> TensorEpoch {
+        TensorEpoch { epoch, device: self.device, stored: self.stored, failed: false }
     }
 }
 
@@ -70,6 +78,11 @@ impl TensorEpoch {
     /// What the loader has done so far. The waits do not contain the making of tensors or the copy to a device.
     pub fn stats(&self) -> EpochStats {
         self.epoch.stats()
+    }
+
+    /// Where the consumer stands, as [`Epoch::state`] says.
+    pub fn state(&self) -> LoaderState {
+        self.epoch.state()
     }
 
     /// How many batches the epoch has, unless an error ends it earlier.

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::split::{self, Method as SplitMethod};
 use loader::{
     AxisQuery, Batch, BatchForm, Cells, Dataset, GeneSelection, Genes, Loader, LoaderSpec, Matrix,
-    Method, Totals, Transform,
+    Method, Remainder, Totals, Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -158,13 +158,16 @@ fn values_obs_and_joinids_are_of_one_cell_in_every_epoch() {
 fn the_number_of_batches_that_is_announced_comes() {
     for n_rows in [0, 1, 7, 8, 9, 16, 50] {
         for batch_rows in [1, 3, 7, 8, 9, 16, 24, 50, 51] {
-            for drop_last in [false, true] {
+            for remainder in [Remainder::Short, Remainder::Drop] {
                 for prefetch_batches in [0, 2] {
                     let spec =
-                        LoaderSpec { batch_rows, drop_last, prefetch_batches, ..sample::spec() };
+                        LoaderSpec { batch_rows, remainder, prefetch_batches, ..sample::spec() };
                     let loader = Loader::new(sample::whole(n_rows, 2), spec).unwrap();
-                    let n_batches =
-                        if drop_last { n_rows / batch_rows } else { n_rows.div_ceil(batch_rows) };
+                    let n_batches = if remainder == Remainder::Drop {
+                        n_rows / batch_rows
+                    } else {
+                        n_rows.div_ceil(batch_rows)
+                    };
                     assert_eq!(loader.n_batches(), n_batches);
                     let mut epoch = loader.epoch(4).unwrap();
                     assert_eq!(epoch.n_batches(), n_batches);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loader::{BatchForm, Cells, GeneSelection, Loader, LoaderSpec, Method, Order};
+use loader::{BatchForm, Cells, GeneSelection, Loader, LoaderSpec, Method, Order, Remainder};
 use proptest::prelude::*;
 
 use crate::sample::{self, WAYS, check_rows, dense_rows};
@@ -53,7 +53,7 @@ fn spec() -> impl Strategy<Value = LoaderSpec> {
                 batch_rows,
                 method: WAYS[way].0,
                 form: WAYS[way].1,
-                drop_last,
+                remainder: if drop_last { Remainder::Drop } else { Remainder::Short },
                 prefetch_blocks: ahead.0,
                 prefetch_batches: ahead.1,
                 ..LoaderSpec::default()
@@ -114,7 +114,7 @@ proptest! {
             prop_assert_eq!(batch.batch_idx, idx as u64);
             prop_assert_eq!(batch.n_rows(), batch_rows.min(left));
         }
-        let n_delivered = if case.spec.drop_last { n_rows - n_rows % batch_rows } else { n_rows };
+        let n_delivered = if case.spec.remainder == Remainder::Drop { n_rows - n_rows % batch_rows } else { n_rows };
         prop_assert_eq!(seen.len(), n_delivered);
         let stats = epoch.stats();
         prop_assert_eq!(stats.n_rows as usize, n_delivered);
@@ -144,7 +144,8 @@ proptest! {
 #[track_caller]
 fn check_sizes(n_rows: u64, batch_rows: u64, drop_last: bool, expect: &[usize]) {
     for (method, form) in WAYS {
-        let spec = LoaderSpec { batch_rows, drop_last, method, form, ..sample::spec() };
+        let remainder = if drop_last { Remainder::Drop } else { Remainder::Short };
+        let spec = LoaderSpec { batch_rows, remainder, method, form, ..sample::spec() };
         let loader = Loader::new(sample::whole(n_rows, 5), spec).unwrap();
         let sizes: Vec<usize> =
             loader.epoch(0).unwrap().map(|batch| batch.unwrap().n_rows()).collect();

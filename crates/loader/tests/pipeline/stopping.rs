@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loader::{
     BatchBuffers, Cells, ElementType, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader,
-    LoaderSpec, Method,
+    LoaderSpec, Method, Remainder,
 };
 
 use crate::sample::{self, WAYS};
@@ -183,8 +183,12 @@ fn a_panic_of_the_reader_is_an_error() {
 #[test]
 fn what_is_dropped_at_the_end_is_not_read() {
     let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
-    let spec =
-        LoaderSpec { batch_rows: 30, drop_last: true, method: Method::ScipyCsr, ..sample::spec() };
+    let spec = LoaderSpec {
+        batch_rows: 30,
+        remainder: Remainder::Drop,
+        method: Method::ScipyCsr,
+        ..sample::spec()
+    };
     // Two batches of 30 rows: the last block of 8 has four of them. With 50 rows it is one batch, in four blocks.
     assert_eq!(loader(&reader, spec.clone()).epoch(0).unwrap().count(), 2);
     assert_eq!(reader.n_started(), 8);

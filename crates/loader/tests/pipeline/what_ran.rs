@@ -22,6 +22,8 @@ fn an_epoch_says_what_it_did() {
         assert_eq!(epoch.size_hint(), (0, Some(17)));
         assert_eq!(epoch.by_ref().map(Result::unwrap).count(), 17);
         let stats = epoch.stats();
+        // Where nothing was said, the number that was taken is told.
+        let spec = LoaderSpec { lanes: Some(1), ..spec };
         assert_eq!((stats.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
         assert_eq!((stats.n_blocks, stats.max_block_rows, stats.n_columns), (7, 8, 6));
         assert_eq!((stats.n_batches, stats.max_batch_rows, stats.n_rows), (17, 3, 50));

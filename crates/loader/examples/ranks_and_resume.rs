@@ -1,0 +1,71 @@
+//! One of several ranks: takes its part of some global batches and writes down where it stands; or goes on from there, also with another
+//! number of ranks. A launcher says by the environment which rank it is; alone it is rank 0 of 1.
+//!
+//! ```text
+//! cargo build --release -p loader --example ranks_and_resume
+//! mpirun -n 4 target/release/examples/ranks_and_resume <experiment> first.json
+//! mpirun -n 6 target/release/examples/ranks_and_resume <experiment> second.json first.json
+//! ```
+
+use std::error::Error;
+use std::fs;
+
+use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, Remainder, World};
+use soma_io::{Experiment, OpenOptions};
+
+/// Rows that all ranks take together; as long as they stay, the number of ranks may change.
+const GLOBAL_ROWS: u64 = 960;
+
+/// Stop after so many batches, as if the time were over.
+const N_BATCHES: usize = 5;
+
+#[expect(clippy::print_stdout, reason = "an example says what it found")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (uri, written, saved) = match &arguments[..] {
+        [uri, written] => (uri, written, None),
+        [uri, written, saved] if saved != written => (uri, written, Some(saved)),
+        _ => {
+            return Err(
+                "usage: ranks_and_resume <experiment> <state to write> [state to go on from]"
+                    .into(),
+            );
+        }
+    };
+    let world = World::from_environment()?;
+    let experiment = Experiment::open(uri, &OpenOptions::default())?;
+    let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
+    let spec = LoaderSpec {
+        batch_rows: GLOBAL_ROWS / world.size,
+        world,
+        // For validation take `Remainder::Pad`, and leave out the last `Batch::n_padding` rows.
+        remainder: Remainder::Drop,
+        ..LoaderSpec::default()
+    };
+    let loader = Loader::new(dataset, spec)?;
+
+    let mut epoch = match saved {
+        Some(saved) => loader.resume(&LoaderState::from_json(&fs::read_to_string(saved)?)?)?,
+        None => loader.epoch(0)?,
+    };
+    let first = epoch.state();
+    for batch in epoch.by_ref().take(N_BATCHES) {
+        let batch = batch?;
+        println!(
+            "rank {} of {}, epoch {}, batch {}: {} cells, the first {:?}",
+            world.rank,
+            world.size,
+            first.epoch(),
+            batch.batch_idx,
+            batch.n_rows(),
+            batch.joinids.first()
+        );
+    }
+    // The state of any rank is that of all; it counts what was taken here, not what the loader has made ahead.
+    let state = epoch.state();
+    // Behind the last batch nothing is left to resume, and `loader.epoch(state.epoch() + 1)` comes next.
+    if world.rank == 0 {
+        fs::write(written, state.to_json()?)?;
+    }
+    Ok(())
+}

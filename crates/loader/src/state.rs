@@ -1,0 +1,205 @@
+//! Where a training run stands: what to write beside a checkpoint, so that the loader goes on with the batch that comes next.
+
+use std::hash::Hasher as _;
+
+use serde::{Deserialize, Serialize};
+use shuffle::{BatchSpec, Order, Remainder};
+use twox_hash::XxHash3_64;
+
+use crate::cells::Cells;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::spec::LoaderSpec;
+
+/// What the JSON says it is.
+const FORMAT: &str = "somafeed loader state";
+
+/// The version that is written and read. The order that a seed stands for is part of it: a release that changes it counts on.
+const VERSION: u64 = 1;
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Header {
+    format: String,
+    version: u64,
+}
+
+/// Where an epoch stands, at the border of two batches: [`Epoch::state`](crate::Epoch::state) gives it,
+/// [`Loader::resume`](crate::Loader::resume) goes on from it. Under 1 KB as JSON.
+///
+/// It counts *global* batches, which all ranks take together, so the state of any rank is that of all. The world size may be another
+/// when it is resumed, as long as batch size times world size stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoaderState {
+    format: String,
+    version: u64,
+    epoch: u64,
+    batches_delivered: u64,
+    seed: u64,
+    lanes: u64,
+    global_batch_rows: u64,
+    remainder: String,
+    order: String,
+    chunk_rows: u64,
+    chunks_per_block: u64,
+    n_rows: u64,
+    /// A hash of the joinids of all selected cells.
+    cells: String,
+    /// A hash of what is sampled and its weights.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    sampling: Option<String>,
+}
+
+impl LoaderState {
+    /// The beginning of epoch 0 of a loader.
+    pub(crate) fn new(
+        dataset: &Dataset,
+        spec: &LoaderSpec,
+        batches: &BatchSpec,
+    ) -> Result<Self, Error> {
+        let global_batch_rows =
+            batches.global_batch_rows().map_err(|source| Error::Plan { source })?;
+        Ok(Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            epoch: 0,
+            batches_delivered: 0,
+            seed: spec.seed,
+            lanes: batches.lanes,
+            global_batch_rows,
+            remainder: match spec.remainder {
+                Remainder::Short => "short",
+                Remainder::Drop => "drop",
+                Remainder::Pad => "pad",
+            }
+            .to_owned(),
+            order: match spec.order {
+                Order::Shuffled => "shuffled",
+                Order::InOrder => "in order",
+            }
+            .to_owned(),
+            chunk_rows: spec.chunk_rows,
+            chunks_per_block: spec.chunks_per_block,
+            n_rows: dataset.n_rows(),
+            cells: hash_of_cells(dataset),
+            sampling: spec.sampling.as_ref().map(|sampling| {
+                let mut hash = XxHash3_64::new();
+                sampling.write_to(&mut |bytes| hash.write(bytes));
+                shown(&hash)
+            }),
+        })
+    }
+
+    /// The same loader at another place.
+    pub(crate) fn at(&self, epoch: u64, lanes: u64, batches_delivered: u64) -> Self {
+        Self { epoch, batches_delivered, lanes, ..self.clone() }
+    }
+
+    /// Which epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The global batches that were delivered of it, which is the number of the next one.
+    pub fn batches_delivered(&self) -> u64 {
+        self.batches_delivered
+    }
+
+    /// The rows that all ranks take together.
+    pub fn global_batch_rows(&self) -> u64 {
+        self.global_batch_rows
+    }
+
+    /// The lanes of the order: as many as there were ranks at first, unless the specification said otherwise.
+    pub fn lanes(&self) -> u64 {
+        self.lanes
+    }
+
+    /// JSON, in one line.
+    pub fn to_json(&self) -> Result<String, Error> {
+        serde_json::to_string(self).map_err(|source| Error::StateJson { source })
+    }
+
+    /// The state that [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// Other JSON, or of another version.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        let json = |source| Error::StateJson { source };
+        let header: Header = serde_json::from_str(text).map_err(json)?;
+        header.check()?;
+        serde_json::from_str(text).map_err(json)
+    }
+
+    /// Fails where a saved state is not one of this loader; the lanes and the place are not looked at.
+    pub(crate) fn check_saved(&self, saved: &Self) -> Result<(), Error> {
+        Header { format: saved.format.clone(), version: saved.version }.check()?;
+        let none = || "none".to_owned();
+        let sampling = |state: &Self| state.sampling.clone().unwrap_or_else(none);
+        let fields = |state: &Self| {
+            [
+                ("number of cells", state.n_rows.to_string()),
+                ("selected cells", state.cells.clone()),
+                ("seed", state.seed.to_string()),
+                ("order", state.order.clone()),
+                ("chunk size", state.chunk_rows.to_string()),
+                ("number of chunks per block", state.chunks_per_block.to_string()),
+                (
+                    "global batch size (batch size x world size)",
+                    state.global_batch_rows.to_string(),
+                ),
+                ("remainder", state.remainder.clone()),
+                ("sampling", sampling(state)),
+            ]
+        };
+        for ((field, saved), (_, here)) in fields(saved).into_iter().zip(fields(self)) {
+            if saved != here {
+                return Err(Error::State { field, saved, here });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Header {
+    fn check(&self) -> Result<(), Error> {
+        if self.format != FORMAT {
+            return Err(Error::StateFormat { found: self.format.clone() });
+        }
+        if self.version != VERSION {
+            return Err(Error::StateVersion { found: self.version, supported: VERSION });
+        }
+        Ok(())
+    }
+}
+
+/// Over the runs of consecutive joinids of each experiment: the same however the cells were given.
+fn hash_of_cells(dataset: &Dataset) -> String {
+    let mut hash = XxHash3_64::new();
+    for source in dataset.sources.iter() {
+        hash.write(&source.cells.n_rows().to_le_bytes());
+        match &source.cells {
+            Cells::Range(range) => write_run(&mut hash, range.start, source.cells.n_rows()),
+            Cells::List(joinids) => {
+                for run in joinids.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
+                    write_run(&mut hash, run[0], run.len() as u64);
+                }
+            }
+        }
+    }
+    shown(&hash)
+}
+
+fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
+    if n > 0 {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        bytes[8..].copy_from_slice(&n.to_le_bytes());
+        hash.write(&bytes);
+    }
+}
+
+fn shown(hash: &XxHash3_64) -> String {
+    format!("{:016x}", hash.finish())
+}

@@ -1,0 +1,266 @@
+//! The plan of an epoch: its blocks, and the order of the rows in each.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::batch_spec::Deal;
+use crate::plan::{Order, PlanSpec};
+use crate::random::{Decision, generator, permute};
+use crate::sequence::Sequence;
+
+/// The blocks of an epoch, made one by one when they are asked for: what one rank delivers.
+#[derive(Debug, Clone)]
+pub struct EpochPlan {
+    spec: PlanSpec,
+    epoch: u64,
+    deal: Deal,
+    sequence: Sequence,
+    /// Where rows are sampled, the row of each number in the sequence.
+    sampled: Option<Arc<[u32]>>,
+    /// Global batches that were delivered before.
+    first_batch: u64,
+    next: u64,
+}
+
+/// What a rank delivers of a lane: of each batch's rows of the lane, those at `places`.
+struct LanePart {
+    lane: u64,
+    places: Range<u64>,
+    /// The rows of the window at hand, as they are delivered; padding is not among them.
+    window: Vec<u64>,
+}
+
+impl EpochPlan {
+    pub(crate) fn new(
+        spec: PlanSpec,
+        epoch: u64,
+        deal: Deal,
+        sequence: Sequence,
+        sampled: Option<Arc<[u32]>>,
+    ) -> Self {
+        Self { spec, epoch, deal, sequence, sampled, first_batch: 0, next: 0 }
+    }
+
+    /// The same plan from a global batch on, counted from 0: no row that comes before it, and then the same rows in the same order. Behind
+    /// the last batch nothing is left.
+    #[must_use]
+    pub fn starting_at(mut self, batch_idx: u64) -> Self {
+        self.first_batch = batch_idx.min(self.deal.n_batches);
+        self.next = match self.deal.n_batches {
+            n_batches if n_batches == self.first_batch => self.n_blocks(),
+            _ => self.first_batch * self.deal.lane_batch_rows / self.deal.window_rows,
+        };
+        self
+    }
+
+    /// How many blocks there are, those that were taken already included.
+    pub fn n_blocks(&self) -> u64 {
+        self.deal.lane_positions().div_ceil(self.deal.window_rows)
+    }
+
+    /// How many global batches there are, which is how many batches each rank has; those before the start included.
+    pub fn n_batches(&self) -> u64 {
+        self.deal.n_batches
+    }
+
+    /// The global batch that the plan starts at.
+    pub fn first_batch(&self) -> u64 {
+        self.first_batch
+    }
+
+    /// The rows that the rank delivers from the start on, padding included.
+    pub fn n_rows(&self) -> u64 {
+        self.deal.rank_rows(self.first_batch)
+    }
+
+    /// How many rows at the end of the rank's last batch are padding: rows that some rank delivers at another place, too.
+    pub fn n_padding(&self) -> u64 {
+        self.deal.n_padding()
+    }
+
+    /// Any block; `None` past the last. Blocks before the start, and those of which other ranks deliver everything, have no rows.
+    pub fn block(&self, block_idx: u64) -> Option<BlockPlan> {
+        let positions = self.deal.lane_positions();
+        let start =
+            block_idx.checked_mul(self.deal.window_rows).filter(|start| *start < positions)?;
+        let window = start..start.saturating_add(self.deal.window_rows).min(positions);
+        let mut parts = self.lane_parts();
+        if let [part] = &parts[..]
+            && let Some((chunks, order)) = self.whole_window(part, &window)
+        {
+            return Some(BlockPlan { block_idx, chunks, order });
+        }
+        for part in &mut parts {
+            part.window = self.window_rows(part.lane, &window);
+        }
+        Some(BlockPlan::of_rows(block_idx, &self.delivered(&parts, &window)))
+    }
+
+    /// The lanes that the rank delivers rows of, in the order of their rows in a global batch.
+    fn lane_parts(&self) -> Vec<LanePart> {
+        let (spec, of_lane) = (&self.deal.spec, self.deal.lane_batch_rows);
+        let start = spec.rank * spec.batch_rows;
+        let end = start + spec.batch_rows;
+        (start / of_lane..end.div_ceil(of_lane))
+            .map(|lane| {
+                let lane_start = lane * of_lane;
+                let places =
+                    start.max(lane_start) - lane_start..end.min(lane_start + of_lane) - lane_start;
+                LanePart { lane, places, window: Vec::new() }
+            })
+            .collect()
+    }
+
+    /// The chunks of a window that is delivered whole, and their order: what the general way gives, sooner.
+    fn whole_window(
+        &self,
+        part: &LanePart,
+        window: &Range<u64>,
+    ) -> Option<(Vec<Range<u64>>, Vec<u32>)> {
+        let is_whole = self.sampled.is_none()
+            && part.places == (0..self.deal.lane_batch_rows)
+            && self.first_batch.saturating_mul(self.deal.lane_batch_rows) <= window.start
+            && window.end <= self.deal.lane_rows(part.lane);
+        is_whole
+            .then(|| (self.window_chunks(part.lane, window), self.window_order(part.lane, window)))
+    }
+
+    /// The numbers of a window's rows, ascending: parts of chunks. Padding is left out.
+    fn window_chunks(&self, lane: u64, window: &Range<u64>) -> Vec<Range<u64>> {
+        let (start, n_rows) = (self.deal.lane_start(lane), self.deal.lane_rows(lane));
+        let positions = start + window.start.min(n_rows)..start + window.end.min(n_rows);
+        let mut chunks = self.sequence.rows(positions);
+        chunks.sort_unstable_by_key(|chunk| chunk.start);
+        chunks
+    }
+
+    /// In which order a window's rows, counted as they ascend, are delivered.
+    fn window_order(&self, lane: u64, window: &Range<u64>) -> Vec<u32> {
+        let n_rows = window.end.min(self.deal.lane_rows(lane)).saturating_sub(window.start);
+        let mut order: Vec<u32> = (0..n_rows as u32).collect();
+        if self.spec.order == Order::Shuffled {
+            let window = window.start / self.deal.window_rows;
+            let decision = Decision::RowOrder { lane, window };
+            permute(&mut generator(self.spec.seed, self.epoch, decision), &mut order);
+        }
+        order
+    }
+
+    /// A window's rows in the order in which they are delivered, by whatever rank.
+    fn window_rows(&self, lane: u64, window: &Range<u64>) -> Vec<u64> {
+        let ascending: Vec<u64> =
+            self.window_chunks(lane, window).into_iter().flatten().map(|at| self.row(at)).collect();
+        let order = self.window_order(lane, window);
+        order.into_iter().map(|at| ascending[at as usize]).collect()
+    }
+
+    /// The rows of a block, in the order in which the rank delivers them.
+    fn delivered(&self, parts: &[LanePart], window: &Range<u64>) -> Vec<u64> {
+        let of_lane = self.deal.lane_batch_rows;
+        let first = self.first_batch.max(window.start / of_lane);
+        let mut rows = Vec::new();
+        for batch_idx in first..window.end.div_ceil(of_lane) {
+            for part in parts {
+                let start = batch_idx * of_lane;
+                // A window of a single lane may begin and end within a batch.
+                let from = (start + part.places.start).clamp(window.start, window.end);
+                let to = start.saturating_add(part.places.end).clamp(window.start, window.end);
+                for position in from..to {
+                    match part.window.get((position - window.start) as usize) {
+                        Some(row) => rows.push(*row),
+                        None => rows.extend(self.padding(part.lane, position)),
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    /// The row at a lane's position behind all its rows; none where the last batch is short.
+    fn padding(&self, lane: u64, position: u64) -> Option<u64> {
+        let Deal { lane_batch_rows, global_batch_rows, n_rows, .. } = self.deal;
+        let (batch_idx, place) = (position / lane_batch_rows, position % lane_batch_rows);
+        let behind =
+            (batch_idx * global_batch_rows + lane * lane_batch_rows + place).checked_sub(n_rows)?;
+        (self.n_padding() > 0).then(|| self.row(self.sequence.chunk_at(behind % n_rows).0))
+    }
+
+    /// The row of a number in the sequence.
+    fn row(&self, number: u64) -> u64 {
+        match &self.sampled {
+            Some(sampled) => sampled[number as usize].into(),
+            None => number,
+        }
+    }
+}
+
+impl Iterator for EpochPlan {
+    type Item = BlockPlan;
+
+    fn next(&mut self) -> Option<BlockPlan> {
+        let block = self.block(self.next)?;
+        self.next += 1;
+        Some(block)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let n_left = (self.n_blocks() - self.next) as usize;
+        (n_left, Some(n_left))
+    }
+}
+
+impl ExactSizeIterator for EpochPlan {}
+
+/// The rows that a rank holds together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockPlan {
+    /// The block's number in the epoch.
+    pub block_idx: u64,
+    /// The rows to read: ascending, none twice, none that the rank does not deliver.
+    pub chunks: Vec<Range<u64>>,
+    /// For each row to deliver, which of the rows as read it is, counted through all chunks. A row that was sampled several times, or
+    /// is padding too, comes as often.
+    pub order: Vec<u32>,
+}
+
+impl BlockPlan {
+    /// The plan to read these rows, and deliver them in this order.
+    fn of_rows(block_idx: u64, rows: &[u64]) -> Self {
+        let mut ascending: Vec<(u64, u32)> = rows.iter().copied().zip(0..).collect();
+        ascending.sort_unstable();
+        let mut chunks: Vec<Range<u64>> = Vec::new();
+        let mut order = vec![0; rows.len()];
+        let mut n_read = 0;
+        for (row, at) in ascending {
+            match chunks.last_mut() {
+                Some(chunk) if chunk.end == row + 1 => {}
+                Some(chunk) if chunk.end == row => (chunk.end, n_read) = (row + 1, n_read + 1),
+                _ => {
+                    chunks.push(row..row + 1);
+                    n_read += 1;
+                }
+            }
+            order[at as usize] = n_read - 1;
+        }
+        Self { block_idx, chunks, order }
+    }
+
+    /// How many rows the block delivers.
+    pub fn n_rows(&self) -> usize {
+        self.order.len()
+    }
+
+    /// How many rows are read for it: fewer, where some come several times.
+    pub fn n_rows_read(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.end - chunk.start).sum()
+    }
+
+    /// The rows in the order in which they are delivered.
+    pub fn delivered_rows(&self) -> Vec<u64> {
+        let read: Vec<u64> = self.chunks.iter().cloned().flatten().collect();
+        self.order.iter().map(|at| read[*at as usize]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Draws of so many rows of each class.
+
+use std::collections::BTreeMap;
+
+use super::weighted::reserved;
+use crate::random::{SampleDecision, below, sample_generator};
+
+/// The rows by class, and how many of each are drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Classes {
+    /// The class of each row, by the order of the codes.
+    class_of: Vec<u32>,
+    /// How many rows each class has.
+    n_rows: Vec<u64>,
+    /// How many of them are drawn.
+    n_samples: Vec<u64>,
+}
+
+impl Classes {
+    /// The classes of rows, of which all are drawn.
+    pub(super) fn count(labels: &[u32]) -> Self {
+        let mut places: BTreeMap<u32, u32> = labels.iter().map(|label| (*label, 0)).collect();
+        places.values_mut().zip(0..).for_each(|(place, class)| *place = class);
+        let mut n_rows = vec![0; places.len()];
+        let mut class_of = Vec::with_capacity(labels.len());
+        // Rows that are stored together are alike, so runs are worth a look-up, and rows are not.
+        for run in labels.chunk_by(|a, b| a == b) {
+            let class = places.get(&run[0]).copied().unwrap_or(0);
+            n_rows[class as usize] += run.len() as u64;
+            class_of.resize(class_of.len() + run.len(), class);
+        }
+        Self { class_of, n_samples: n_rows.clone(), n_rows }
+    }
+
+    /// For each row, 1 over the rows of its class.
+    pub(super) fn balanced_weights(&self) -> Vec<f64> {
+        let of_class: Vec<f64> = self.n_rows.iter().map(|n_rows| 1.0 / *n_rows as f64).collect();
+        self.class_of.iter().map(|class| of_class[*class as usize]).collect()
+    }
+
+    /// So many rows in all, by largest remainders; there are no fewer.
+    pub(super) fn in_proportion(mut self, n_samples: u64) -> Self {
+        let total = u128::from(self.n_rows());
+        let shares: Vec<u128> =
+            self.n_rows.iter().map(|n_rows| u128::from(*n_rows) * u128::from(n_samples)).collect();
+        self.n_samples = shares.iter().map(|share| (share / total) as u64).collect();
+        let n_left = n_samples - self.n_samples();
+        let mut by_lack: Vec<usize> = (0..shares.len()).collect();
+        by_lack.sort_by_key(|class| std::cmp::Reverse(shares[*class] % total));
+        by_lack.into_iter().take(n_left as usize).for_each(|class| self.n_samples[class] += 1);
+        self
+    }
+
+    /// At most so many rows of each class.
+    pub(super) fn at_most(mut self, most: u64) -> Self {
+        self.n_samples = self.n_rows.iter().map(|n_rows| most.min(*n_rows)).collect();
+        self
+    }
+
+    pub(super) fn n_rows(&self) -> u64 {
+        self.class_of.len() as u64
+    }
+
+    pub(super) fn n_samples(&self) -> u64 {
+        self.n_samples.iter().sum()
+    }
+
+    /// The drawn rows, ascending: each row is taken with the probability of what its class still lacks to the rows that it still has,
+    /// which makes every choice as likely. `None` where there is no memory.
+    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
+        let mut generator = sample_generator(seed, epoch, SampleDecision::OfClass);
+        let (mut n_rows, mut n_wanted) = (self.n_rows.clone(), self.n_samples.clone());
+        let mut rows = reserved(self.n_samples() as usize)?;
+        for (row, class) in (0..).zip(&self.class_of) {
+            let class = *class as usize;
+            if below(&mut generator, n_rows[class]) < n_wanted[class] {
+                n_wanted[class] -= 1;
+                rows.push(row);
+            }
+            n_rows[class] -= 1;
+        }
+        Some(rows)
+    }
+
+    pub(super) fn write_to(&self, sink: &mut dyn FnMut(&[u8])) {
+        self.class_of.iter().for_each(|class| sink(&class.to_le_bytes()));
+        self.n_samples.iter().for_each(|n_samples| sink(&n_samples.to_le_bytes()));
+    }
+}

@@ -1,0 +1,122 @@
+//! Draws in proportion to weights.
+
+use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng as _;
+
+use super::Replacement;
+use crate::Error;
+use crate::random::{SampleDecision, sample_generator};
+
+/// Weights that can be drawn by, with the largest as 1: so neither their sum nor a quotient leaves the range of numbers.
+pub(super) fn scaled(
+    weights: &[f64],
+    n_samples: u64,
+    replacement: Replacement,
+) -> Result<Arc<[f64]>, Error> {
+    let is_weight = |weight: &f64| weight.is_finite() && *weight >= 0.0;
+    if let Some(row_idx) = weights.iter().position(|weight| !is_weight(weight)) {
+        return Err(Error::Weight { row_idx, weight: weights[row_idx] });
+    }
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    if n_samples > 0 && largest == 0.0 {
+        return Err(Error::NoWeights { n_rows: weights.len() });
+    }
+    // The smallest of numbers would become nothing beside the largest, and their rows could then not be drawn.
+    let scaled: Arc<[f64]> = match largest {
+        0.0 => weights.into(),
+        _ => weights
+            .iter()
+            .map(
+                |weight| {
+                    if *weight > 0.0 { (weight / largest).max(f64::MIN_POSITIVE) } else { 0.0 }
+                },
+            )
+            .collect(),
+    };
+    let n_rows = scaled.iter().filter(|weight| **weight > 0.0).count() as u64;
+    if replacement == Replacement::Without && n_samples > n_rows {
+        return Err(Error::TooManySamples { n_samples, n_rows });
+    }
+    Ok(scaled)
+}
+
+/// Independent draws, ascending: random places along the weights' sum, sorted, are walked through beside the running sum. `None` where
+/// there is no memory.
+pub(super) fn with_replacement(
+    weights: &[f64],
+    n_samples: usize,
+    (seed, epoch): (u64, u64),
+) -> Option<Vec<u32>> {
+    let mut generator = sample_generator(seed, epoch, SampleDecision::Draws);
+    let mut draws: Vec<u64> = reserved(n_samples)?;
+    // What a sum of numbers of 53 bits can tell apart.
+    draws.extend((0..n_samples).map(|_| generator.next_u64() >> 11));
+    draws.sort_unstable();
+    let total: f64 = weights.iter().sum();
+    let place = |draw: u64| draw as f64 * EPSILON * total;
+    let mut rows: Vec<u32> = reserved(n_samples)?;
+    let (mut sum, mut last) = (0.0, 0);
+    for (row, weight) in (0..).zip(weights).filter(|(_, weight)| **weight > 0.0) {
+        if rows.len() == n_samples {
+            break;
+        }
+        sum += weight;
+        last = row;
+        while let Some(draw) = draws.get(rows.len())
+            && place(*draw) < sum
+        {
+            rows.push(row);
+        }
+    }
+    // Rounding may put a place at the very end.
+    rows.resize(n_samples, last);
+    Some(rows)
+}
+
+/// One by one without those drawn before, ascending: the rows with the smallest of keys that are exponentially distributed, each with its
+/// row's weight as rate. Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006). `None` where there is no memory.
+pub(super) fn without_replacement(
+    weights: &[f64],
+    n_samples: usize,
+    (seed, epoch): (u64, u64),
+) -> Option<Vec<u32>> {
+    let mut generator = sample_generator(seed, epoch, SampleDecision::Keys);
+    // No more than twice what is wanted is held: what cannot be among the smallest goes.
+    let n_held = n_samples.saturating_mul(2).clamp(1024, weights.len().max(1024));
+    let mut smallest: Vec<(f64, u32)> = reserved(n_held)?;
+    for (row, weight) in (0..).zip(weights).filter(|(_, weight)| **weight > 0.0) {
+        if smallest.len() == n_held {
+            keep_smallest(&mut smallest, n_samples);
+        }
+        smallest.push((-libm::log(unit(&mut generator)) / weight, row));
+    }
+    keep_smallest(&mut smallest, n_samples);
+    let mut rows: Vec<u32> = smallest.into_iter().map(|(_, row)| row).collect();
+    rows.sort_unstable();
+    Some(rows)
+}
+
+fn keep_smallest(keys: &mut Vec<(f64, u32)>, n: usize) {
+    if n < keys.len() {
+        // Equal keys hardly happen; then the row decides.
+        keys.select_nth_unstable_by(n, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        keys.truncate(n);
+    }
+}
+
+/// 2^-53.
+const EPSILON: f64 = f64::EPSILON / 2.0;
+
+/// A number between 0 and 1, neither of them, in the middle of one of 2^52 equal parts.
+fn unit(generator: &mut ChaCha8Rng) -> f64 {
+    let part = generator.next_u64() >> 12;
+    (2 * part + 1) as f64 * EPSILON
+}
+
+pub(super) fn reserved<T>(n: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(n).ok()?;
+    Some(list)
+}
