@@ -134,7 +134,17 @@ macro_rules! plain_columns {
         }
     )*};
 }
-plain_columns!(u64, f64, bool, String, Timestamp, Vec<f64>, BTreeMap<String, String>, crate::Status);
+plain_columns!(
+    u64,
+    f64,
+    bool,
+    String,
+    Timestamp,
+    Vec<f64>,
+    Vec<crate::OrderEntropy>,
+    BTreeMap<String, String>,
+    crate::Status
+);
 
 impl Scalar for u64 {
     fn data_type() -> DataType {

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use crate::{
-    BatchSample, DataInfo, EpochRecord, GridPoint, HostInfo, Measured, RunInfo, Status, Versions,
+    BatchSample, DataInfo, EpochRecord, GridPoint, HostInfo, Measured, OrderEntropy, RunInfo,
+    Status, Versions,
 };
 
 /// One epoch; `n_batches` batches of 1,024 rows, each waited for `wait_secs`, the first five times as long.
@@ -18,6 +19,7 @@ pub(crate) fn epoch(
     measured.epoch = Some(0);
     measured.max_mem = Some(500_000_000 + chunk_size * chunks_per_block * 40_000);
     measured.cells_decoded = Some(12_000_000);
+    measured.order_entropy = entropies(chunks_per_block);
     measured.fill_rates();
     EpochRecord {
         run: RunInfo {
@@ -34,6 +36,20 @@ pub(crate) fn epoch(
         point: point(method, (chunk_size, chunks_per_block)),
         measured,
     }
+}
+
+/// Of two labels; more chunks to a block are more random.
+fn entropies(chunks_per_block: u64) -> Vec<OrderEntropy> {
+    let label = |label: &str, bits: f64| OrderEntropy {
+        label: label.to_owned(),
+        mean: Some(bits - 1.0 / chunks_per_block as f64),
+        standard_deviation: Some(0.125),
+        expected: Some(bits - 0.75 / chunks_per_block as f64),
+        expected_by: Some("formula".to_owned()),
+        perfect: Some(bits),
+        data: Some(bits + 0.25),
+    };
+    vec![label("cell_type", 4.5), label("tissue", 2.5)]
 }
 
 /// An epoch that the kernel ended.

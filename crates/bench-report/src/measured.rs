@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Status, column::column_group, statistics::percentile};
+use crate::{OrderEntropy, Status, column::column_group, statistics::percentile};
 
 /// What one batch took, as its consumer saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -101,6 +101,8 @@ column_group! {
         pub start_mem_bytes: Option<u64>,
         /// Proportional set size in bytes when the epoch ended: memory shared with others counts in part.
         pub pss_bytes: Option<u64>,
+        /// How random the order was, by each label that it was measured by.
+        pub order_entropy: Vec<OrderEntropy>,
         /// Seconds waited for each batch, in order; empty where they were not kept.
         pub batch_wait_secs: Vec<f64>,
     }

@@ -94,6 +94,9 @@ fn page_point(
     let mut settings = object(&summary.point)?;
     settings.extend(object(&summary.data)?);
     settings.insert("hostname".to_owned(), Value::from(summary.hostname.clone()));
+    if let Some(label) = summary.order_entropy.first() {
+        settings.insert("entropy_of".to_owned(), Value::from(label.label.clone()));
+    }
     settings.retain(|_, value| !value.is_null());
     for value in settings.values_mut() {
         match value.as_u64() {
@@ -102,7 +105,7 @@ fn page_point(
         }
     }
     let measured: Vec<&Measured> = epochs.iter().map(|epoch| &epoch.measured).collect();
-    let all = measured.iter().map(object).collect::<Result<Vec<_>, _>>()?;
+    let all = measured.iter().map(|epoch| figures_of(epoch)).collect::<Result<Vec<_>, _>>()?;
     let well = all.iter().zip(&measured).filter(|(_, measured)| measured.status == Status::Ok);
     let epoch_columns = ["epoch", "repeat", "status", "samples_per_sec"];
     Ok(PagePoint {
@@ -118,6 +121,16 @@ fn page_point(
             .map(|entries| entries.map(|(name, value)| (name.clone(), value.clone())).collect())
             .collect(),
     })
+}
+
+/// An epoch's columns, with those of a label's entropy as columns of their own.
+fn figures_of(measured: &Measured) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut columns = object(measured)?;
+    for (idx, label) in measured.order_entropy.iter().enumerate() {
+        let named = label.figures(idx == 0).into_iter();
+        columns.extend(named.map(|(name, bits)| (name, Value::from(bits))));
+    }
+    Ok(columns)
 }
 
 /// The spread of every column that holds numbers.

@@ -110,7 +110,8 @@ fn readme(records: &[EpochRecord], points: &[PointSummary], options: &ReportOpti
     format!(
         "# {title}\n\n{runs}\n\n\
          Medians over epochs, with the range where there are several. Samples/s counts the first batch, in which the \
-         reading of the first block hides; peak GB is the true peak of the process, in 10^9 bytes.\n\n{table}\n\
+         reading of the first block hides; peak GB is the true peak of the process, in 10^9 bytes; entropy is a label's \
+         within full batches, in bits, as measured and as the settings lead to expect.\n\n{table}\n\
          ![samples per second against peak memory]({PICTURE_FILE})\n\n\
          Every epoch is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). [{PAGE_FILE}]({PAGE_FILE}) shows all figures of a \
          point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{DataInfo, EpochRecord, GridPoint, Spread, Status};
+use crate::{DataInfo, EpochRecord, GridPoint, OrderEntropy, Spread, Status};
 
 /// The epochs and repetitions of one grid point on one machine and one data set.
 ///
@@ -41,6 +41,23 @@ pub struct PointSummary {
     pub cpu_secs: Option<Spread>,
     /// Non-zeros decoded for each one delivered.
     pub amplification: Option<Spread>,
+    /// How random the order was, by each label of the first epoch that ended well.
+    pub order_entropy: Vec<EntropySummary>,
+}
+
+/// How random the order of a point's epochs was by one label: entropy within batches, in bits.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EntropySummary {
+    /// Name of the obs column.
+    pub label: String,
+    /// As measured, the mean of each epoch's full batches.
+    pub mean: Option<Spread>,
+    /// As the settings lead to expect.
+    pub expected: Option<Spread>,
+    /// Of a perfect shuffle.
+    pub perfect: Option<Spread>,
+    /// Of all cells that were selected.
+    pub data: Option<Spread>,
 }
 
 /// Sums `records` up by grid point, machine and data set, in the order in which each first appears.
@@ -110,7 +127,26 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         stall_share: spread(|epoch| epoch.measured.stall_share),
         cpu_secs: spread(|epoch| epoch.measured.cpu_secs),
         amplification: spread(|epoch| epoch.measured.amplification),
+        order_entropy: summarize_entropy(&ok),
     }
+}
+
+fn summarize_entropy(epochs: &[&EpochRecord]) -> Vec<EntropySummary> {
+    let of_first = epochs.first().map_or(&[][..], |epoch| &epoch.measured.order_entropy);
+    let summary = |label: &String| {
+        let spread = |figure: fn(&OrderEntropy) -> Option<f64>| {
+            let all = epochs.iter().flat_map(|epoch| &epoch.measured.order_entropy);
+            Spread::of(all.filter(|one| one.label == *label).filter_map(figure))
+        };
+        EntropySummary {
+            label: label.clone(),
+            mean: spread(|one| one.mean),
+            expected: spread(|one| one.expected),
+            perfect: spread(|one| one.perfect),
+            data: spread(|one| one.data),
+        }
+    };
+    of_first.iter().map(|one| summary(&one.label)).collect()
 }
 
 #[cfg(test)]
@@ -131,6 +167,11 @@ mod tests {
         let [point] = points.as_slice() else { panic!("{points:?}") };
         assert_eq!((point.n_ok, point.n_failed), (2, 1));
         assert_eq!(point.failure.as_deref(), Some("oom: killed by signal 9 | no memory"));
+        let [cell_type, tissue] = point.order_entropy.as_slice() else { panic!("{point:?}") };
+        assert_eq!((cell_type.label.as_str(), tissue.label.as_str()), ("cell_type", "tissue"));
+        let bits = [tissue.mean, tissue.expected, tissue.perfect, tissue.data];
+        assert_eq!(bits.map(|spread| spread.unwrap().median), [2.4375, 2.453125, 2.5, 2.75]);
+        assert_eq!(cell_type.mean.unwrap().n, 2);
         let first_batch = point.time_to_first_batch_secs.unwrap();
         assert_eq!((first_batch.min, first_batch.median, first_batch.max), (1.25, 1.875, 2.5));
     }

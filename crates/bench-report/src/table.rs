@@ -5,10 +5,13 @@
 
 use std::fmt::Write as _;
 
-use crate::{PointSummary, Spread};
+use crate::{EntropySummary, PointSummary, Spread};
+
+/// The column of [`TABLE_HEADER`] that says how random the order was: measured and expected entropy of each label.
+pub const ENTROPY_HEADER: &str = "entropy / expected";
 
 /// Columns of the table.
-pub const TABLE_HEADER: [&str; 12] = [
+pub const TABLE_HEADER: [&str; 13] = [
     "method",
     "form",
     "chunk × chunks",
@@ -21,6 +24,7 @@ pub const TABLE_HEADER: [&str; 12] = [
     "first batch s",
     "wait p99 ms",
     "stalled %",
+    ENTROPY_HEADER,
 ];
 
 /// One row a grid point under [`TABLE_HEADER`]. GB are 10^9 bytes. A point of which no epoch ended well says how it
@@ -52,7 +56,21 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
         median(summary.time_to_first_batch_secs, 1.0, 2),
         median(summary.wait_p99_secs, 1e3, 1),
         median(summary.stall_share, 100.0, 0),
+        entropies(&summary.order_entropy),
     ]
+}
+
+/// As `cell_type 3.41 / 3.43`, for each label.
+fn entropies(labels: &[EntropySummary]) -> String {
+    let told: Vec<String> = labels
+        .iter()
+        .map(|one| {
+            let [measured, expected] =
+                [one.mean, one.expected].map(|spread| median(spread, 1.0, 2));
+            format!("{} {measured} / {expected}", one.label)
+        })
+        .collect();
+    if told.is_empty() { "–".to_owned() } else { told.join(", ") }
 }
 
 /// The table as Markdown.

@@ -1,6 +1,6 @@
 //! What can be wrong with a specification.
 
-/// A specification that no plan, or no split, can be made of.
+/// A specification that no plan, no split and no expectation can be made of.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -199,5 +199,29 @@ pub enum Error {
     SplitTooLarge {
         /// Its rows.
         n_rows: u64,
+    },
+    /// A label's code is not among the classes.
+    #[error(
+        "a label has the code {code}, but there are {n_classes} classes: give codes below that number"
+    )]
+    LabelCode {
+        /// The code.
+        code: u32,
+        /// How many classes there are.
+        n_classes: usize,
+    },
+    /// Labels are not of the rows that are planned.
+    #[error("{n_rows} rows are planned, but {n_labels} have a label: give one for each row")]
+    LabelRows {
+        /// Rows of the plan.
+        n_rows: u64,
+        /// Rows with a label.
+        n_labels: u64,
+    },
+    /// A model of runs that cannot be.
+    #[error("runs of {mean_rows} rows on average cannot be: give a number from 1 on")]
+    RunLength {
+        /// What was given.
+        mean_rows: f64,
     },
 }

@@ -78,6 +78,9 @@ pub(crate) struct SweepArgs {
     /// obs columns that come with each batch, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) obs_columns: Vec<String>,
+    /// obs columns whose entropy within batches is measured, separated by commas; none for none [default: cell_type, where obs has it]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) entropy_of: Vec<String>,
     /// Seed of the shuffled order
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -327,6 +330,8 @@ mod tests {
             "normalized",
             "--obs-columns",
             "cell_type,assay",
+            "--entropy-of",
+            "tissue,donor_id",
             "--seed",
             "9",
             "--order",
@@ -346,6 +351,7 @@ mod tests {
         assert_eq!(args.uri.as_deref(), Some("s3://x/y"));
         assert_eq!((args.measurement.as_str(), args.layer.as_str()), ("ATAC", "normalized"));
         assert_eq!(args.obs_columns, ["cell_type", "assay"]);
+        assert_eq!(args.entropy_of, ["tissue", "donor_id"]);
         assert_eq!(
             (args.seed, args.prefetch_blocks, args.prefetch_batches, args.drop_last),
             (9, 0, 4, true)

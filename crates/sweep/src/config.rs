@@ -70,6 +70,7 @@ impl Config {
             cells: cells(args.start, args.end)?,
             n_genes: (args.n_vars != 0).then_some(args.n_vars),
             obs_columns: args.obs_columns.clone(),
+            entropy_of: entropy_of(&args.entropy_of)?,
             obs_filter: args.obs_filter.clone(),
             var_filter: args.var_filter.clone(),
             totals: args.totals.clone(),
@@ -98,6 +99,29 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
     }
+}
+
+/// The columns, each once; an empty list for `none`, and no list where nothing is said.
+fn entropy_of(typed: &[String]) -> anyhow::Result<Option<Vec<String>>> {
+    if typed.is_empty() {
+        return Ok(None);
+    }
+    let mut columns: Vec<String> = Vec::with_capacity(typed.len());
+    for column in typed.iter().map(|column| column.trim()) {
+        if column.is_empty() {
+            bail!("--entropy-of names a column without a name");
+        }
+        if !columns.iter().any(|known| known == column) {
+            columns.push(column.to_owned());
+        }
+    }
+    if columns == ["none"] {
+        return Ok(Some(Vec::new()));
+    }
+    if columns.iter().any(|column| column == "none") {
+        bail!("--entropy-of none cannot have columns beside it");
+    }
+    Ok(Some(columns))
 }
 
 fn reader(reader: args::Reader) -> ReaderChoice {
@@ -317,6 +341,17 @@ mod tests {
         assert_eq!(resolve(&["-e", "5"]).unwrap().data.cells, Some(0..5));
         assert_eq!(resolve(&["-s", "5"]).unwrap().data.cells, Some(5..u64::MAX));
         fails(&["-s", "5", "-e", "5"], "-s/--start 5 and -e/--end 5 leave no cell");
+    }
+
+    #[test]
+    fn entropy_is_of_columns_of_none_or_of_the_default() {
+        let of = |arguments: &[&str]| resolve(arguments).unwrap().data.entropy_of;
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["--entropy-of", "none"]), Some(vec![]));
+        let columns = Some(vec!["a".to_owned(), "b".to_owned()]);
+        assert_eq!(of(&["--entropy-of", "a,b,a"]), columns);
+        fails(&["--entropy-of", "a,none"], "--entropy-of none cannot have columns beside it");
+        fails(&["--entropy-of", "a,"], "--entropy-of names a column without a name");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Data {
     /// The first so many genes; all where there is none.
     pub(crate) n_genes: Option<u64>,
     pub(crate) obs_columns: Vec<String>,
+    /// obs columns whose entropy within batches is measured; where there is no list, the default.
+    pub(crate) entropy_of: Option<Vec<String>>,
     /// In tiledbsoma's grammar.
     pub(crate) obs_filter: Option<String>,
     /// As `obs_filter`.

@@ -5,7 +5,8 @@
 //! - `results_folder`, `example` (the data where none is named) and `page_cache`, before anything is measured;
 //! - `sweep_command`, the loop over the grid, with `process` to run a point and tell how it ended, `display` and
 //!   `summary`;
-//! - `point`, the other end: what runs in that process. `job` is what the two say to each other;
+//! - `point`, the other end: what runs in that process, with `label_entropy` for how random its batches are. `job` is what the two
+//!   say to each other;
 //! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
 //!   `readers` picks.
 //!
@@ -25,6 +26,7 @@ mod example;
 pub mod grid;
 mod interrupt;
 mod job;
+mod label_entropy;
 mod page_cache;
 mod point;
 mod process;

@@ -12,6 +12,7 @@ use soma_io::{CacheUse, Experiment, OpenOptions, SparseNdArray};
 use torch_feed::TensorLoader;
 
 use crate::job::{Data, Event, Job, Opened, Point, Task};
+use crate::label_entropy::{self, Labels, Meters};
 use crate::readers_command;
 
 /// How often an epoch says how far it is.
@@ -47,7 +48,7 @@ fn one_line(message: &str) -> String {
 fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> anyhow::Result<()> {
     match &job.task {
         Task::Check(points) => {
-            let dataset = open(&job.data, tell)?;
+            let (dataset, _) = open(&job.data, tell)?;
             for point in points {
                 let spec = point.loader_spec(&job.data).with_context(|| point.to_string())?;
                 TensorLoader::new(dataset.clone(), spec).with_context(|| point.to_string())?;
@@ -55,9 +56,14 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
             Ok(())
         }
         Task::Measure(point) => {
-            let loader = TensorLoader::new(open(&job.data, tell)?, point.loader_spec(&job.data)?)?;
+            let (dataset, labels) = open(&job.data, tell)?;
+            let loader = TensorLoader::new(dataset, point.loader_spec(&job.data)?)?;
+            let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
+            let expected = labels.expected(dataset, spec, point.max_batches)?;
             for epoch in 0..point.n_epochs {
-                let record = measure(&loader, epoch, point, job, tell)?;
+                let mut meters = labels.meters(spec.batch_rows)?;
+                let mut record = measure(&loader, epoch, point, job, (&mut meters, tell))?;
+                record.measured.order_entropy = meters.measured(&expected);
                 tell(&Event::Epoch(Box::new(record)))?;
             }
             for cache in caches(loader.loader().dataset()) {
@@ -76,18 +82,21 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
     }
 }
 
-/// The data set, which is told about.
+/// The data set, which is told about, and the labels by which it is seen how random an order is.
 fn open(
     data: &Data,
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
-) -> anyhow::Result<Dataset> {
+) -> anyhow::Result<(Dataset, Labels)> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let experiment = Experiment::open(&data.uri, &options)?;
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
+    let obs = experiment.obs()?;
+    let labels = label_entropy::columns(data.entropy_of.as_deref(), obs.schema());
+    let unasked = labels.iter().filter(|column| !data.obs_columns.contains(column));
     let spec = DatasetSpec {
         measurement: data.measurement.clone(),
         layer: data.layer.clone(),
-        obs_columns: data.obs_columns.clone(),
+        obs_columns: data.obs_columns.iter().chain(unasked).cloned().collect(),
         cells: query(
             data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
             data.obs_filter.as_deref(),
@@ -108,7 +117,8 @@ fn open(
         reader: dataset.reader_name(),
         why_not_native: dataset.why_not_native().map(str::to_owned),
     }))?;
-    Ok(dataset)
+    let (labels, dataset) = Labels::of(dataset, &labels)?;
+    Ok((dataset, labels))
 }
 
 fn query(joinids: Option<Range<u64>>, filter: Option<&str>) -> anyhow::Result<AxisQuery> {
@@ -132,11 +142,11 @@ fn measure(
     epoch: u64,
     point: &Point,
     job: &Job,
-    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+    (meters, tell): (&mut Meters<'_>, &mut dyn FnMut(&Event) -> anyhow::Result<()>),
 ) -> anyhow::Result<EpochRecord> {
     let meter = ProcessMeter::start()?;
     let start_dt = Timestamp::now();
-    let (batches, end_wait_secs, stats) = consume(loader, epoch, point.max_batches, tell)?;
+    let (batches, end_wait_secs, stats) = consume(loader, epoch, point.max_batches, meters, tell)?;
     let mut measured = Measured::from_batches(&batches, end_wait_secs);
     meter.finish(&mut measured)?;
     measured.start_dt = Some(start_dt);
@@ -155,11 +165,12 @@ fn measure(
     })
 }
 
-/// Takes the batches as training would, and times the waits for them.
+/// Takes the batches as training would, and times the waits for them. Counting labels is part of the time.
 fn consume(
     loader: &TensorLoader,
     epoch: u64,
     max_batches: Option<u64>,
+    meters: &mut Meters<'_>,
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<(Vec<BatchSample>, f64, EpochStats)> {
     let mut batches = loader.epoch(epoch)?;
@@ -180,6 +191,7 @@ fn consume(
         let got = Instant::now();
         let batch = batch?;
         let rows = batch.n_rows() as u64;
+        meters.add(&batch)?;
         drop(batch);
         n_rows += rows;
         if PROGRESS <= told.elapsed() {

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use bench_report::{
-    EpochRecord, GridPoint, MarkedPoint, ReportOptions, Status, TABLE_HEADER, summarize, table_rows,
+    ENTROPY_HEADER, EpochRecord, GridPoint, MarkedPoint, ReportOptions, Status, TABLE_HEADER,
+    summarize, table_rows,
 };
 use comfy_table::{CellAlignment, Table, presets};
 
@@ -11,7 +12,7 @@ use crate::display::grouped;
 use crate::job::Point;
 
 /// Columns with words; the others are numbers, or say why there is none.
-const WORDS: [&str; 4] = ["method", "form", "chunk × chunks", "reader, cache"];
+const WORDS: [&str; 5] = ["method", "form", "chunk × chunks", "reader, cache", ENTROPY_HEADER];
 
 /// Columns that may be left out of the table where they say the same of each point.
 const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
@@ -30,13 +31,25 @@ pub(crate) fn told(record: &EpochRecord) -> String {
                 .epoch
                 .filter(|epoch| *epoch != 0)
                 .map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
-            format!("{name}{epoch}: {} samples/s{gigabytes}", grouped(rate.round() as u64))
+            let rate = grouped(rate.round() as u64);
+            format!("{name}{epoch}: {rate} samples/s{gigabytes}{}", entropy(record))
         }
         (status, _) => format!(
             "{name}: {}{gigabytes}: {}",
             status.name(),
             measured.message.clone().unwrap_or_default()
         ),
+    }
+}
+
+/// How random the order was, by the first label.
+fn entropy(record: &EpochRecord) -> String {
+    let first = record.measured.order_entropy.first();
+    match first.map(|one| (&one.label, one.mean, one.expected)) {
+        Some((label, Some(mean), Some(expected))) => {
+            format!(", {label} entropy {mean:.2} of {expected:.2} bits expected")
+        }
+        _ => String::new(),
     }
 }
 
@@ -48,8 +61,10 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
             rows.first().filter(|_| OFTEN_ALIKE.contains(&TABLE_HEADER[idx])).map(|row| &row[idx]);
         first.filter(|first| rows.iter().all(|row| row[idx] == **first))
     };
-    let (common, shown): (Vec<usize>, Vec<usize>) =
-        (0..TABLE_HEADER.len()).partition(|idx| alike(*idx).is_some());
+    let has_entropy = records.iter().any(|record| !record.measured.order_entropy.is_empty());
+    let (common, shown): (Vec<usize>, Vec<usize>) = (0..TABLE_HEADER.len())
+        .filter(|idx| has_entropy || TABLE_HEADER[*idx] != ENTROPY_HEADER)
+        .partition(|idx| alike(*idx).is_some());
     let mut text = String::new();
     for idx in common {
         if let Some(value) = alike(idx) {
@@ -96,7 +111,7 @@ pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bench_report::Measured;
+    use bench_report::{Measured, OrderEntropy};
 
     fn record(method: &str, form: &str) -> EpochRecord {
         let mut record = EpochRecord::default();
@@ -109,12 +124,27 @@ mod tests {
         record
     }
 
+    fn cell_types() -> OrderEntropy {
+        OrderEntropy {
+            label: "cell_type".into(),
+            mean: Some(3.41),
+            expected: Some(3.42),
+            ..OrderEntropy::default()
+        }
+    }
+
     #[test]
     fn records_are_told_in_a_line() {
         let mut record = record("native", "dense");
         assert_eq!(told(&record), "native 128x64: 12,346 samples/s, 1.23 GB peak");
         record.measured.epoch = Some(2);
         assert_eq!(told(&record), "native 128x64 epoch 2: 12,346 samples/s, 1.23 GB peak");
+        record.measured.order_entropy = vec![cell_types()];
+        let with_entropy = told(&record);
+        assert!(
+            with_entropy.ends_with("1.23 GB peak, cell_type entropy 3.41 of 3.42 bits expected"),
+            "{with_entropy}"
+        );
         record.measured = Measured::failed(Status::Oom, "killed");
         assert_eq!(told(&record), "native 128x64: oom: killed");
     }
@@ -129,6 +159,15 @@ mod tests {
         assert!(!same.lines().next().unwrap_or_default().contains("form"), "{same}");
         let differing = table(&[record("native", "dense"), record("native", "csr")]);
         assert!(differing.contains("form") && differing.contains("csr"), "{differing}");
+    }
+
+    #[test]
+    fn entropy_has_a_column_where_it_was_measured() {
+        let mut measured = record("native", "dense");
+        assert!(!table(std::slice::from_ref(&measured)).contains(ENTROPY_HEADER));
+        measured.measured.order_entropy = vec![cell_types()];
+        let told = table(&[measured, record("np.array", "dense")]);
+        assert!(told.contains(ENTROPY_HEADER) && told.contains("cell_type 3.41 / 3.42"), "{told}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bench_report::{EpochRecord, Status, read};
+use bench_report::{EpochRecord, OrderEntropy, Status, read};
 use tempfile::TempDir;
 
 const N_CELLS: u64 = 200;
@@ -269,6 +269,41 @@ fn filters_and_transforms_are_taken_and_noted() {
 }
 
 #[test]
+fn how_random_the_order_is_stands_beside_the_speed() {
+    let bed = Bed::new();
+    let of = |results: &str, arguments: &[&str]| -> Vec<OrderEntropy> {
+        let all = [&["-m", "native", "-B", "20", "-q"], arguments].concat();
+        let [record] = &bed.sweep(results, &all)[..] else { panic!("one point") };
+        record.measured.order_entropy.clone()
+    };
+    let [cell_type] = &of("default", &["-b", "10x10"])[..] else { panic!("one label") };
+    assert_eq!(cell_type.label, "cell_type");
+    assert_eq!(cell_type.expected_by.as_deref(), Some("simulation"));
+
+    // All of the data is a block: a perfect shuffle. A dictionary, whole numbers, and truth values.
+    let columns = "cell_type,soma_joinid,is_primary_data";
+    let perfect = of("perfect", &["-b", "20x10", "--entropy-of", columns]);
+    let labels: Vec<&str> = perfect.iter().map(|one| one.label.as_str()).collect();
+    assert_eq!(labels.join(","), columns);
+    assert_eq!(perfect[0].data, cell_type.data);
+    for one in &perfect {
+        assert_eq!(one.expected, one.perfect);
+        assert_eq!(one.expected_by.as_deref(), Some("formula"));
+    }
+    // Two hundred different numbers, twenty in each batch.
+    let numbers = &perfect[1];
+    assert!((numbers.mean.unwrap() - 20_f64.log2()).abs() < 1e-9);
+    assert!((numbers.expected.unwrap() - 20_f64.log2()).abs() < 1e-9);
+    assert!((numbers.data.unwrap() - 200_f64.log2()).abs() < 1e-9);
+    assert!(numbers.standard_deviation.unwrap() < 1e-9);
+
+    let ordered = of("ordered", &["-b", "10x10", "--order", "in-order", "-n", "4"]);
+    let [mean, expected] = [ordered[0].mean, ordered[0].expected].map(Option::unwrap);
+    assert!((mean - expected).abs() < 1e-9 && mean < perfect[0].mean.unwrap());
+    assert!(of("off", &["-b", "10x10", "--entropy-of", "none"]).is_empty());
+}
+
+#[test]
 fn bad_input_is_one_line_and_loses_nothing() {
     let bed = Bed::new();
     let before = bed.sweep("kept", &["-b", "100", "-m", "native", "-q"]);
@@ -282,6 +317,9 @@ fn bad_input_is_one_line_and_loses_nothing() {
         (data, &["--measurement", "ATAC"], "ATAC"),
         (data, &["--layer", "other"], "other"),
         (data, &["--obs-columns", "no_such_column"], "no_such_column"),
+        (data, &["--entropy-of", "no_such_column"], "no_such_column"),
+        (data, &["--entropy-of", "raw_mean_nnz"], "no entropy of raw_mean_nnz"),
+        (usage, &["--entropy-of", "cell_type,none"], "--entropy-of none"),
         (data, &["--obs-filter", "no_such_column == 1"], "no_such_column"),
         (data, &["--obs-filter", "nnz ="], "character 5"),
         (data, &["--obs-filter", "nnz < 0"], "no cells"),

@@ -36,7 +36,7 @@ function offer(id, axis, names) {
   });
 }
 
-const others = ["time_to_first_batch_secs", "wait_p99_secs", "stall_share", "cpu_secs", "amplification"];
+const others = ["time_to_first_batch_secs", "wait_p99_secs", "stall_share", "cpu_secs", "amplification", "entropy"];
 offer("y-figure", "y", ["samples_per_sec", "samples_per_sec_after_first", "nnz_per_sec", ...others]);
 offer("x-figure", "x", ["max_mem", "pss_bytes", ...others]);
 document.getElementById("machine").textContent = report.subtitle[0];

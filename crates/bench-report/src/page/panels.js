@@ -120,6 +120,8 @@ const COLUMNS = [
   { title: "stalled %", figure: "stall_share" },
   { title: "CPU s", figure: "cpu_secs" },
   { title: "amplification", figure: "amplification" },
+  { title: "entropy bits", figure: "entropy" },
+  { title: "expected", figure: "entropy_expected" },
 ];
 
 const valueOf = (column, point) => (column.of ? column.of(point) : (spread(point, column.figure)?.median ?? null));

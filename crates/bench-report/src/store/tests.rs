@@ -10,7 +10,7 @@ use arrow_schema::{DataType, TimeUnit};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{GridPoint, Measured, RunInfo, Status, fixture};
+use crate::{GridPoint, Measured, OrderEntropy, RunInfo, Status, column::Scalar, fixture};
 
 fn write_file(folder: &Path, version: Option<&str>, batch: &RecordBatch) {
     let metadata =
@@ -100,6 +100,11 @@ fn one_value_and_null(idx: usize, field: &Field) -> ArrayRef {
             TimestampMicrosecondArray::from(vec![i64::try_from(number).ok(), None])
                 .with_timezone("UTC"),
         ),
+        DataType::List(item) if matches!(item.data_type(), DataType::Struct(_)) => {
+            let entropy =
+                OrderEntropy { label: number.to_string(), mean: Some(1.5), ..Default::default() };
+            <Vec<OrderEntropy> as Scalar>::to_array([Some(vec![entropy]), None].into_iter())
+        }
         DataType::List(_) => Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>([
             Some(vec![Some(1.5), Some(2.5)]),
             None,
@@ -122,6 +127,7 @@ fn records_come_back_as_they_were_and_in_order() {
     let folder = TempDir::new().unwrap();
     let mut expected = fixture::grid();
     expected[0].measured.batch_wait_secs = Vec::new();
+    expected[2].measured.order_entropy = Vec::new();
     expected[1].point.seed = u64::MAX;
     append(folder.path(), &expected[..3]).unwrap();
     append(folder.path(), &[]).unwrap();

@@ -1,0 +1,121 @@
+//! How random the order of an epoch was: the entropy of a label within batches, beside what it should be.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, cast::AsArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Fields};
+
+use crate::column::{BadColumn, ColumnGroup, Scalar, column_group};
+
+column_group! {
+    /// The Shannon entropy of one label, an obs column, within an epoch's batches, in bits.
+    pub struct OrderEntropy {
+        /// Name of the obs column.
+        pub label: String,
+        /// Mean over the full batches; null where there was none.
+        pub mean: Option<f64>,
+        /// Standard deviation between them.
+        pub standard_deviation: Option<f64>,
+        /// The mean that the settings lead to expect.
+        pub expected: Option<f64>,
+        /// Where that comes from: `formula`, `simulation`, or `rows` where the order is the stored one.
+        pub expected_by: Option<String>,
+        /// The mean that a perfect shuffle would have.
+        pub perfect: Option<f64>,
+        /// The entropy of the label in all cells that were selected.
+        pub data: Option<f64>,
+    }
+}
+
+fn fields() -> Fields {
+    OrderEntropy::fields().into()
+}
+
+fn item() -> Arc<Field> {
+    Arc::new(Field::new_list_field(DataType::Struct(fields()), true))
+}
+
+impl Scalar for Vec<OrderEntropy> {
+    fn data_type() -> DataType {
+        DataType::List(item())
+    }
+
+    fn to_array(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
+        let lists: Vec<Option<Self>> = values.collect();
+        let all: Vec<&OrderEntropy> = lists.iter().flatten().flatten().collect();
+        let lengths = lists.iter().map(|list| list.as_ref().map_or(0, Vec::len));
+        let labels = StructArray::new(fields(), OrderEntropy::arrays(&all), None);
+        let nulls = lists.iter().map(Option::is_some).collect::<NullBuffer>();
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        Arc::new(ListArray::new(item(), offsets, Arc::new(labels), Some(nulls)))
+    }
+
+    fn from_array(array: &dyn Array) -> Result<Vec<Option<Self>>, (String, &'static str)> {
+        let lists = array.as_list::<i32>().iter();
+        lists
+            .map(|list| {
+                list.map(|list| {
+                    let (fields, columns, _) = list.as_struct().clone().into_parts();
+                    let rows =
+                        RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns);
+                    let rows =
+                        rows.map_err(|error| (error.to_string(), "labels with their entropy"))?;
+                    OrderEntropy::decode(&rows).map_err(|bad| match bad {
+                        BadColumn::Type { column, .. } => (column, "labels with their entropy"),
+                        BadColumn::Value { value, expected, .. } => (value, expected),
+                    })
+                })
+                .transpose()
+            })
+            .collect()
+    }
+}
+
+impl OrderEntropy {
+    /// The figures by name, in bits; of the label that is told about first the names are the page's own.
+    pub(crate) fn figures(&self, is_first: bool) -> Vec<(String, f64)> {
+        let figures = [
+            ("entropy", self.mean),
+            ("entropy_sd", self.standard_deviation),
+            ("entropy_expected", self.expected),
+            ("entropy_perfect", self.perfect),
+            ("entropy_data", self.data),
+        ];
+        let name = |name: &str| {
+            let words = name.replace('_', " ");
+            if is_first { name.to_owned() } else { format!("{words} of {}, bits", self.label) }
+        };
+        let known = figures.into_iter().filter_map(|(figure, value)| Some((name(figure), value?)));
+        known.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(label: &str, mean: Option<f64>) -> OrderEntropy {
+        OrderEntropy { label: label.to_owned(), mean, ..OrderEntropy::default() }
+    }
+
+    #[test]
+    fn lists_of_any_length_come_back() {
+        let lists = [
+            Some(vec![of("cell_type", Some(3.25)), of("tissue", None)]),
+            Some(vec![]),
+            None,
+            Some(vec![of("donor_id", Some(0.0))]),
+        ];
+        let array = <Vec<OrderEntropy> as Scalar>::to_array(lists.iter().cloned());
+        assert_eq!(array.data_type(), &<Vec<OrderEntropy> as Scalar>::data_type());
+        assert_eq!(Vec::<OrderEntropy>::from_array(array.as_ref()).unwrap(), lists);
+    }
+
+    #[test]
+    fn figures_are_named_by_the_label_where_it_is_not_the_first() {
+        let tissue = of("tissue", Some(1.5));
+        assert_eq!(tissue.figures(true), [("entropy".to_owned(), 1.5)]);
+        assert_eq!(tissue.figures(false), [("entropy of tissue, bits".to_owned(), 1.5)]);
+    }
+}
