@@ -8,6 +8,7 @@ mod args;
 mod compare;
 mod peer;
 mod report;
+mod session;
 mod tally;
 mod work;
 
@@ -15,12 +16,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow, bail};
-use bench_report::{
-    EpochRecord, HostInfo, Measured, OWN_LOADER, RunInfo, Versions, append, check_folder,
-};
+use bench_report::{HostInfo, check_folder};
 use loader::Method;
 
 pub(crate) use args::PeersArgs;
@@ -29,11 +28,10 @@ pub(crate) use tally::{Delivered, Tally};
 
 use crate::config::{self, UsageError};
 use crate::display::{Display, grouped};
-use crate::job::{Data, Event, Job, Opened, Point, PointTransform, Task};
-use crate::process::{self, Ended, Failure};
-use crate::{interrupt, page_cache, point, results_folder, sweep_command};
-use peer::{Peer, PeerTask};
-use report::Run;
+use crate::job::{Data, Point, PointTransform};
+use crate::{interrupt, page_cache, results_folder, sweep_command};
+use peer::Peer;
+use session::{Session, WorkJob};
 use work::Work;
 
 /// Compares and prints the tables.
@@ -83,14 +81,6 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let closed = session.close();
     compared?;
     closed
-}
-
-/// One work on the data that it takes.
-struct WorkJob {
-    work: Work,
-    data: Data,
-    point: Point,
-    opened: Opened,
 }
 
 /// The peers' scripts by name.
@@ -209,283 +199,4 @@ fn noted(args: &PeersArgs) -> anyhow::Result<BTreeMap<String, String>> {
         metadata.insert("peers' variables".to_owned(), told.collect::<Vec<_>>().join(" "));
     }
     Ok(metadata)
-}
-
-/// A comparison that has begun.
-struct Session<'a> {
-    program: PathBuf,
-    run: RunInfo,
-    host: HostInfo,
-    cache: &'static str,
-    folder: PathBuf,
-    repetitions: u64,
-    runs: Vec<Run>,
-    /// Comparisons that could not be made, and why.
-    missing: Vec<String>,
-    display: Display,
-    done: u64,
-    interrupted: &'a AtomicBool,
-}
-
-/// How a run of a loader ended.
-enum Outcome {
-    Measured(Vec<EpochRecord>),
-    Delivered(Delivered),
-    Failed(Failure),
-    Interrupted,
-}
-
-impl Session<'_> {
-    /// One work: the gate for each peer, then rounds in which each loader that passed has its run. Stops early when interrupted.
-    fn compare(&mut self, job: &WorkJob, peers: &[Peer]) -> anyhow::Result<()> {
-        let mut peers = self.equal(job, peers)?;
-        // Round 0 is for the caches of the machine; it is not counted.
-        for round in 0..=self.repetitions {
-            let mut lost = Vec::new();
-            for side in std::iter::once(None).chain(peers.iter().map(Some)) {
-                if peers.is_empty() || self.stopped() {
-                    return Ok(());
-                }
-                match self.run_one(job, side, PeerTask::Measure)? {
-                    Outcome::Measured(records) if round > 0 => {
-                        self.keep(job, round, records)?;
-                    }
-                    Outcome::Failed(failure) => {
-                        self.keep(job, round, vec![failed(job, side, &failure, self.cache)])?;
-                        let name = side.map_or(OWN_LOADER, |peer| &peer.name);
-                        self.miss(&format!("{}: {name} failed: {}", job.work, failure.message));
-                        match side {
-                            Some(peer) => lost.push(peer.name.clone()),
-                            None => return Ok(()),
-                        }
-                    }
-                    Outcome::Measured(_) | Outcome::Delivered(_) => {}
-                    Outcome::Interrupted => return Ok(()),
-                }
-            }
-            peers.retain(|peer| !lost.contains(&peer.name));
-        }
-        Ok(())
-    }
-
-    /// The peers that deliver what we deliver.
-    fn equal(&mut self, job: &WorkJob, peers: &[Peer]) -> anyhow::Result<Vec<Peer>> {
-        let ours = match self.run_one(job, None, PeerTask::Tally)? {
-            Outcome::Delivered(ours) => ours,
-            Outcome::Failed(failure) => {
-                self.miss(&format!("{}: {OWN_LOADER} failed: {}", job.work, failure.message));
-                return Ok(Vec::new());
-            }
-            Outcome::Measured(_) | Outcome::Interrupted => return Ok(Vec::new()),
-        };
-        let mut equal = Vec::new();
-        for peer in peers {
-            let verdict = match self.run_one(job, Some(peer), PeerTask::Tally)? {
-                Outcome::Delivered(theirs) => {
-                    tally::same(&ours, &theirs, job.opened.n_cells, &peer.name).map_err(|why| {
-                        format!("not compared, for what is delivered differs: {why}")
-                    })
-                }
-                Outcome::Failed(failure) => Err(format!("failed: {}", failure.message)),
-                Outcome::Measured(_) | Outcome::Interrupted => return Ok(Vec::new()),
-            };
-            match verdict {
-                Ok(()) => {
-                    self.display.line(&format!(
-                        "{}: {} delivers the same: {} cells, values that add up to {}",
-                        job.work,
-                        peer.name,
-                        grouped(ours.n_cells),
-                        ours.sum
-                    ));
-                    equal.push(peer.clone());
-                }
-                Err(why) => self.miss(&format!("{}: {}: {why}", job.work, peer.name)),
-            }
-        }
-        Ok(equal)
-    }
-
-    /// One run of our loader, or of a peer.
-    fn run_one(
-        &mut self,
-        job: &WorkJob,
-        side: Option<&Peer>,
-        task: PeerTask,
-    ) -> anyhow::Result<Outcome> {
-        let name = side.map_or(OWN_LOADER, |peer| &peer.name).to_owned();
-        let what = if task == PeerTask::Tally { "checked" } else { "measured" };
-        self.display.now(format!("{}: {name} is {what}", job.work));
-        let (mut records, mut delivered) = (Vec::new(), None);
-        let display = &self.display;
-        let mut on_event = |event| {
-            match event {
-                Event::Epoch(record) => records.push(*record),
-                Event::PeerEpoch(epoch) => {
-                    let measured = epoch.measured(job.opened.n_cells);
-                    records.push(EpochRecord {
-                        measured: measured.unwrap_or_else(|error| {
-                            Measured::failed(
-                                bench_report::Status::Error,
-                                format!("{name}: {error}"),
-                            )
-                        }),
-                        versions: Versions {
-                            peer: Some(epoch.told_versions(&name)),
-                            ..Versions::default()
-                        },
-                        ..EpochRecord::default()
-                    });
-                }
-                Event::Delivered(tally) => delivered = Some(tally),
-                Event::Progress { n_rows, of_rows } => {
-                    let share = 100.0 * n_rows as f64 / of_rows.max(1) as f64;
-                    display.now(format!("{}: {name} is {what}: {share:.0} %", job.work));
-                }
-                Event::Warning { message } => {
-                    display.line(&format!("warning: {}: {message}", job.work));
-                }
-                Event::Opened(_) | Event::Read { .. } | Event::Failed { .. } | Event::Done => {}
-            }
-            Ok(())
-        };
-        let ended = match side {
-            None => {
-                let task = match task {
-                    PeerTask::Measure => Task::Measure(job.point.clone()),
-                    PeerTask::Tally => Task::Tally(job.point.clone()),
-                };
-                let own = Job { data: job.data.clone(), cache: self.cache.to_owned(), task };
-                let command = process::point_command(&self.program);
-                process::run(command, &own, self.interrupted, &mut on_event)
-            }
-            Some(peer) => {
-                let command = peer.command(task, &job.data, &job.point);
-                process::run_told(command, self.interrupted, &mut on_event)
-            }
-        };
-        self.done += 1;
-        self.display.position(self.done);
-        Ok(outcome(ended, records, delivered, job, side, self.cache))
-    }
-
-    /// Completes the records of a run, writes them, and says them.
-    fn keep(
-        &mut self,
-        job: &WorkJob,
-        round: u64,
-        mut records: Vec<EpochRecord>,
-    ) -> anyhow::Result<()> {
-        for record in &mut records {
-            record.run = self.run.clone();
-            record.host = self.host.clone();
-            record.data = sweep_command::data_info(&job.data, &job.opened);
-            record.measured.repeat = Some(round);
-        }
-        append(&self.folder, &records).with_context(|| {
-            format!("the comparison ends; {} runs measured before are kept", self.runs.len())
-        })?;
-        for record in records {
-            let name = record.point.loader.as_deref().unwrap_or(OWN_LOADER);
-            let told = match (record.measured.samples_per_sec, record.measured.max_mem) {
-                (Some(rate), Some(bytes)) => format!(
-                    "{} cells/s, {:.2} GB peak",
-                    grouped(rate.round() as u64),
-                    bytes as f64 / 1e9
-                ),
-                _ => record.measured.status.name().to_owned(),
-            };
-            self.display.line(&format!("{}: {name} {round}: {told}", job.work));
-            self.runs.push((job.work.to_string(), record));
-        }
-        Ok(())
-    }
-
-    fn miss(&mut self, what: &str) {
-        // Quiet or not, this is what the exit code is about.
-        eprintln!("error: {what}");
-        self.missing.push(what.to_owned());
-    }
-
-    fn stopped(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// The tables of what was measured, however far it came.
-    fn close(&self) -> anyhow::Result<ExitCode> {
-        if self.runs.is_empty() {
-            eprintln!("nothing was measured");
-        } else {
-            println!("{}\n", report::tables(&self.runs));
-            println!("{}", report::write(&self.folder, &self.runs, &self.missing)?.display());
-        }
-        if self.stopped() {
-            eprintln!("interrupted: {} runs are kept", self.runs.len());
-            return Ok(ExitCode::from(interrupt::EXIT_CODE));
-        }
-        if self.missing.is_empty() {
-            return Ok(ExitCode::SUCCESS);
-        }
-        for line in &self.missing {
-            eprintln!("missing: {line}");
-        }
-        Ok(ExitCode::FAILURE)
-    }
-}
-
-/// What a process's end and what it said come to.
-fn outcome(
-    ended: anyhow::Result<Ended>,
-    mut records: Vec<EpochRecord>,
-    delivered: Option<Delivered>,
-    job: &WorkJob,
-    side: Option<&Peer>,
-    cache: &str,
-) -> Outcome {
-    let fails = |message: String| {
-        let status = bench_report::Status::Error;
-        Outcome::Failed(Failure { status, message, peak_bytes: None })
-    };
-    let tree = match ended {
-        Ok(Ended::Done { tree }) => tree,
-        Ok(Ended::Failed(failure)) => return Outcome::Failed(failure),
-        Ok(Ended::Interrupted) => return Outcome::Interrupted,
-        Err(error) => return fails(format!("{error:#}")),
-    };
-    if let Some(delivered) = delivered {
-        return Outcome::Delivered(delivered);
-    }
-    if (records.len() as u64) < job.point.n_epochs {
-        return fails("it ended without a result".to_owned());
-    }
-    for record in &mut records {
-        if let Some(message) = &record.measured.message {
-            return fails(message.clone());
-        }
-        if record.measured.n_rows != Some(job.opened.n_cells) {
-            return fails(format!("it delivered {:?} cells", record.measured.n_rows));
-        }
-        if let Some(peer) = side {
-            record.point = peer.settings(&job.point, cache);
-        }
-        if let Some(tree) = tree.filter(|tree| record.measured.max_mem < Some(tree.bytes)) {
-            record.measured.max_mem = Some(tree.bytes);
-            record.measured.max_mem_processes = Some(tree.n_processes);
-        }
-    }
-    Outcome::Measured(records)
-}
-
-/// The record of a run that did not come to its end.
-fn failed(job: &WorkJob, side: Option<&Peer>, failure: &Failure, cache: &str) -> EpochRecord {
-    let mut measured = Measured::failed(failure.status, failure.message.clone());
-    measured.max_mem = failure.peak_bytes;
-    EpochRecord {
-        point: match side {
-            Some(peer) => peer.settings(&job.point, cache),
-            None => point::as_asked(&job.point, &job.data, cache),
-        },
-        measured,
-        ..EpochRecord::default()
-    }
 }

@@ -36,8 +36,7 @@ impl RowSums {
         }
         if x.is_sparse() {
             let places = x.f_internal_indices().map_err(doing())?;
-            let of_axis =
-                |axis| places.f_select(0, axis).and_then(|axis| Vec::<i64>::try_from(axis));
+            let of_axis = |axis| places.f_select(0, axis).and_then(Vec::<i64>::try_from);
             let places = of_axis(0).map_err(doing())?.into_iter().zip(of_axis(1).map_err(doing())?);
             return Self::of_entries(n_rows, places, &x.f_internal_values().map_err(doing())?);
         }
@@ -89,7 +88,7 @@ mod tests {
     fn a_row_without_values_sums_to_nothing() {
         let x = dense(&[0, 2, 3, 0, 0, 0], 3);
         let expect = RowSums { values: vec![5.0, 0.0], by_column: vec![13.0, 0.0] };
-        for form in [x.shallow_clone(), x.to_sparse_csr(None), x.to_sparse(None, None, None)] {
+        for form in [x.shallow_clone(), x.to_sparse_csr(None), x.to_sparse_sparse_dim(2)] {
             assert_eq!(RowSums::of(&form).unwrap(), expect);
         }
         assert_eq!(RowSums::of(&dense(&[], 3)).unwrap(), RowSums::default());
@@ -112,7 +111,7 @@ mod tests {
                 expect.by_column.push(row.iter().zip(1..).map(|(value, column)| value * column).sum::<i64>() as f64);
             }
             let x = dense(&values, n_columns);
-            for form in [x.shallow_clone(), x.to_sparse_csr(None), x.to_sparse(None, None, None)] {
+            for form in [x.shallow_clone(), x.to_sparse_csr(None), x.to_sparse_sparse_dim(2)] {
                 prop_assert_eq!(&RowSums::of(&form).unwrap(), &expect);
             }
         }

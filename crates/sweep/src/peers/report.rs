@@ -80,14 +80,13 @@ fn readme(runs: &[Run], missing: &[String]) -> String {
         let data = describe_run(record).into_iter().filter(|(name, _)| name == "data");
         facts.extend(data);
     }
+    facts.extend(missing.iter().map(|line| ("missing".to_owned(), line.clone())));
     let facts: Vec<String> = facts
         .iter()
         .map(|(name, value)| format!("- {name}: {}", value.replace('\n', " ")))
         .collect();
-    let missing: String =
-        missing.iter().map(|line| format!("- missing: {}\n", line.replace('\n', " "))).collect();
     format!(
-        "# somafeed beside other loaders\n\n{}\n{missing}\n{}\n\nEvery epoch that was counted is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). \
+        "# somafeed beside other loaders\n\n{}\n\n{}\n\nEvery epoch that was counted is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). \
          Before a work is measured, what both loaders deliver is compared: each cell once, the same sums of its values and of its \
          values by gene.\n",
         facts.join("\n"),
