@@ -1,7 +1,7 @@
 //! The workspace's own commands. It fetches the native libraries, so it must itself compile and run without either, and quickly.
 //!
-//! A module per subcommand; below them `cache` (the user's cache folder and its lock), `interpreter` (python3 and pip),
-//! `progress` (what is said while it runs) and `cargo` (running cargo in the prepared environment).
+//! A module per subcommand; below them `cache` (the user's cache folder and its lock), `interpreter` (python3 and pip), `environment`
+//! (Python environments of pinned packages), `progress` (what is said while it runs) and `cargo` (running cargo in the prepared environment).
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -11,9 +11,11 @@
 mod cache;
 mod cargo;
 mod ci;
+mod environment;
 mod interpreter;
 mod mpirun;
 mod native;
+mod peers;
 mod progress;
 mod python;
 mod sweep;
@@ -39,6 +41,8 @@ Commands:
   bench-readers
             compare the native reader of X with libtiledb on the same rows; without --uri on the example experiment
               cargo xtask bench-readers --uri ~/census/experiment
+  peers     compare the loader with TileDB-SOMA-ML side by side: the same cells, then speed and memory
+              cargo xtask peers --uri ~/census/experiment
   test      run every test of the workspace, with mpirun installed where it is missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
@@ -53,7 +57,8 @@ Commands:
               cargo xtask python
 
 Everything but tidy and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
-Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead.
+Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
+SOMAFEED_PYTHON_TILEDBSOMA_ML one for `peers`.
 What was chosen is kept in .cargo/native.toml; delete that file to choose anew.";
 
 fn main() -> ExitCode {
@@ -72,6 +77,7 @@ fn main() -> ExitCode {
             println!("{}", python::prepare()?.display());
             Ok(ExitCode::SUCCESS)
         }),
+        Some("peers") => peers::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),

@@ -11,29 +11,62 @@ use crate::{cargo, native};
 
 /// Passes `arguments` on unseen; the program knows what they mean and where they are wrong.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let program = match build()? {
+        Ok(program) => program,
+        Err(code) => return Ok(code),
+    };
+    let mut command = program.command(name)?;
+    if name == "sweep" {
+        command.args(of_results());
+    }
+    command.args(arguments);
+    Program::become_it(command)
+}
+
+/// The program, built for speed.
+#[derive(Debug)]
+pub(crate) struct Program {
+    path: PathBuf,
+    native: native::Native,
+}
+
+/// Builds it with the native libraries in place; the exit code where cargo failed, which has said why.
+pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
     let mut build =
         cargo::cargo(["build", "--release", "--package", "sweep", "--bin", "sweep"], &native);
     let built = cargo::run(&mut build)?;
     if !built.success() {
-        return Ok(cargo::exit_code(built));
+        return Ok(Err(cargo::exit_code(built)));
     }
-    let program = target_folder(&native)?.join("release/sweep");
-    let mut command = cargo::command(program.as_os_str(), &native);
-    // Paths among the arguments are relative to where the user stands.
-    command.current_dir(std::env::current_dir().context("the current folder is gone")?);
-    command.arg(name);
-    if name == "sweep" {
-        command
-            .arg("--revision")
-            .arg(revision())
-            .arg("--results-root")
-            .arg(cargo::workspace_root().join("results"));
+    Ok(Ok(Program { path: target_folder(&native)?.join("release/sweep"), native }))
+}
+
+impl Program {
+    /// Its subcommand of this name, without arguments yet.
+    pub(crate) fn command(&self, name: &str) -> anyhow::Result<Command> {
+        let mut command = cargo::command(self.path.as_os_str(), &self.native);
+        // Paths among the arguments are relative to where the user stands.
+        command.current_dir(std::env::current_dir().context("the current folder is gone")?);
+        command.arg(name);
+        Ok(command)
     }
-    command.args(arguments);
-    // Ctrl-C then reaches one process, which keeps what was measured.
-    let error = command.exec();
-    Err(error).with_context(|| format!("cannot run {}", program.display()))
+
+    /// Puts it in place of this process. Ctrl-C then reaches one process, which keeps what was measured.
+    pub(crate) fn become_it(mut command: Command) -> anyhow::Result<ExitCode> {
+        let error = command.exec();
+        Err(error).with_context(|| format!("cannot run {}", command.get_program().display()))
+    }
+}
+
+/// What the subcommands that keep results are told: what is measured, and where folders are made.
+pub(crate) fn of_results() -> [OsString; 4] {
+    [
+        "--revision".into(),
+        revision().into(),
+        "--results-root".into(),
+        cargo::workspace_root().join("results").into(),
+    ]
 }
 
 /// Where cargo builds; the user may have set it in one of several ways.

@@ -46,12 +46,13 @@ mod summary;
 mod table;
 
 pub use error::Error;
+pub use folder::write_text;
 pub use host::HostInfo;
 pub use measured::{BatchSample, Measured};
 pub use order_entropy::OrderEntropy;
 pub use peak::{CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes};
-pub use record::{DataInfo, EpochRecord, GridPoint, RunInfo, Status, Versions};
-pub use report::{MarkedPoint, ReportFiles, ReportOptions, write_report};
+pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
+pub use report::{MarkedPoint, ReportFiles, ReportOptions, describe_run, write_report};
 pub use statistics::{Spread, percentile};
 pub use store::{EPOCHS_FILE, append, check_folder, read};
 pub use summary::{EntropySummary, PointSummary, summarize};

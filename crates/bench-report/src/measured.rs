@@ -52,6 +52,9 @@ column_group! {
         pub elapsed_after_first: Option<f64>,
         /// Rows a second without the first batch, as the original benchmark counted; null for an epoch of one batch.
         pub samples_per_sec_after_first: Option<f64>,
+        /// Seconds from opening the experiment until the loader was ready to be asked for an epoch, in an epoch that is the
+        /// process's first.
+        pub open_secs: Option<f64>,
         /// Seconds until the first batch was there.
         pub time_to_first_batch_secs: Option<f64>,
         /// Seconds waited for a batch: half of the batches took no longer. Percentiles are over all batches, the first
@@ -61,6 +64,10 @@ column_group! {
         pub wait_p95_secs: Option<f64>,
         /// Seconds waited for a batch: 99 % of the batches took no longer.
         pub wait_p99_secs: Option<f64>,
+        /// Median wait for a batch in seconds, over the batches after the first; null for an epoch of one batch.
+        pub wait_p50_after_first_secs: Option<f64>,
+        /// 99th percentile of the same.
+        pub wait_p99_after_first_secs: Option<f64>,
         /// Longest wait for a batch, in seconds.
         pub wait_max_secs: Option<f64>,
         /// Mean wait for a batch, in seconds.
@@ -93,8 +100,11 @@ column_group! {
         pub cells_decoded: Option<u64>,
         /// Non-zeros decoded for each one delivered: `cells_decoded` over `nnz`.
         pub amplification: Option<f64>,
-        /// Peak resident memory of the process in bytes (`VmHWM`), read when the epoch ended.
+        /// Peak resident memory of the process in bytes (`VmHWM`), read when the epoch ended; of a loader with processes of
+        /// its own, the most that the sampled sum of their proportional set sizes came to, where that is more.
         pub max_mem: Option<u64>,
+        /// Processes that `max_mem` is the memory of, where there were several; null is one.
+        pub max_mem_processes: Option<u64>,
         /// Whether the peak was reset when the epoch began; if not, `max_mem` is the peak since the process began.
         pub peak_reset: Option<bool>,
         /// Resident memory in bytes when the epoch began.
@@ -122,6 +132,8 @@ impl Measured {
         let mut sorted = waits.clone();
         sorted.sort_by(f64::total_cmp);
         let at = |percent| percentile(&sorted, percent);
+        let mut after_first = waits.get(1..).unwrap_or_default().to_vec();
+        after_first.sort_by(f64::total_cmp);
         let (n_rows_after_first, elapsed_after_first) = match batches {
             [first, _, ..] => {
                 (Some(n_rows - first.n_rows), Some(elapsed - first.wait_secs - first.consume_secs))
@@ -143,6 +155,8 @@ impl Measured {
             wait_p50_secs: at(50.0),
             wait_p95_secs: at(95.0),
             wait_p99_secs: at(99.0),
+            wait_p50_after_first_secs: percentile(&after_first, 50.0),
+            wait_p99_after_first_secs: percentile(&after_first, 99.0),
             wait_max_secs: sorted.last().copied(),
             wait_mean_secs: (!waits.is_empty())
                 .then(|| waits.iter().sum::<f64>() / waits.len() as f64),
@@ -197,6 +211,8 @@ mod tests {
         assert_eq!(found.samples_per_sec_after_first, Some(50.0));
         assert_eq!(found.time_to_first_batch_secs, Some(4.0));
         assert_eq!((found.wait_p50_secs, found.wait_max_secs), (Some(0.5), Some(4.0)));
+        assert_eq!(found.wait_p50_after_first_secs, Some(0.375));
+        assert_eq!(found.wait_p99_after_first_secs, Some(0.4975));
         assert_eq!(
             (found.wait_secs, found.consume_secs, found.stall_share),
             (Some(5.0), Some(3.0), Some(0.625))
@@ -209,6 +225,10 @@ mod tests {
         let found = Measured::from_batches(&[batch(4.0, 1.0, 100)], 0.0);
         assert_eq!(found.samples_per_sec, Some(20.0));
         assert_eq!((found.n_rows_after_first, found.samples_per_sec_after_first), (None, None));
+        assert_eq!(
+            (found.wait_p50_after_first_secs, found.wait_p99_after_first_secs),
+            (None, None)
+        );
     }
 
     #[test]

@@ -58,6 +58,8 @@ column_group! {
         pub libtorch: Option<String>,
         /// Version of the tch crate.
         pub tch: Option<String>,
+        /// Of a peer, its version and those of what it stands on, as `tiledbsoma-ml 0.1.0, torch 2.11.0`; null for our own loader.
+        pub peer: Option<String>,
     }
 }
 
@@ -86,7 +88,9 @@ column_group! {
 column_group! {
     /// The settings of a grid point, as they ran.
     pub struct GridPoint {
-        /// How a block becomes batches: `np.array`, `scipy.csr` or `native`.
+        /// Whose loader: `somafeed`, or a peer's name; null in files from before there were peers, which are ours.
+        pub loader: Option<String>,
+        /// How a block becomes batches: `np.array`, `scipy.csr` or `native`; a peer's name where it has a way of its own.
         pub chunk_method: String,
         /// Rows a batch.
         pub batch_size: u64,
@@ -116,12 +120,22 @@ column_group! {
         pub soma_buffer_size: Option<u64>,
         /// Threads that the loader was allowed.
         pub n_threads: Option<u64>,
+        /// What took the batches, as `fixed:12.5`: so many milliseconds for each; null where they were dropped at once.
+        pub consumer: Option<String>,
         /// State of the page cache when the epoch began: `warm`, `cold` or `unknown`.
         pub cache: String,
     }
 }
 
+/// The name of our own loader in [`GridPoint::loader`].
+pub const OWN_LOADER: &str = "somafeed";
+
 impl GridPoint {
+    /// The loader's name, where it is not ours.
+    fn peer(&self) -> Option<&str> {
+        self.loader.as_deref().filter(|name| *name != OWN_LOADER)
+    }
+
     /// Names the settings; the same settings have the same name. The seed is left out: the same point measured with
     /// another seed is a repetition.
     pub fn id(&self) -> String {
@@ -141,11 +155,13 @@ impl GridPoint {
             self.prefetch_blocks
         );
         let sometimes = [
+            self.peer().map(str::to_owned),
             self.transform.clone(),
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
             self.n_threads.map(|n| format!("threads{n}")),
             self.drop_last.then(|| "drop-last".to_owned()),
+            self.consumer.clone(),
         ];
         iter::once(always).chain(sometimes.into_iter().flatten()).collect::<Vec<_>>().join(" ")
     }

@@ -125,8 +125,8 @@ pub(crate) fn runs(records: &[EpochRecord]) -> Vec<&EpochRecord> {
     records.iter().filter(|record| seen.insert(&record.run.run_id)).collect()
 }
 
-/// One run as a list: what ran, where, on what.
-pub(crate) fn describe_run(record: &EpochRecord) -> Vec<(String, String)> {
+/// The run of a record as a list of names and values: what ran, where, on what.
+pub fn describe_run(record: &EpochRecord) -> Vec<(String, String)> {
     let EpochRecord { run, host, versions, data, .. } = record;
     let began = run.run_start_dt.strftime("%Y-%m-%d %H:%M:%S UTC");
     let system: Vec<&str> =
@@ -138,6 +138,7 @@ pub(crate) fn describe_run(record: &EpochRecord) -> Vec<(String, String)> {
         ("libtorch ", &versions.libtorch),
         ("tch ", &versions.tch),
         ("", &versions.rustc),
+        ("", &versions.peer),
     ];
     let versions: Vec<String> = versions
         .iter()

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::consumer::Consumer;
+use crate::peers::PeersArgs;
+
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
 #[command(name = "sweep", bin_name = "cargo xtask", version, about, max_term_width = 110)]
@@ -22,6 +25,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Compare the native reader of X with libtiledb: the same rows in turn
     BenchReaders(BenchReadersArgs),
+    /// Compare the loader with others, side by side on the same data
+    Peers(Box<PeersArgs>),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,
@@ -111,6 +116,9 @@ pub(crate) struct SweepArgs {
     /// Batches made ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_batches: usize,
+    /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so long over each
+    #[arg(long, value_name = "CONSUMER", default_value = "none")]
+    pub(crate) consumer: Consumer,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
@@ -238,7 +246,7 @@ fn bounds(text: &str) -> Result<(f32, f32), String> {
     Ok((number(least)?, number(most)?))
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("expected key=value".to_owned()),
@@ -345,6 +353,8 @@ mod tests {
             "4",
             "--config",
             "vfs.s3.region=us-west-2",
+            "--consumer",
+            "fixed:2.5",
             "--results",
             "out",
         ]);
@@ -358,6 +368,7 @@ mod tests {
         );
         assert_eq!((args.order, args.batch_form), (Order::InOrder, Form::Csr));
         assert_eq!(args.config, [("vfs.s3.region".into(), "us-west-2".into())]);
+        assert_eq!(args.consumer, Consumer::Fixed { millis: 2.5 });
         assert_eq!(args.results, Some("out".into()));
     }
 
@@ -368,6 +379,7 @@ mod tests {
             &["sweep", "sweep", "-M", "=v"],
             &["sweep", "sweep", "-B", "-1"],
             &["sweep", "sweep", "--order", "random"],
+            &["sweep", "sweep", "--consumer", "fixed:-1"],
             &["sweep", "sweep", "positional"],
             &["sweep", "generate"],
             &["sweep", "import", "folder"],

@@ -98,6 +98,7 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         prefetch_batches: args.prefetch_batches,
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
+        consumer: args.consumer,
     }
 }
 
@@ -124,7 +125,7 @@ fn entropy_of(typed: &[String]) -> anyhow::Result<Option<Vec<String>>> {
     Ok(Some(columns))
 }
 
-fn reader(reader: args::Reader) -> ReaderChoice {
+pub(crate) fn reader(reader: args::Reader) -> ReaderChoice {
     match reader {
         args::Reader::Auto => ReaderChoice::Auto,
         args::Reader::Native => ReaderChoice::Native,
@@ -239,6 +240,10 @@ pub(crate) fn revision(told: Option<&str>) -> (Option<String>, Option<bool>) {
     }
 }
 
+/// Flags with a value that `cargo xtask` adds, for itself to add again.
+const OF_XTASK: [&str; 5] =
+    ["--revision", "--results-root", "--scripts", "--environment", "--unavailable"];
+
 /// The command as it can be typed again, without the flags that `cargo xtask` adds and without secrets.
 pub(crate) fn command_line(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<String> {
     let mut arguments = arguments.into_iter();
@@ -246,7 +251,7 @@ pub(crate) fn command_line(arguments: impl IntoIterator<Item = String>) -> anyho
     let mut through_xtask = false;
     let mut words = Vec::new();
     while let Some(argument) = arguments.next() {
-        if ["--revision", "--results-root"].contains(&argument.as_str()) {
+        if OF_XTASK.contains(&argument.as_str()) {
             through_xtask = true;
             arguments.next();
         } else {

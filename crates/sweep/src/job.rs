@@ -9,6 +9,8 @@ use bench_report::EpochRecord;
 use loader::{LoaderSpec, Order, Remainder, Totals, Transform};
 use serde::{Deserialize, Serialize};
 
+use crate::consumer::Consumer;
+use crate::peers::{Delivered, PeerEpoch};
 use crate::readers::ReadKind;
 
 /// The data to measure on.
@@ -56,6 +58,7 @@ pub(crate) struct Point {
     pub(crate) n_epochs: u64,
     /// Batches after which an epoch is cut off.
     pub(crate) max_batches: Option<u64>,
+    pub(crate) consumer: Consumer,
 }
 
 /// A `loader::Transform`.
@@ -106,6 +109,8 @@ pub(crate) enum Task {
     Check(Vec<Point>),
     /// Measure one point.
     Measure(Point),
+    /// Load an epoch of one point without measuring, and tell what it delivered.
+    Tally(Point),
     /// Read X without a loader, and tell what memory that takes.
     Read {
         /// What is read.
@@ -138,6 +143,10 @@ pub(crate) enum Event {
     },
     /// An epoch is over. The record's run and host are left to the sweep.
     Epoch(Box<EpochRecord>),
+    /// A peer's epoch is over.
+    PeerEpoch(Box<PeerEpoch>),
+    /// An epoch was tallied.
+    Delivered(Delivered),
     /// X was read.
     Read {
         /// The most memory that it took.
@@ -192,6 +201,7 @@ mod tests {
             prefetch_batches: 3,
             n_epochs: 1,
             max_batches: Some(5),
+            consumer: Consumer::Fixed { millis: 2.5 },
         }
     }
 

@@ -7,6 +7,7 @@
 //!   `summary`;
 //! - `point`, the other end: what runs in that process, with `label_entropy` for how random its batches are. `job` is what the two
 //!   say to each other;
+//! - `peers`, the comparison with other loaders, whose processes say the same to it;
 //! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
 //!   `readers` picks.
 //!
@@ -20,6 +21,7 @@
 
 mod args;
 mod config;
+mod consumer;
 mod data_commands;
 mod display;
 mod example;
@@ -28,8 +30,10 @@ mod interrupt;
 mod job;
 mod label_entropy;
 mod page_cache;
+mod peers;
 mod point;
 mod process;
+mod process_tree;
 mod readers;
 mod readers_command;
 mod results_folder;
@@ -56,6 +60,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
         Command::BenchReaders(args) => readers_command::run(&args),
+        Command::Peers(args) => peers::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
+use bench_report::{
+    BatchSample, EpochRecord, GridPoint, Measured, OWN_LOADER, ProcessMeter, Versions,
+};
 use jiff::Timestamp;
 use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, Transform, ValueFilter};
 use soma_io::{CacheUse, Experiment, OpenOptions, SparseNdArray};
@@ -13,6 +15,7 @@ use torch_feed::TensorLoader;
 
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::label_entropy::{self, Labels, Meters};
+use crate::peers::{Delivered, Tally};
 use crate::readers_command;
 
 /// How often an epoch says how far it is.
@@ -56,13 +59,16 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
             Ok(())
         }
         Task::Measure(point) => {
+            let opening = Instant::now();
             let (dataset, labels) = open(&job.data, tell)?;
             let loader = TensorLoader::new(dataset, point.loader_spec(&job.data)?)?;
+            let open_secs = opening.elapsed().as_secs_f64();
             let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
             let expected = labels.expected(dataset, spec, point.max_batches)?;
             for epoch in 0..point.n_epochs {
                 let mut meters = labels.meters(spec.batch_rows)?;
                 let mut record = measure(&loader, epoch, point, job, (&mut meters, tell))?;
+                record.measured.open_secs = (epoch == 0).then_some(open_secs);
                 record.measured.order_entropy = meters.measured(&expected);
                 tell(&Event::Epoch(Box::new(record)))?;
             }
@@ -74,6 +80,11 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
                 }
             }
             Ok(())
+        }
+        Task::Tally(point) => {
+            let loader = TensorLoader::new(open(&job.data, tell)?, point.loader_spec(&job.data)?)?;
+            let delivered = tally(&loader, tell)?;
+            tell(&Event::Delivered(delivered))
         }
         Task::Read { kind, seed } => {
             let peak_bytes = readers_command::read(&job.data, *kind, *seed)?;
@@ -146,7 +157,7 @@ fn measure(
 ) -> anyhow::Result<EpochRecord> {
     let meter = ProcessMeter::start()?;
     let start_dt = Timestamp::now();
-    let (batches, end_wait_secs, stats) = consume(loader, epoch, point.max_batches, meters, tell)?;
+    let (batches, end_wait_secs, stats) = consume(loader, epoch, point, meters, tell)?;
     let mut measured = Measured::from_batches(&batches, end_wait_secs);
     meter.finish(&mut measured)?;
     measured.start_dt = Some(start_dt);
@@ -169,10 +180,13 @@ fn measure(
 fn consume(
     loader: &TensorLoader,
     epoch: u64,
-    max_batches: Option<u64>,
+    point: &Point,
     meters: &mut Meters<'_>,
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<(Vec<BatchSample>, f64, EpochStats)> {
+    let max_batches = point.max_batches;
+    // The epoch begins when it is asked for: what its plan takes is part of the first wait.
+    let mut asked = Instant::now();
     let mut batches = loader.epoch(epoch)?;
     let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
     let of_rows = loader
@@ -184,7 +198,6 @@ fn consume(
     let (mut n_rows, mut told) = (0, Instant::now());
     // The end is asked for too: an epoch is over when the loader says so, unless it is cut off.
     while max_batches.is_none_or(|most| (samples.len() as u64) < most) {
-        let asked = Instant::now();
         let Some(batch) = batches.next() else {
             return Ok((samples, asked.elapsed().as_secs_f64(), batches.stats()));
         };
@@ -192,6 +205,7 @@ fn consume(
         let batch = batch?;
         let rows = batch.n_rows() as u64;
         meters.add(&batch)?;
+        point.consumer.take();
         drop(batch);
         n_rows += rows;
         if PROGRESS <= told.elapsed() {
@@ -204,8 +218,29 @@ fn consume(
             n_rows: rows,
             nnz: 0,
         });
+        asked = Instant::now();
     }
     Ok((samples, 0.0, batches.stats()))
+}
+
+/// What an epoch delivers.
+fn tally(
+    loader: &TensorLoader,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<Delivered> {
+    let dataset = loader.loader().dataset();
+    let (of_rows, mut told) = (dataset.n_rows(), Instant::now());
+    let mut tally = Tally::new(dataset.n_columns() as u64);
+    for batch in loader.epoch(0)? {
+        let batch = batch?;
+        let joinids = Vec::<i64>::try_from(batch.joinids()).context("cannot read the joinids")?;
+        tally.add(&joinids, &batch.row_sums()?);
+        if PROGRESS <= told.elapsed() {
+            tell(&Event::Progress { n_rows: tally.n_cells(), of_rows })?;
+            told = Instant::now();
+        }
+    }
+    Ok(tally.finish())
 }
 
 /// What the caches in front of object stores have done.
@@ -233,6 +268,7 @@ fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
 fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
     let spec = &stats.spec;
     GridPoint {
+        loader: Some(OWN_LOADER.to_owned()),
         chunk_method: spec.method.name().to_owned(),
         batch_size: spec.batch_rows,
         chunk_size: spec.chunk_rows,
@@ -249,6 +285,7 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
         drop_last: spec.remainder == loader::Remainder::Drop,
         soma_buffer_size: buffer_bytes(&job.data),
         n_threads: None,
+        consumer: point.consumer.noted(),
         cache: job.cache.clone(),
     }
 }
@@ -256,6 +293,7 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
 /// The settings as they were asked for, for a point that did not come to its end.
 pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
     GridPoint {
+        loader: Some(OWN_LOADER.to_owned()),
         chunk_method: point.method.clone(),
         batch_size: point.batch_rows,
         chunk_size: point.chunk_rows,
@@ -271,6 +309,7 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         drop_last: point.drop_last,
         soma_buffer_size: buffer_bytes(data),
         n_threads: None,
+        consumer: point.consumer.noted(),
         cache: cache.to_owned(),
     }
 }
@@ -307,6 +346,7 @@ pub(crate) fn versions() -> Versions {
             .map(|((major, minor, patch), _)| format!("{major}.{minor}.{patch}")),
         libtorch: noted(option_env!("SWEEP_LIBTORCH")),
         tch: noted(option_env!("SWEEP_TCH")),
+        peer: None,
     }
 }
 

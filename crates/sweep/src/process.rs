@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use bench_report::Status;
 
 use crate::job::{Event, Job};
+use crate::process_tree::{self, TreePeak};
 
 /// How often the process's memory and the user's wish to stop are looked at.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -27,7 +28,10 @@ const SIGKILL: i32 = 9;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// It said that it was done.
-    Done,
+    Done {
+        /// The most memory that it and processes of its own had together, where there were any.
+        tree: Option<TreePeak>,
+    },
     /// It did not finish.
     Failed(Failure),
     /// The user wanted to stop.
@@ -59,30 +63,20 @@ pub(crate) fn run(
     interrupted: &AtomicBool,
     on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<Ended> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::piped());
     let mut child = Running::start(command)?;
     child.give(job)?;
-    let (done, failed) = match child.follow(interrupted, on_event) {
-        Ok(Followed::Ended { done, failed }) => (done, failed),
-        Ok(Followed::Interrupted) => return Ok(Ended::Interrupted),
-        Err(error) => return Err(error),
-    };
-    let peak_bytes = child.peak_bytes;
-    let (status, stderr) = child.wait()?;
-    // Ctrl-C reaches the process too, and may end it before we look.
-    if interrupted.load(Ordering::Relaxed) {
-        return Ok(Ended::Interrupted);
-    }
-    if done && status.success() {
-        return Ok(Ended::Done);
-    }
-    let (status, message) = match failed {
-        Some(message) => {
-            (if speaks_of_memory(&message) { Status::Oom } else { Status::Error }, message)
-        }
-        None => death(status, &stderr),
-    };
-    Ok(Ended::Failed(Failure { status, message, peak_bytes }))
+    child.follow_to_the_end(interrupted, on_event)
+}
+
+/// The same for a program that has its job on the command line.
+pub(crate) fn run_told(
+    mut command: Command,
+    interrupted: &AtomicBool,
+    on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
+) -> anyhow::Result<Ended> {
+    command.stdin(Stdio::null());
+    Running::start(command)?.follow_to_the_end(interrupted, on_event)
 }
 
 enum Followed {
@@ -96,18 +90,23 @@ struct Running {
     lines: Receiver<String>,
     readers: Option<(JoinHandle<()>, JoinHandle<String>)>,
     peak_bytes: Option<u64>,
+    tree: Option<TreePeak>,
 }
 
 impl Running {
     fn start(mut command: Command) -> anyhow::Result<Self> {
-        let mut child = command.spawn().context("cannot start a process for the point")?;
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = command.get_program().display().to_string();
+        let spawned = command.spawn();
+        let mut child =
+            spawned.with_context(|| format!("cannot start a process for the point: {program}"))?;
         let stdout = child.stdout.take().context("the point's process has no stdout")?;
         let stderr = child.stderr.take().context("the point's process has no stderr")?;
         let (sender, lines) = channel();
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let events = named("point-events").spawn(move || forward_lines(stdout, &sender))?;
         let words = named("point-stderr").spawn(move || last_lines(stderr))?;
-        Ok(Self { child, lines, readers: Some((events, words)), peak_bytes: None })
+        Ok(Self { child, lines, readers: Some((events, words)), peak_bytes: None, tree: None })
     }
 
     fn give(&mut self, job: &Job) -> anyhow::Result<()> {
@@ -117,6 +116,33 @@ impl Running {
             let _written = stdin.write_all(text.as_bytes());
         }
         Ok(())
+    }
+
+    fn follow_to_the_end(
+        mut self,
+        interrupted: &AtomicBool,
+        on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Ended> {
+        let (done, failed) = match self.follow(interrupted, on_event)? {
+            Followed::Ended { done, failed } => (done, failed),
+            Followed::Interrupted => return Ok(Ended::Interrupted),
+        };
+        let (peak_bytes, tree) = (self.peak_bytes, self.tree);
+        let (status, stderr) = self.wait()?;
+        // Ctrl-C reaches the process too, and may end it before we look.
+        if interrupted.load(Ordering::Relaxed) {
+            return Ok(Ended::Interrupted);
+        }
+        if done && status.success() {
+            return Ok(Ended::Done { tree });
+        }
+        let (status, message) = match failed {
+            Some(message) => {
+                (if speaks_of_memory(&message) { Status::Oom } else { Status::Error }, message)
+            }
+            None => death(status, &stderr),
+        };
+        Ok(Ended::Failed(Failure { status, message, peak_bytes }))
     }
 
     fn follow(
@@ -130,6 +156,7 @@ impl Running {
                 return Ok(Followed::Interrupted);
             }
             self.peak_bytes = self.peak_bytes.max(peak_of(self.child.id()));
+            self.tree = self.tree.max(process_tree::memory(self.child.id()));
             match self.lines.recv_timeout(GLANCE) {
                 // What is no event was printed by a library.
                 Ok(line) => match serde_json::from_str(&line) {
@@ -219,7 +246,7 @@ fn death(status: ExitStatus, stderr: &str) -> (Status, String) {
     }
 }
 
-/// How Rust, C++, libtorch and the system say that memory could not be had.
+/// How Rust, C++, Python, libtorch and the system say that memory could not be had.
 fn speaks_of_memory(text: &str) -> bool {
     [
         "memory allocation of",
@@ -228,6 +255,7 @@ fn speaks_of_memory(text: &str) -> bool {
         "an't allocate memory",
         "annot allocate memory",
         "out of memory",
+        "MemoryError",
     ]
     .iter()
     .any(|words| text.contains(words))
@@ -299,7 +327,7 @@ mod tests {
         let script = r#"cat >/dev/null; echo noise; echo '{"Opened":{"n_cells":3,"n_genes":4,"total_nnz":5}}'
             echo '{"Progress":{"n_rows":1,"of_rows":3}}'; echo '"Done"'"#;
         let (ended, events) = run_script(script);
-        assert_eq!(ended, Ended::Done);
+        assert!(matches!(ended, Ended::Done { .. }), "{ended:?}");
         assert_eq!(
             events,
             [
@@ -312,7 +340,8 @@ mod tests {
     #[test]
     fn the_job_comes_on_stdin() {
         let script = r#"grep -q '"cache":"warm"' && echo '"Done"'"#;
-        assert_eq!(run_script(script).0, Ended::Done);
+        let (ended, _) = run_script(script);
+        assert!(matches!(ended, Ended::Done { .. }), "{ended:?}");
     }
 
     #[test]

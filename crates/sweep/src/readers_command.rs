@@ -275,7 +275,7 @@ fn peak_bytes(
         Ok(())
     })?;
     match ended {
-        Ended::Done => Ok(peak),
+        Ended::Done { .. } => Ok(peak),
         Ended::Interrupted => Ok(None),
         Ended::Failed(failure) => bail!("reading {kind} with {choice}: {}", failure.message),
     }

@@ -186,6 +186,7 @@ mod tests {
             prefetch_batches: 1,
             n_epochs: 1,
             max_batches: None,
+            consumer: crate::consumer::Consumer::None,
         };
         let marked = |points: &[Point]| report_options(points).marked.map(|marked| marked.label);
         assert_eq!(

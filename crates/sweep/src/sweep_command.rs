@@ -1,6 +1,7 @@
 //! The loop over the grid. Everything that can be wrong is looked at before the first point; after that, what was measured is kept,
 //! whatever happens.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     }
     let program =
         std::env::current_exe().context("cannot find the program itself to start it again")?;
-    let opened = check(&program, &config, interrupted)?;
+    let opened = check(&program, &config.data, &config.points, interrupted)?;
     if interrupted.load(Ordering::Relaxed) {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     announce(&display, &config, &opened, &cache, &folder.path);
     let mut sweep = Sweep {
         program,
-        run: run_info(args, &config, &host, arguments)?,
+        run: run_info(args.revision.as_deref(), &config.metadata, &host, arguments)?,
         host,
         data: data_info(&config.data, &opened),
         config,
@@ -91,12 +92,13 @@ impl Drop for Folder {
 }
 
 /// Opens the data once, in a process of its own, and sees whether every point can be loaded.
-fn check(program: &Path, config: &Config, interrupted: &AtomicBool) -> anyhow::Result<Opened> {
-    let job = Job {
-        data: config.data.clone(),
-        cache: String::new(),
-        task: Task::Check(config.points.clone()),
-    };
+pub(crate) fn check(
+    program: &Path,
+    data: &Data,
+    points: &[Point],
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Opened> {
+    let job = Job { data: data.clone(), cache: String::new(), task: Task::Check(points.to_vec()) };
     let mut found = None;
     let ended = process::run(process::point_command(program), &job, interrupted, &mut |event| {
         if let Event::Opened(opened) = event {
@@ -106,12 +108,12 @@ fn check(program: &Path, config: &Config, interrupted: &AtomicBool) -> anyhow::R
     })?;
     match (ended, found) {
         (Ended::Failed(failure), _) => bail!(failure.message),
-        (Ended::Done, None) => bail!("{} could not be opened", config.data.uri),
+        (Ended::Done { .. }, None) => bail!("{} could not be opened", data.uri),
         (_, found) => Ok(found.unwrap_or_default()),
     }
 }
 
-fn data_info(data: &Data, opened: &Opened) -> DataInfo {
+pub(crate) fn data_info(data: &Data, opened: &Opened) -> DataInfo {
     DataInfo {
         uri: shown_uri(&data.uri, std::env::var("HOME").ok().as_deref()),
         measurement: Some(data.measurement.clone()),
@@ -135,14 +137,14 @@ fn shown_uri(uri: &str, home: Option<&str>) -> String {
     }
 }
 
-fn run_info(
-    args: &SweepArgs,
-    config: &Config,
+pub(crate) fn run_info(
+    revision: Option<&str>,
+    metadata: &BTreeMap<String, String>,
     host: &HostInfo,
     arguments: &[OsString],
 ) -> anyhow::Result<RunInfo> {
     let start = Timestamp::now();
-    let (sha, git_dirty) = config::revision(args.revision.as_deref());
+    let (sha, git_dirty) = config::revision(revision);
     Ok(RunInfo {
         run_id: format!(
             "{}-{}-{}",
@@ -156,7 +158,7 @@ fn run_info(
         )?,
         sha,
         git_dirty,
-        metadata: config.metadata.clone(),
+        metadata: metadata.clone(),
     })
 }
 
@@ -201,7 +203,7 @@ impl Sweep<'_> {
             self.display.now(point.to_string());
             let before = self.records.len();
             match self.measure(point)? {
-                Ended::Done => {}
+                Ended::Done { .. } => {}
                 Ended::Failed(failure) => {
                     // One that dies on its way out, after its last epoch, has measured all the same.
                     let measured = (self.records.len() - before) as u64;
@@ -240,7 +242,11 @@ impl Sweep<'_> {
                 Event::Warning { message } => {
                     self.display.line(&format!("warning: {point}: {message}"));
                 }
-                Event::Read { .. } | Event::Failed { .. } | Event::Done => {}
+                Event::PeerEpoch(_)
+                | Event::Delivered(_)
+                | Event::Read { .. }
+                | Event::Failed { .. }
+                | Event::Done => {}
             }
             Ok(())
         })

@@ -8,6 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::buffers::{TensorBuffer, size};
 use crate::error::Error;
+use crate::row_sums::RowSums;
 use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
@@ -94,6 +95,11 @@ impl TensorBatch {
     /// Which of the data set's experiments each row is from.
     pub fn experiments(&self) -> &[u32] {
         &self.experiments
+    }
+
+    /// Sums of each row of `x`, to compare what two loaders deliver.
+    pub fn row_sums(&self) -> Result<RowSums, Error> {
+        RowSums::of(&self.x)
     }
 
     /// Copies the tensors to `device`. On the device they are nobody else's, so they may be kept.

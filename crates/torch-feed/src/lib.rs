@@ -11,10 +11,12 @@ mod batch;
 mod buffers;
 mod error;
 mod memory;
+mod row_sums;
 mod stored_type;
 mod tensor_loader;
 
 pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};
 pub use error::Error;
+pub use row_sums::RowSums;
 pub use tensor_loader::{TensorEpoch, TensorLoader};

@@ -10,7 +10,9 @@ use arrow_schema::{DataType, TimeUnit};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{GridPoint, Measured, OrderEntropy, RunInfo, Status, column::Scalar, fixture};
+use crate::{
+    GridPoint, Measured, OWN_LOADER, OrderEntropy, RunInfo, Status, column::Scalar, fixture,
+};
 
 fn write_file(folder: &Path, version: Option<&str>, batch: &RecordBatch) {
     let metadata =
@@ -264,5 +266,16 @@ fn a_point_is_named_by_its_settings_but_the_seed() {
     assert_eq!(
         limited.id(),
         "native 64x1024 b1024 dense shuffled libtiledb warm prefetch1 max9 threads2 drop-last"
+    );
+    let ours = GridPoint { loader: Some(OWN_LOADER.to_owned()), ..limited.clone() };
+    assert_eq!(ours.id(), limited.id(), "files from before there were peers hold ours");
+    let peers = GridPoint {
+        loader: Some("tiledbsoma-ml".to_owned()),
+        consumer: Some("fixed:5".to_owned()),
+        ..limited
+    };
+    assert_eq!(
+        peers.id(),
+        "native 64x1024 b1024 dense shuffled libtiledb warm prefetch1 tiledbsoma-ml max9 threads2 drop-last fixed:5"
     );
 }

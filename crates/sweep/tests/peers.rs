@@ -1,0 +1,250 @@
+//! `peers` as a user runs it, with a peer that needs nothing but Python, on a small generated experiment.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bench_report::{EpochRecord, Status, read};
+use tempfile::TempDir;
+
+const WORKS: [&str; 4] = ["--work", "dense-all-8x4", "--work", "csr-50-4x8"];
+
+/// A folder with an experiment and a peer in it.
+struct Bed {
+    folder: TempDir,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let bed = Self { folder: tempfile::tempdir().unwrap() };
+        let generated = bed
+            .command(&["generate", "experiment", "--cells", "200", "--genes", "300", "--quiet"])
+            .output()
+            .unwrap();
+        assert!(generated.status.success(), "{}", stderr(&generated));
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/fake.py");
+        fs::create_dir(bed.path("scripts")).unwrap();
+        fs::copy(script, bed.path("scripts/fake.py")).unwrap();
+        bed
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A comparison with the peer; `variables` are its processes'.
+    fn peers(&self, variables: &[&str], arguments: &[&str]) -> Command {
+        let mut command = self.command(&["peers", "--uri", "experiment", "--results", "out"]);
+        command.args(["--peers", "fake", "--scripts", "scripts", "--environment", "fake=python3"]);
+        command.args(["-B", "64", "--config", "soma.init_buffer_bytes=1000000"]);
+        let program = format!("SWEEP={}", env!("CARGO_BIN_EXE_sweep"));
+        let log = format!("LOG={}", self.path("log").display());
+        for variable in [&program, &log].map(String::as_str).iter().chain(variables) {
+            command.args(["--peer-variable", variable]);
+        }
+        command.args(arguments);
+        command
+    }
+
+    fn rows(&self) -> Vec<EpochRecord> {
+        read(&self.path("out")).unwrap()
+    }
+
+    fn log(&self) -> Vec<String> {
+        fs::read_to_string(self.path("log")).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn readme(&self) -> String {
+        fs::read_to_string(self.path("out/README.md")).unwrap()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn loader(record: &EpochRecord) -> &str {
+    record.point.loader.as_deref().unwrap()
+}
+
+/// The experiment is the same for all; a first run of each loader is not among the rows.
+#[test]
+fn loaders_run_in_turn_and_every_epoch_is_a_row() {
+    let bed = Bed::new();
+    let arguments = ["--repetitions", "2", "--epochs", "2", "--obs-columns", "cell_type"];
+    let output = bed
+        .peers(&[], &[&WORKS[..], &arguments, &["--consumer", "fixed:0.5"]].concat())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = bed.rows();
+    assert_eq!(rows.len(), 2 * 2 * 2 * 2);
+    for (idx, row) in rows.iter().enumerate() {
+        let measured = &row.measured;
+        assert_eq!((measured.status, measured.n_rows), (Status::Ok, Some(200)), "{row:?}");
+        assert_eq!(loader(row), if idx / 2 % 2 == 0 { "somafeed" } else { "fake" });
+        assert_eq!(
+            (measured.repeat, measured.epoch),
+            (Some(idx as u64 / 4 % 2 + 1), Some(idx as u64 % 2))
+        );
+        let (form, genes, chunks) = if idx < 8 { ("dense", 300, 8) } else { ("csr", 50, 4) };
+        assert_eq!(
+            (row.point.form.as_str(), row.data.n_cols, row.point.chunks_per_block),
+            (form, genes, chunks)
+        );
+        assert_eq!(row.point.consumer.as_deref(), Some("fixed:0.5"));
+        assert_eq!(measured.open_secs.is_some(), measured.epoch == Some(0));
+        assert!(measured.wait_p99_after_first_secs.is_some());
+    }
+    assert!(
+        0.002 <= rows[0].measured.consume_secs.unwrap(),
+        "four batches, half a millisecond each"
+    );
+    assert_eq!(rows[2].measured.max_mem, Some(10_000_000_000));
+    assert_eq!(rows[2].versions.peer.as_deref(), Some("fake 1.0, Python 3"));
+    // The gate, the run that is not counted, then those that are.
+    let run = |task: &str, form: &str| format!("{task} {form} cell_type 0.5");
+    let of_work = |form| {
+        [run("tally", form), run("measure", form), run("measure", form), run("measure", form)]
+    };
+    assert_eq!(bed.log(), [of_work("dense"), of_work("csr")].concat());
+
+    let readme = bed.readme();
+    for expect in [
+        "- command: sweep peers",
+        "fake 1.0, Python 3",
+        "| dense-all-8x4, epoch 2 |",
+        "somafeed over",
+        "csr-50-4x8",
+    ] {
+        assert!(readme.contains(expect), "{expect}: {readme}");
+    }
+    assert!(!readme.contains("--environment") && !readme.contains("--scripts"), "{readme}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("somafeed over") && told.contains("out/README.md"), "{told}");
+}
+
+#[test]
+fn what_delivers_other_cells_or_values_is_not_compared() {
+    for (fault, expect) in [
+        ("FAULT=lost cell", "fake delivered 199 cells, 200 of them different"),
+        ("FAULT=other values", "the values add up to"),
+    ] {
+        let bed = Bed::new();
+        let output = bed
+            .peers(&[fault, "FAULT_FORM=dense"], &[&WORKS[..], &["--repetitions", "1"]].concat())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let told = stderr(&output);
+        assert!(
+            told.contains(expect) && told.contains("missing: dense-all-8x4: fake: not compared"),
+            "{told}"
+        );
+        // The other work is.
+        let forms: Vec<_> = bed.rows().into_iter().map(|row| row.point.form).collect();
+        assert_eq!(forms, ["csr", "csr"]);
+        assert!(bed.readme().contains("- missing: dense-all-8x4: fake: not compared"));
+    }
+}
+
+#[test]
+fn a_peer_that_dies_is_a_row_and_the_rest_goes_on() {
+    for (fault, status, expect) in [
+        ("FAULT=crash", Status::Crashed, "exit code 1: ValueError: no such thing"),
+        ("FAULT=killed", Status::Oom, "killed (signal 9)"),
+        ("FAULT=memory", Status::Oom, "MemoryError: no more"),
+        ("FAULT=short", Status::Error, "it delivered 136 cells of 200"),
+    ] {
+        let bed = Bed::new();
+        let output = bed
+            .peers(
+                &[fault, "FAULT_FORM=dense"],
+                &[&WORKS[..], &["--repetitions", "1", "-q"]].concat(),
+            )
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expect), "{}", stderr(&output));
+        let rows = bed.rows();
+        let ends: Vec<_> = rows.iter().map(|row| (loader(row), row.measured.status)).collect();
+        assert_eq!(
+            ends,
+            [("fake", status), ("somafeed", Status::Ok), ("fake", Status::Ok)],
+            "{fault}"
+        );
+        assert!(bed.readme().contains("- missing: dense-all-8x4: fake failed"));
+    }
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let bed = Bed::new();
+    let mut child = bed
+        .peers(&["FAULT=slow", "FAULT_FORM=csr"], &[&WORKS[..], &["--repetitions", "1"]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while !bed.path("log").exists() || !bed.log().iter().any(|run| run.starts_with("measure csr")) {
+        assert!(start.elapsed() < Duration::from_mins(2), "waited too long");
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        sleep(Duration::from_millis(10));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(bed.rows().len(), 2);
+    assert!(bed.readme().contains("dense-all-8x4"));
+    assert!(start.elapsed() < Duration::from_secs(55), "the peer's process was waited for");
+}
+
+#[test]
+fn what_cannot_be_is_told_in_a_line_before_anything_runs() {
+    let bed = Bed::new();
+    let base = ["peers", "--scripts", "scripts", "--results", "out", "--peers"];
+    for (arguments, code, expect) in [
+        (&["fake", "--uri", "nowhere", "--environment", "fake=python3"][..], 1, "nowhere"),
+        (&["other", "--uri", "experiment"], 2, "there is no script scripts/other.py"),
+        (
+            &["fake", "--uri", "experiment"],
+            2,
+            "fake has no environment: start it by `cargo xtask peers`",
+        ),
+        (
+            &["fake", "--uri", "experiment", "--unavailable", "fake"],
+            1,
+            "its environment could not be made",
+        ),
+        (&["fake", "--uri", "experiment", "--work", "dense"], 2, "FORM-GENES-NxSIZE"),
+        (&["fake", "--uri", "experiment", "--repetitions", "0"], 2, "--repetitions"),
+        (&["fake", "--uri", "experiment", "--layer", "none", "--check"], 1, "none"),
+    ] {
+        let output = bed.command(&[&base[..], arguments].concat()).output().unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
+        assert!(!bed.path("out/epochs.parquet").exists() && !bed.path("log").exists());
+    }
+    let output = bed
+        .command(&[&base[..], &["fake", "--uri", "experiment", "--check"]].concat())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "fake\n");
+}

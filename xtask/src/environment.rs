@@ -1,0 +1,227 @@
+//! A Python environment of pinned packages in the user's cache: made once, in place, and marked when it is whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::cache::{Cache, remove};
+use crate::interpreter::{Python, last_line, run_watched};
+use crate::progress::{self, Step};
+
+/// The Python versions that all pinned packages have wheels for.
+const OLDEST: (u32, u32) = (3, 11);
+const NEWEST: (u32, u32) = (3, 13);
+const MARKER: &str = ".complete";
+
+/// What is to be in the environment, and what is said about it.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    /// Its folder in the cache.
+    pub(crate) folder: String,
+    /// What it is for, as `tiledbsoma 2.3.0 for the tests`.
+    pub(crate) what: String,
+    /// Every package with its version, a line each.
+    pub(crate) requirements: String,
+    /// How much is downloaded, as `about 300 MB`.
+    pub(crate) download: String,
+    /// What the user can do without it, as `set SOMAFEED_PYTHON to ...`.
+    pub(crate) instead: String,
+}
+
+impl Environment {
+    /// Its interpreter; the environment is made where it is not there, and `check` looks at it once before it counts as whole.
+    pub(crate) fn prepare(
+        &self,
+        check: impl Fn(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<PathBuf> {
+        let cache = Cache::of_user()?;
+        let folder = cache.root().join(&self.folder);
+        if self.is_whole(&folder) {
+            return Ok(interpreter(&folder));
+        }
+        let _lock = cache.lock()?;
+        if self.is_whole(&folder) {
+            return Ok(interpreter(&folder));
+        }
+        let python = Python::on_path()?;
+        python.require_pip()?;
+        self.check_version(python.version)?;
+        self.make(&folder, &python)?;
+        check(&interpreter(&folder))?;
+        fs::write(folder.join(MARKER), &self.requirements)
+            .with_context(|| format!("cannot write {}", folder.join(MARKER).display()))?;
+        Ok(interpreter(&folder))
+    }
+
+    /// The marker is written last and holds the pins; and the interpreter that the environment links to must still be there.
+    fn is_whole(&self, folder: &Path) -> bool {
+        let marked = fs::read_to_string(folder.join(MARKER))
+            .is_ok_and(|written| written == self.requirements);
+        marked
+            && Command::new(interpreter(folder))
+                .args(["-I", "-S", "-c", ""])
+                .output()
+                .is_ok_and(|ran| ran.status.success())
+    }
+
+    fn check_version(&self, found: (u32, u32)) -> anyhow::Result<()> {
+        if found < OLDEST || NEWEST < found {
+            bail!(
+                "{} needs Python {}.{} to {}.{}, python3 is {}.{}: put a fitting python3 first on the PATH, or {}",
+                self.what,
+                OLDEST.0,
+                OLDEST.1,
+                NEWEST.0,
+                NEWEST.1,
+                found.0,
+                found.1,
+                self.instead
+            );
+        }
+        Ok(())
+    }
+
+    /// An environment cannot be moved, so it is made in place.
+    fn make(&self, folder: &Path, python: &Python) -> anyhow::Result<()> {
+        remove(folder)?;
+        // Without pip of its own: Debian leaves out what venv needs for that (python3-venv). The user's pip installs into it instead.
+        let mut venv = python.command(["-m", "venv", "--without-pip"]);
+        venv.arg(folder);
+        let outcome = run_watched(venv, false, || {})?;
+        if !outcome.status.success() {
+            let reason = last_line(&outcome.said);
+            bail!(
+                "cannot make a Python environment in {}: {reason} (Debian, Ubuntu: apt install python3-venv)",
+                folder.display()
+            );
+        }
+        let requirements = folder.join("requirements.txt");
+        fs::write(&requirements, &self.requirements)
+            .with_context(|| format!("cannot write {}", requirements.display()))?;
+        self.install(folder, &requirements, python)
+    }
+
+    fn install(&self, folder: &Path, requirements: &Path, python: &Python) -> anyhow::Result<()> {
+        let (major, minor) = python.version;
+        let packages = folder.join(format!("lib/python{major}.{minor}/site-packages"));
+        let temporary = folder.join("tmp");
+        fs::create_dir_all(&temporary)
+            .with_context(|| format!("cannot write {}", temporary.display()))?;
+        let mut pip = python.command([
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--no-input",
+            "--disable-pip-version-check",
+        ]);
+        pip.args(["--only-binary=:all:", "--no-warn-script-location", "--requirement"])
+            .arg(requirements);
+        pip.arg("--target").arg(packages);
+        // The first two would contradict --target.
+        pip.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &temporary);
+        let step = Step::start(format!(
+            "installing {} into {} ({} of packages)",
+            self.what,
+            folder.display(),
+            self.download
+        ));
+        let outcome = run_watched(pip, progress::on_terminal(), || step.still())?;
+        if !outcome.status.success() {
+            bail!(self.explain(&outcome.said));
+        }
+        remove(&temporary)?;
+        step.done();
+        Ok(())
+    }
+
+    fn explain(&self, said: &str) -> String {
+        let reason = said.lines().rev().find_map(|line| line.trim().strip_prefix("ERROR: "));
+        let reason = reason.map_or_else(|| last_line(said), str::to_owned);
+        let advice = if said.contains("No space left on device") {
+            "the disk is full: set XDG_CACHE_HOME to a larger one".to_owned()
+        } else {
+            format!("check the network and pip's settings, or {}", self.instead)
+        };
+        format!("pip could not install {}: {reason}; {advice}", self.what)
+    }
+}
+
+fn interpreter(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
+}
+
+/// Fails unless every line that is no comment pins one package.
+#[cfg(test)]
+pub(crate) fn assert_pinned(requirements: &str) {
+    for line in requirements.lines().filter(|line| !line.starts_with('#')) {
+        let (name, version) = line.split_once("==").unwrap_or_else(|| panic!("not pinned: {line}"));
+        assert!(!name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()), "{line}");
+        assert!(!line.contains('/'), "a path of one machine: {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        Environment {
+            folder: "python-x-1.0".into(),
+            what: "x 1.0 for the tests".into(),
+            requirements: "x==1.0\n".into(),
+            download: "about 1 MB".into(),
+            instead: "set X to an interpreter that has x 1.0".into(),
+        }
+    }
+
+    #[test]
+    fn other_python_versions_are_told_what_helps() {
+        environment().check_version((3, 11)).unwrap();
+        environment().check_version((3, 13)).unwrap();
+        for version in [(3, 10), (3, 14), (2, 7)] {
+            let error = environment().check_version(version).unwrap_err().to_string();
+            assert!(
+                error.contains("Python 3.11 to 3.13") && error.contains("set X to an interpreter"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_half_made_environment_is_not_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let python = Python::on_path().unwrap();
+        let is_whole = || environment().is_whole(folder.path());
+        assert!(!is_whole());
+        let made =
+            python.command(["-m", "venv", "--without-pip"]).arg(folder.path()).output().unwrap();
+        assert!(made.status.success());
+        assert!(!is_whole(), "no marker");
+        fs::write(folder.path().join(MARKER), "x==0.9\n").unwrap();
+        assert!(!is_whole(), "other pins");
+        fs::write(folder.path().join(MARKER), "x==1.0\n").unwrap();
+        assert!(is_whole());
+        fs::remove_file(interpreter(folder.path())).unwrap();
+        assert!(!is_whole(), "its interpreter is gone");
+    }
+
+    #[test]
+    fn pip_failures_are_explained_in_one_line() {
+        let told = environment()
+            .explain("Collecting\nERROR: No matching distribution found for numpy==2.4.6\n");
+        assert!(
+            told.contains("numpy==2.4.6")
+                && told.contains("set X to an interpreter")
+                && told.lines().count() == 1,
+            "{told}"
+        );
+        assert!(
+            environment()
+                .explain("OSError: [Errno 28] No space left on device\n")
+                .contains("the disk is full")
+        );
+    }
+}
