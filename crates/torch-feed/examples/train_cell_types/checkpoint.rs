@@ -43,7 +43,7 @@ impl Checkpoint {
             (POSITION.to_owned(), Tensor::f_from_slice(&[epoch as i64, batch_idx as i64])?),
             (LOSSES.to_owned(), Tensor::f_from_slice(&self.losses)?),
         ]);
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(folder).map_err(|error| failed(&error))?;
         let partial = path.with_extension("partial");
         Tensor::write_safetensors(&self.tensors, &partial).map_err(|error| failed(&error))?;

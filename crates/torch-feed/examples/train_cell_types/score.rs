@@ -80,7 +80,7 @@ mod tests {
         // As scikit-learn's f1_score gives with average="macro": 6/7 and 2/3.
         check(
             &[(0, 0), (0, 0), (0, 0), (0, 1), (1, 1)],
-            Some((6.0 / 7.0 + 2.0 / 3.0) / 2.0),
+            Some(f64::midpoint(6.0 / 7.0, 2.0 / 3.0)),
             Some(0.8),
         );
         // One large class found, one small class missed: accuracy hides it.

@@ -1,5 +1,4 @@
 //! The whole program on a small experiment.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::fs;
 use std::ops::ControlFlow;
