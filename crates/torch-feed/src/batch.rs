@@ -8,6 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::buffers::TensorBuffer;
 use crate::error::Error;
+use crate::staging::{Staging, without_duplicates};
 use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
@@ -29,30 +30,26 @@ pub struct TensorBatch {
 }
 
 impl TensorBatch {
-    /// The tensors of a loader's batch, on this device.
-    pub(crate) fn new(
-        batch: Batch<TensorBuffer>,
-        device: Device,
-        stored: Option<Kind>,
-    ) -> Result<Self, Error> {
+    /// The tensors of a loader's batch, where `feed` wants them.
+    pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
         let Batch { batch_idx, x, obs, codes, joinids, experiments } = batch;
-        let (x, owner) = match x {
-            Matrix::Dense { values, n_rows, n_columns } => {
-                (values.matrix(n_rows, n_columns)?, Some(values))
-            }
-            Matrix::Csr(csr) => (sparse_csr(&csr)?, None),
-            Matrix::Coo(coo) => (sparse_coo(&coo)?, None),
-        };
-        let (x, owner) = match stored {
+        let (x, owner) = feed.matrix(x)?;
+        let (x, owner) = match feed.stored {
             // A copy, so that the memory of the first can be used again at once.
             Some(kind) if kind != Kind::Float => (to_stored(&x, kind)?, None),
             _ => (x, owner),
         };
-        let joinids =
-            Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
-        let codes = code_tensors(&codes)?;
-        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, owner };
-        if device == Device::Cpu { Ok(batch) } else { batch.to_device(device) }
+        let (names, columns) = code_columns(&codes);
+        let numbers = [&[&joinids[..]], &columns[..]].concat();
+        let mut numbers = feed.numbers(&numbers)?.into_iter();
+        let joinids = match numbers.next() {
+            Some(joinids) => joinids,
+            None => unreachable!(
+                "as many tensors come as columns were sent, and the first is the joinids"
+            ),
+        };
+        let codes = names.into_iter().zip(numbers).collect();
+        Ok(Self { batch_idx, x, obs, codes, joinids, experiments, owner })
     }
 
     /// Which batch of the epoch, counted from 0.
@@ -119,17 +116,68 @@ impl TensorBatch {
     }
 }
 
-/// The columns of codes as tensors.
-fn code_tensors(codes: &RecordBatch) -> Result<Vec<(String, Tensor)>, Error> {
-    let mut tensors = Vec::with_capacity(codes.num_columns());
-    for (field, column) in codes.schema_ref().fields().iter().zip(codes.columns()) {
-        if let Some(codes) = column.as_primitive_opt::<Int64Type>() {
-            let tensor = Tensor::f_from_slice(codes.values())
-                .map_err(Error::torch("the tensor of codes"))?;
-            tensors.push((field.name().clone(), tensor));
+/// How a loader's batches become tensors.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    /// Where they are to be.
+    pub(crate) device: Device,
+    /// By which they are copied there. None where they are made where they stay.
+    pub(crate) staging: Option<Staging>,
+    /// Where sparse rows are sent and made dense on the device: what of.
+    pub(crate) dense_kind: Option<Kind>,
+    /// X's own type, where that is wanted.
+    pub(crate) stored: Option<Kind>,
+}
+
+impl Feed {
+    /// X, and the memory that it lies in where that is a pool's.
+    fn matrix(&self, x: Matrix<TensorBuffer>) -> Result<(Tensor, Option<TensorBuffer>), Error> {
+        let x = match (x, &self.staging) {
+            (Matrix::Dense { values, n_rows, n_columns }, None) => {
+                return Ok((values.matrix(n_rows, n_columns)?, Some(values)));
+            }
+            (Matrix::Dense { values, n_rows, n_columns }, Some(staging)) => {
+                let host = values.matrix(n_rows, n_columns)?;
+                let (x, ticket) = staging.device().begin_copy(&host)?;
+                values.give_back_after(ticket);
+                x
+            }
+            (Matrix::Csr(csr), None) => sparse_csr(&csr)?,
+            (Matrix::Csr(csr), Some(staging)) => match self.dense_kind {
+                Some(kind) => {
+                    let once = without_duplicates(&csr);
+                    staging.send_rows(once.as_ref().unwrap_or(&csr))?.to_dense(kind)?
+                }
+                None => staging.send_rows(&csr)?.to_sparse()?,
+            },
+            (Matrix::Coo(coo), _) => sparse_coo(&coo)?
+                .f_to(self.device)
+                .map_err(Error::torch("a copy of X's values on the device"))?,
+        };
+        Ok((x, None))
+    }
+
+    /// An int64 tensor of each column of numbers; all are as long.
+    fn numbers(&self, columns: &[&[i64]]) -> Result<Vec<Tensor>, Error> {
+        match &self.staging {
+            Some(staging) => staging.send_numbers(columns),
+            None => columns
+                .iter()
+                .map(|column| Tensor::f_from_slice(column))
+                .collect::<Result<_, _>>()
+                .map_err(Error::torch("the tensors of joinids and codes")),
         }
     }
-    Ok(tensors)
+}
+
+/// The encoders' names and their codes.
+fn code_columns(codes: &RecordBatch) -> (Vec<String>, Vec<&[i64]>) {
+    let fields = codes.schema_ref().fields();
+    let columns = fields.iter().zip(codes.columns()).filter_map(|(field, column)| {
+        let codes = column.as_primitive_opt::<Int64Type>()?;
+        Some((field.name().clone(), &codes.values()[..]))
+    });
+    columns.unzip()
 }
 
 /// torch's sparse CSR tensor of a matrix: crow and col int64, values f32. Copies.

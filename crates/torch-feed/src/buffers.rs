@@ -1,30 +1,38 @@
 //! Dense batches' buffers in memory that torch owns, kept for reuse.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loader::{BatchBuffers, DenseBuffer, DenseType, DenseValuesMut};
 use tch::Tensor;
 
+use crate::device::{CopyDevice, Ticket, TorchDevice};
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::memory::{Memory, ValuesMut};
+use crate::pool::Pool;
 
 /// A pool of tensors on the CPU that the loader writes batches into.
 #[derive(Clone)]
 pub struct TensorBuffers {
-    free: Arc<Mutex<Vec<Memory>>>,
+    pool: Arc<Pool>,
     max_free: usize,
 }
 
 impl TensorBuffers {
     /// A pool that keeps at most `max_free` tensors that no batch uses; more than that are freed as they come back.
     pub fn new(max_free: usize) -> Self {
-        Self { free: Arc::default(), max_free }
+        Self::copied_to(Arc::new(TorchDevice::cpu()), max_free)
+    }
+
+    /// A pool of tensors that are copied to this device, and pinned where that helps; at most `max_free` are free, and as many on
+    /// their way.
+    pub(crate) fn copied_to(device: Arc<dyn CopyDevice>, max_free: usize) -> Self {
+        Self { pool: Arc::new(Pool::new(device, max_free)), max_free }
     }
 
     /// How many tensors lie in the pool now.
     pub fn n_free(&self) -> usize {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.pool.n_free()
     }
 }
 
@@ -41,15 +49,11 @@ impl BatchBuffers for TensorBuffers {
     type Buffer = TensorBuffer;
 
     fn take(&self, n_values: usize, dense_type: DenseType) -> Result<TensorBuffer, loader::Error> {
-        let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let fits =
-            |memory: &Memory| memory.n_values() >= n_values && memory.dense_type() == dense_type;
-        let memory = match reused.filter(fits) {
-            Some(memory) => memory,
-            None => Memory::zeros(n_values, dense_type)
-                .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?,
-        };
-        Ok(TensorBuffer { memory: Some(memory), n_values, pool: self.clone() })
+        let memory = self
+            .pool
+            .take(n_values, dense_type.into())
+            .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?;
+        Ok(TensorBuffer { memory: Some(memory), n_values, pool: Arc::clone(&self.pool) })
     }
 }
 
@@ -58,7 +62,7 @@ pub struct TensorBuffer {
     /// There until it is dropped.
     memory: Option<Memory>,
     n_values: usize,
-    pool: TensorBuffers,
+    pool: Arc<Pool>,
 }
 
 impl TensorBuffer {
@@ -76,6 +80,13 @@ impl TensorBuffer {
         }
     }
 
+    /// Gives the memory back to the pool, to be used again when the copy with this ticket is done.
+    pub(crate) fn give_back_after(mut self, ticket: Ticket) {
+        if let Some(memory) = self.memory.take() {
+            self.pool.give_back_after(memory, ticket);
+        }
+    }
+
     /// Takes the memory from the pool for good: views of it stay as they are.
     pub(crate) fn leave_pool(mut self) {
         self.memory = None;
@@ -84,8 +95,12 @@ impl TensorBuffer {
 
 impl DenseBuffer for TensorBuffer {
     fn values_mut(&mut self) -> DenseValuesMut<'_> {
-        match &mut self.memory {
-            Some(memory) => memory.values_mut().slice(0..self.n_values),
+        match self.memory.as_mut().map(Memory::values_mut) {
+            Some(ValuesMut::F32(values)) => DenseValuesMut::F32(&mut values[..self.n_values]),
+            Some(ValuesMut::F16(values)) => DenseValuesMut::F16(&mut values[..self.n_values]),
+            Some(ValuesMut::I32(_) | ValuesMut::I64(_)) => {
+                unreachable!("the memory of dense batches is made for f32 or f16")
+            }
             None => unreachable!("a buffer has its memory until it is dropped"),
         }
     }
@@ -99,10 +114,8 @@ impl fmt::Debug for TensorBuffer {
 
 impl Drop for TensorBuffer {
     fn drop(&mut self) {
-        let Some(memory) = self.memory.take() else { return };
-        let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < self.pool.max_free {
-            free.push(memory);
+        if let Some(memory) = self.memory.take() {
+            self.pool.give_back(memory);
         }
     }
 }

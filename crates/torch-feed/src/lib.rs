@@ -9,10 +9,15 @@
 
 mod batch;
 mod buffers;
+mod device;
 mod error;
 mod memory;
+mod pool;
+mod staging;
 mod stored_type;
 mod tensor_loader;
+#[cfg(test)]
+mod tests;
 
 pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};

@@ -4,36 +4,88 @@
 use std::slice;
 
 use half::f16;
-use loader::{DenseType, DenseValuesMut};
+use loader::DenseType;
 use tch::{Device, Kind, TchError, Tensor};
 
-/// A one-dimensional tensor of f32 or f16 on the CPU, contiguous and initialized, whose values Rust may write.
+/// The type of the values of a [`Memory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueType {
+    F32,
+    F16,
+    I32,
+    I64,
+}
+
+impl ValueType {
+    /// torch's name of it.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::F32 => Kind::Float,
+            Self::F16 => Kind::Half,
+            Self::I32 => Kind::Int,
+            Self::I64 => Kind::Int64,
+        }
+    }
+}
+
+impl From<DenseType> for ValueType {
+    fn from(dense_type: DenseType) -> Self {
+        match dense_type {
+            DenseType::F32 => Self::F32,
+            DenseType::F16 => Self::F16,
+        }
+    }
+}
+
+/// The values of a [`Memory`], to be written.
+#[derive(Debug)]
+pub(crate) enum ValuesMut<'a> {
+    F32(&'a mut [f32]),
+    F16(&'a mut [f16]),
+    I32(&'a mut [i32]),
+    I64(&'a mut [i64]),
+}
+
+/// A one-dimensional tensor on the CPU, contiguous and initialized, whose values Rust may write. Pinned for a GPU or not.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// Never resized or replaced, nor given out but as views of it.
     tensor: Tensor,
     n_values: usize,
-    dense_type: DenseType,
+    value_type: ValueType,
 }
 
 impl Memory {
-    /// New memory for `n_values` values, all zero.
+    /// New memory for `n_values` values, all zero; pinned for this device where one is given.
     ///
     /// # Errors
-    /// torch's, where there is not enough memory.
-    pub(crate) fn zeros(n_values: usize, dense_type: DenseType) -> Result<Self, TchError> {
+    /// torch's, where there is not enough memory, or none that can be pinned.
+    pub(crate) fn zeros(
+        n_values: usize,
+        value_type: ValueType,
+        pinned_for: Option<Device>,
+    ) -> Result<Self, TchError> {
         let size =
             i64::try_from(n_values).map_err(|_| TchError::Convert(format!("{n_values} values")))?;
-        let kind = match dense_type {
-            DenseType::F32 => Kind::Float,
-            DenseType::F16 => Kind::Half,
+        let zeros = Tensor::f_zeros([size], (value_type.kind(), Device::Cpu))?;
+        let tensor = match pinned_for {
+            Some(device) if n_values > 0 => zeros.f_pin_memory(device)?,
+            _ => zeros,
         };
-        Ok(Self { tensor: Tensor::f_zeros([size], (kind, Device::Cpu))?, n_values, dense_type })
+        // What `values_mut` rests on, were torch to pin in some other way.
+        let is_as_made = tensor.device() == Device::Cpu
+            && tensor.f_kind()? == value_type.kind()
+            && tensor.size() == [size]
+            && tensor.is_contiguous();
+        if !is_as_made {
+            return Err(TchError::Convert(format!("pinning {size} values gave {tensor:?}")));
+        }
+        Ok(Self { tensor, n_values, value_type })
     }
 
     /// What its values are.
-    pub(crate) fn dense_type(&self) -> DenseType {
-        self.dense_type
+    pub(crate) fn value_type(&self) -> ValueType {
+        self.value_type
     }
 
     /// How many values it holds.
@@ -50,26 +102,32 @@ impl Memory {
     ///
     /// Views of the tensor see what is written. torch lets any number of tensors share memory and does not order
     /// their reads and writes; who keeps a view while it is written may see a mixture, of values that are all valid.
-    pub(crate) fn values_mut(&mut self) -> DenseValuesMut<'_> {
-        let start = self.tensor.data_ptr();
-        match self.dense_type {
-            DenseType::F32 if self.n_values == 0 => DenseValuesMut::F32(&mut []),
-            DenseType::F16 if self.n_values == 0 => DenseValuesMut::F16(&mut []),
-            DenseType::F32 => {
-                // SAFETY: `zeros` made the tensor with `n_values` f32 values on the CPU, which torch lays out contiguously,
-                // aligned and initialized, and which live as long as `self.tensor`. The tensor is never resized, as it is
-                // given out only by shared reference. `&mut self` keeps Rust from making a second slice of it meanwhile.
-                DenseValuesMut::F32(unsafe {
-                    slice::from_raw_parts_mut(start.cast::<f32>(), self.n_values)
-                })
-            }
-            DenseType::F16 => {
-                // SAFETY: as for f32, but that the tensor is of torch's Half: IEEE binary16, as `f16` is, which has its
-                // layout and is valid for all bits.
-                DenseValuesMut::F16(unsafe {
-                    slice::from_raw_parts_mut(start.cast::<f16>(), self.n_values)
-                })
-            }
+    pub(crate) fn values_mut(&mut self) -> ValuesMut<'_> {
+        // SAFETY, of all four: the type is that of `value_type`, and torch's Half is IEEE binary16, as `f16` is.
+        match self.value_type {
+            // SAFETY: as above.
+            ValueType::F32 => ValuesMut::F32(unsafe { self.slice_mut() }),
+            // SAFETY: as above.
+            ValueType::F16 => ValuesMut::F16(unsafe { self.slice_mut() }),
+            // SAFETY: as above.
+            ValueType::I32 => ValuesMut::I32(unsafe { self.slice_mut() }),
+            // SAFETY: as above.
+            ValueType::I64 => ValuesMut::I64(unsafe { self.slice_mut() }),
         }
+    }
+
+    /// All values.
+    ///
+    /// # Safety
+    /// `T` has the layout of `self.value_type`, and is valid for all bits.
+    unsafe fn slice_mut<T>(&mut self) -> &mut [T] {
+        if self.n_values == 0 {
+            return &mut [];
+        }
+        // SAFETY: `zeros` made the tensor with `n_values` values of the type that the caller vouches for, on the CPU, which
+        // torch lays out contiguously, aligned and initialized (pinned memory is a copy of zeros), and which live as long as
+        // `self.tensor`. The tensor is never resized, as it is given out only by shared reference. `&mut self` keeps Rust from
+        // making a second slice of it meanwhile; that no device still reads it is the pool's matter, and harms values alone.
+        unsafe { slice::from_raw_parts_mut(self.tensor.data_ptr().cast::<T>(), self.n_values) }
     }
 }

@@ -212,7 +212,7 @@ fn a_device_is_where_the_tensors_are() {
     };
     for device in devices {
         for (method, form) in WAYS {
-            let feed = loader(method, form).to_device(device);
+            let feed = loader(method, form).to_device(device).unwrap();
             let batches: Vec<_> = feed.epoch(0).unwrap().map(Result::unwrap).collect();
             for batch in batches {
                 assert_eq!((batch.x().device(), batch.joinids().device()), (device, device));

@@ -74,7 +74,7 @@ impl Run<'_> {
     ) -> Result<Option<Outcome>, Failure> {
         let Parts { train, held_out } = self.data.parts(self.arguments.held_out, self.seed)?;
         let spec = self.arguments.loader_spec(self.order, self.seed, train.n_rows());
-        let loader = TensorLoader::new(train, spec)?.to_device(self.device);
+        let loader = TensorLoader::new(train, spec)?.to_device(self.device)?;
         let mut progress = self.begin(&loader)?;
         let (mut n_rows, started) = (0, Instant::now());
         while progress.position.epoch < self.arguments.epochs {
@@ -164,7 +164,7 @@ impl Run<'_> {
     /// The classes of the held-out cells beside what the model says.
     fn score(&self, model: &Model, held_out: loader::Dataset) -> Result<Confusion, Failure> {
         let spec = self.arguments.loader_spec(RowOrder::InOrder, self.seed, held_out.n_rows());
-        let loader = TensorLoader::new(held_out, spec)?.to_device(model.device());
+        let loader = TensorLoader::new(held_out, spec)?.to_device(model.device())?;
         let mut confusion = Confusion::new(self.data.n_classes());
         for batch in loader.epoch(0)? {
             let batch = batch?;
