@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// auto, cpu, or cuda:0, cuda:1 and so on; auto is the first GPU, where there is one
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceChoice,
+    /// Send what is stored to the device, and make it dense there
+    #[arg(long)]
+    pub(crate) densify_on_device: bool,
     /// The folder that the picture and the losses are written to
     #[arg(long, default_value = "target/train-cell-types")]
     pub(crate) out: PathBuf,

@@ -17,9 +17,8 @@ const EPSILON: f64 = 1e-8;
 /// Scores of each class for each cell: logistic regression with as many classes as there are labels.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// Owns the parameters, by name.
-    variables: VarStore,
     linear: nn::Linear,
+    /// Has the parameters, too, by name.
     adam: Adam,
 }
 
@@ -36,7 +35,7 @@ impl Model {
             LinearConfig { ws_init: Init::Const(0.0), bs_init: Some(Init::Const(0.0)), bias: true };
         let linear = nn::linear(variables.root(), n_genes as i64, n_classes as i64, zeros);
         let adam = Adam::new(&variables, learning_rate);
-        Self { variables, linear, adam }
+        Self { linear, adam }
     }
 
     /// Cells x classes.
@@ -101,11 +100,6 @@ impl Model {
             }
         }
         Ok(())
-    }
-
-    /// Where the parameters are.
-    pub(crate) fn device(&self) -> Device {
-        self.variables.device()
     }
 }
 

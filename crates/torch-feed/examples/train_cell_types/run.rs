@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use loader::LoaderSpec;
+use loader::{Dataset, LoaderSpec};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{Error, TensorBatch, TensorLoader};
 
@@ -74,7 +74,7 @@ impl Run<'_> {
     ) -> Result<Option<Outcome>, Failure> {
         let Parts { train, held_out } = self.data.parts(self.arguments.held_out, self.seed)?;
         let spec = self.arguments.loader_spec(self.order, self.seed, train.n_rows());
-        let loader = TensorLoader::new(train, spec)?.to_device(self.device)?;
+        let loader = self.load(train, spec)?;
         let mut progress = self.begin(&loader)?;
         let (mut n_rows, started) = (0, Instant::now());
         while progress.position.epoch < self.arguments.epochs {
@@ -105,6 +105,12 @@ impl Run<'_> {
             n_rows,
             seconds,
         }))
+    }
+
+    /// A loader of these cells, with its batches where the model is.
+    fn load(&self, cells: Dataset, spec: LoaderSpec) -> Result<TensorLoader, Error> {
+        let loader = TensorLoader::new(cells, spec)?.to_device(self.device)?;
+        if self.arguments.densify_on_device { loader.densify_on_device() } else { Ok(loader) }
     }
 
     /// An untrained model, or what a checkpoint holds.
@@ -162,9 +168,9 @@ impl Run<'_> {
     }
 
     /// The classes of the held-out cells beside what the model says.
-    fn score(&self, model: &Model, held_out: loader::Dataset) -> Result<Confusion, Failure> {
+    fn score(&self, model: &Model, held_out: Dataset) -> Result<Confusion, Failure> {
         let spec = self.arguments.loader_spec(RowOrder::InOrder, self.seed, held_out.n_rows());
-        let loader = TensorLoader::new(held_out, spec)?.to_device(model.device())?;
+        let loader = self.load(held_out, spec)?;
         let mut confusion = Confusion::new(self.data.n_classes());
         for batch in loader.epoch(0)? {
             let batch = batch?;

@@ -116,6 +116,17 @@ fn a_run_that_was_stopped_goes_on_to_the_same_losses() {
 }
 
 #[test]
+fn where_batches_are_made_dense_does_not_matter() {
+    let folder = experiment();
+    let [here, there] =
+        [&[][..], &["--densify-on-device"]].map(|more| arguments(folder.path(), more));
+    let [here, there] =
+        [here, there].map(|arguments| train(&arguments, RowOrder::Chunks, u64::MAX));
+    let (here, there) = (here.unwrap(), there.unwrap());
+    assert_eq!((bits(&here), here.macro_f1), (bits(&there), there.macro_f1));
+}
+
+#[test]
 fn more_epochs_are_the_same_run_for_longer() {
     let folder = experiment();
     let checkpoints = folder.path().join("checkpoints");
