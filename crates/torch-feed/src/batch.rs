@@ -42,11 +42,10 @@ impl TensorBatch {
         let (names, columns) = code_columns(&codes);
         let numbers = [&[&joinids[..]], &columns[..]].concat();
         let mut numbers = feed.numbers(&numbers)?.into_iter();
-        let joinids = match numbers.next() {
-            Some(joinids) => joinids,
-            None => unreachable!(
-                "as many tensors come as columns were sent, and the first is the joinids"
-            ),
+        let Some(joinids) = numbers.next() else {
+            unreachable!(
+                "a tensor comes of each column that was sent, and the first is the joinids"
+            )
         };
         let codes = names.into_iter().zip(numbers).collect();
         Ok(Self { batch_idx, x, obs, codes, joinids, experiments, owner })

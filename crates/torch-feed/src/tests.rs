@@ -184,7 +184,7 @@ fn dataset_with_repeats(n_repeats: u64) -> Dataset {
     let encoder = LabelEncoder::fit("kind", obs.column(0), Rules::default()).unwrap();
     let reader = Arc::new(MemoryReader::new(csr).unwrap());
     Dataset::new(reader, Cells::Range(0..N_ROWS), obs, GeneSelection::All)
-        .and_then(|dataset| Ok(dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?)?))
+        .and_then(|dataset| dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?))
         .unwrap()
 }
 
