@@ -9,11 +9,12 @@ use tch::{Device, Kind, Tensor};
 use crate::buffers::{TensorBuffer, size};
 use crate::error::Error;
 use crate::row_sums::RowSums;
+use crate::staging::{Staging, remove_duplicates};
 use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
 ///
-/// On the CPU `x` lies in memory that a later batch is written into: its values (of a sparse one its columns, too), and those of tensors that
+/// On the CPU `x` lies in memory that a later batch is written into: its values (of a CSR one its columns, too), and those of tensors that
 /// share its memory (`shallow_clone`, views, what autograd keeps for the backward pass), hold until the batch is
 /// dropped. So keep the batch until the step is over; [`into_parts`](Self::into_parts) gives tensors to keep longer.
 #[derive(Debug)]
@@ -31,30 +32,25 @@ pub struct TensorBatch {
 }
 
 impl TensorBatch {
-    /// The tensors of a loader's batch, on this device.
-    pub(crate) fn new(
-        batch: Batch<TensorBuffer>,
-        device: Device,
-        stored: Option<Kind>,
-    ) -> Result<Self, Error> {
+    /// The tensors of a loader's batch, where `feed` wants them.
+    pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
         let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding } = batch;
-        let (x, owners) = match x {
-            Matrix::Dense { values, n_rows, n_columns } => {
-                (values.matrix(n_rows, n_columns)?, vec![values])
-            }
-            Matrix::Csr(csr) => (sparse_csr(&csr)?, vec![csr.columns, csr.values]),
-            Matrix::Coo(mut coo) => (sparse_coo(&mut coo)?, vec![coo.values]),
+        let (x, owners) = feed.matrix(x)?;
+        let x = match feed.stored {
+            // The values are copied; indices may be shared still.
+            Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
+            _ => x,
         };
-        let (x, owners) = match stored {
-            // Values that are copied. The indices are shared still.
-            Some(kind) if kind != Kind::Float => (to_stored(&x, kind)?, owners),
-            _ => (x, owners),
+        let (names, columns) = code_columns(&codes);
+        let numbers = [&[&joinids[..]], &columns[..]].concat();
+        let mut numbers = feed.numbers(&numbers)?.into_iter();
+        let Some(joinids) = numbers.next() else {
+            unreachable!(
+                "a tensor comes of each column that was sent, and the first is the joinids"
+            )
         };
-        let joinids =
-            Tensor::f_from_slice(&joinids).map_err(Error::torch("the tensor of joinids"))?;
-        let codes = code_tensors(&codes)?;
-        let batch = Self { batch_idx, x, obs, codes, joinids, experiments, n_padding, owners };
-        if device == Device::Cpu { Ok(batch) } else { batch.to_device(device) }
+        let codes = names.into_iter().zip(numbers).collect();
+        Ok(Self { batch_idx, x, obs, codes, joinids, experiments, n_padding, owners })
     }
 
     /// Which batch of the epoch, counted from 0.
@@ -67,7 +63,8 @@ impl TensorBatch {
         self.obs.num_rows()
     }
 
-    /// The values: f32 (f16 for `BatchForm::F16`, X's own type where that was asked for), cells x genes, strided, or sparse CSR with int32 or COO with int64 indices.
+    /// The values: f32 (f16 for `BatchForm::F16`, X's own type where that was asked for), cells x genes, strided, or sparse: CSR with
+    /// int32 indices on the CPU and int64 on a GPU, or COO with int64.
     pub fn x(&self) -> &Tensor {
         &self.x
     }
@@ -87,14 +84,14 @@ impl TensorBatch {
         &self.joinids
     }
 
-    /// How many rows, at its end, are padding ([`Batch::n_padding`]).
-    pub fn n_padding(&self) -> usize {
-        self.n_padding
-    }
-
     /// Which of the data set's experiments each row is from.
     pub fn experiments(&self) -> &[u32] {
         &self.experiments
+    }
+
+    /// How many rows, at its end, are padding ([`Batch::n_padding`]).
+    pub fn n_padding(&self) -> usize {
+        self.n_padding
     }
 
     /// Sums of each row of `x`, to compare what two loaders deliver.
@@ -129,17 +126,71 @@ impl TensorBatch {
     }
 }
 
-/// The columns of codes as tensors.
-fn code_tensors(codes: &RecordBatch) -> Result<Vec<(String, Tensor)>, Error> {
-    let mut tensors = Vec::with_capacity(codes.num_columns());
-    for (field, column) in codes.schema_ref().fields().iter().zip(codes.columns()) {
-        if let Some(codes) = column.as_primitive_opt::<Int64Type>() {
-            let tensor = Tensor::f_from_slice(codes.values())
-                .map_err(Error::torch("the tensor of codes"))?;
-            tensors.push((field.name().clone(), tensor));
+/// How a loader's batches become tensors.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    /// Where they are to be.
+    pub(crate) device: Device,
+    /// By which they are copied there. None where they are made where they stay.
+    pub(crate) staging: Option<Staging>,
+    /// Where sparse rows are sent and made dense on the device: what of.
+    pub(crate) dense_kind: Option<Kind>,
+    /// X's own type, where that is wanted.
+    pub(crate) stored: Option<Kind>,
+}
+
+impl Feed {
+    /// X, and the memory that it lies in as far as that is a pool's.
+    fn matrix(&self, x: Matrix<TensorBuffer>) -> Result<(Tensor, Vec<TensorBuffer>), Error> {
+        let x = match (x, &self.staging) {
+            (Matrix::Dense { values, n_rows, n_columns }, None) => {
+                return Ok((values.matrix(n_rows, n_columns)?, vec![values]));
+            }
+            (Matrix::Dense { values, n_rows, n_columns }, Some(staging)) => {
+                let host = values.matrix(n_rows, n_columns)?;
+                let (x, ticket) = staging.device().begin_copy(&host)?;
+                values.give_back_after(ticket);
+                x
+            }
+            (Matrix::Csr(csr), None) => {
+                return Ok((sparse_csr(&csr)?, vec![csr.columns, csr.values]));
+            }
+            (Matrix::Csr(mut csr), Some(staging)) => match self.dense_kind {
+                Some(kind) => {
+                    remove_duplicates(&mut csr);
+                    staging.send_rows(csr)?.to_dense(kind)?
+                }
+                None => staging.send_rows(csr)?.to_sparse()?,
+            },
+            (Matrix::Coo(mut coo), None) => return Ok((sparse_coo(&mut coo)?, vec![coo.values])),
+            (Matrix::Coo(mut coo), Some(_)) => sparse_coo(&mut coo)?
+                .f_to(self.device)
+                .map_err(Error::torch("a copy of X's values on the device"))?,
+        };
+        Ok((x, Vec::new()))
+    }
+
+    /// An int64 tensor of each column of numbers; all are as long.
+    fn numbers(&self, columns: &[&[i64]]) -> Result<Vec<Tensor>, Error> {
+        match &self.staging {
+            Some(staging) => staging.send_numbers(columns),
+            None => columns
+                .iter()
+                .map(|column| Tensor::f_from_slice(column))
+                .collect::<Result<_, _>>()
+                .map_err(Error::torch("the tensors of joinids and codes")),
         }
     }
-    Ok(tensors)
+}
+
+/// The encoders' names and their codes.
+fn code_columns(codes: &RecordBatch) -> (Vec<String>, Vec<&[i64]>) {
+    let fields = codes.schema_ref().fields();
+    let columns = fields.iter().zip(codes.columns()).filter_map(|(field, column)| {
+        let codes = column.as_primitive_opt::<Int64Type>()?;
+        Some((field.name().clone(), &codes.values()[..]))
+    });
+    columns.unzip()
 }
 
 /// torch's sparse CSR tensor of a batch: crow and col int32, values f32. Columns and values stay where they are.

@@ -1,39 +1,38 @@
-//! Dense batches' buffers in memory that torch owns, kept for reuse.
+//! Batches' buffers in memory that torch owns, kept for reuse.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loader::{BatchBuffer, BatchBuffers, ElementType, ElementsMut};
 use tch::Tensor;
 
+use crate::device::{CopyDevice, Ticket, TorchDevice};
 use crate::error::Error;
 use crate::memory::Memory;
+use crate::pool::Pool;
 
 /// A pool of tensors on the CPU that the loader writes batches into.
 #[derive(Clone)]
 pub struct TensorBuffers {
-    free: Arc<Mutex<Vec<Memory>>>,
+    pool: Arc<Pool>,
     max_free: usize,
 }
 
 impl TensorBuffers {
     /// A pool that keeps at most `max_free` tensors that no batch uses; more than that are freed as they come back.
     pub fn new(max_free: usize) -> Self {
-        Self { free: Arc::default(), max_free }
+        Self::copied_to(Arc::new(TorchDevice::cpu()), max_free)
+    }
+
+    /// A pool of tensors that are copied to this device, and pinned where that helps; at most `max_free` are free, and as many on
+    /// their way.
+    pub(crate) fn copied_to(device: Arc<dyn CopyDevice>, max_free: usize) -> Self {
+        Self { pool: Arc::new(Pool::new(device, max_free)), max_free }
     }
 
     /// How many tensors lie in the pool now.
     pub fn n_free(&self) -> usize {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-}
-
-impl TensorBuffers {
-    /// Memory that came back and is large enough. What is too small goes: batches have become larger.
-    fn reused(&self, n_values: usize, element_type: ElementType) -> Option<Memory> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = free.iter().rposition(|memory| memory.element_type() == element_type)?;
-        Some(free.remove(at)).filter(|memory| memory.n_values() >= n_values)
+        self.pool.n_free()
     }
 }
 
@@ -54,12 +53,11 @@ impl BatchBuffers for TensorBuffers {
         n_values: usize,
         element_type: ElementType,
     ) -> Result<TensorBuffer, loader::Error> {
-        let memory = match self.reused(n_values, element_type) {
-            Some(memory) => memory,
-            None => Memory::zeros(n_values, element_type)
-                .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?,
-        };
-        Ok(TensorBuffer { memory: Some(memory), n_values, pool: self.clone() })
+        let memory = self
+            .pool
+            .take(n_values, element_type.into())
+            .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?;
+        Ok(TensorBuffer { memory: Some(memory), n_values, pool: Arc::clone(&self.pool) })
     }
 }
 
@@ -68,7 +66,7 @@ pub struct TensorBuffer {
     /// There until it is dropped.
     memory: Option<Memory>,
     n_values: usize,
-    pool: TensorBuffers,
+    pool: Arc<Pool>,
 }
 
 impl TensorBuffer {
@@ -90,6 +88,13 @@ impl TensorBuffer {
         }
     }
 
+    /// Gives the memory back to the pool, to be used again when the copy with this ticket is done.
+    pub(crate) fn give_back_after(mut self, ticket: Ticket) {
+        if let Some(memory) = self.memory.take() {
+            self.pool.give_back_after(memory, ticket);
+        }
+    }
+
     /// Takes the memory from the pool for good: views of it stay as they are.
     pub(crate) fn leave_pool(mut self) {
         self.memory = None;
@@ -99,7 +104,7 @@ impl TensorBuffer {
 impl BatchBuffer for TensorBuffer {
     fn elements_mut(&mut self) -> ElementsMut<'_> {
         match &mut self.memory {
-            Some(memory) => memory.elements_mut().slice(0..self.n_values),
+            Some(memory) => memory.values_mut().elements(self.n_values),
             None => unreachable!("a buffer has its memory until it is dropped"),
         }
     }
@@ -122,10 +127,8 @@ impl fmt::Debug for TensorBuffer {
 
 impl Drop for TensorBuffer {
     fn drop(&mut self) {
-        let Some(memory) = self.memory.take() else { return };
-        let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < self.pool.max_free {
-            free.push(memory);
+        if let Some(memory) = self.memory.take() {
+            self.pool.give_back(memory);
         }
     }
 }

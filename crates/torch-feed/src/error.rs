@@ -44,6 +44,26 @@ pub enum Error {
         nnz: usize,
     },
 
+    /// A GPU that is not there.
+    #[error(
+        "there is no cuda:{idx}: torch sees {n_gpus} GPUs; take Device::Cpu, or link a libtorch for CUDA where there is a GPU"
+    )]
+    NoGpu {
+        /// Its number, from 0.
+        idx: usize,
+        /// How many torch sees.
+        n_gpus: i64,
+    },
+
+    /// Only dense batches can be made dense on the device.
+    #[error(
+        "batches of {form} are not dense, so they cannot be made dense on the device: ask for dense or f16"
+    )]
+    DensifySparse {
+        /// What was asked for.
+        form: loader::BatchForm,
+    },
+
     /// A size does not fit torch's 64-bit signed sizes.
     #[error(
         "a tensor of {n_values} values is larger than torch can address: make the batches smaller"

@@ -2,37 +2,110 @@
 
 use std::sync::Arc;
 
-use loader::{Dataset, Epoch, EpochStats, Loader, LoaderSpec, LoaderState};
+use loader::{BatchForm, Dataset, Epoch, EpochStats, Loader, LoaderSpec, LoaderState};
 use tch::{Device, Kind};
 
-use crate::batch::TensorBatch;
+use crate::batch::{Feed, TensorBatch};
 use crate::buffers::TensorBuffers;
+use crate::device::{CopyDevice, TorchDevice};
 use crate::error::Error;
+use crate::staging::Staging;
 use crate::stored_type::stored_kind;
 
 /// Gives the batches of a data set as tensors, epoch by epoch.
 #[derive(Debug)]
 pub struct TensorLoader {
     loader: Loader<TensorBuffers>,
-    device: Device,
-    /// Of the tensors of X, where it is to be X's own.
-    stored: Option<Kind>,
+    feed: Arc<Feed>,
+}
+
+/// Buffers that are on their way at once: of batches that are ready, in the making, and with the consumer.
+fn n_buffers(spec: &LoaderSpec) -> usize {
+    let of_batch = match spec.form {
+        BatchForm::Dense | BatchForm::F16 => 1,
+        BatchForm::Csr => 2,
+        BatchForm::Coo => 3,
+    };
+    spec.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
 }
 
 impl TensorLoader {
     /// A loader of `dataset` whose tensors are on the CPU.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
-        // As many as are on their way at once: ready, in the making, and with the consumer; each in up to three parts.
-        let buffers = TensorBuffers::new(3 * spec.prefetch_batches.saturating_add(2));
+        let buffers = TensorBuffers::new(n_buffers(&spec));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
-        Ok(Self { loader, device: Device::Cpu, stored: None })
+        let feed = Feed { device: Device::Cpu, staging: None, dense_kind: None, stored: None };
+        Ok(Self { loader, feed: Arc::new(feed) })
     }
 
-    /// The same, with each batch copied to `device` when it is handed over, on the consumer's thread.
-    #[must_use]
-    pub fn to_device(mut self, device: Device) -> Self {
-        self.device = device;
-        self
+    /// The same, with each batch copied to `device` when it is handed over.
+    ///
+    /// To a GPU batches are copied from pinned memory, without waiting for the copy or for the work before it: the device does both
+    /// in the order of the calls. So the tensors may be used at once, and reading a value of one waits. There is pinned memory for at
+    /// most `prefetch_batches + 2` batches more than without a GPU; only where all of it is on its way is the device waited for, as
+    /// it is when the loader and its epochs are dropped. The thread that makes batches does that, not the consumer's, unless
+    /// `prefetch_batches` is 0. COO batches are copied the slow way, waiting.
+    ///
+    /// This has been tested without a GPU only, with a stand-in for it that copies late.
+    ///
+    /// # Errors
+    /// A GPU that torch does not see.
+    pub fn to_device(self, device: Device) -> Result<Self, Error> {
+        let copies = match device {
+            // Sparse rows are sent to be made dense, to the CPU too.
+            Device::Cpu if self.feed.dense_kind.is_none() => None,
+            _ => Some(Arc::new(TorchDevice::new(device)?) as Arc<dyn CopyDevice>),
+        };
+        self.copied_by(copies, device)
+    }
+
+    /// The same, copied to `device` by `copies`, or not copied.
+    pub(crate) fn copied_by(
+        self,
+        copies: Option<Arc<dyn CopyDevice>>,
+        device: Device,
+    ) -> Result<Self, Error> {
+        let spec = self.loader.spec().clone();
+        let most = n_buffers(&spec);
+        let buffers = match &copies {
+            Some(copies) => TensorBuffers::copied_to(Arc::clone(copies), most),
+            None => TensorBuffers::new(most),
+        };
+        let Feed { dense_kind, stored, .. } = *self.feed;
+        let staging = copies.map(|copies| Staging::new(copies, most));
+        let feed = Feed { device, staging, dense_kind, stored };
+        let dataset = self.loader.dataset().clone();
+        let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
+        Ok(Self { loader, feed: Arc::new(feed) })
+    }
+
+    /// The same dense batches, made on the device: what is stored goes over, 8 bytes a value, and becomes f32 or f16 there.
+    ///
+    /// Worth it where less than half of the values are stored and the way to the device is what is waited for: of the Census some
+    /// three in a hundred are. The loader underneath then makes CSR batches, and says so.
+    ///
+    /// The values are those that the loader gives itself, to the bit; of values that are stored twice for one cell and gene, the one
+    /// that is stored last. But where there are such, and values are scaled by their row's own total, that counts all of them, as it
+    /// does for CSR batches.
+    ///
+    /// # Errors
+    /// Batches that are to be sparse; the method `np.array`, which cannot give sparse rows.
+    pub fn densify_on_device(self) -> Result<Self, Error> {
+        if self.feed.dense_kind.is_some() {
+            return Ok(self);
+        }
+        let spec = self.loader.spec();
+        let dense_kind = match spec.form {
+            BatchForm::Dense => Kind::Float,
+            BatchForm::F16 => Kind::Half,
+            form @ (BatchForm::Csr | BatchForm::Coo) => return Err(Error::DensifySparse { form }),
+        };
+        let spec = LoaderSpec { form: BatchForm::Csr, ..spec.clone() };
+        let buffers = Arc::clone(self.loader.buffers());
+        let loader = Loader::with_buffers(self.loader.dataset().clone(), spec, buffers)?;
+        let Feed { device, stored, .. } = *self.feed;
+        let feed = Feed { device, staging: None, dense_kind: Some(dense_kind), stored };
+        Self { loader, feed: Arc::new(feed) }.to_device(device)
     }
 
     /// The same, with tensors of the type that X is stored as, whole numbers for example. Each batch is copied once more.
@@ -41,8 +114,15 @@ impl TensorLoader {
     /// Experiments of different types; a type that torch does not have, or f64, since values are read as f32; values that are
     /// transformed, or wanted as f16. In an epoch: a whole number from 2^24 on.
     pub fn in_stored_type(self) -> Result<Self, Error> {
-        let stored = stored_kind(self.loader.dataset(), self.loader.spec())?;
-        Ok(Self { stored: Some(stored), ..self })
+        let mut spec = self.loader.spec().clone();
+        if self.feed.dense_kind == Some(Kind::Half) {
+            spec.form = BatchForm::F16;
+        }
+        let stored = Some(stored_kind(self.loader.dataset(), &spec)?);
+        let device = self.feed.device;
+        let Feed { dense_kind, .. } = *self.feed;
+        let feed = Feed { device, staging: None, dense_kind, stored };
+        Self { feed: Arc::new(feed), ..self }.to_device(device)
     }
 
     /// The loader underneath: its data set, settings and number of batches.
@@ -61,7 +141,7 @@ impl TensorLoader {
     }
 
     fn tensors_of(&self, epoch: Epoch<TensorBuffers>) -> TensorEpoch {
-        TensorEpoch { epoch, device: self.device, stored: self.stored, failed: false }
+        TensorEpoch { epoch, feed: Arc::clone(&self.feed), failed: false }
     }
 }
 
@@ -69,8 +149,7 @@ impl TensorLoader {
 #[derive(Debug)]
 pub struct TensorEpoch {
     epoch: Epoch<TensorBuffers>,
-    device: Device,
-    stored: Option<Kind>,
+    feed: Arc<Feed>,
     failed: bool,
 }
 
@@ -99,7 +178,7 @@ impl Iterator for TensorEpoch {
             return None;
         }
         let batch = self.epoch.next()?.map_err(Error::from);
-        let tensors = batch.and_then(|batch| TensorBatch::new(batch, self.device, self.stored));
+        let tensors = batch.and_then(|batch| TensorBatch::new(batch, &self.feed));
         self.failed = tensors.is_err();
         Some(tensors)
     }

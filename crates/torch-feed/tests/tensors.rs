@@ -212,11 +212,22 @@ fn a_device_is_where_the_tensors_are() {
     };
     for device in devices {
         for (method, form) in WAYS {
-            let feed = loader(method, form).to_device(device);
+            let feed = loader(method, form).to_device(device).unwrap();
             let batches: Vec<_> = feed.epoch(0).unwrap().map(Result::unwrap).collect();
             for batch in batches {
                 assert_eq!((batch.x().device(), batch.joinids().device()), (device, device));
                 check_batch(&batch.to_device(Device::Cpu).unwrap());
+            }
+            if let (Method::Native, BatchForm::Dense | BatchForm::F16) = (method, form) {
+                let feed = loader(method, form).to_device(device).unwrap();
+                let mut n_rows = 0;
+                for batch in feed.densify_on_device().unwrap().epoch(0).unwrap() {
+                    let batch = batch.unwrap();
+                    assert_eq!(batch.x().device(), device);
+                    n_rows += batch.n_rows() as u64;
+                    check_batch(&batch.to_device(Device::Cpu).unwrap());
+                }
+                assert_eq!(n_rows, N_ROWS);
             }
         }
     }

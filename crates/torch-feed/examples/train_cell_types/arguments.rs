@@ -1,0 +1,165 @@
+//! The command line.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Parser, ValueEnum};
+use loader::{LoaderSpec, Order, Transform};
+use tch::{Cuda, Device};
+
+use crate::Failure;
+
+/// Trains a linear classifier of cell types on the same cells in several orders, and shows the loss of each.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "train_cell_types", args_override_self = true)]
+pub(crate) struct Arguments {
+    /// The experiment. `cargo xtask generate <path>` makes one
+    pub(crate) experiment: String,
+    /// The measurement that is trained on
+    #[arg(long, default_value = "RNA")]
+    pub(crate) measurement: String,
+    /// Its layer of X: counts
+    #[arg(long, default_value = "raw")]
+    pub(crate) layer: String,
+    /// The obs column that is to be told from the counts
+    #[arg(long, default_value = "cell_type")]
+    pub(crate) label: String,
+    /// The orders of the cells, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "in-order,chunks,full")]
+    pub(crate) orders: Vec<RowOrder>,
+    /// Of each, a run: which cells are held out, and their shuffled order. Separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "0,1,2")]
+    pub(crate) seeds: Vec<u64>,
+    /// How often each cell is trained on
+    #[arg(long, default_value_t = 1)]
+    pub(crate) epochs: u64,
+    /// Cells of a batch
+    #[arg(long, default_value_t = 128)]
+    pub(crate) batch_rows: u64,
+    /// Consecutive cells that are read together, in the order `chunks`
+    #[arg(long, default_value_t = 64)]
+    pub(crate) chunk_rows: u64,
+    /// Chunks that are shuffled together, in the order `chunks`
+    #[arg(long, default_value_t = 64)]
+    pub(crate) chunks_per_block: u64,
+    /// Of Adam
+    #[arg(long, default_value_t = 1e-3)]
+    pub(crate) learning_rate: f64,
+    /// The share of each label's cells that is held out and scored on
+    #[arg(long, default_value_t = 0.2)]
+    pub(crate) held_out: f64,
+    /// auto, cpu, or cuda:0, cuda:1 and so on; auto is the first GPU, where there is one
+    #[arg(long, default_value = "auto")]
+    pub(crate) device: DeviceChoice,
+    /// Send what is stored to the device, and make it dense there
+    #[arg(long)]
+    pub(crate) densify_on_device: bool,
+    /// The folder that the picture and the losses are written to
+    #[arg(long, default_value = "target/train-cell-types")]
+    pub(crate) out: PathBuf,
+    /// The folder that checkpoints are written to, one file for each order and seed
+    #[arg(long)]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Steps between two checkpoints of a run
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) checkpoint_every: u64,
+    /// Go on from the checkpoints that are there; runs that have ended are not repeated
+    #[arg(long, requires = "checkpoint")]
+    pub(crate) resume: bool,
+}
+
+/// The order in which the cells that are trained on come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowOrder {
+    /// As they are stored
+    InOrder,
+    /// Chunks of consecutive cells drawn at random, some of them shuffled together
+    Chunks,
+    /// Any cell anywhere: all are held in memory
+    Full,
+}
+
+impl RowOrder {
+    /// On the command line, in files' names and tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InOrder => "in-order",
+            Self::Chunks => "chunks",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl Arguments {
+    /// Counts per 10,000, then log1p.
+    pub(crate) fn transform() -> Transform {
+        Transform { target_sum: Some(1e4), log1p: true, ..Transform::default() }
+    }
+
+    /// How `n_rows` cells are loaded in this order.
+    pub(crate) fn loader_spec(&self, order: RowOrder, seed: u64, n_rows: u64) -> LoaderSpec {
+        let (chunk_rows, chunks_per_block) = match order {
+            RowOrder::InOrder | RowOrder::Chunks => (self.chunk_rows, self.chunks_per_block),
+            // One block over everything, of which every row is drawn by itself.
+            RowOrder::Full => (1, n_rows.max(1)),
+        };
+        LoaderSpec {
+            chunk_rows,
+            chunks_per_block,
+            order: if order == RowOrder::InOrder { Order::InOrder } else { Order::Shuffled },
+            seed,
+            batch_rows: self.batch_rows,
+            transform: Self::transform(),
+            ..LoaderSpec::default()
+        }
+    }
+}
+
+/// Where the model is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceChoice {
+    Auto,
+    Is(Device),
+}
+
+impl DeviceChoice {
+    /// The device, if this machine and this libtorch have it.
+    pub(crate) fn find(self) -> Result<Device, Failure> {
+        match self {
+            Self::Auto => Ok(Device::cuda_if_available()),
+            Self::Is(Device::Cuda(idx)) if Cuda::device_count() <= idx as i64 => Err(format!(
+                "there is no cuda:{idx}: torch sees {} GPUs; take --device cpu, or a libtorch for CUDA",
+                Cuda::device_count()
+            )
+            .into()),
+            Self::Is(device) => Ok(device),
+        }
+    }
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Is(Device::Cpu)),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|idx| idx.parse().ok())
+                .map(|idx| Self::Is(Device::Cuda(idx)))
+                .ok_or_else(|| "a device is auto, cpu, or cuda:0, cuda:1 and so on".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Is(Device::Cuda(idx)) => write!(f, "cuda:{idx}"),
+            Self::Is(_) => f.write_str("cpu"),
+        }
+    }
+}

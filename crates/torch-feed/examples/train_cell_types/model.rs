@@ -1,0 +1,160 @@
+//! A linear layer and its optimizer, whose whole state can be saved.
+//!
+//! tch's optimizers keep their state to themselves, so that a run could not go on as if it had not been stopped. Adam is a few
+//! lines over tensors.
+
+use tch::nn::{self, Init, LinearConfig, VarStore};
+use tch::{Device, Kind, Reduction, Tensor, no_grad};
+
+use crate::Failure;
+
+/// How much of the gradient's mean and of its square's mean is kept at each step, and what keeps Adam from dividing by zero:
+/// as in the paper (Kingma and Ba, "Adam: a method for stochastic optimization", 2015).
+const KEPT_MEAN: f64 = 0.9;
+const KEPT_SQUARE: f64 = 0.999;
+const EPSILON: f64 = 1e-8;
+
+/// Scores of each class for each cell: logistic regression with as many classes as there are labels.
+#[derive(Debug)]
+pub(crate) struct Model {
+    linear: nn::Linear,
+    /// Has the parameters, too, by name.
+    adam: Adam,
+}
+
+impl Model {
+    /// An untrained model. All zero, which for one convex layer is as good a start as any, and needs no generator.
+    pub(crate) fn new(
+        n_genes: usize,
+        n_classes: usize,
+        learning_rate: f64,
+        device: Device,
+    ) -> Self {
+        let variables = VarStore::new(device);
+        let zeros =
+            LinearConfig { ws_init: Init::Const(0.0), bs_init: Some(Init::Const(0.0)), bias: true };
+        let linear = nn::linear(variables.root(), n_genes as i64, n_classes as i64, zeros);
+        let adam = Adam::new(&variables, learning_rate);
+        Self { linear, adam }
+    }
+
+    /// Cells x classes.
+    fn scores(&self, x: &Tensor) -> Result<Tensor, Failure> {
+        Ok(x.f_linear(&self.linear.ws, self.linear.bs.as_ref())?)
+    }
+
+    /// Trains on a batch. Gives its mean loss before that, on the device: reading it waits for the device, which the caller may
+    /// want to do more rarely.
+    pub(crate) fn step(&mut self, x: &Tensor, labels: &Tensor) -> Result<Tensor, Failure> {
+        let loss = self.scores(x)?.f_cross_entropy_loss::<&Tensor>(
+            labels,
+            None,
+            Reduction::Mean,
+            -100,
+            0.0,
+        )?;
+        let gradients = Tensor::f_run_backward(&[&loss], &self.adam.parameters(), false, false)?;
+        no_grad(|| self.adam.step(&gradients))?;
+        Ok(loss.f_detach()?)
+    }
+
+    /// The class with the highest score of each cell.
+    pub(crate) fn predict(&self, x: &Tensor) -> Result<Vec<i64>, Failure> {
+        let classes = no_grad(|| self.scores(x))?.f_argmax(1, false)?;
+        Ok(Vec::try_from(&classes)?)
+    }
+
+    /// Everything that the next step depends on, by name, copied to the CPU.
+    pub(crate) fn state(&self) -> Result<Vec<(String, Tensor)>, Failure> {
+        let mut state =
+            vec![("adam.n_steps".to_owned(), Tensor::f_from_slice(&[self.adam.n_steps])?)];
+        for slot in &self.adam.slots {
+            let Slot { name, parameter, mean, square } = slot;
+            for (of, tensor) in [("", parameter), (".adam_mean", mean), (".adam_square", square)] {
+                let copy =
+                    tensor.f_detach()?.f_to_device_(Device::Cpu, Kind::Float, false, true)?;
+                state.push((format!("{name}{of}"), copy));
+            }
+        }
+        Ok(state)
+    }
+
+    /// Takes on a state that [`state`](Self::state) gave.
+    pub(crate) fn restore(&mut self, state: &[(String, Tensor)]) -> Result<(), Failure> {
+        let find = |name: &str, size: &[i64]| {
+            let (_, tensor) = state
+                .iter()
+                .find(|(saved, _)| saved == name)
+                .ok_or_else(|| format!("the checkpoint has no {name}"))?;
+            if tensor.size() == size {
+                return Ok(tensor);
+            }
+            Err(format!("{name} is of size {:?}, and in the checkpoint {:?}", size, tensor.size()))
+        };
+        self.adam.n_steps = find("adam.n_steps", &[1])?.f_int64_value(&[0])?;
+        for Slot { name, parameter, mean, square } in &mut self.adam.slots {
+            let size = parameter.size();
+            for (of, tensor) in [("", parameter), (".adam_mean", mean), (".adam_square", square)] {
+                let saved = find(&format!("{name}{of}"), &size)?;
+                no_grad(|| tensor.f_copy_(saved))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adam, without decay of weights.
+#[derive(Debug)]
+struct Adam {
+    slots: Vec<Slot>,
+    n_steps: i64,
+    learning_rate: f64,
+}
+
+/// A parameter with the running means of its gradient and of its gradient's square.
+#[derive(Debug)]
+struct Slot {
+    name: String,
+    /// Shares its memory with the model's.
+    parameter: Tensor,
+    mean: Tensor,
+    square: Tensor,
+}
+
+impl Adam {
+    fn new(variables: &VarStore, learning_rate: f64) -> Self {
+        let mut slots: Vec<Slot> = variables
+            .variables()
+            .into_iter()
+            .map(|(name, parameter)| {
+                let (mean, square) = (parameter.zeros_like(), parameter.zeros_like());
+                Slot { name, parameter, mean, square }
+            })
+            .collect();
+        // A `VarStore` gives them in any order.
+        slots.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { slots, n_steps: 0, learning_rate }
+    }
+
+    fn parameters(&self) -> Vec<&Tensor> {
+        self.slots.iter().map(|slot| &slot.parameter).collect()
+    }
+
+    /// A step along `gradients`, one of each parameter.
+    fn step(&mut self, gradients: &[Tensor]) -> Result<(), Failure> {
+        self.n_steps += 1;
+        // Both means begin at zero; by so much they fall short of what they estimate.
+        let short = |kept: f64| 1.0 - kept.powf(self.n_steps as f64);
+        let (short_mean, short_square) = (short(KEPT_MEAN), short(KEPT_SQUARE));
+        for (Slot { parameter, mean, square, .. }, gradient) in self.slots.iter_mut().zip(gradients)
+        {
+            drop(mean.f_lerp_(gradient, 1.0 - KEPT_MEAN)?);
+            drop(square.f_lerp_(&gradient.f_square()?, 1.0 - KEPT_SQUARE)?);
+            let mut size = square.f_div_scalar(short_square)?.f_sqrt()?;
+            drop(size.f_add_scalar_(EPSILON)?);
+            let step = mean.f_div(&size)?.f_mul_scalar(self.learning_rate / short_mean)?;
+            drop(parameter.f_sub_(&step)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! One run: an order of the cells and a seed, trained from the beginning or from a checkpoint, then scored.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use loader::{Dataset, LoaderSpec};
+use tch::{Device, Kind, Tensor};
+use torch_feed::{Error, TensorBatch, TensorLoader};
+
+use crate::Failure;
+use crate::arguments::{Arguments, RowOrder};
+use crate::checkpoint::{Checkpoint, Position};
+use crate::data::{Labeled, Parts};
+use crate::model::Model;
+use crate::score::Confusion;
+
+/// Steps whose losses may lie on the device unread. Reading one waits for the device.
+const MOST_UNREAD: usize = 64;
+
+/// What one run is.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) data: &'a Labeled,
+    pub(crate) arguments: &'a Arguments,
+    pub(crate) order: RowOrder,
+    pub(crate) seed: u64,
+    pub(crate) device: Device,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The mean loss of each step's batch before the step, in order.
+    pub(crate) losses: Vec<f32>,
+    /// On the held-out cells.
+    pub(crate) macro_f1: f64,
+    pub(crate) accuracy: f64,
+    /// Cells that were trained on in this process, each as often as it was.
+    pub(crate) n_rows: u64,
+    /// How long that took.
+    pub(crate) seconds: f64,
+}
+
+impl Outcome {
+    /// In words.
+    pub(crate) fn describe(&self, order: RowOrder, seed: u64) -> String {
+        let Self { losses, macro_f1, accuracy, n_rows, seconds } = self;
+        let order = order.name();
+        let speed = if *n_rows == 0 { 0.0 } else { *n_rows as f64 / seconds };
+        format!(
+            "{order}, seed {seed}: {} steps, macro-F1 {macro_f1:.3}, accuracy {accuracy:.3}; {n_rows} cells in {seconds:.1} s, {speed:.0} cells/s",
+            losses.len(),
+        )
+    }
+}
+
+/// What changes while a run trains.
+#[derive(Debug)]
+struct Progress {
+    model: Model,
+    position: Position,
+    losses: Vec<f32>,
+    /// Losses of later steps, on the device.
+    unread: Vec<Tensor>,
+}
+
+impl Run<'_> {
+    /// Trains and scores. `after_step` is told the number of steps, and may stop the run as a power cut would; then there is nothing
+    /// to tell.
+    pub(crate) fn train(
+        &self,
+        after_step: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<Outcome>, Failure> {
+        let Parts { train, held_out } = self.data.parts(self.arguments.held_out, self.seed)?;
+        let spec = self.arguments.loader_spec(self.order, self.seed, train.n_rows());
+        let loader = self.load(train, spec)?;
+        let mut progress = self.begin(&loader)?;
+        let (mut n_rows, started) = (0, Instant::now());
+        while progress.position.epoch < self.arguments.epochs {
+            for batch in remaining(&loader, progress.position)? {
+                let batch = batch?;
+                n_rows += batch.n_rows() as u64;
+                let step = progress.step(&batch, self.data.label())?;
+                drop(batch);
+                if step % self.arguments.checkpoint_every == 0 {
+                    self.save(&loader, &mut progress)?;
+                }
+                if after_step(step).is_break() {
+                    return Ok(None);
+                }
+            }
+            progress.position = Position { epoch: progress.position.epoch + 1, batch_idx: 0 };
+        }
+        self.save(&loader, &mut progress)?;
+        progress.read_losses()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let confusion = self.score(&progress.model, held_out)?;
+        let (macro_f1, accuracy) = (confusion.macro_f1(), confusion.accuracy());
+        let nobody = "no cell is held out: --held-out must be larger";
+        Ok(Some(Outcome {
+            losses: progress.losses,
+            macro_f1: macro_f1.ok_or(nobody)?,
+            accuracy: accuracy.ok_or(nobody)?,
+            n_rows,
+            seconds,
+        }))
+    }
+
+    /// A loader of these cells, with its batches where the model is.
+    fn load(&self, cells: Dataset, spec: LoaderSpec) -> Result<TensorLoader, Error> {
+        let loader = TensorLoader::new(cells, spec)?.to_device(self.device)?;
+        if self.arguments.densify_on_device { loader.densify_on_device() } else { Ok(loader) }
+    }
+
+    /// An untrained model, or what a checkpoint holds.
+    fn begin(&self, loader: &TensorLoader) -> Result<Progress, Failure> {
+        let n_genes = loader.loader().dataset().n_columns();
+        let (rate, n_classes) = (self.arguments.learning_rate, self.data.n_classes());
+        let mut progress = Progress {
+            model: Model::new(n_genes, n_classes, rate, self.device),
+            position: Position::default(),
+            losses: Vec::new(),
+            unread: Vec::new(),
+        };
+        let path = self.path().filter(|_| self.arguments.resume);
+        let Some(path) = path else { return Ok(progress) };
+        if let Some(saved) = Checkpoint::load(&path, &self.identity(loader))? {
+            progress.model.restore(&saved.tensors)?;
+            progress.position = saved.position;
+            progress.losses = saved.losses;
+        }
+        Ok(progress)
+    }
+
+    /// Writes a checkpoint, where they are wanted.
+    fn save(&self, loader: &TensorLoader, progress: &mut Progress) -> Result<(), Failure> {
+        let Some(path) = self.path() else { return Ok(()) };
+        progress.read_losses()?;
+        let checkpoint = Checkpoint {
+            identity: self.identity(loader),
+            position: progress.position,
+            losses: progress.losses.clone(),
+            tensors: progress.model.state()?,
+        };
+        checkpoint.save(&path)
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        let folder = self.arguments.checkpoint.as_ref()?;
+        Some(folder.join(format!("{}-seed{}.safetensors", self.order.name(), self.seed)))
+    }
+
+    /// All that the losses depend on but the number of epochs, which may grow, and the device, to which no result should matter.
+    fn identity(&self, loader: &TensorLoader) -> String {
+        let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
+        let LoaderSpec { chunk_rows, chunks_per_block, seed, batch_rows, transform, .. } = spec;
+        let Arguments { experiment, measurement, layer, label, learning_rate, held_out, .. } =
+            self.arguments;
+        format!(
+            "{experiment} {measurement} {layer}: {} cells x {} genes, {} of {label}, {held_out} held out; {} by {chunk_rows} x {chunks_per_block}, \
+             seed {seed}, batches of {batch_rows}, values {transform}; Adam, rate {learning_rate}",
+            dataset.n_rows(),
+            dataset.n_columns(),
+            self.data.n_classes(),
+            self.order.name(),
+        )
+    }
+
+    /// The classes of the held-out cells beside what the model says.
+    fn score(&self, model: &Model, held_out: Dataset) -> Result<Confusion, Failure> {
+        let spec = self.arguments.loader_spec(RowOrder::InOrder, self.seed, held_out.n_rows());
+        let loader = self.load(held_out, spec)?;
+        let mut confusion = Confusion::new(self.data.n_classes());
+        for batch in loader.epoch(0)? {
+            let batch = batch?;
+            let labels = codes(&batch, self.data.label())?.f_to_device_(
+                Device::Cpu,
+                Kind::Int64,
+                false,
+                false,
+            )?;
+            confusion.add(&Vec::<i64>::try_from(&labels)?, &model.predict(batch.x())?);
+        }
+        Ok(confusion)
+    }
+}
+
+impl Progress {
+    /// Trains on a batch, and gives the number of steps so far.
+    fn step(&mut self, batch: &TensorBatch, label: &str) -> Result<u64, Failure> {
+        self.unread.push(self.model.step(batch.x(), codes(batch, label)?)?);
+        self.position.batch_idx += 1;
+        if MOST_UNREAD <= self.unread.len() {
+            self.read_losses()?;
+        }
+        Ok((self.losses.len() + self.unread.len()) as u64)
+    }
+
+    fn read_losses(&mut self) -> Result<(), Failure> {
+        if !self.unread.is_empty() {
+            let losses = Tensor::f_stack(&self.unread, 0)?;
+            self.losses.extend(Vec::<f32>::try_from(&losses)?);
+            self.unread.clear();
+        }
+        Ok(())
+    }
+}
+
+fn codes<'a>(batch: &'a TensorBatch, label: &str) -> Result<&'a Tensor, Failure> {
+    batch.codes(label).ok_or_else(|| format!("the batch has no codes of {label}").into())
+}
+
+/// The batches of an epoch from a position on. The order is a function of seed and epoch, so those before are made and passed over.
+fn remaining(
+    loader: &TensorLoader,
+    position: Position,
+) -> Result<impl Iterator<Item = Result<TensorBatch, Error>>, Error> {
+    Ok(loader.epoch(position.epoch)?.skip(position.batch_idx as usize))
+}

@@ -1,0 +1,130 @@
+//! A stand-in for a GPU: it copies as late as the interface lets it, so that what is written too early comes out wrong.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use tch::{Device, Kind, Tensor};
+
+use crate::device::{CopyDevice, Ticket};
+use crate::error::Error;
+
+/// Copies are done when they are waited for, or when the test lets the device work.
+#[derive(Debug, Default)]
+pub(super) struct LateDevice {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Copy>,
+    n_begun: u64,
+    n_done: u64,
+    /// What `done` tells: a host learns late of what a device has done.
+    told: u64,
+    n_waits: u64,
+    most_queued: usize,
+    /// Addresses of host memory that was copied from.
+    addresses: Vec<usize>,
+    fails: bool,
+}
+
+/// One that the device has still to do.
+#[derive(Debug)]
+struct Copy {
+    from: Tensor,
+    to: Tensor,
+}
+
+impl State {
+    fn work(&mut self, up_to: u64) {
+        while self.n_done < up_to {
+            let Some(Copy { from, mut to }) = self.queue.pop_front() else { return };
+            to.f_copy_(&from).unwrap();
+            self.n_done += 1;
+        }
+    }
+}
+
+impl LateDevice {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Does so many copies, and tells nobody.
+    pub(super) fn work(&self, n_copies: u64) {
+        let mut state = self.state.lock().unwrap();
+        let up_to = state.n_done + n_copies;
+        state.work(up_to);
+    }
+
+    /// Lets the host know of what is done.
+    pub(super) fn tell(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.told = state.n_done;
+    }
+
+    /// Copies fail from now on.
+    pub(super) fn fail(&self) {
+        self.state.lock().unwrap().fails = true;
+    }
+
+    /// How many copies are not done.
+    pub(super) fn n_queued(&self) -> usize {
+        self.state.lock().unwrap().queue.len()
+    }
+
+    /// How many were not done at once at most.
+    pub(super) fn most_queued(&self) -> usize {
+        self.state.lock().unwrap().most_queued
+    }
+
+    /// How often the host waited.
+    pub(super) fn n_waits(&self) -> u64 {
+        self.state.lock().unwrap().n_waits
+    }
+
+    /// How many different pieces of host memory it copied from.
+    pub(super) fn n_addresses(&self) -> usize {
+        let mut addresses = self.state.lock().unwrap().addresses.clone();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.len()
+    }
+}
+
+impl CopyDevice for LateDevice {
+    fn pinned_for(&self) -> Option<Device> {
+        None
+    }
+
+    fn begin_copy(&self, host: &Tensor) -> Result<(Tensor, Ticket), Error> {
+        let mut state = self.state.lock().unwrap();
+        if state.fails {
+            let source = tch::TchError::Convert("the device is gone".to_owned());
+            return Err(Error::Torch { what: "a copy", source });
+        }
+        let to = Tensor::f_full(host.size(), -1.0, (host.kind(), Device::Cpu)).unwrap();
+        state.addresses.push(host.data_ptr() as usize);
+        state.queue.push_back(Copy { from: host.shallow_clone(), to: to.shallow_clone() });
+        state.n_begun += 1;
+        state.most_queued = state.most_queued.max(state.queue.len());
+        Ok((to, Ticket(state.n_begun)))
+    }
+
+    fn done(&self) -> Ticket {
+        Ticket(self.state.lock().unwrap().told)
+    }
+
+    fn wait(&self, ticket: Ticket) -> Ticket {
+        let mut state = self.state.lock().unwrap();
+        state.n_waits += 1;
+        state.work(ticket.0);
+        state.told = state.n_done;
+        Ticket(state.told)
+    }
+}
+
+/// The values of a tensor of any kind.
+pub(super) fn values(tensor: &Tensor) -> Vec<f64> {
+    Vec::try_from(tensor.f_flatten(0, -1).unwrap().to_kind(Kind::Double)).unwrap()
+}
