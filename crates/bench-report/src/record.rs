@@ -122,6 +122,8 @@ column_group! {
         pub n_threads: Option<u64>,
         /// What took the batches, as `fixed:12.5`: so many milliseconds for each; null where they were dropped at once.
         pub consumer: Option<String>,
+        /// Bytes of memory that the process was to take at most beside what it had at its start; null where there was no limit.
+        pub memory_limit: Option<u64>,
         /// State of the page cache when the epoch began: `warm`, `cold` or `unknown`.
         pub cache: String,
     }
@@ -162,6 +164,7 @@ impl GridPoint {
             self.n_threads.map(|n| format!("threads{n}")),
             self.drop_last.then(|| "drop-last".to_owned()),
             self.consumer.clone(),
+            self.memory_limit.map(|bytes| format!("memory{bytes}")),
         ];
         iter::once(always).chain(sometimes.into_iter().flatten()).collect::<Vec<_>>().join(" ")
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::consumer::Consumer;
@@ -116,6 +117,9 @@ pub(crate) struct SweepArgs {
     /// Batches made ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_batches: usize,
+    /// Memory that a point may take, as 4GiB: as much is read ahead as fits [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
     /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so long over each
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,

@@ -63,7 +63,7 @@ impl Config {
             .collect();
         let data = Data {
             uri: args.uri.clone().unwrap_or_default(),
-            config: pairs("--config", &args.config)?,
+            config: config(args)?,
             measurement: args.measurement.clone(),
             layer: args.layer.clone(),
             reader: reader(args.reader).name().to_owned(),
@@ -77,6 +77,17 @@ impl Config {
         };
         Ok(Self { points, data, metadata: pairs("-M/--metadata", &args.metadata)? })
     }
+}
+
+/// libtiledb's share of the memory, unless it is told its own.
+const TOTAL_BUDGET: &str = "sm.mem.total_budget";
+
+fn config(args: &SweepArgs) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut config = pairs("--config", &args.config)?;
+    if let Some(memory) = args.memory {
+        config.entry(TOTAL_BUDGET.to_owned()).or_insert((memory.as_u64() / 4).to_string());
+    }
+    Ok(config)
 }
 
 fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
@@ -99,6 +110,7 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
         consumer: args.consumer,
+        memory_limit: args.memory.map(|size| size.as_u64()),
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Point {
     /// Batches after which an epoch is cut off.
     pub(crate) max_batches: Option<u64>,
     pub(crate) consumer: Consumer,
+    /// Bytes of memory that the process may take beside those of its start.
+    pub(crate) memory_limit: Option<u64>,
 }
 
 /// A `loader::Transform`.
@@ -76,8 +78,8 @@ impl From<PointTransform> for Transform {
 }
 
 impl Point {
-    /// The loader's settings for this data.
-    pub(crate) fn loader_spec(&self, data: &Data) -> anyhow::Result<LoaderSpec> {
+    /// The loader's settings for this data; `taken` bytes of the memory are taken already.
+    pub(crate) fn loader_spec(&self, data: &Data, taken: u64) -> anyhow::Result<LoaderSpec> {
         Ok(LoaderSpec {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,
@@ -91,6 +93,7 @@ impl Point {
             prefetch_batches: self.prefetch_batches,
             transform: self.transform.into(),
             totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
+            memory_bytes: self.memory_limit.map(|limit| limit.saturating_sub(taken)),
             ..LoaderSpec::default()
         })
     }
@@ -202,6 +205,7 @@ mod tests {
             n_epochs: 1,
             max_batches: Some(5),
             consumer: Consumer::Fixed { millis: 2.5 },
+            memory_limit: Some(5 << 30),
         }
     }
 
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn points_become_the_loaders_settings() {
-        let spec = point().loader_spec(&Data::default()).unwrap();
+        let spec = point().loader_spec(&Data::default(), 1 << 30).unwrap();
         assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
         assert_eq!(
             (spec.method.name(), spec.form.name(), spec.order),
@@ -243,7 +247,12 @@ mod tests {
             (spec.prefetch_blocks, spec.prefetch_batches, spec.remainder, spec.seed),
             (2, 3, Remainder::Drop, u64::MAX)
         );
-        assert!(Point { method: "other".into(), ..point() }.loader_spec(&Data::default()).is_err());
+        assert_eq!(spec.memory_bytes, Some(4 << 30));
+        assert!(
+            Point { method: "other".into(), ..point() }
+                .loader_spec(&Data::default(), 1 << 30)
+                .is_err()
+        );
         assert_eq!(point().to_string(), "scipy.csr 128x64");
     }
 }

@@ -176,6 +176,7 @@ fn point(args: &PeersArgs, work: &Work) -> Point {
         n_epochs: args.epochs,
         max_batches: None,
         consumer: args.consumer,
+        memory_limit: None,
     }
 }
 

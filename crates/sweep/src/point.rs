@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use bench_report::{
     BatchSample, EpochRecord, GridPoint, Measured, OWN_LOADER, ProcessMeter, Versions,
+    resident_bytes,
 };
+use bytesize::ByteSize;
 use jiff::Timestamp;
 use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, Transform, ValueFilter};
 use soma_io::{CacheUse, Experiment, OpenOptions, SparseNdArray};
@@ -23,11 +25,13 @@ const PROGRESS: Duration = Duration::from_millis(200);
 
 /// Reads the job from stdin and does it. What goes wrong is told as an event; the error that is returned is for the exit code.
 pub(crate) fn run() -> anyhow::Result<()> {
+    // Before anything is opened: all that comes counts for the memory that may be taken.
+    let start_bytes = resident_bytes()?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).context("cannot read the job from stdin")?;
     let job: Job =
         serde_json::from_str(&text).context("stdin holds no job; `point` is started by `sweep`")?;
-    let outcome = perform(&job, &mut tell);
+    let outcome = perform(&job, start_bytes, &mut tell);
     match &outcome {
         Ok(()) => tell(&Event::Done)?,
         Err(error) => tell(&Event::Failed { message: one_line(&format!("{error:#}")) })?,
@@ -48,20 +52,25 @@ fn one_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn perform(
+    job: &Job,
+    start_bytes: u64,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let taken = || anyhow::Ok(resident_bytes()?.saturating_sub(start_bytes));
     match &job.task {
         Task::Check(points) => {
             let (dataset, _) = open(&job.data, tell)?;
             for point in points {
-                let spec = point.loader_spec(&job.data).with_context(|| point.to_string())?;
-                TensorLoader::new(dataset.clone(), spec).with_context(|| point.to_string())?;
+                loader(dataset.clone(), point, &job.data, taken()?)
+                    .with_context(|| point.to_string())?;
             }
             Ok(())
         }
         Task::Measure(point) => {
             let opening = Instant::now();
             let (dataset, labels) = open(&job.data, tell)?;
-            let loader = TensorLoader::new(dataset, point.loader_spec(&job.data)?)?;
+            let loader = loader(dataset, point, &job.data, taken()?)?;
             let open_secs = opening.elapsed().as_secs_f64();
             let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
             let expected = labels.expected(dataset, spec, point.max_batches)?;
@@ -82,7 +91,7 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
             Ok(())
         }
         Task::Tally(point) => {
-            let loader = TensorLoader::new(open(&job.data, tell)?, point.loader_spec(&job.data)?)?;
+            let loader = loader(open(&job.data, tell)?.0, point, &job.data, taken()?)?;
             let delivered = tally(&loader, tell)?;
             tell(&Event::Delivered(delivered))
         }
@@ -90,6 +99,25 @@ fn perform(job: &Job, tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>) -> any
             let peak_bytes = readers_command::read(&job.data, *kind, *seed)?;
             tell(&Event::Read { peak_bytes })
         }
+    }
+}
+
+/// The loader of a point, in a process that has taken so many bytes since its start.
+fn loader(
+    dataset: Dataset,
+    point: &Point,
+    data: &Data,
+    taken: u64,
+) -> anyhow::Result<TensorLoader> {
+    match TensorLoader::new(dataset, point.loader_spec(data, taken)?) {
+        Err(torch_feed::Error::Loader(loader::Error::Memory { least, .. })) => bail!(
+            "--memory {} is too little for blocks of {} chunks of {} rows: give {} or more, or make blocks or batches smaller",
+            ByteSize(point.memory_limit.unwrap_or(0)),
+            point.chunks_per_block,
+            point.chunk_rows,
+            ByteSize(least.saturating_add(taken)),
+        ),
+        loader => Ok(loader?),
     }
 }
 
@@ -286,6 +314,7 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
         soma_buffer_size: buffer_bytes(&job.data),
         n_threads: None,
         consumer: point.consumer.noted(),
+        memory_limit: point.memory_limit,
         cache: job.cache.clone(),
     }
 }
@@ -310,6 +339,7 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         soma_buffer_size: buffer_bytes(data),
         n_threads: None,
         consumer: point.consumer.noted(),
+        memory_limit: point.memory_limit,
         cache: cache.to_owned(),
     }
 }

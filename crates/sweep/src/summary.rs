@@ -187,6 +187,7 @@ mod tests {
             n_epochs: 1,
             max_batches: None,
             consumer: crate::consumer::Consumer::None,
+            memory_limit: None,
         };
         let marked = |points: &[Point]| report_options(points).marked.map(|marked| marked.label);
         assert_eq!(
