@@ -161,7 +161,9 @@ fn a_rank_draws_from_the_whole_data_in_every_epoch() {
         for epoch in 0..10 {
             let rows = of_rank(rank, epoch);
             assert_eq!(rows.len(), 2000);
-            rows.iter().for_each(|row| has_come[*row as usize] += 1);
+            for row in &rows {
+                has_come[*row as usize] += 1;
+            }
             // Of 400 chunks a quarter is from each quarter: 100, with a standard deviation of 8.
             for quarter in 0..4 {
                 let n = rows.iter().filter(|row| **row / 2000 == quarter).count();
