@@ -14,7 +14,7 @@ use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, Remainder, W
 use soma_io::{Experiment, OpenOptions};
 
 /// Rows that all ranks take together; as long as they stay, the number of ranks may change.
-const GLOBAL_ROWS: u64 = 960;
+const GLOBAL_ROWS: u64 = 240;
 
 /// Stop after so many batches, as if the time were over.
 const N_BATCHES: usize = 5;

@@ -4,6 +4,9 @@
 //! epoch iterates [`Batch`]es: rows of X, dense, CSR or COO, with the obs row and joinid of each. One thread reads blocks
 //! ahead, another makes batches ahead, both bounded; dropping the epoch at any point ends them.
 //!
+//! Several processes share one order: [`LoaderSpec::world`] says which of them this is. [`Epoch::state`] is a place in it, from which
+//! [`Loader::resume`] goes on, also with another number of processes.
+//!
 //! The crate knows no framework: dense batches are written into what [`BatchBuffers`] gives, which is the heap here
 //! and can be a framework's own memory elsewhere.
 //!

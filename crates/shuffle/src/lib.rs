@@ -1,6 +1,6 @@
 //! Scatter-gather shuffling, as plans: which rows are read together, and in which order they are delivered. No I/O, no threads.
-//! Which rows are for training and which for test is decided before that: [`split`]. How random the order is, is measured and
-//! predicted in [`entropy`].
+//! Which rows are for training and which for test is decided before that: [`split`]; and where rows do not come each once, which do:
+//! [`sample`]. How random the order is, is measured and predicted in [`entropy`].
 //!
 //! Rows that are stored together are cheap to read together, and rows that are stored together are alike. The scheme between the
 //! two: the rows are cut into *chunks* of consecutive rows; the chunks are put into random order; so many chunks at a time are read

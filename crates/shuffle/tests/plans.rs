@@ -138,6 +138,47 @@ fn what_is_dropped_is_another_part_in_each_epoch() {
     assert!(dropped.len() > 60, "{dropped:?}");
 }
 
+/// Not a slice of its own: in every epoch a rank's rows are from everywhere, and others than in the last.
+#[test]
+fn a_rank_draws_from_the_whole_data_in_every_epoch() {
+    let spec = PlanSpec {
+        n_rows: 8000,
+        chunk_rows: 5,
+        chunks_per_block: 40,
+        order: Order::Shuffled,
+        seed: 9,
+    };
+    let of_rank = |rank, epoch| -> Vec<u64> {
+        let remainder = Remainder::Drop;
+        let batches = BatchSpec { batch_rows: 100, rank, world_size: 4, lanes: 4, remainder };
+        spec.dealt_epoch(epoch, &batches)
+            .unwrap()
+            .flat_map(|block| block.delivered_rows())
+            .collect()
+    };
+    for rank in 0..4 {
+        let mut has_come = vec![0; 8000];
+        for epoch in 0..10 {
+            let rows = of_rank(rank, epoch);
+            assert_eq!(rows.len(), 2000);
+            for row in &rows {
+                has_come[*row as usize] += 1;
+            }
+            // Of 400 chunks a quarter is from each quarter: 100, with a standard deviation of 8.
+            for quarter in 0..4 {
+                let n = rows.iter().filter(|row| **row / 2000 == quarter).count();
+                assert!(
+                    (300..700).contains(&n),
+                    "rank {rank}, epoch {epoch}, quarter {quarter}: {n}"
+                );
+            }
+        }
+        // A row stays away from ten epochs with a probability of 0.75^10, 5.6 in a hundred.
+        let n_never = has_come.iter().filter(|n| **n == 0).count();
+        assert!((200..750).contains(&n_never), "rank {rank}: {n_never}");
+    }
+}
+
 #[test]
 fn data_smaller_than_a_global_batch() {
     let spec =

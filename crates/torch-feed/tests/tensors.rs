@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
     BatchForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Method, Order,
+    Remainder,
 };
 use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, XReader};
 use tch::{Device, Kind, Tensor};
@@ -247,6 +248,21 @@ fn dropped_half_way_nothing_holds_the_data() {
             taken.iter().for_each(check_batch);
         }
     }
+}
+
+#[test]
+fn an_epoch_goes_on_and_says_what_is_padding() {
+    let padded = LoaderSpec { remainder: Remainder::Pad, ..spec(Method::Native, BatchForm::Dense) };
+    let feed = TensorLoader::new(dataset(), padded).unwrap();
+    let tell =
+        |batch: TensorBatch| (batch.batch_idx(), batch.n_padding(), joinids(batch.joinids()));
+    let whole: Vec<_> = feed.epoch(2).unwrap().map(|batch| tell(batch.unwrap())).collect();
+    assert_eq!((whole.len(), whole[16].1), (17, 1), "51 rows of 50");
+    let mut epoch = feed.epoch(2).unwrap();
+    assert_eq!(epoch.by_ref().take(9).count(), 9);
+    let rest: Vec<_> =
+        feed.resume(&epoch.state()).unwrap().map(|batch| tell(batch.unwrap())).collect();
+    assert_eq!(rest, &whole[9..]);
 }
 
 #[test]

@@ -115,6 +115,38 @@ fn the_same_global_batches_come_from_eight_then_four_then_six_ranks() {
 }
 
 #[test]
+fn any_number_of_ranks_delivers_any_number_of_lanes() {
+    // Of blocks of 8 rows some ranks have none, where global batches are of 24.
+    for (method, form) in WAYS {
+        for lanes in [1, 3, 24] {
+            let of = |size| {
+                move |rank| LoaderSpec { lanes: Some(lanes), method, form, ..spec(24, rank, size) }
+            };
+            let (alone, _) = steps(of(1), Err(3), usize::MAX);
+            for size in [2, 8, 24] {
+                let (found, _) = steps(of(size), Err(3), usize::MAX);
+                assert!(found == alone, "{method} {form}, {lanes} lanes, {size} ranks");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_in_order_are_in_order_across_ranks() {
+    for size in [1, 3] {
+        let of_rank = |rank| LoaderSpec {
+            order: Order::InOrder,
+            remainder: Remainder::Pad,
+            ..spec(12, rank, size)
+        };
+        let (steps, state) = steps(of_rank, Err(0), usize::MAX);
+        assert_eq!(state.lanes(), 1);
+        let joinids: Vec<i64> = steps.into_iter().flat_map(|step| step.0).collect();
+        assert_eq!(joinids, (0..150).chain(0..6).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn a_loader_that_resumed_keeps_the_lanes_in_later_epochs() {
     let (epoch_1, _) = steps(|rank| spec(24, rank, 8), Err(1), usize::MAX);
     let (_, state) = steps(|rank| spec(24, rank, 8), Err(0), 1);
