@@ -44,7 +44,7 @@ impl Scalar for Vec<OrderEntropy> {
     fn to_array(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
         let lists: Vec<Option<Self>> = values.collect();
         let all: Vec<&OrderEntropy> = lists.iter().flatten().flatten().collect();
-        let lengths = lists.iter().map(|list| list.as_ref().map_or(0, Vec::len));
+        let lengths = lists.iter().map(|list| list.as_ref().map_or(0, Self::len));
         let labels = StructArray::new(fields(), OrderEntropy::arrays(&all), None);
         let nulls = lists.iter().map(Option::is_some).collect::<NullBuffer>();
         let offsets = OffsetBuffer::from_lengths(lengths);

@@ -170,7 +170,7 @@ mod tests {
         let [cell_type, tissue] = point.order_entropy.as_slice() else { panic!("{point:?}") };
         assert_eq!((cell_type.label.as_str(), tissue.label.as_str()), ("cell_type", "tissue"));
         let bits = [tissue.mean, tissue.expected, tissue.perfect, tissue.data];
-        assert_eq!(bits.map(|spread| spread.unwrap().median), [2.4375, 2.453125, 2.5, 2.75]);
+        assert_eq!(bits.map(|spread| spread.unwrap().median), [2.4375, 2.453_125, 2.5, 2.75]);
         assert_eq!(cell_type.mean.unwrap().n, 2);
         let first_batch = point.time_to_first_batch_secs.unwrap();
         assert_eq!((first_batch.min, first_batch.median, first_batch.max), (1.25, 1.875, 2.5));

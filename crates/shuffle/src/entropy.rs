@@ -62,7 +62,8 @@
 //! with chunks of 1 to 256 rows and batches of 64 to 4,096. From 64 chunks a block on, the expectation is within 0.05 bit of what comes
 //! out (0.04 is the most that was seen). With fewer chunks, two values no longer stand for how a class's rows are spread over them:
 //! from 16 chunks on it was off by 0.1 bit at most, below that by 0.3, and [`Expected::is_close`] says so; [`simulate`] has no such
-//! limit. An epoch of few blocks can also be off by chance.
+//! limit. An epoch of few blocks can also be off by chance. What the authors of scDataset and annbatch measured on Tahoe-100M comes
+//! out within 0.1 bit (380 drugs) and 0.05 bit (14 plates).
 //!
 //! Batches that lie across the border of two blocks have more chunks to draw from; [`expected`](LabelLayout::expected) counts them
 //! with as many chunks as would make two of their rows as likely to share one.

@@ -156,6 +156,19 @@ fn published_figures_are_met() {
     }
 }
 
+/// The plate label of the same data, 14 values, as scDataset's authors published it for batches of 64: entropy by chunks of a block,
+/// and 3.62 of a random order, which shares that fall as these do have too.
+#[test]
+fn published_figures_of_few_classes_are_met_however_few_chunks() {
+    let class_rows: Vec<u64> = (1..15).map(|k| (1e7 * f64::from(k).powf(-0.3)) as u64).collect();
+    let layout = LabelLayout::of_runs(&class_rows, 16, Runs::Fixed { rows: 50_000 }).unwrap();
+    assert!((layout.perfect(64).unwrap() - 3.62).abs() < 0.01);
+    for (chunks_per_block, bits) in [(4, 1.75), (16, 2.98), (64, 3.48), (256, 3.58), (1024, 3.61)] {
+        let expected = layout.expected(chunks_per_block, 64).unwrap().bits;
+        assert!((expected - bits).abs() < 0.05, "{chunks_per_block}: {expected}");
+    }
+}
+
 #[test]
 fn models_of_runs_stand_for_labels_in_such_runs() {
     let labels = Labels { n_rows: 1 << 17, n_classes: 14, skew: 1.0, run_rows: 40.0, mixed: 0.0 };

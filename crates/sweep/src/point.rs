@@ -76,7 +76,7 @@ fn perform(
             let expected = labels.expected(dataset, spec, point.max_batches)?;
             for epoch in 0..point.n_epochs {
                 let mut meters = labels.meters(spec.batch_rows)?;
-                let mut record = measure(&loader, epoch, point, job, (&mut meters, tell))?;
+                let mut record = measure(&loader, epoch, point, job, &mut meters, tell)?;
                 record.measured.open_secs = (epoch == 0).then_some(open_secs);
                 record.measured.order_entropy = meters.measured(&expected);
                 tell(&Event::Epoch(Box::new(record)))?;
@@ -181,7 +181,8 @@ fn measure(
     epoch: u64,
     point: &Point,
     job: &Job,
-    (meters, tell): (&mut Meters<'_>, &mut dyn FnMut(&Event) -> anyhow::Result<()>),
+    meters: &mut Meters<'_>,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<EpochRecord> {
     let meter = ProcessMeter::start()?;
     let start_dt = Timestamp::now();

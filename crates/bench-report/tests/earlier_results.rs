@@ -1,0 +1,21 @@
+//! Results that an earlier version of the program wrote, as they lie in the repository.
+
+use std::path::Path;
+
+use bench_report::{append, read};
+
+#[test]
+fn results_from_before_a_column_are_read_and_added_to() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/2026-11-21-vm-example");
+    let before = read(&kept).unwrap();
+    assert!(!before.is_empty());
+    // Written before there were labels; all else is there.
+    assert!(before.iter().all(|record| record.measured.order_entropy.is_empty()));
+    assert!(before.iter().all(|record| record.measured.samples_per_sec.is_some()));
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(kept.join("epochs.parquet"), folder.path().join("epochs.parquet")).unwrap();
+    append(folder.path(), &before[..1]).unwrap();
+    let after = read(folder.path()).unwrap();
+    assert_eq!((&after[..before.len()], &after[before.len()..]), (&before[..], &before[..1]));
+}
