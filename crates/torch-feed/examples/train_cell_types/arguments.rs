@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// auto, cpu, or cuda:0, cuda:1 and so on; auto is the first GPU, where there is one
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceChoice,
+    /// Threads that torch computes with on the CPU. The loader has its own. Losses are the same for the same number only
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) threads: i32,
     /// Send what is stored to the device, and make it dense there
     #[arg(long)]
     pub(crate) densify_on_device: bool,

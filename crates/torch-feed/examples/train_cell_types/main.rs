@@ -37,6 +37,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 #[expect(clippy::print_stdout, reason = "an example says what it found")]
 fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
+    tch::set_num_threads(arguments.threads);
     let finished = train_all(&arguments, &mut |line| println!("{line}"))?;
     println!("\n{}", report::table(&finished));
     report::write(&arguments.out, &finished)?;
