@@ -147,13 +147,19 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 }
                 assert_eq!((n_delivered, live.load(Ordering::SeqCst)), (n_rows, 0));
                 assert_eq!(reader.n_started.load(Ordering::SeqCst) as u64, n_blocks);
-                // Waiting, in the making, with the consumer.
+                // Waiting, in the making, with the consumer; a sparse batch that outgrows its buffers has twice as many for a moment.
                 let most = buffers.most.load(Ordering::SeqCst);
-                assert!(most <= prefetch_batches + 2, "{most} buffers at once");
-                assert_eq!(most > 0, form.dense_type().is_some());
+                let (parts, grown) = match form {
+                    BatchForm::Dense | BatchForm::F16 => (1, 0),
+                    BatchForm::Csr => (2, 2),
+                    BatchForm::Coo => (3, 2),
+                };
+                let allowed = parts * (prefetch_batches + 2) + grown;
+                assert!((1..=allowed).contains(&most), "{most} buffers at once");
                 let n_fresh = reader.n_fresh.load(Ordering::SeqCst);
-                let expected = if method == Method::Native { 1 + prefetch_blocks } else { 0 };
-                assert_eq!(n_fresh, expected, "blocks that were ever made");
+                // Fewer where one is used up before another is needed.
+                let expected = if method == Method::Native { 1..=1 + prefetch_blocks } else { 0..=0 };
+                assert!(expected.contains(&n_fresh), "{n_fresh} blocks were made");
             }
         }
     }
