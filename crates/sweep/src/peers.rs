@@ -62,7 +62,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         opened.reader,
         folder.display()
     ));
-    let metadata = noted(args)?;
+    let metadata = config::pairs("-M/--metadata", &args.metadata)?;
     let mut session = Session {
         program,
         run: sweep_command::run_info(args.revision.as_deref(), &metadata, &host, arguments)?,
@@ -154,7 +154,8 @@ fn jobs(
         };
         let point = point(args, work);
         let opened =
-            sweep_command::check(program, &data, std::slice::from_ref(&point), interrupted)?;
+            sweep_command::check(program, &data, std::slice::from_ref(&point), interrupted)
+                .with_context(|| format!("--work {work}"))?;
         jobs.push(WorkJob { work: *work, data, point, opened });
     }
     Ok(jobs)
@@ -190,14 +191,4 @@ fn folder(args: &PeersArgs, host: &HostInfo) -> anyhow::Result<PathBuf> {
     };
     check_folder(&folder).context("nothing was measured")?;
     Ok(folder)
-}
-
-/// What the user wants noted, and what the peers were given beyond the settings.
-fn noted(args: &PeersArgs) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut metadata = config::pairs("-M/--metadata", &args.metadata)?;
-    if !args.peer_variable.is_empty() {
-        let told = args.peer_variable.iter().map(|(key, value)| format!("{key}={value}"));
-        metadata.insert("peers' variables".to_owned(), told.collect::<Vec<_>>().join(" "));
-    }
-    Ok(metadata)
 }

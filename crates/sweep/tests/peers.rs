@@ -63,6 +63,11 @@ impl Bed {
         read(&self.path("out")).unwrap()
     }
 
+    /// For another comparison.
+    fn clear(&self) {
+        fs::remove_dir_all(self.path("out")).unwrap();
+    }
+
     fn log(&self) -> Vec<String> {
         fs::read_to_string(self.path("log")).unwrap().lines().map(str::to_owned).collect()
     }
@@ -124,7 +129,7 @@ fn loaders_run_in_turn_and_every_epoch_is_a_row() {
 
     let readme = bed.readme();
     for expect in [
-        "- command: sweep peers",
+        "- command: cargo xtask peers --uri experiment",
         "fake 1.0, Python 3",
         "| dense-all-8x4, epoch 2 |",
         "somafeed over",
@@ -139,54 +144,59 @@ fn loaders_run_in_turn_and_every_epoch_is_a_row() {
 
 #[test]
 fn what_delivers_other_cells_or_values_is_not_compared() {
+    let bed = Bed::new();
     for (fault, expect) in [
         ("FAULT=lost cell", "fake delivered 199 cells, 200 of them different"),
         ("FAULT=other values", "the values add up to"),
     ] {
-        let bed = Bed::new();
-        let output = bed
-            .peers(&[fault, "FAULT_FORM=dense"], &[&WORKS[..], &["--repetitions", "1"]].concat())
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        let told = stderr(&output);
-        assert!(
-            told.contains(expect) && told.contains("missing: dense-all-8x4: fake: not compared"),
-            "{told}"
-        );
+        let of_dense = [fault, "FAULT_FORM=dense"];
+        let output = bed.peers(&of_dense, &[&WORKS[..], &["--repetitions", "1"]].concat());
+        let told = fails(output, expect);
+        assert!(told.contains("missing: dense-all-8x4: fake: not compared"), "{told}");
         // The other work is.
         let forms: Vec<_> = bed.rows().into_iter().map(|row| row.point.form).collect();
         assert_eq!(forms, ["csr", "csr"]);
         assert!(bed.readme().contains("- missing: dense-all-8x4: fake: not compared"));
+        bed.clear();
     }
 }
 
+/// Runs a comparison that ends with exit code 1 and says `expect`; what it says.
+#[track_caller]
+fn fails(mut comparison: Command, expect: &str) -> String {
+    let output = comparison.output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains(expect), "{told}");
+    told
+}
+
 #[test]
-fn a_peer_that_dies_is_a_row_and_the_rest_goes_on() {
+fn a_peer_that_is_killed_is_a_row_and_the_rest_goes_on() {
+    let bed = Bed::new();
+    let of_dense = ["FAULT=killed", "FAULT_FORM=dense"];
+    let comparison = bed.peers(&of_dense, &[&WORKS[..], &["--repetitions", "1", "-q"]].concat());
+    fails(comparison, "dense-all-8x4: fake failed: killed (signal 9)");
+    let rows = bed.rows();
+    let ends: Vec<_> = rows.iter().map(|row| (loader(row), row.measured.status)).collect();
+    let expect = [("fake", Status::Oom), ("somafeed", Status::Ok), ("fake", Status::Ok)];
+    assert_eq!(ends, expect);
+    assert!(bed.readme().contains("- missing: dense-all-8x4: fake failed"));
+}
+
+#[test]
+fn every_way_of_failing_has_its_status() {
+    let bed = Bed::new();
     for (fault, status, expect) in [
         ("FAULT=crash", Status::Crashed, "exit code 1: ValueError: no such thing"),
-        ("FAULT=killed", Status::Oom, "killed (signal 9)"),
         ("FAULT=memory", Status::Oom, "MemoryError: no more"),
         ("FAULT=short", Status::Error, "it delivered 136 cells of 200"),
     ] {
-        let bed = Bed::new();
-        let output = bed
-            .peers(
-                &[fault, "FAULT_FORM=dense"],
-                &[&WORKS[..], &["--repetitions", "1", "-q"]].concat(),
-            )
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        assert!(stderr(&output).contains(expect), "{}", stderr(&output));
-        let rows = bed.rows();
-        let ends: Vec<_> = rows.iter().map(|row| (loader(row), row.measured.status)).collect();
-        assert_eq!(
-            ends,
-            [("fake", status), ("somafeed", Status::Ok), ("fake", Status::Ok)],
-            "{fault}"
-        );
-        assert!(bed.readme().contains("- missing: dense-all-8x4: fake failed"));
+        let comparison = bed.peers(&[fault], &[&WORKS[..2], &["--repetitions", "1"]].concat());
+        fails(comparison, expect);
+        let ends: Vec<_> = bed.rows().iter().map(|row| row.measured.status).collect();
+        assert_eq!(ends, [status], "{fault}");
+        bed.clear();
     }
 }
 
@@ -205,19 +215,21 @@ fn an_interrupt_keeps_what_was_measured() {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         sleep(Duration::from_millis(10));
     }
+    let asked = Instant::now();
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!(bed.rows().len(), 2);
     assert!(bed.readme().contains("dense-all-8x4"));
-    assert!(start.elapsed() < Duration::from_secs(55), "the peer's process was waited for");
+    assert!(asked.elapsed() < Duration::from_mins(5), "the peer's process was waited for");
 }
 
 #[test]
 fn what_cannot_be_is_told_in_a_line_before_anything_runs() {
     let bed = Bed::new();
-    let base = ["peers", "--scripts", "scripts", "--results", "out", "--peers"];
+    let base =
+        ["peers", "--work", "dense-all-8x4", "--scripts", "scripts", "--results", "out", "--peers"];
     for (arguments, code, expect) in [
         (&["fake", "--uri", "nowhere", "--environment", "fake=python3"][..], 1, "nowhere"),
         (&["other", "--uri", "experiment"], 2, "there is no script scripts/other.py"),
@@ -232,6 +244,7 @@ fn what_cannot_be_is_told_in_a_line_before_anything_runs() {
             "its environment could not be made",
         ),
         (&["fake", "--uri", "experiment", "--work", "dense"], 2, "FORM-GENES-NxSIZE"),
+        (&["fake", "--uri", "experiment", "--work", "csr-400-8x4"], 1, "csr-400-8x4"),
         (&["fake", "--uri", "experiment", "--repetitions", "0"], 2, "--repetitions"),
         (&["fake", "--uri", "experiment", "--layer", "none", "--check"], 1, "none"),
     ] {

@@ -81,7 +81,7 @@ def measure(epoch, n_cells, job, fault):
         tell({"Failed": {"message": "MemoryError: no more"}})
         sys.exit(1)
     if fault == "slow":
-        time.sleep(60)
+        time.sleep(600)
     rows = [job.batch_rows] * (n_cells // job.batch_rows) + [n_cells % job.batch_rows]
     if fault == "short":
         rows.pop(0)
