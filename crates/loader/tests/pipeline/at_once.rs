@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use loader::{
-    BatchBuffer, BatchBuffers, Cells, Dataset, DatasetSpec, ElementType, Elements, ElementsMut,
-    Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer,
-    ReaderChoice,
+    BatchBuffer, BatchBuffers, BatchForm, Cells, Dataset, DatasetSpec, ElementType, Elements,
+    ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method,
+    ReadableBuffer, ReaderChoice,
 };
 use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, ReadStats, RowRanges, XReader};
 
@@ -158,7 +158,8 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 assert!((1..=allowed).contains(&most), "{most} buffers at once");
                 let n_fresh = reader.n_fresh.load(Ordering::SeqCst);
                 // Fewer where one is used up before another is needed.
-                let expected = if method == Method::Native { 1..=1 + prefetch_blocks } else { 0..=0 };
+                let expected =
+                    if method == Method::Native { 1..=1 + prefetch_blocks } else { 0..=0 };
                 assert!(expected.contains(&n_fresh), "{n_fresh} blocks were made");
             }
         }
