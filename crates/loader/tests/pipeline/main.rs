@@ -6,6 +6,7 @@ mod delivered;
 mod edge_cases;
 mod every_cell;
 mod experiment;
+mod memory;
 mod ranks;
 mod sample;
 mod scripted;

@@ -1,0 +1,156 @@
+//! A limit on memory: less is read ahead, the same batches come, and what cannot fit is refused before it is read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use loader::{Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec};
+use soma_io::{CsrBuffers, MemoryReader, ReadForm, ReadStats, RowRanges, XReader};
+
+use crate::sample::{self, WAYS, dense_rows};
+
+const N_ROWS: u64 = 200;
+
+/// A reader in memory that takes much memory to read, and counts reads.
+#[derive(Debug)]
+struct HungryReader {
+    inner: MemoryReader,
+    n_reads: AtomicUsize,
+}
+
+const WORKING_BYTES: u64 = 1 << 40;
+
+impl XReader for HungryReader {
+    fn name(&self) -> &'static str {
+        "hungry"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
+    }
+
+    fn nnz(&self) -> Option<u64> {
+        self.inner.nnz()
+    }
+
+    fn working_bytes(&self, _nnz: u64, _form: ReadForm) -> u64 {
+        WORKING_BYTES
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_csr(rows, genes, out)
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), soma_io::Error>,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_coo(rows, genes, each)
+    }
+}
+
+fn dataset(x: Arc<dyn XReader>) -> Dataset {
+    sample::dataset(x, Cells::Range(0..N_ROWS), GeneSelection::All)
+}
+
+/// The least that is allowed, as the error says.
+fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
+    let spec = LoaderSpec { memory_bytes: Some(0), ..spec.clone() };
+    match Loader::new(dataset.clone(), spec) {
+        Err(Error::Memory { limit: 0, least, .. }) => least,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn less_is_read_ahead_and_the_same_batches_come() {
+    // As many values in every row, so that blocks are as large as they are taken to be.
+    let csr = CsrBuffers {
+        row_offsets: (0..=N_ROWS as usize).map(|row| 2 * row).collect(),
+        columns: (0..N_ROWS as u32).flat_map(|row| [row % 3, 3 + row % 2]).collect(),
+        values: (1..=2 * N_ROWS as u16).map(f32::from).collect(),
+        n_columns: 6,
+    };
+    let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
+    for (method, form) in WAYS {
+        let spec =
+            LoaderSpec { method, form, prefetch_blocks: 3, prefetch_batches: 2, ..sample::spec() };
+        let rows = |memory_bytes| {
+            let spec = LoaderSpec { memory_bytes, ..spec.clone() };
+            let loader = Loader::new(data.clone(), spec).unwrap();
+            let mut epoch = loader.epoch(1).unwrap();
+            let rows: Vec<_> =
+                epoch.by_ref().flat_map(|batch| dense_rows(&batch.unwrap().x)).collect();
+            let ran = epoch.stats().spec;
+            (rows, (ran.prefetch_blocks, ran.prefetch_batches))
+        };
+        let (expected, all) = rows(None);
+        assert_eq!(all, (3, 2));
+        let least = least(&data, &spec);
+        let mut ahead = Vec::new();
+        for more in [0, 300, 600, 1_000, 2_000, 4_000, 1 << 20] {
+            let (found, ran) = rows(Some(least + more));
+            assert_eq!(found, expected, "{method} {form} with {more} more than the least");
+            ahead.push(ran);
+        }
+        assert_eq!((ahead[0], ahead[6]), ((0, 0), (3, 2)), "{method} {form}: {ahead:?}");
+        assert!(ahead.is_sorted(), "{method} {form}: {ahead:?}");
+    }
+}
+
+#[test]
+fn what_cannot_fit_is_refused_before_it_is_read() {
+    let reader = Arc::new(HungryReader {
+        inner: sample::reader(N_ROWS, 6),
+        n_reads: AtomicUsize::default(),
+    });
+    let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
+    for (method, form) in WAYS {
+        let spec = LoaderSpec { method, form, ..sample::spec() };
+        let least = least(&data, &spec);
+        assert!(least > WORKING_BYTES);
+        let short = LoaderSpec { memory_bytes: Some(least - 1), ..spec.clone() };
+        let refused = Loader::new(data.clone(), short).unwrap_err().to_string();
+        assert!(refused.contains(&format!("allow at least {least}")), "{refused}");
+        Loader::new(data.clone(), LoaderSpec { memory_bytes: Some(least), ..spec }).unwrap();
+    }
+    assert_eq!(reader.n_reads.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_block_that_is_denser_than_told_ends_the_epoch() {
+    // One cell has all values, thousands of them; a block of 8 rows is taken to have a few.
+    let n_columns = 10_000;
+    let csr = CsrBuffers {
+        row_offsets: (0..=N_ROWS).map(|row| if row > 100 { n_columns } else { 0 }).collect(),
+        columns: (0..n_columns as u32).collect(),
+        values: vec![1.0; n_columns],
+        n_columns,
+    };
+    let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
+    let spec = LoaderSpec { form: loader::BatchForm::Csr, ..sample::spec() };
+    let limited = LoaderSpec { memory_bytes: Some(least(&data, &spec)), ..spec };
+    let loader = Loader::new(data, limited).unwrap();
+    let mut epoch = loader.epoch(0).unwrap();
+    let error = epoch.find_map(Result::err).unwrap();
+    assert!(matches!(error, Error::BlockMemory { bytes, limit, .. } if limit < bytes), "{error}");
+    assert!(epoch.next().is_none());
+}

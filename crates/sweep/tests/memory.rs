@@ -1,0 +1,47 @@
+//! `--memory` is kept to: the true peak of a point's process, less what it had at its start.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use bench_report::read;
+
+const MIB: u64 = 1 << 20;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sweep"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_limit_on_memory_holds_and_one_that_cannot_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let made =
+        run(folder, &["generate", "experiment", "--cells", "6000", "--genes", "20000", "--quiet"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // Dense blocks of 80 and of 160 MB, of which four more would be read ahead.
+    let sweep = ["sweep", "--uri", "experiment", "-m", "np.array", "-B", "256", "-q"];
+    let points = ["-b", "1x1000", "-b", "1x2000", "--prefetch-blocks", "4", "--results", "results"];
+    let done = run(folder, &[&sweep[..], &points, &["--memory", "400MiB"]].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let rows = read(&folder.join("results")).unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        let taken = row.measured.max_mem.unwrap() - row.measured.start_mem_bytes.unwrap();
+        assert!(taken <= 400 * MIB, "{} took {} MiB", row.point.id(), taken / MIB);
+        assert_eq!(row.point.memory_limit, Some(400 * MIB));
+    }
+    assert!(rows.iter().any(|row| row.point.prefetch_blocks < 4));
+
+    let refused = run(folder, &[&sweep[..], &points, &["--memory", "100MiB"]].concat());
+    assert!(!refused.status.success());
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("--memory 100.0 MiB is too little"), "{told}");
+    assert_eq!(read(&folder.join("results")).unwrap().len(), 2, "nothing was measured");
+}
