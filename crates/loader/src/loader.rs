@@ -172,7 +172,7 @@ impl<B: BatchBuffers> Loader<B> {
         let ahead = self.ahead(from.lanes())?;
         let Ahead { blocks: prefetch_blocks, batches: prefetch_batches, .. } = ahead;
         let lanes = Some(from.lanes());
-        let spec = LoaderSpec { prefetch_blocks, prefetch_batches, lanes, ..self.spec.clone() };
+        let spec = LoaderSpec { lanes, prefetch_blocks, prefetch_batches, ..self.spec.clone() };
         let counters = Counters::new(epoch, spec, dataset.reader_name(), dataset.n_columns());
 
         // Room for all the blocks there ever are: one to cut, the others to read ahead into.

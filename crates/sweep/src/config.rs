@@ -85,7 +85,7 @@ const TOTAL_BUDGET: &str = "sm.mem.total_budget";
 fn config(args: &SweepArgs) -> anyhow::Result<BTreeMap<String, String>> {
     let mut config = pairs("--config", &args.config)?;
     if let Some(memory) = args.memory {
-        config.entry(TOTAL_BUDGET.to_owned()).or_insert((memory.as_u64() / 4).to_string());
+        config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory.as_u64() / 4).to_string());
     }
     Ok(config)
 }

@@ -85,7 +85,7 @@ fn n_elements(buffer: &HeapBuffer) -> usize {
 fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
     let pool = HeapBuffers::new(2);
     let held: Vec<_> = [5, 3, 9].iter().map(|&n| pool.take(n, ElementType::F32).unwrap()).collect();
-    assert_eq!(held.iter().map(|buffer| n_elements(buffer)).collect::<Vec<_>>(), [5, 3, 9]);
+    assert_eq!(held.iter().map(n_elements).collect::<Vec<_>>(), [5, 3, 9]);
     drop(held);
     assert_eq!(pool.n_free(), 2);
     for element_type in [ElementType::F16, ElementType::F32, ElementType::U32] {

@@ -28,6 +28,8 @@ struct TaskRows {
     counts: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f32>,
+    /// Whether some place has more than one cell.
+    has_repeats: bool,
 }
 
 /// Reads what was planned, of the columns wanted.
@@ -49,9 +51,16 @@ pub(super) fn read(
         .with_max_len(1)
         .map(|planned| {
             let mut stats = ReadStats::default();
-            let cells = reader
-                .with_scratch(|scratch| collect(reader, planned, columns, scratch, &mut stats))?;
-            Ok((by_row(&cells, planned.task.n_rows()), stats))
+            let mut read = |with_ages| {
+                let cells = reader.with_scratch(|scratch| {
+                    collect(reader, planned, (columns, with_ages), scratch, &mut stats)
+                })?;
+                Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
+            };
+            // Where every place has one cell, as nearly always, no times need be read to choose.
+            let rows = read(false)?;
+            let rows = if rows.has_repeats && reader.keeps_latest() { read(true)? } else { rows };
+            Ok((rows, stats))
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -86,11 +95,11 @@ pub(super) fn read(
     Ok(stats)
 }
 
-/// The cells of a task that count.
+/// The cells of a task that count; with their ages, where the latest of those with one place is to be chosen.
 fn collect(
     reader: &Reader,
     planned: &Planned,
-    columns: &Columns,
+    (columns, with_ages): (&Columns, bool),
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<Cells, Error> {
@@ -115,12 +124,12 @@ fn collect(
         scratch.times.clear();
         scratch.times.resize(n_cells, 0);
         for (idx, work) in works.iter().enumerate().filter(|(idx, _)| chosen[*idx]) {
-            let with_times = reader.keeps_latest()
-                || reader.fragments[work.fragment].is_partly_after(reader.timestamp);
+            let with_times =
+                with_ages || reader.fragments[work.fragment].is_partly_after(reader.timestamp);
             let fields: &[Field] =
                 if with_times { &[Field::Values, Field::Times] } else { &[Field::Values] };
             load(reader, &works[idx..=idx], &offsets[idx..], fields, scratch, stats)?;
-            choose(reader, work, columns, (scratch, offsets[idx]), &mut cells);
+            choose(reader, work, (columns, with_ages), (scratch, offsets[idx]), &mut cells);
         }
         rest = after;
     }
@@ -181,7 +190,7 @@ fn load(
 fn choose(
     reader: &Reader,
     work: &TileWork,
-    columns: &Columns,
+    (columns, with_ages): (&Columns, bool),
     scratch: (&Scratch, usize),
     cells: &mut Cells,
 ) {
@@ -189,7 +198,6 @@ fn choose(
     let fragment = &reader.fragments[work.fragment];
     let by_cell = fragment.footer.has_timestamps;
     let bounded = fragment.is_partly_after(reader.timestamp);
-    let keeps_latest = reader.keeps_latest();
     for part in &work.parts {
         for (row, pair) in work.index.starts(part.found).windows(2).enumerate() {
             for _ in pair[0]..pair[1] {
@@ -203,7 +211,7 @@ fn choose(
                 cells.rows.push((part.task_row + row) as u32);
                 cells.columns.push(column);
                 cells.values.push(scratch.values[here]);
-                if keeps_latest {
+                if with_ages {
                     cells.ages.push((time, work.fragment as u32));
                 }
             }
@@ -230,6 +238,7 @@ fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
         counts: Vec::with_capacity(n_rows),
         columns: Vec::with_capacity(order.len()),
         values: Vec::with_capacity(order.len()),
+        has_repeats: false,
     };
     for pair in starts.windows(2) {
         let row = &mut order[pair[0]..pair[1]];
@@ -243,9 +252,9 @@ fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
             row.sort_by_key(|&cell| (column(cell), cells.ages[cell as usize]));
         }
         for (idx, &cell) in row.iter().enumerate() {
-            let outlived = !cells.ages.is_empty()
-                && row.get(idx + 1).is_some_and(|&later| column(later) == column(cell));
-            if !outlived {
+            let repeated = row.get(idx + 1).is_some_and(|&later| column(later) == column(cell));
+            out.has_repeats |= repeated;
+            if cells.ages.is_empty() || !repeated {
                 out.columns.push(column(cell));
                 out.values.push(cells.values[cell as usize]);
             }

@@ -3,20 +3,22 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use loader::LoaderState;
 use tch::{Kind, Tensor};
 
 use crate::Failure;
 
 const IDENTITY: &str = "run.identity";
-const POSITION: &str = "run.position";
+const EPOCH: &str = "run.epoch";
+const LOADER: &str = "run.loader";
 const LOSSES: &str = "run.losses";
 
 /// Where a run stands in the order of its batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Position {
     pub(crate) epoch: u64,
-    /// The next one of the epoch.
-    pub(crate) batch_idx: u64,
+    /// Where in the epoch; at its beginning where there is none.
+    pub(crate) loader: Option<LoaderState>,
 }
 
 /// Everything that the rest of a run depends on, and what it has found so far.
@@ -37,10 +39,15 @@ impl Checkpoint {
         let failed = |error: &dyn std::error::Error| -> Failure {
             format!("cannot write the checkpoint {}: {error}", path.display()).into()
         };
-        let Position { epoch, batch_idx } = self.position;
+        let Position { epoch, loader } = &self.position;
+        let loader = match loader {
+            Some(state) => state.to_json()?,
+            None => String::new(),
+        };
         self.tensors.extend([
             (IDENTITY.to_owned(), Tensor::f_from_slice(self.identity.as_bytes())?),
-            (POSITION.to_owned(), Tensor::f_from_slice(&[epoch as i64, batch_idx as i64])?),
+            (EPOCH.to_owned(), Tensor::f_from_slice(&[*epoch as i64])?),
+            (LOADER.to_owned(), Tensor::f_from_slice(loader.as_bytes())?),
             (LOSSES.to_owned(), Tensor::f_from_slice(&self.losses)?),
         ]);
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
@@ -71,15 +78,20 @@ impl Checkpoint {
         };
         let saved = Vec::<u8>::try_from(take(IDENTITY, Kind::Uint8)?)?;
         let saved = String::from_utf8_lossy(&saved).into_owned();
-        let position = Vec::<i64>::try_from(take(POSITION, Kind::Int64)?)?;
+        let epoch = Vec::<i64>::try_from(take(EPOCH, Kind::Int64)?)?;
+        let loader = Vec::<u8>::try_from(take(LOADER, Kind::Uint8)?)?;
         let losses = Vec::<f32>::try_from(take(LOSSES, Kind::Float)?)?;
         if saved != identity {
             return Err(failed(&format!(
                 "it is of another run ({saved}), and this is ({identity})"
             )));
         }
-        let [epoch, batch_idx] = position[..] else { return Err(failed(&"it has no position")) };
-        let position = Position { epoch: epoch as u64, batch_idx: batch_idx as u64 };
+        let [epoch] = epoch[..] else { return Err(failed(&"it has no epoch")) };
+        let loader = match &*String::from_utf8_lossy(&loader) {
+            "" => None,
+            state => Some(LoaderState::from_json(state).map_err(|error| failed(&error))?),
+        };
+        let position = Position { epoch: epoch as u64, loader };
         Ok(Some(Self { identity: saved, position, losses, tensors }))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use loader::{Dataset, LoaderSpec};
 use tch::{Device, Kind, Tensor};
-use torch_feed::{Error, TensorBatch, TensorLoader};
+use torch_feed::{Error, TensorBatch, TensorEpoch, TensorLoader};
 
 use crate::Failure;
 use crate::arguments::{Arguments, RowOrder};
@@ -78,19 +78,21 @@ impl Run<'_> {
         let mut progress = self.begin(&loader)?;
         let (mut n_rows, started) = (0, Instant::now());
         while progress.position.epoch < self.arguments.epochs {
-            for batch in remaining(&loader, progress.position)? {
+            let mut batches = remaining(&loader, &progress.position)?;
+            while let Some(batch) = batches.next() {
                 let batch = batch?;
                 n_rows += batch.n_rows() as u64;
                 let step = progress.step(&batch, self.data.label())?;
                 drop(batch);
                 if step % self.arguments.checkpoint_every == 0 {
+                    progress.position.loader = Some(batches.state());
                     self.save(&loader, &mut progress)?;
                 }
                 if after_step(step).is_break() {
                     return Ok(None);
                 }
             }
-            progress.position = Position { epoch: progress.position.epoch + 1, batch_idx: 0 };
+            progress.position = Position { epoch: progress.position.epoch + 1, loader: None };
         }
         self.save(&loader, &mut progress)?;
         progress.read_losses()?;
@@ -139,7 +141,7 @@ impl Run<'_> {
         progress.read_losses()?;
         let checkpoint = Checkpoint {
             identity: self.identity(loader),
-            position: progress.position,
+            position: progress.position.clone(),
             losses: progress.losses.clone(),
             tensors: progress.model.state()?,
         };
@@ -190,7 +192,6 @@ impl Progress {
     /// Trains on a batch, and gives the number of steps so far.
     fn step(&mut self, batch: &TensorBatch, label: &str) -> Result<u64, Failure> {
         self.unread.push(self.model.step(batch.x(), codes(batch, label)?)?);
-        self.position.batch_idx += 1;
         if MOST_UNREAD <= self.unread.len() {
             self.read_losses()?;
         }
@@ -211,10 +212,10 @@ fn codes<'a>(batch: &'a TensorBatch, label: &str) -> Result<&'a Tensor, Failure>
     batch.codes(label).ok_or_else(|| format!("the batch has no codes of {label}").into())
 }
 
-/// The batches of an epoch from a position on. The order is a function of seed and epoch, so those before are made and passed over.
-fn remaining(
-    loader: &TensorLoader,
-    position: Position,
-) -> Result<impl Iterator<Item = Result<TensorBatch, Error>>, Error> {
-    Ok(loader.epoch(position.epoch)?.skip(position.batch_idx as usize))
+/// The batches of an epoch from a position on.
+fn remaining(loader: &TensorLoader, position: &Position) -> Result<TensorEpoch, Error> {
+    match &position.loader {
+        Some(state) => loader.resume(state),
+        None => loader.epoch(position.epoch),
+    }
 }
