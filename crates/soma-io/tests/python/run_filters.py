@@ -91,6 +91,10 @@ def write(uri):
         obs.write(table)
 
 
+# Processes in which a filter has to crash to be one that crashes.
+TRIES = 3
+
+
 def answers(obs_uri, filters, out):
     """Writes one line for each filter, at once, so that the lines before a crash remain."""
     with tiledbsoma.open(obs_uri) as obs:
@@ -129,12 +133,17 @@ def main(uri, filters_path):
     assert os.waitpid(child, 0)[1] == 0, "the experiment could not be written"
     with open(filters_path, encoding="utf-8") as file:
         filters = json.load(file)
-    found = []
+    # A filter that crashes does so every time; once in hundreds of runs tiledbsoma crashes over one that it can answer.
+    found, tries = [], 0
     while len(found) < len(filters):
         done, signal = survived(f"{uri}/obs", filters[len(found) :])
         found += done
+        tries = 1 if done else tries + 1
+        if signal and tries < TRIES:
+            continue
         if signal:
             found.append({"crash": signal})
+            tries = 0
         elif len(found) < len(filters):
             raise SystemExit("a child ended early")
     json.dump(found, sys.stdout)
