@@ -216,7 +216,8 @@ impl Dataset {
 
     /// Bytes of memory that reading `nnz` values takes at most, of any source.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
-        self.sources.iter().map(|source| source.x.working_bytes(nnz, form)).max().unwrap_or(0)
+        let of = |source: &Source| source.x.working_bytes(nnz, &source.genes.selection, form);
+        self.sources.iter().map(of).max().unwrap_or(0)
     }
 
     /// Ascending, disjoint ranges of rows, by the source that they are of.

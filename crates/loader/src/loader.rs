@@ -176,7 +176,9 @@ impl<B: BatchBuffers> Loader<B> {
         let counters = Counters::new(epoch, spec, dataset.reader_name(), dataset.n_columns());
 
         // Room for all the blocks there ever are: one to cut, the others to read ahead into.
-        let n_blocks = prefetch_blocks.saturating_add(1).min(plan.len().max(1));
+        // In order the first block is read in pieces, so that two are of use where there is one block alone.
+        let of_use = plan.len().max(if self.spec.order == Order::InOrder { 2 } else { 1 });
+        let n_blocks = prefetch_blocks.saturating_add(1).min(of_use);
         let (used, free) = bounded(n_blocks);
         let (full, blocks) = bounded(n_blocks);
         let stop = Arc::new(AtomicBool::new(false));

@@ -30,6 +30,8 @@ pub(crate) struct Ahead {
     pub(crate) batches: usize,
     /// Bytes that all blocks may take together.
     pub(crate) block_limit: Option<u64>,
+    /// Rows of the largest block.
+    pub(crate) block_rows: u64,
 }
 
 /// Bytes of what is held, as far as it can be known before reading.
@@ -69,9 +71,9 @@ impl Need {
         }
     }
 
-    fn total(&self, blocks: usize, batches: usize) -> u64 {
-        let blocks = self.block.saturating_mul(blocks as u64 + 1);
-        let batches = self.batch.saturating_mul(batches as u64 + 2);
+    /// With so many blocks, and as many batches as must be.
+    fn with_blocks(&self, n_blocks: u64) -> u64 {
+        let (blocks, batches) = (self.block.saturating_mul(n_blocks), self.batch.saturating_mul(2));
         self.other.saturating_add(blocks).saturating_add(batches)
     }
 }
@@ -84,25 +86,31 @@ impl Ahead {
         block_rows: u64,
     ) -> Result<Self, Error> {
         let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
+        let block_rows = block_rows.min(dataset.n_rows());
         let Some(limit) = spec.memory_bytes else {
-            return Ok(Self { blocks, batches, block_limit: None });
+            return Ok(Self { blocks, batches, block_limit: None, block_rows });
         };
-        let need = Need::of(dataset, spec, block_rows.min(dataset.n_rows()));
-        // A block read while another is used up saves more than a batch made ahead.
-        let mut choices =
-            (0..=blocks).rev().flat_map(|n| (0..=batches).rev().map(move |of| (n, of)));
-        match choices.find(|(blocks, batches)| need.total(*blocks, *batches) <= limit) {
-            Some((blocks, batches)) => {
-                let others = need.total(blocks, batches) - need.block * (blocks as u64 + 1);
-                Ok(Self { blocks, batches, block_limit: Some(limit - others) })
-            }
-            None => Err(Error::Memory {
+        let need = Need::of(dataset, spec, block_rows);
+        let least = need.with_blocks(1);
+        let Some(spare) = limit.checked_sub(least) else {
+            return Err(Error::Memory {
                 limit,
-                least: need.total(0, 0),
+                least,
                 chunk_rows: spec.chunk_rows,
                 chunks_per_block: spec.chunks_per_block,
-            }),
-        }
+            });
+        };
+        // A block read while another is used up saves more than a batch made ahead.
+        let more_blocks = (spare / need.block.max(1)).min(blocks as u64);
+        let spare = spare - more_blocks * need.block;
+        let more_batches = (spare / need.batch.max(1)).min(batches as u64);
+        let block_limit = (more_blocks + 1) * need.block + spare - more_batches * need.batch;
+        Ok(Self {
+            blocks: more_blocks as usize,
+            batches: more_batches as usize,
+            block_limit: Some(block_limit),
+            block_rows,
+        })
     }
 }
 
@@ -121,6 +129,8 @@ fn with_spare(n: u64) -> u64 {
 pub(crate) struct BlocksMade {
     most: usize,
     limit: Option<u64>,
+    /// Of the largest block to come.
+    block_rows: u64,
     n_made: usize,
     held_bytes: u64,
     /// Of the densest block so far.
@@ -129,22 +139,39 @@ pub(crate) struct BlocksMade {
 
 impl BlocksMade {
     pub(crate) fn new(ahead: Ahead) -> Self {
-        let Ahead { blocks, block_limit: limit, .. } = ahead;
-        Self { most: blocks.saturating_add(1), limit, n_made: 0, held_bytes: 0, row_bytes: 0 }
+        let Ahead { blocks, block_limit: limit, block_rows, .. } = ahead;
+        let most = blocks.saturating_add(1);
+        Self { most, limit, block_rows, n_made: 0, held_bytes: 0, row_bytes: 0 }
     }
 
-    /// Another block, for `n_rows` rows, where there may be one.
-    pub(crate) fn make(&mut self, n_rows: u64) -> Option<Block> {
-        let needed = with_spare(self.row_bytes.saturating_mul(n_rows));
-        let fits = self.limit.is_none_or(|limit| self.held_bytes.saturating_add(needed) <= limit);
-        if self.n_made > 0 && (self.n_made >= self.most || !fits) {
+    /// Another block, where there may be one.
+    pub(crate) fn make(&mut self) -> Option<Block> {
+        let first = self.n_made == 0;
+        if !first && (self.n_made >= self.most || !self.fits(0)) {
             return None;
         }
         self.n_made += 1;
         Some(Block::default())
     }
 
-    /// A block that held `before` bytes was filled.
+    /// The block, to be read into; none where it would not fit beside the others, so that one of those has to be waited for.
+    pub(crate) fn keep(&mut self, block: Block) -> Option<Block> {
+        if self.n_made == 1 || self.fits(block.held_bytes) {
+            return Some(block);
+        }
+        self.n_made -= 1;
+        self.held_bytes -= block.held_bytes;
+        None
+    }
+
+    /// Whether a block that holds so many bytes can hold any of those to come.
+    fn fits(&self, held_bytes: u64) -> bool {
+        let needed = with_spare(self.row_bytes.saturating_mul(self.block_rows)).max(held_bytes);
+        let others = self.held_bytes - held_bytes;
+        self.limit.is_none_or(|limit| others.saturating_add(needed) <= limit)
+    }
+
+    /// A block was filled. A little more than expected the fixed part has room for.
     pub(crate) fn filled(&mut self, block: &mut Block) -> Result<(), Error> {
         let before = block.held_bytes;
         let bytes = block.bytes();
@@ -152,12 +179,14 @@ impl BlocksMade {
         self.held_bytes = self.held_bytes + block.held_bytes - before;
         self.row_bytes = self.row_bytes.max(bytes.div_ceil(block.n_rows().max(1) as u64));
         match self.limit {
-            Some(limit) if limit < self.held_bytes => Err(Error::BlockMemory {
-                epoch: block.id.epoch,
-                block_idx: block.id.idx,
-                bytes: self.held_bytes,
-                limit,
-            }),
+            Some(limit) if limit.saturating_add(FIXED_BYTES / 2) < self.held_bytes => {
+                Err(Error::BlockMemory {
+                    epoch: block.id.epoch,
+                    block_idx: block.id.idx,
+                    bytes: self.held_bytes,
+                    limit,
+                })
+            }
             _ => Ok(()),
         }
     }

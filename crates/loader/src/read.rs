@@ -62,7 +62,7 @@ impl BlockReading {
             if n_rows >= self.n_rows_wanted {
                 break;
             }
-            let Some(mut block) = self.block(&mut blocks, &block_plan) else { break };
+            let Some(mut block) = self.block(&mut blocks) else { break };
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -82,9 +82,14 @@ impl BlockReading {
 
     /// A block to read into: one that is used up, a new one where there may be another, or the next that will be used up. `None`
     /// where nobody takes blocks any more.
-    fn block(&self, blocks: &mut BlocksMade, plan: &BlockPlan) -> Option<Block> {
-        let used = self.free.try_recv().ok();
-        used.or_else(|| blocks.make(plan.n_rows() as u64)).or_else(|| self.free.recv().ok())
+    fn block(&self, blocks: &mut BlocksMade) -> Option<Block> {
+        loop {
+            let used = self.free.try_recv().ok();
+            let block = used.or_else(|| blocks.make()).or_else(|| self.free.recv().ok())?;
+            if let Some(block) = blocks.keep(block) {
+                return Some(block);
+            }
+        }
     }
 
     fn fill(&self, block: &mut Block, plan: BlockPlan, scratch: &mut Scratch) -> Result<(), Error> {

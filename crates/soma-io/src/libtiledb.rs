@@ -9,7 +9,7 @@ use tiledb::{Array, Context, Layout, Piece, ReadQuery};
 use crate::arrow::{coo_batch, extend_f32, values_array};
 use crate::csr::CellList;
 use crate::genes::GeneIndex;
-use crate::soma_object::Place;
+use crate::soma_object::{Place, written_cells};
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -31,6 +31,8 @@ pub struct LibtiledbReader {
     data_type: DataType,
     buffer_bytes: usize,
     why_not_native: Option<String>,
+    /// Of all fragments: as many as there are values, or more.
+    n_cells: u64,
     /// Memory for the cells of a read, used again by the next.
     cells: Mutex<CellList>,
 }
@@ -44,8 +46,17 @@ impl LibtiledbReader {
     ) -> Result<Self, Error> {
         let context = Context::new(place.context.config())?;
         let array = Array::open(&context, &place.uri, place.timestamp)?;
-        let cells = Mutex::default();
-        Ok(Self { array, context, shape, data_type, buffer_bytes, why_not_native, cells })
+        let n_cells = written_cells(place, &array)?;
+        Ok(Self {
+            array,
+            context,
+            shape,
+            data_type,
+            buffer_bytes,
+            why_not_native,
+            n_cells,
+            cells: Mutex::default(),
+        })
     }
 
     /// Reads the cells piece by piece, and says how many bytes that took.
@@ -156,7 +167,11 @@ impl XReader for LibtiledbReader {
         &self.data_type
     }
 
-    fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
+    fn nnz(&self) -> Option<u64> {
+        Some(self.n_cells)
+    }
+
+    fn working_bytes(&self, nnz: u64, _genes: &GeneSelection, form: ReadForm) -> u64 {
         // CSR is counted from a list of cells with a row, a column and a value each.
         let list = if form == ReadForm::Csr { nnz * 12 } else { 0 };
         let of_libtiledb =

@@ -74,7 +74,7 @@ impl XReader for MemoryReader {
         Some(self.csr.nnz() as u64)
     }
 
-    fn working_bytes(&self, _nnz: u64, _form: ReadForm) -> u64 {
+    fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         PIECE_CELLS as u64 * COO_CELL_BYTES
     }
 

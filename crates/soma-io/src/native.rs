@@ -22,6 +22,8 @@ pub struct NativeReader {
     shape: (u64, u64),
     data_type: DataType,
     n_threads: usize,
+    /// Whether the array was opened at a time.
+    is_past: bool,
     /// What stands in front of an object store, if something does.
     cache: Option<Arc<CachedStorage>>,
     /// Memory for the rows of a read as COO, used again by the next.
@@ -34,6 +36,10 @@ const PIECE_CELLS: usize = 1 << 20;
 const CSR_CELL_BYTES: u64 = 8;
 /// Cell, gene and value as Arrow has them.
 const COO_CELL_BYTES: u64 = 20;
+/// Rows that a thread collects at a time, about.
+const TASK_ROWS: u64 = 2048;
+/// Of a cell while it is collected: place, value and age, as found and in order.
+const COLLECTED_CELL_BYTES: u64 = 36;
 /// What a thread keeps: bytes as they were fetched, a chunk being decoded, and the wanted cells of the tiles in work.
 const THREAD_BYTES: u64 = 16 << 20;
 /// The most that row indices take, and fewer than an eighth of a byte for each value.
@@ -59,8 +65,16 @@ impl NativeReader {
             }
             other => NotNative::Failed(other.into()),
         })?;
-        let uri = place.uri.clone();
-        Ok(Self { array, uri, shape, data_type, n_threads, cache, csr: Mutex::default() })
+        Ok(Self {
+            array,
+            uri: place.uri.clone(),
+            shape,
+            data_type,
+            n_threads,
+            is_past: place.timestamp.is_some(),
+            cache,
+            csr: Mutex::default(),
+        })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -127,13 +141,24 @@ impl XReader for NativeReader {
         Some(self.array.n_cells())
     }
 
-    fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        // Of some genes, and of a state of the past, rows are collected before they are put together.
+        let row_cells = self.array.n_cells() / self.shape.0.max(1);
+        let at_once = nnz.min(row_cells * TASK_ROWS * self.n_threads as u64);
+        let collected = if *genes == GeneSelection::All && !self.is_past {
+            0
+        } else {
+            nnz * CSR_CELL_BYTES + at_once * COLLECTED_CELL_BYTES
+        };
         // COO is made of CSR, a piece at a time.
         let coo = match form {
             ReadForm::Csr => 0,
             ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
         };
-        coo + self.n_threads as u64 * THREAD_BYTES + INDEX_BYTES.min(self.array.n_cells() / 8)
+        collected
+            + coo
+            + self.n_threads as u64 * THREAD_BYTES
+            + INDEX_BYTES.min(self.array.n_cells() / 8)
     }
 
     fn cache(&self) -> Option<CacheUse> {

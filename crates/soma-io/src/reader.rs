@@ -53,13 +53,13 @@ pub trait XReader: Send + Sync + Debug {
     /// The type that values are stored as.
     fn data_type(&self) -> &DataType;
 
-    /// The number of values of X, where the reader knows it without reading them.
+    /// The number of values of X, or a little more, where the reader knows it without reading them.
     fn nnz(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes of memory that a read of `nnz` values takes at most, beside those of what it returns.
-    fn working_bytes(&self, _nnz: u64, _form: ReadForm) -> u64 {
+    /// Bytes of memory that a read of `nnz` values of these genes takes at most, beside those of what it returns.
+    fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         0
     }
 

@@ -92,6 +92,13 @@ pub(crate) fn open_array(
     Ok((array, metadata))
 }
 
+/// How many cells an array's fragments hold: as many as there are, but for those that outlive others.
+pub(crate) fn written_cells(place: &Place, array: &Array) -> Result<u64, Error> {
+    let fragments = FragmentInfo::load(&place.context, array.uri())?;
+    let fragments = fragments.fragments(&array.schema().dimensions)?;
+    Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
+}
+
 /// How many cells of an array there are as of the time at which it was opened: by what its fragments say where that is exact, else
 /// by reading coordinates.
 pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {

@@ -150,6 +150,8 @@ fn jobs(
             reader: config::reader(args.reader).name().to_owned(),
             n_genes: work.n_genes,
             obs_columns: args.obs_columns.clone(),
+            // The peers do not see to it either.
+            entropy_of: Some(Vec::new()),
             ..Data::default()
         };
         let point = point(args, work);

@@ -1,7 +1,7 @@
 //! The loader's batches as [`tch`] tensors.
 //!
 //! Dense batches are written by the loader's thread straight into memory that torch owns; when a [`TensorBatch`] is
-//! dropped its memory is written again for a later one. Sparse batches are torch's CSR tensors. The obs rows stay an
+//! dropped its memory is written again for a later one. Sparse batches are torch's CSR or COO tensors. The obs rows stay an
 //! Arrow `RecordBatch`, the joinids are an int64 tensor.
 //!
 //! # On a GPU

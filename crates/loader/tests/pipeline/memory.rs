@@ -42,7 +42,7 @@ impl XReader for HungryReader {
         self.inner.nnz()
     }
 
-    fn working_bytes(&self, _nnz: u64, _form: ReadForm) -> u64 {
+    fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         WORKING_BYTES
     }
 
@@ -137,8 +137,8 @@ fn what_cannot_fit_is_refused_before_it_is_read() {
 
 #[test]
 fn a_block_that_is_denser_than_told_ends_the_epoch() {
-    // One cell has all values, thousands of them; a block of 8 rows is taken to have a few.
-    let n_columns = 10_000;
+    // One cell has all values, millions of them; a block of 8 rows is taken to have a few.
+    let n_columns = 6_000_000;
     let csr = CsrBuffers {
         row_offsets: (0..=N_ROWS).map(|row| if row > 100 { n_columns } else { 0 }).collect(),
         columns: (0..n_columns as u32).collect(),
