@@ -134,7 +134,9 @@ impl LabelLayout {
                 return Err(Error::Zero { size });
             }
         }
-        expected(self, chunks_per_block, batch_rows)
+        let Expected { bits, is_close } = expected(self, chunks_per_block, batch_rows)?;
+        // Shares in a batch are in the mean those in the data, so no mean of entropies is above the data's; what is not close may say so.
+        Ok(Expected { bits: bits.min(self.data_entropy()).max(0.0), is_close })
     }
 
     /// The correlation `ρ` of the labels of two rows of a chunk: how much likelier than by chance they are the same, from 0 (a mix) to
