@@ -10,6 +10,7 @@ use soma_io::{GeneSelection, ReadForm, XReader};
 
 use crate::cells::Cells;
 use crate::error::Error;
+use crate::selection::open;
 use crate::source::{GenePlaces, Part, Source};
 
 /// The selected cells and genes of X, with the obs columns of those cells in memory. Cheap to clone.
@@ -204,14 +205,19 @@ impl Dataset {
         &self.sources[idx]
     }
 
-    /// For each source its selected rows, and the values of a row of its X in the mean, of the genes that are read: as if all genes had
-    /// as many. 0 where the reader does not know.
-    pub(crate) fn mean_nnz_of_parts(&self) -> impl Iterator<Item = (u64, f64)> {
-        self.sources.iter().map(|source| {
+    /// The values of a selected row in the mean over all rows of X, of the genes that are read: as if all genes had as many, and none
+    /// where the reader does not know.
+    pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
+        let mut mean = 0.0;
+        for source in self.sources.iter() {
             let (n_rows, n_columns) = (source.x.n_rows().max(1), source.x.n_columns().max(1));
-            let mean = source.x.nnz().unwrap_or(0) as f64 / n_rows as f64;
-            (source.cells.n_rows(), mean * source.genes.n_read() as f64 / n_columns as f64)
-        })
+            let nnz = source.x.nnz().map_err(open("the number of values".to_owned()))?;
+            let of_row = nnz.unwrap_or(0) as f64 / n_rows as f64;
+            let of_genes = source.genes.n_read() as f64 / n_columns as f64;
+            let share = source.cells.n_rows() as f64 / self.n_rows().max(1) as f64;
+            mean += share * of_row * of_genes;
+        }
+        Ok(mean)
     }
 
     /// Bytes of memory that reading `nnz` values takes at most, of any source.

@@ -173,7 +173,8 @@ pub enum Error {
 
     /// The process was started by hand in a shell that is one of several tasks.
     #[error(
-        "this shell is one of {size} tasks of Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS), and the others do not run what is typed in          it: start with srun, or set RANK=0 and WORLD_SIZE=1"
+        "this shell is one of {size} tasks of Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS), and the others do not run what is typed in \
+         it: start with srun, or set RANK=0 and WORLD_SIZE=1"
     )]
     RankOfShell {
         /// How many tasks there are.
@@ -182,7 +183,8 @@ pub enum Error {
 
     /// All that is known is a number that is not the rank.
     #[error(
-        "{variable} is set, but it does not say which of how many processes this is: set RANK and WORLD_SIZE (or NODE_RANK,          LOCAL_WORLD_SIZE and NNODES beside LOCAL_RANK), or give rank and world size as arguments"
+        "{variable} is set, but it does not say which of how many processes this is: set RANK and WORLD_SIZE (or NODE_RANK, \
+         LOCAL_WORLD_SIZE and NNODES beside LOCAL_RANK), or give rank and world size as arguments"
     )]
     RankUnknown {
         /// The variable.

@@ -44,9 +44,9 @@ struct Need {
 }
 
 impl Need {
-    fn of(dataset: &Dataset, spec: &LoaderSpec, block_rows: u64) -> Self {
+    fn of(dataset: &Dataset, spec: &LoaderSpec, block_rows: u64) -> Result<Self, Error> {
         let n_columns = dataset.n_columns() as u64;
-        let row_nnz = mean_row_nnz(dataset);
+        let row_nnz = dataset.mean_row_nnz()?;
         let nnz_of = |n_rows: u64| with_spare((row_nnz * n_rows as f64).ceil() as u64);
         let block_nnz = nnz_of(block_rows);
         let batch_rows = spec.batch_rows.min(dataset.n_rows());
@@ -64,11 +64,11 @@ impl Need {
             (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),
             (_, None) => nnz_of(batch_rows) * CSR_CELL_BYTES,
         };
-        Self {
+        Ok(Self {
             block: block + block_rows * BLOCK_ROW_BYTES,
             batch,
             other: FIXED_BYTES + scratch + several + dataset.working_bytes(block_nnz, form),
-        }
+        })
     }
 
     /// With so many blocks, and as many batches as must be.
@@ -90,7 +90,7 @@ impl Ahead {
         let Some(limit) = spec.memory_bytes else {
             return Ok(Self { blocks, batches, block_limit: None, block_rows });
         };
-        let need = Need::of(dataset, spec, block_rows);
+        let need = Need::of(dataset, spec, block_rows)?;
         let least = need.with_blocks(1);
         let Some(spare) = limit.checked_sub(least) else {
             return Err(Error::Memory {
@@ -112,12 +112,6 @@ impl Ahead {
             block_rows,
         })
     }
-}
-
-/// Values of a row among the genes that are read, in the mean over all rows of X; 0 where no reader knows.
-fn mean_row_nnz(dataset: &Dataset) -> f64 {
-    let n_rows = dataset.n_rows().max(1) as f64;
-    dataset.mean_nnz_of_parts().map(|(rows, mean)| rows as f64 / n_rows * mean).sum()
 }
 
 fn with_spare(n: u64) -> u64 {

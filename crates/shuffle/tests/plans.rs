@@ -198,15 +198,13 @@ fn data_smaller_than_a_global_batch() {
     assert_eq!(none.dealt_epoch(0, &batches).unwrap().n_batches(), 0);
 }
 
+/// A specification of which others are made that are refused.
+const POSSIBLE: PlanSpec =
+    PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 2, order: Order::Shuffled, seed: 0 };
+
 #[test]
 fn impossible_sizes_are_refused() {
-    let spec = PlanSpec {
-        n_rows: 10,
-        chunk_rows: 2,
-        chunks_per_block: 2,
-        order: Order::Shuffled,
-        seed: 0,
-    };
+    let spec = POSSIBLE;
     let check = |spec: PlanSpec| spec.epoch(0).unwrap_err();
     assert_eq!(check(PlanSpec { chunk_rows: 0, ..spec }), Error::Zero { size: "the chunk size" });
     assert_eq!(
@@ -221,13 +219,7 @@ fn impossible_sizes_are_refused() {
 
 #[test]
 fn worlds_that_do_not_fit_are_refused() {
-    let spec = PlanSpec {
-        n_rows: 10,
-        chunk_rows: 2,
-        chunks_per_block: 2,
-        order: Order::Shuffled,
-        seed: 0,
-    };
+    let spec = POSSIBLE;
     let fits =
         BatchSpec { batch_rows: 6, rank: 1, world_size: 2, lanes: 3, remainder: Remainder::Drop };
     spec.dealt_epoch(0, &fits).unwrap();

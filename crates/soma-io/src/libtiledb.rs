@@ -31,8 +31,6 @@ pub struct LibtiledbReader {
     data_type: DataType,
     buffer_bytes: usize,
     why_not_native: Option<String>,
-    /// Of all fragments: as many as there are values, or more.
-    n_cells: u64,
     /// Memory for the cells of a read, used again by the next.
     cells: Mutex<CellList>,
 }
@@ -46,17 +44,8 @@ impl LibtiledbReader {
     ) -> Result<Self, Error> {
         let context = Context::new(place.context.config())?;
         let array = Array::open(&context, &place.uri, place.timestamp)?;
-        let n_cells = written_cells(place, &array)?;
-        Ok(Self {
-            array,
-            context,
-            shape,
-            data_type,
-            buffer_bytes,
-            why_not_native,
-            n_cells,
-            cells: Mutex::default(),
-        })
+        let cells = Mutex::default();
+        Ok(Self { array, context, shape, data_type, buffer_bytes, why_not_native, cells })
     }
 
     /// Reads the cells piece by piece, and says how many bytes that took.
@@ -167,8 +156,9 @@ impl XReader for LibtiledbReader {
         &self.data_type
     }
 
-    fn nnz(&self) -> Option<u64> {
-        Some(self.n_cells)
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        // Asked for where memory is limited, so not before.
+        Ok(Some(written_cells(&self.context, &self.array)?))
     }
 
     fn working_bytes(&self, nnz: u64, _genes: &GeneSelection, form: ReadForm) -> u64 {

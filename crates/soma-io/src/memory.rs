@@ -70,8 +70,8 @@ impl XReader for MemoryReader {
         &DataType::Float32
     }
 
-    fn nnz(&self) -> Option<u64> {
-        Some(self.csr.nnz() as u64)
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        Ok(Some(self.csr.nnz() as u64))
     }
 
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {

@@ -21,9 +21,6 @@ pub struct NativeReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
-    n_threads: usize,
-    /// Whether the array was opened at a time.
-    is_past: bool,
     /// What stands in front of an object store, if something does.
     cache: Option<Arc<CachedStorage>>,
     /// Memory for the rows of a read as COO, used again by the next.
@@ -36,14 +33,6 @@ const PIECE_CELLS: usize = 1 << 20;
 const CSR_CELL_BYTES: u64 = 8;
 /// Cell, gene and value as Arrow has them.
 const COO_CELL_BYTES: u64 = 20;
-/// Rows that a thread collects at a time, about.
-const TASK_ROWS: u64 = 2048;
-/// Of a cell while it is collected: place, value and age, as found and in order.
-const COLLECTED_CELL_BYTES: u64 = 36;
-/// What a thread keeps: bytes as they were fetched, a chunk being decoded, and the wanted cells of the tiles in work.
-const THREAD_BYTES: u64 = 16 << 20;
-/// The most that row indices take, and fewer than an eighth of a byte for each value.
-const INDEX_BYTES: u64 = 256 << 20;
 
 impl NativeReader {
     /// Opens the array, unless it is one that only libtiledb reads.
@@ -53,11 +42,7 @@ impl NativeReader {
         data_type: DataType,
         n_threads: usize,
     ) -> Result<Self, NotNative> {
-        let options = OpenOptions {
-            timestamp: place.timestamp,
-            index_bytes: INDEX_BYTES as usize,
-            ..OpenOptions::new(n_threads)
-        };
+        let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
         let (storage, cache) = storage(place)?;
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
@@ -65,16 +50,7 @@ impl NativeReader {
             }
             other => NotNative::Failed(other.into()),
         })?;
-        Ok(Self {
-            array,
-            uri: place.uri.clone(),
-            shape,
-            data_type,
-            n_threads,
-            is_past: place.timestamp.is_some(),
-            cache,
-            csr: Mutex::default(),
-        })
+        Ok(Self { array, uri: place.uri.clone(), shape, data_type, cache, csr: Mutex::default() })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -120,6 +96,16 @@ fn storage(place: &Place) -> Result<Cached, NotNative> {
     Ok((Arc::new(LocalStorage::new(PathBuf::from(folder))), None))
 }
 
+/// Genes as the array's columns.
+fn columns(genes: &GeneSelection) -> ColumnSelection {
+    match genes {
+        GeneSelection::All => ColumnSelection::All,
+        GeneSelection::Range(range) if range.is_empty() => ColumnSelection::Range(0..0),
+        GeneSelection::Range(range) => ColumnSelection::Range(range.clone()),
+        GeneSelection::List(list) => ColumnSelection::List(list.clone()),
+    }
+}
+
 impl XReader for NativeReader {
     fn name(&self) -> &'static str {
         "native"
@@ -137,28 +123,17 @@ impl XReader for NativeReader {
         &self.data_type
     }
 
-    fn nnz(&self) -> Option<u64> {
-        Some(self.array.n_cells())
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        Ok(Some(self.array.n_cells()))
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        // Of some genes, and of a state of the past, rows are collected before they are put together.
-        let row_cells = self.array.n_cells() / self.shape.0.max(1);
-        let at_once = nnz.min(row_cells * TASK_ROWS * self.n_threads as u64);
-        let collected = if *genes == GeneSelection::All && !self.is_past {
-            0
-        } else {
-            nnz * CSR_CELL_BYTES + at_once * COLLECTED_CELL_BYTES
-        };
         // COO is made of CSR, a piece at a time.
         let coo = match form {
             ReadForm::Csr => 0,
             ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
         };
-        collected
-            + coo
-            + self.n_threads as u64 * THREAD_BYTES
-            + INDEX_BYTES.min(self.array.n_cells() / 8)
+        coo + self.array.working_bytes(nnz, &columns(genes))
     }
 
     fn cache(&self) -> Option<CacheUse> {
@@ -174,12 +149,7 @@ impl XReader for NativeReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.shape.0)?;
         let n_columns = genes.n_columns(self.shape.1)?;
-        let columns = match genes {
-            GeneSelection::All => ColumnSelection::All,
-            GeneSelection::Range(range) if range.is_empty() => ColumnSelection::Range(0..0),
-            GeneSelection::Range(range) => ColumnSelection::Range(range.clone()),
-            GeneSelection::List(list) => ColumnSelection::List(list.clone()),
-        };
+        let columns = columns(genes);
         // The same parts under another crate's name: they change hands without being copied.
         let mut parts = tiledb_native::CsrBuffers {
             row_offsets: std::mem::take(&mut out.row_offsets),

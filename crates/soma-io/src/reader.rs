@@ -54,8 +54,8 @@ pub trait XReader: Send + Sync + Debug {
     fn data_type(&self) -> &DataType;
 
     /// The number of values of X, or a little more, where the reader knows it without reading them.
-    fn nnz(&self) -> Option<u64> {
-        None
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
     }
 
     /// Bytes of memory that a read of `nnz` values of these genes takes at most, beside those of what it returns.

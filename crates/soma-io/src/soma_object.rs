@@ -93,8 +93,8 @@ pub(crate) fn open_array(
 }
 
 /// How many cells an array's fragments hold: as many as there are, but for those that outlive others.
-pub(crate) fn written_cells(place: &Place, array: &Array) -> Result<u64, Error> {
-    let fragments = FragmentInfo::load(&place.context, array.uri())?;
+pub(crate) fn written_cells(context: &Context, array: &Array) -> Result<u64, Error> {
+    let fragments = FragmentInfo::load(context, array.uri())?;
     let fragments = fragments.fragments(&array.schema().dimensions)?;
     Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
 }

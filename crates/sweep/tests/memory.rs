@@ -1,21 +1,18 @@
 //! `--memory` is kept to: the true peak of a point's process, less what it had at its start.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use bench_report::read;
 
 const MIB: u64 = 1 << 20;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sweep"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("XDG_CACHE_HOME", folder.join("cache"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    program::command(folder, arguments).output().unwrap()
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `peers` as a user runs it, with a peer that needs nothing but Python, on a small generated experiment.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -36,13 +39,7 @@ impl Bed {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env("XDG_CACHE_HOME", self.path("cache"))
-            .stdin(Stdio::null());
-        command
+        program::command(self.folder.path(), arguments)
     }
 
     /// A comparison with the peer; `variables` are its processes'.

@@ -1,6 +1,9 @@
 //! The program as a user runs it, on a small generated experiment.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -42,18 +45,12 @@ impl Bed {
         self.folder.path().join(name)
     }
 
-    /// Runs the program in the folder, with a cache below it.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env("XDG_CACHE_HOME", self.path("cache"));
-        command
+        program::command(self.folder.path(), arguments)
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+        self.command(arguments).output().unwrap()
     }
 
     /// A sweep of the experiment that must succeed; its rows.
@@ -71,12 +68,7 @@ impl Bed {
         let mut all =
             vec!["sweep", "--uri", "experiment", "--results", results, "--config", SMALL_BUFFERS];
         all.extend(arguments);
-        self.command(&all)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        self.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 }
 

@@ -153,6 +153,11 @@ impl Array {
         self.reader.fragments.iter().map(Fragment::n_cells).sum()
     }
 
+    /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result.
+    pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
+        self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
+    }
+
     /// Fragments that count at the opening time.
     pub fn n_fragments(&self) -> usize {
         self.reader.fragments.len()

@@ -60,6 +60,10 @@ impl IndexCache {
     }
 
     /// Bytes of the indices that are kept.
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }

@@ -26,6 +26,9 @@ use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
 
+/// What a thread keeps, about: bytes as they were fetched, a chunk that is decoded, the wanted cells of the tiles in work.
+const THREAD_BYTES: u64 = 16 << 20;
+
 /// What a read did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadStats {
@@ -75,6 +78,27 @@ pub(crate) struct Scratch {
 }
 
 impl Reader {
+    /// Bytes of memory that a read of `nnz` cells takes at most, beside those of its result: what each thread keeps, row indices, and
+    /// the rows of all tasks where they are collected before they are put together.
+    pub(crate) fn working_bytes(&self, nnz: u64, columns: &ColumnSelection, n_threads: u64) -> u64 {
+        let n_cells: u64 = self.fragments.iter().map(Fragment::n_cells).sum();
+        // Row indices take fewer than an eighth of a byte for each cell.
+        let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
+        let collected = if *columns == ColumnSelection::All && !self.is_by_time() {
+            0
+        } else {
+            let row_cells = n_cells / self.layout.shape[0].1.max(1);
+            let at_once = nnz.min(row_cells * plan::TASK_ROWS * n_threads);
+            nnz * staged::TASK_CELL_BYTES + at_once * staged::COLLECTED_CELL_BYTES
+        };
+        collected + indices + n_threads * THREAD_BYTES
+    }
+
+    /// Whether the times of cells decide which of them count at the opening time.
+    fn is_by_time(&self) -> bool {
+        self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp))
+    }
+
     /// Reads `rows` into `out`, on the current thread pool.
     pub(crate) fn read(
         &self,
@@ -126,9 +150,7 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let tasks = plan::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
-        let by_time =
-            self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp));
-        if columns.is_all() && !by_time {
+        if columns.is_all() && !self.is_by_time() {
             let (again, read) = direct::read(self, rows, planned, out)?;
             stats.add(read);
             let Some(planned) = again else { return Ok(stats) };

@@ -80,10 +80,9 @@ impl TensorBuffer {
     /// A view of the elements; shares the memory. Whole numbers are int32.
     pub(crate) fn flat(&self) -> Result<Tensor, Error> {
         match &self.memory {
-            Some(memory) => memory
-                .tensor()
-                .f_narrow(0, 0, size(self.n_values)?)
-                .map_err(Error::torch("a view of a batch's memory")),
+            Some(memory) => {
+                memory.first(self.n_values).map_err(Error::torch("a view of a batch's memory"))
+            }
             None => unreachable!("a buffer has its memory until it is dropped"),
         }
     }

@@ -107,9 +107,10 @@ impl Memory {
         self.n_values
     }
 
-    /// The tensor that owns the memory.
-    pub(crate) fn tensor(&self) -> &Tensor {
-        &self.tensor
+    /// A view of the first `n` values; shares the memory.
+    pub(crate) fn first(&self, n: usize) -> Result<Tensor, TchError> {
+        let n = i64::try_from(n).map_err(|_| TchError::Convert(format!("{n} values")))?;
+        self.tensor.f_narrow(0, 0, n)
     }
 
     /// All values, to be written.

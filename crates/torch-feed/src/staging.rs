@@ -6,9 +6,9 @@ use loader::{BatchBuffer as _, CsrBatch};
 use tch::{Kind, TchError, Tensor};
 
 use crate::buffers::TensorBuffer;
-use crate::device::{CopyDevice, Ticket};
+use crate::device::CopyDevice;
 use crate::error::Error;
-use crate::memory::{Memory, ValueType, ValuesMut};
+use crate::memory::{ValueType, ValuesMut};
 use crate::pool::Pool;
 
 /// Host memory for one loader's batches on their way to a device.
@@ -101,7 +101,9 @@ impl Staging {
         let mut memory =
             pool.take(n_values.next_power_of_two(), value_type).map_err(Error::torch(what))?;
         write(memory.values_mut());
-        match begin(&*self.device, &memory, n_values) {
+        let host = memory.first(n_values);
+        let host = host.map_err(Error::torch("a batch on its way to the device"));
+        match host.and_then(|host| self.device.begin_copy(&host)) {
             Ok((copy, ticket)) => {
                 pool.give_back_after(memory, ticket);
                 Ok(copy)
@@ -112,18 +114,6 @@ impl Staging {
             }
         }
     }
-}
-
-fn begin(
-    device: &dyn CopyDevice,
-    memory: &Memory,
-    n_values: usize,
-) -> Result<(Tensor, Ticket), Error> {
-    let host = memory
-        .tensor()
-        .f_narrow(0, 0, n_values as i64)
-        .map_err(Error::torch("a batch on its way to the device"))?;
-    device.begin_copy(&host)
 }
 
 impl SentRows {

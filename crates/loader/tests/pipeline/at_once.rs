@@ -4,62 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::DataType;
 use loader::{
     BatchBuffer, BatchBuffers, BatchForm, Cells, Dataset, DatasetSpec, ElementType, Elements,
     ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method,
     ReadableBuffer, ReaderChoice,
 };
-use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, ReadStats, RowRanges, XReader};
+use soma_io::{Experiment, OpenOptions, RowRanges};
 
+use crate::counted::CountedReader;
 use crate::sample::{self, WAYS, dense_rows};
-
-/// Counts the reads that begin, and those among them that are given memory which no read had before.
-#[derive(Debug)]
-struct CountedReader {
-    inner: MemoryReader,
-    n_started: AtomicUsize,
-    n_fresh: AtomicUsize,
-}
-
-impl XReader for CountedReader {
-    fn name(&self) -> &'static str {
-        "counted"
-    }
-
-    fn n_rows(&self) -> u64 {
-        self.inner.n_rows()
-    }
-
-    fn n_columns(&self) -> u64 {
-        self.inner.n_columns()
-    }
-
-    fn data_type(&self) -> &DataType {
-        self.inner.data_type()
-    }
-
-    fn read_csr(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        out: &mut CsrBuffers,
-    ) -> Result<ReadStats, soma_io::Error> {
-        self.n_started.fetch_add(1, Ordering::SeqCst);
-        self.n_fresh.fetch_add(usize::from(out.values.capacity() == 0), Ordering::SeqCst);
-        self.inner.read_csr(rows, genes, out)
-    }
-
-    fn read_coo(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        each: &mut dyn FnMut(&RecordBatch) -> Result<(), soma_io::Error>,
-    ) -> Result<ReadStats, soma_io::Error> {
-        self.n_started.fetch_add(1, Ordering::SeqCst);
-        self.inner.read_coo(rows, genes, each)
-    }
-}
 
 /// Buffers that know how many of them live, and lived at most.
 struct CountedBuffers {
@@ -114,11 +67,7 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
         for n_blocks in [6, 60] {
             for (method, form) in WAYS {
                 let n_rows = n_blocks * BLOCK_ROWS;
-                let reader = Arc::new(CountedReader {
-                    inner: sample::reader(n_rows, 6),
-                    n_started: AtomicUsize::default(),
-                    n_fresh: AtomicUsize::default(),
-                });
+                let reader = Arc::new(CountedReader::new(sample::reader(n_rows, 6), 0));
                 let x: Arc<CountedReader> = Arc::clone(&reader);
                 let dataset = sample::dataset(x, Cells::Range(0..n_rows), GeneSelection::All);
                 let spec = LoaderSpec {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod at_once;
+mod counted;
 mod delivered;
 mod edge_cases;
 mod every_cell;

@@ -1,71 +1,17 @@
 //! A limit on memory: less is read ahead, the same batches come, and what cannot fit is refused before it is read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use arrow_array::RecordBatch;
-use arrow_schema::DataType;
 use loader::{Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec};
-use soma_io::{CsrBuffers, MemoryReader, ReadForm, ReadStats, RowRanges, XReader};
+use soma_io::{CsrBuffers, MemoryReader, XReader};
 
+use crate::counted::CountedReader;
 use crate::sample::{self, WAYS, dense_rows};
 
 const N_ROWS: u64 = 200;
 
-/// A reader in memory that takes much memory to read, and counts reads.
-#[derive(Debug)]
-struct HungryReader {
-    inner: MemoryReader,
-    n_reads: AtomicUsize,
-}
-
 const WORKING_BYTES: u64 = 1 << 40;
-
-impl XReader for HungryReader {
-    fn name(&self) -> &'static str {
-        "hungry"
-    }
-
-    fn n_rows(&self) -> u64 {
-        self.inner.n_rows()
-    }
-
-    fn n_columns(&self) -> u64 {
-        self.inner.n_columns()
-    }
-
-    fn data_type(&self) -> &DataType {
-        self.inner.data_type()
-    }
-
-    fn nnz(&self) -> Option<u64> {
-        self.inner.nnz()
-    }
-
-    fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
-        WORKING_BYTES
-    }
-
-    fn read_csr(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        out: &mut CsrBuffers,
-    ) -> Result<ReadStats, soma_io::Error> {
-        self.n_reads.fetch_add(1, Ordering::SeqCst);
-        self.inner.read_csr(rows, genes, out)
-    }
-
-    fn read_coo(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        each: &mut dyn FnMut(&RecordBatch) -> Result<(), soma_io::Error>,
-    ) -> Result<ReadStats, soma_io::Error> {
-        self.n_reads.fetch_add(1, Ordering::SeqCst);
-        self.inner.read_coo(rows, genes, each)
-    }
-}
 
 fn dataset(x: Arc<dyn XReader>) -> Dataset {
     sample::dataset(x, Cells::Range(0..N_ROWS), GeneSelection::All)
@@ -118,10 +64,7 @@ fn less_is_read_ahead_and_the_same_batches_come() {
 
 #[test]
 fn what_cannot_fit_is_refused_before_it_is_read() {
-    let reader = Arc::new(HungryReader {
-        inner: sample::reader(N_ROWS, 6),
-        n_reads: AtomicUsize::default(),
-    });
+    let reader = Arc::new(CountedReader::new(sample::reader(N_ROWS, 6), WORKING_BYTES));
     let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
     for (method, form) in WAYS {
         let spec = LoaderSpec { method, form, ..sample::spec() };
@@ -132,7 +75,7 @@ fn what_cannot_fit_is_refused_before_it_is_read() {
         assert!(refused.contains(&format!("allow at least {least}")), "{refused}");
         Loader::new(data.clone(), LoaderSpec { memory_bytes: Some(least), ..spec }).unwrap();
     }
-    assert_eq!(reader.n_reads.load(Ordering::SeqCst), 0);
+    assert_eq!(reader.n_started.load(Ordering::SeqCst), 0);
 }
 
 #[test]

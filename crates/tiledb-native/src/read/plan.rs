@@ -18,7 +18,7 @@ use crate::storage::Piece;
 use crate::tile::{self, Chunks};
 
 /// A task is about so many rows, or a row of space tiles where that is near.
-const TASK_ROWS: u64 = 2048;
+pub(super) const TASK_ROWS: u64 = 2048;
 /// Tasks are not made smaller than this to give every thread one.
 const SMALLEST_TASK_ROWS: usize = 128;
 

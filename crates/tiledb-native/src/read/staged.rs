@@ -12,6 +12,11 @@ use crate::fragment::Field;
 use crate::request::{Columns, Rows};
 use crate::values::copy_times;
 
+/// Of a cell of a task's rows, kept until all tasks are put together: column and value.
+pub(super) const TASK_CELL_BYTES: u64 = 8;
+/// Of a cell while its task is at work: place, value and age as found, and its place in order.
+pub(super) const COLLECTED_CELL_BYTES: u64 = 36;
+
 /// Cells that a task has found, in the order they were found.
 #[derive(Debug, Default)]
 struct Cells {
@@ -121,8 +126,10 @@ fn collect(
         let chosen: Vec<bool> = (0..works.len()).map(chosen).collect();
         scratch.values.clear();
         scratch.values.resize(n_cells, 0.0);
-        scratch.times.clear();
-        scratch.times.resize(n_cells, 0);
+        if with_ages || reader.is_by_time() {
+            scratch.times.clear();
+            scratch.times.resize(n_cells, 0);
+        }
         for (idx, work) in works.iter().enumerate().filter(|(idx, _)| chosen[*idx]) {
             let with_times =
                 with_ages || reader.fragments[work.fragment].is_partly_after(reader.timestamp);
@@ -196,8 +203,9 @@ fn choose(
 ) {
     let (scratch, mut at) = scratch;
     let fragment = &reader.fragments[work.fragment];
-    let by_cell = fragment.footer.has_timestamps;
     let bounded = fragment.is_partly_after(reader.timestamp);
+    // Otherwise no cell's own time was read, nor is one needed.
+    let by_cell = fragment.footer.has_timestamps && (with_ages || bounded);
     for part in &work.parts {
         for (row, pair) in work.index.starts(part.found).windows(2).enumerate() {
             for _ in pair[0]..pair[1] {
