@@ -4,13 +4,16 @@
 //! but at their edges. The first round finds the tiles and, from the row indices, where the cells are; the second fetches and
 //! decodes just the chunks that hold them.
 //!
-//! Without a selection of columns the first round already knows how many values each row has: the second writes straight into the
-//! caller's buffers, columns and values of a task apart from each other ([`direct`]). With one, or where the times of cells decide which of them count, tasks keep what they find and
-//! are put together afterwards ([`staged`]).
+//! Where all columns are wanted, or a range of them ([`kept`]), the first round already knows how many values each row has: the
+//! second writes straight into the caller's buffers, columns and values of a task apart from each other ([`direct`]). For a list of
+//! columns, or where the times of cells decide which of them count, tasks keep what they find and are put together afterwards
+//! ([`staged`]). A range is read that way, too, where a row's cells are in no order, and from an object store, which is told ahead what
+//! will be read.
 
 mod chunks;
 mod direct;
 mod fetch;
+mod kept;
 mod plan;
 mod staged;
 
@@ -84,7 +87,9 @@ impl Reader {
         let n_cells: u64 = self.fragments.iter().map(Fragment::n_cells).sum();
         // Row indices take fewer than an eighth of a byte for each cell.
         let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
-        let collected = if *columns == ColumnSelection::All && !self.is_by_time() {
+        let is_range = columns.range().is_some() && !self.files.storage().coalesce().prefetch;
+        let is_direct = (*columns == ColumnSelection::All || is_range) && !self.is_by_time();
+        let collected = if is_direct {
             0
         } else {
             let row_cells = n_cells / self.layout.shape[0].1.max(1);
@@ -150,8 +155,8 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let tasks = plan::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
-        if columns.is_all() && !self.is_by_time() {
-            let (again, read) = direct::read(self, rows, planned, out)?;
+        if !self.is_by_time() && planned.iter().all(|planned| planned.is_counted) {
+            let (again, read) = direct::read(self, rows, planned, columns, out)?;
             stats.add(read);
             let Some(planned) = again else { return Ok(stats) };
             // A cell is there more than once in an array without duplicates: the latest has to be found.

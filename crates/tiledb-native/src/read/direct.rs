@@ -15,7 +15,7 @@ use super::{ReadStats, Reader, Scratch};
 use crate::csr::CsrBuffers;
 use crate::error::{Error, Fault};
 use crate::fragment::Field;
-use crate::request::Rows;
+use crate::request::{Columns, Rows};
 
 /// One field of the cells of a task.
 struct Job<'a> {
@@ -38,12 +38,13 @@ impl Job<'_> {
     }
 }
 
-/// Reads what was planned. Gives the plan back, with the buffers in any state, when a cell was found twice in an array that has no
-/// duplicates.
+/// Reads what was planned; of a range of columns each as its distance from the first. Gives the plan back, with the buffers in any
+/// state, when a cell was found twice in an array that has no duplicates.
 pub(super) fn read(
     reader: &Reader,
     rows: &Rows,
     planned: Vec<Planned>,
+    columns: &Columns,
     out: &mut CsrBuffers,
 ) -> Result<(Option<Vec<Planned>>, ReadStats), Error> {
     set_offsets(rows.total, &planned, out);
@@ -51,14 +52,16 @@ pub(super) fn read(
     let (jobs, row_offsets) = jobs(reader, &planned, out);
     chunks::announce_all(reader, jobs.iter().map(|job| (job.planned, job.field())))?;
     let is_strict = reader.keeps_latest();
+    let wanted = columns.range();
     let unordered = AtomicBool::new(false);
     // Unlike a parallel iterator over a slice, a bridge hands the jobs out in their order.
     let done: Result<Vec<ReadStats>, Error> = jobs
         .into_iter()
         .par_bridge()
         .map(|mut job| {
-            let stats =
-                reader.with_scratch(|scratch| fill(reader, &mut job, row_offsets, scratch))?;
+            let stats = reader.with_scratch(|scratch| {
+                fill(reader, &mut job, (row_offsets, wanted.as_ref()), scratch)
+            })?;
             if !is_ordered(&job, row_offsets, is_strict) {
                 unordered.store(true, Ordering::Relaxed);
             }
@@ -139,11 +142,11 @@ fn offsets_of<'a>(task: &'a Task, row_offsets: &'a [usize]) -> impl Iterator<Ite
     task.out_rows.iter().zip(n_rows).map(|(&first, n_rows)| &row_offsets[first..=first + n_rows])
 }
 
-/// Fills a job's part of the buffers.
+/// Fills a job's part of the buffers, with what is wanted of all columns.
 fn fill(
     reader: &Reader,
     job: &mut Job<'_>,
-    row_offsets: &[usize],
+    (row_offsets, wanted): (&[usize], Option<&Range<u32>>),
     scratch: &mut Scratch,
 ) -> Result<ReadStats, Error> {
     let mut stats = ReadStats::default();
@@ -169,7 +172,19 @@ fn fill(
                     &chunk.cells,
                     |_, cells| columns.check(&chunk.place(&cells)),
                 )?;
-                cursor.rows(&chunk, |from, range, to| columns.copy(from, &mut out[range][to]))
+                let mut is_within = true;
+                cursor.rows(&chunk, |from, range, to| {
+                    let out = &mut out[range][to];
+                    columns.copy(from, out);
+                    if let Some(wanted) = wanted {
+                        is_within &= to_positions(out, wanted);
+                    }
+                })?;
+                if is_within {
+                    Ok(())
+                } else {
+                    Err(Fault::new("a cell of a column outside its tile's"))
+                }
             }
             Target::Values(out) => {
                 let values = chunk.values(reader, work);
@@ -178,6 +193,15 @@ fn fill(
         }
     })?;
     Ok(stats)
+}
+
+/// Makes of columns their distance from the first of those wanted. Returns whether all are wanted.
+fn to_positions(columns: &mut [u32], wanted: &Range<u32>) -> bool {
+    let to_position = |highest: u32, column: &mut u32| {
+        *column = column.wrapping_sub(wanted.start);
+        highest.max(*column)
+    };
+    columns.iter_mut().fold(0, to_position) < wanted.end - wanted.start
 }
 
 /// Where the cells of a tile go.
@@ -200,17 +224,12 @@ impl Cursor<'_> {
         chunks::overlaps(&work.parts, part, &chunk.cells, |idx, cells| {
             let part = &work.parts[idx];
             let range = planned.task.bases.partition_point(|&base| base <= part.task_row) - 1;
-            let starts = work.index.starts(part.found);
-            let mut row = starts.partition_point(|&start| start <= cells.start) - 1;
-            let mut cell = cells.start;
-            while cell < cells.end {
-                let end = starts[row + 1].min(cells.end);
+            work.rows(part, cells, |row, cells| {
                 let at = &mut next[part.task_row + row];
-                let to = *at..*at + (end - cell) as usize;
+                let to = *at..*at + cells.len();
                 *at = to.end;
-                each(chunk.place(&(cell..end)), range, to);
-                (cell, row) = (end, row + 1);
-            }
+                each(chunk.place(&cells), range, to);
+            });
             Ok(())
         })
     }
