@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::dense_rows::DenseRows;
 use crate::{CooMatrix, Error, RowTransforms, Value};
 
 /// Rows in compressed sparse rows, borrowed.
@@ -119,18 +120,19 @@ pub fn csr_rows_to_dense<V: Value>(
             None => Ok(()),
         });
     }
+    let mut dense = DenseRows::new(out.len());
     for (idx, (row_idx, out)) in rows.iter().zip(out.chunks_exact_mut(csr.n_columns)).enumerate() {
         let row_idx = *row_idx as usize;
         let (columns, values) = csr.row(row_idx)?;
-        // Zeroed row by row, so that the row is still in the cache when its values come.
-        out.fill(V::default());
         let of_row = match transforms {
             Some(transforms) => transforms.of_row(idx, row_idx, &last_of_each(columns, values))?,
             None => None,
         };
         let stray = match of_row {
-            None => scatter(columns, values, V::from_f32, out),
-            Some(of_row) => scatter(columns, values, |value| V::from_f32(of_row.apply(value)), out),
+            None => dense.write(columns, values, V::from_f32, out),
+            Some(of_row) => {
+                dense.write(columns, values, |value| V::from_f32(of_row.apply(value)), out)
+            }
         };
         if let Some(column) = stray {
             return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
@@ -149,22 +151,6 @@ fn last_of_each<'a>(columns: &[u32], values: &'a [f32]) -> Cow<'a, [f32]> {
     let next = columns.iter().skip(1).map(Some).chain([None]);
     let last = columns.iter().zip(next).map(|(column, next)| next != Some(column));
     values.iter().zip(last).filter(|(_, is_last)| *is_last).map(|(value, _)| *value).collect()
-}
-
-/// Writes the values of a row to their places, and gives a column that has none.
-fn scatter<V>(
-    columns: &[u32],
-    values: &[f32],
-    mut convert: impl FnMut(f32) -> V,
-    out: &mut [V],
-) -> Option<u32> {
-    for (column, value) in columns.iter().zip(values) {
-        match out.get_mut(*column as usize) {
-            Some(place) => *place = convert(*value),
-            None => return Some(*column),
-        }
-    }
-    None
 }
 
 /// Writes rows of the dense block `values`, in the order of `rows`, into all of `out`, which has `rows.len() * n_columns` values.

@@ -31,8 +31,10 @@
 
 mod coo;
 mod csr;
+mod dense_rows;
 mod error;
 mod index;
+mod past_caches;
 mod transform;
 
 pub use coo::{CooMatrix, CooToCsr, CooView, OwnedCoo, scatter_coo};
