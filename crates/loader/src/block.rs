@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::thread;
 
-use densify::{CsrMatrix, CsrView, RowTransforms};
-use soma_io::CsrBuffers;
+use densify::{CsrMatrix, CsrRows as _, CsrView, PackedView, RowTransforms, csr_gather_rows_into};
+use soma_io::{CsrBuffers, PackedCsr};
 
 use crate::buffers::ElementsMut;
 use crate::error::Error;
@@ -48,6 +48,8 @@ pub(crate) enum Values {
     Counted(CsrMatrix),
     /// `native`: as the reader gave it.
     Read(CsrBuffers),
+    /// `native`: as a reader that packs gave it.
+    Packed(PackedCsr),
 }
 
 impl Default for Values {
@@ -70,6 +72,7 @@ impl Block {
             Values::Dense(values) => size_of_val(values.as_slice()),
             Values::Counted(csr) => of_csr(&csr.row_offsets, csr.nnz()),
             Values::Read(csr) => of_csr(&csr.row_offsets, csr.nnz()),
+            Values::Packed(csr) => csr.bytes(),
         };
         let rows = size_of_val(self.rows.as_slice()) + size_of_val(self.order.as_slice());
         (values + rows) as u64
@@ -137,6 +140,15 @@ impl Block {
         csr
     }
 
+    /// Packed CSR for a reader to fill, in the memory of the last block where there is one.
+    pub(crate) fn packed_to_read(&mut self) -> &mut PackedCsr {
+        if !matches!(self.values, Values::Packed(_)) {
+            self.values = Values::Packed(PackedCsr::default());
+        }
+        let Values::Packed(csr) = &mut self.values else { unreachable!("it was just made so") };
+        csr
+    }
+
     /// The selection's row of one row as read.
     pub(crate) fn selection_row(&self, row: u32) -> u64 {
         self.rows[row as usize]
@@ -200,19 +212,25 @@ impl Block {
         transforms: Option<RowTransforms<'_>>,
         out: &mut [V],
     ) -> Result<(), densify::Error> {
-        match (&self.values, self.csr()) {
-            (Values::Dense(values), _) => {
+        match &self.values {
+            Values::Dense(values) => {
                 densify::dense_rows_to_dense(values, self.n_columns, rows, transforms, out)
             }
-            (_, Some(csr)) => densify::csr_rows_to_dense(csr, rows, transforms, out),
-            (_, None) => Ok(()),
+            Values::Counted(csr) => densify::csr_rows_to_dense(csr.view(), rows, transforms, out),
+            Values::Read(csr) => densify::csr_rows_to_dense(view(csr), rows, transforms, out),
+            Values::Packed(csr) => densify::csr_rows_to_dense(packed(csr), rows, transforms, out),
         }
     }
 
     /// How many values these rows as read have. Dense blocks do not say.
     pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
-        let csr = self.csr().ok_or(Error::NpArraySparse)?;
-        csr.nnz_of(rows).map_err(|source| self.id.densify_error(source))
+        match &self.values {
+            Values::Dense(_) => return Err(Error::NpArraySparse),
+            Values::Counted(csr) => csr.view().nnz_of(rows),
+            Values::Read(csr) => view(csr).nnz_of(rows),
+            Values::Packed(csr) => packed(csr).nnz_of(rows),
+        }
+        .map_err(|source| self.id.densify_error(source))
     }
 
     /// Writes the columns and values of these rows as read, in this order, into all of `out`, and where each ends behind
@@ -224,23 +242,40 @@ impl Block {
         row_offsets: &mut Vec<usize>,
         out: (&mut [u32], &mut [f32]),
     ) -> Result<(), Error> {
-        let csr = self.csr().ok_or(Error::NpArraySparse)?;
-        densify::csr_gather_rows_into(csr, rows, transforms, row_offsets, out)
-            .map_err(|source| self.id.densify_error(source))
-    }
-
-    /// The values as CSR; none of a dense block.
-    fn csr(&self) -> Option<CsrView<'_>> {
         match &self.values {
-            Values::Dense(_) => None,
-            Values::Counted(csr) => Some(csr.view()),
-            Values::Read(csr) => Some(CsrView {
-                row_offsets: &csr.row_offsets,
-                columns: &csr.columns,
-                values: &csr.values,
-                n_columns: csr.n_columns,
-            }),
+            Values::Dense(_) => return Err(Error::NpArraySparse),
+            Values::Counted(csr) => {
+                csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
+            }
+            Values::Read(csr) => {
+                csr_gather_rows_into(view(csr), rows, transforms, row_offsets, out)
+            }
+            Values::Packed(csr) => {
+                csr_gather_rows_into(packed(csr), rows, transforms, row_offsets, out)
+            }
         }
+        .map_err(|source| self.id.densify_error(source))
+    }
+}
+
+fn view(csr: &CsrBuffers) -> CsrView<'_> {
+    CsrView {
+        row_offsets: &csr.row_offsets,
+        columns: &csr.columns,
+        values: &csr.values,
+        n_columns: csr.n_columns,
+    }
+}
+
+fn packed(csr: &PackedCsr) -> PackedView<'_> {
+    PackedView {
+        row_offsets: csr.row_offsets(),
+        columns: csr.columns(),
+        values: match csr.values() {
+            soma_io::PackedValues::Counts(values) => densify::PackedValues::Counts(values),
+            soma_io::PackedValues::Floats(values) => densify::PackedValues::Floats(values),
+        },
+        n_columns: csr.n_columns(),
     }
 }
 

@@ -104,12 +104,28 @@ impl BlockReading {
         let (read, convert_time) = match self.method {
             Method::NpArray => self.read_dense(block, &parts, scratch)?,
             Method::ScipyCsr => self.read_coo(block, &parts, scratch)?,
-            Method::Native => self.read_csr(block, &parts, scratch)?,
+            Method::Native => match &parts[..] {
+                [part] if self.dataset.packs() => self.read_packed(block, part)?,
+                _ => self.read_csr(block, &parts, scratch)?,
+            },
         };
         let read_time = start.elapsed().saturating_sub(convert_time);
         let rows = (block.id.idx, block.rows.len());
         self.counters.block_read(rows, &read, read_time, convert_time);
         Ok(())
+    }
+
+    /// Reads packed CSR straight into the block.
+    fn read_packed(&self, block: &mut Block, part: &Part) -> Result<(BlockReads, Duration), Error> {
+        let mut all = BlockReads::default();
+        let of = block.id;
+        let csr = block.packed_to_read();
+        let source = self.dataset.source(part.source);
+        let failed = |error| part.read_error(of, error);
+        let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
+        all.add(&source.x.read_packed(&rows, &source.genes.selection, csr).map_err(failed)?);
+        part.check_shape(source, (csr.n_rows(), csr.n_columns()), of.idx)?;
+        Ok((all, Duration::ZERO))
     }
 
     /// Reads CSR, the first part straight into the block.
@@ -133,7 +149,7 @@ impl BlockReading {
             let out = if part_idx == 0 { &mut *csr } else { &mut scratch.further };
             all.add(&source.x.read_csr(&rows, &source.genes.selection, out).map_err(failed)?);
             let start = Instant::now();
-            part.check_shape(source, out, of.idx)?;
+            part.check_shape(source, (out.n_rows(), out.n_columns), of.idx)?;
             source.genes.place(out).map_err(|column| part.column_error(source, column, of.idx))?;
             if part_idx > 0 {
                 append(csr, &scratch.further);

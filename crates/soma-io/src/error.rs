@@ -232,6 +232,12 @@ pub enum Error {
         /// Why not.
         source: arrow_schema::ArrowError,
     },
+    /// Packed rows were asked of a reader that does not give them.
+    #[error("reader {reader} gives no packed rows; read them as CSR")]
+    Unpacked {
+        /// Its name.
+        reader: &'static str,
+    },
     /// The function that takes the pieces of a read gave up.
     #[error("{message}")]
     Consumer {

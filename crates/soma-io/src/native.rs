@@ -10,7 +10,7 @@ use tiledb_native::{Array, CachedStorage, ColumnSelection, LocalStorage, OpenOpt
 use crate::arrow::coo_batch;
 use crate::remote::{self, CacheUse, Cached};
 use crate::soma_object::Place;
-use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
+use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
 ///
@@ -161,6 +161,27 @@ impl XReader for NativeReader {
         let tiledb_native::CsrBuffers { row_offsets, columns, values, .. } = parts;
         *out = CsrBuffers { row_offsets, columns, values, n_columns };
         Ok(self.stats(read?))
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        // An array may have room for more genes than the experiment says there are.
+        let is_shape = *genes != GeneSelection::All || self.array.n_columns() == self.shape.1;
+        let n_columns = genes.n_columns(self.shape.1);
+        is_shape && n_columns.is_ok_and(|n_columns| n_columns <= PackedCsr::MAX_COLUMNS)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        if !self.packs(genes) {
+            genes.n_columns(self.shape.1)?;
+            return Err(Error::Unpacked { reader: self.name() });
+        }
+        rows.check_within(&self.uri, self.shape.0)?;
+        Ok(self.stats(self.array.read_packed(rows.ranges(), &columns(genes), out)?))
     }
 
     fn read_coo(

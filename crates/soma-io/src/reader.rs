@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
 use crate::remote::CacheUse;
-use crate::{CsrBuffers, Error, GeneSelection, RowRanges};
+use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, RowRanges};
 
 /// What a read did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct ReadStats {
 /// What a read gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadForm {
-    /// [`XReader::read_csr`].
+    /// [`XReader::read_csr`], or [`XReader::read_packed`].
     Csr,
     /// [`XReader::read_coo`].
     Coo,
@@ -78,6 +78,24 @@ pub trait XReader: Send + Sync + Debug {
         genes: &GeneSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error>;
+
+    /// Whether these genes can be read as packed rows.
+    fn packs(&self, _genes: &GeneSelection) -> bool {
+        false
+    }
+
+    /// Reads rows as [`read_csr`](Self::read_csr) does, in half the memory.
+    ///
+    /// # Errors
+    /// Those of [`read_csr`](Self::read_csr), and [`Error::Unpacked`] where [`packs`](Self::packs) says that it cannot.
+    fn read_packed(
+        &self,
+        _rows: &RowRanges,
+        _genes: &GeneSelection,
+        _out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        Err(Error::Unpacked { reader: self.name() })
+    }
 
     /// Reads rows as Arrow tables, piece by piece, in whatever order cells come: `soma_dim_0` and `soma_dim_1` (Int64, joinids,
     /// not positions) and `soma_data` (the type that is stored; Float32 where the reader makes no other, as the native one).

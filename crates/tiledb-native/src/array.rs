@@ -13,7 +13,8 @@ use crate::error::{Error, Fault};
 use crate::files::Files;
 use crate::fragment::{Footer, Fragment, RawFooter};
 use crate::index_cache::IndexCache;
-use crate::read::{ReadStats, Reader};
+use crate::packed_csr::PackedCsr;
+use crate::read::{Output, ReadStats, Reader};
 use crate::request::ColumnSelection;
 use crate::schema::{Layout, Schema};
 use crate::storage::{LocalStorage, Storage};
@@ -92,6 +93,7 @@ impl Array {
             fragments,
             indices,
             timestamp,
+            has_floats: std::sync::atomic::AtomicBool::new(false),
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
@@ -127,7 +129,29 @@ impl Array {
         columns: &ColumnSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
-        self.pool.install(|| self.reader.read(rows, columns, out))
+        self.pool.install(|| self.reader.read(rows, columns, Output::Wide(out)))
+    }
+
+    /// Reads `rows` into `out` as [`Array::read_csr`] does, in half the memory; values are the same to the bit.
+    ///
+    /// # Errors
+    /// As [`Array::read_csr`], and [`Error::TooManyToPack`] for more than [`PackedCsr::MAX_COLUMNS`].
+    pub fn read_packed(
+        &self,
+        rows: &[Range<u64>],
+        columns: &ColumnSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        let n_columns = match columns {
+            ColumnSelection::All => self.n_columns(),
+            ColumnSelection::Range(range) => range.end.saturating_sub(range.start),
+            ColumnSelection::List(list) => list.len() as u64,
+        };
+        if n_columns > PackedCsr::MAX_COLUMNS as u64 {
+            out.clear();
+            return Err(Error::TooManyToPack { n_columns });
+        }
+        self.pool.install(|| self.reader.read(rows, columns, Output::Packed(out)))
     }
 
     /// One past the last row: of the current domain where the array has one, otherwise of the domain.

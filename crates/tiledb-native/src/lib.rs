@@ -90,6 +90,7 @@ mod filter;
 mod fragment;
 mod generic_tile;
 mod index_cache;
+mod packed_csr;
 mod read;
 mod request;
 mod row_index;
@@ -104,6 +105,7 @@ pub use array::{Array, OpenOptions, Threads};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
 pub use error::Error;
+pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;
 pub use request::ColumnSelection;
 pub use storage::{

@@ -14,13 +14,15 @@ mod chunks;
 mod direct;
 mod fetch;
 mod kept;
+mod output;
 mod plan;
 mod staged;
+mod target;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::csr::CsrBuffers;
 use crate::error::Error;
 use crate::files::Files;
 use crate::filter::Decoder;
@@ -28,6 +30,8 @@ use crate::fragment::Fragment;
 use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
+use direct::Outcome;
+pub(crate) use output::Output;
 
 /// What a thread keeps, about: bytes as they were fetched, a chunk that is decoded, the wanted cells of the tiles in work.
 const THREAD_BYTES: u64 = 16 << 20;
@@ -65,6 +69,8 @@ pub(crate) struct Reader {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) indices: IndexCache,
     pub(crate) timestamp: u64,
+    /// Whether a value was found that is no count.
+    pub(crate) has_floats: AtomicBool,
     /// Buffers that threads of earlier reads have left.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
@@ -104,21 +110,27 @@ impl Reader {
         self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp))
     }
 
-    /// Reads `rows` into `out`, on the current thread pool.
+    /// Reads `rows` into `out`, on the current thread pool. Packed rows must not have more columns than those can have.
     pub(crate) fn read(
         &self,
         rows: &[Range<u64>],
         selection: &ColumnSelection,
-        out: &mut CsrBuffers,
+        mut out: Output<'_>,
     ) -> Result<ReadStats, Error> {
         let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
+        out.set_form(!self.has_floats.load(Ordering::Relaxed));
         let before = self.files.storage().requests();
-        let read = self.read_prepared(&rows, &columns, out);
+        let read = match &rows.copies {
+            None => self.read_distinct(&rows, &columns, out.reborrow()),
+            Some(copies) => {
+                out.fill_from(copies, |distinct| self.read_distinct(&rows, &columns, distinct))
+            }
+        };
         if read.is_err() {
             out.clear();
         }
-        out.n_columns = n_columns;
+        out.set_n_columns(n_columns);
         let mut stats = read?;
         stats.nnz = out.nnz() as u64;
         let after = self.files.storage().requests();
@@ -126,45 +138,35 @@ impl Reader {
         Ok(stats)
     }
 
-    fn read_prepared(
-        &self,
-        rows: &Rows,
-        columns: &Columns,
-        out: &mut CsrBuffers,
-    ) -> Result<ReadStats, Error> {
-        let Some(copies) = &rows.copies else {
-            return self.read_distinct(rows, columns, out);
-        };
-        let mut distinct = CsrBuffers::new();
-        let stats = self.read_distinct(rows, columns, &mut distinct)?;
-        out.clear();
-        for row in copies.iter().flat_map(Clone::clone) {
-            let (columns, values) = distinct.row(row);
-            out.columns.extend_from_slice(columns);
-            out.values.extend_from_slice(values);
-            out.row_offsets.push(out.columns.len());
-        }
-        Ok(stats)
-    }
-
     fn read_distinct(
         &self,
         rows: &Rows,
         columns: &Columns,
-        out: &mut CsrBuffers,
+        mut out: Output<'_>,
     ) -> Result<ReadStats, Error> {
         let tasks = plan::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
         if !self.is_by_time() && planned.iter().all(|planned| planned.is_counted) {
-            let (again, read) = direct::read(self, rows, planned, columns, out)?;
+            let (mut outcome, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
             stats.add(read);
-            let Some(planned) = again else { return Ok(stats) };
-            // A cell is there more than once in an array without duplicates: the latest has to be found.
-            stats.add(staged::read(self, rows, planned, columns, out)?);
-        } else {
-            stats.add(staged::read(self, rows, planned, columns, out)?);
+            if outcome == Outcome::Unfit {
+                self.hold_floats(&mut out);
+                let (again, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
+                stats.add(read);
+                outcome = again;
+            }
+            if outcome == Outcome::Done {
+                return Ok(stats);
+            }
         }
+        stats.add(staged::read(self, rows, &planned, columns, out)?);
         Ok(stats)
+    }
+
+    /// Makes packed rows hold values as they are, now and in later reads: some are no counts.
+    fn hold_floats(&self, out: &mut Output<'_>) {
+        self.has_floats.store(true, Ordering::Relaxed);
+        out.set_form(false);
     }
 
     /// Whether a cell may be found more than once and only the latest counts.

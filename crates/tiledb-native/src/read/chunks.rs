@@ -35,8 +35,8 @@ impl<'a> Chunk<'a> {
     pub(super) fn columns(&self, reader: &Reader, work: &TileWork) -> Result<Columns<'a>, Fault> {
         let fragment = &reader.fragments[work.fragment];
         let tiles = fragment.tiles(&reader.files).map_err(|error| Fault::new(error.to_string()))?;
-        let last = tiles.bounds(work.tile).columns.1;
-        Ok(Columns::new(self.decoded, self.cells.len(), fragment.layout.columns.number, last))
+        let bounds = tiles.bounds(work.tile).columns;
+        Ok(Columns::new(self.decoded, self.cells.len(), fragment.layout.columns.number, bounds))
     }
 
     /// The values of a chunk of values.

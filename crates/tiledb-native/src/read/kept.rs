@@ -90,7 +90,7 @@ fn find(
             stored.check(&place)?;
             columns.clear();
             columns.resize(place.len(), 0);
-            stored.copy(place, columns);
+            stored.copy(place, 0, columns);
             let (first_cell, part) = (cells.start, &work.parts[idx]);
             work.rows(part, cells, |row, of_row| {
                 let at = (of_row.start - first_cell) as usize..(of_row.end - first_cell) as usize;

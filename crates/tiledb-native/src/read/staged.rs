@@ -5,8 +5,7 @@ use rayon::prelude::*;
 
 use super::chunks;
 use super::plan::{Planned, TileWork};
-use super::{ReadStats, Reader, Scratch};
-use crate::csr::CsrBuffers;
+use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::Field;
 use crate::request::{Columns, Rows};
@@ -41,9 +40,9 @@ struct TaskRows {
 pub(super) fn read(
     reader: &Reader,
     rows: &Rows,
-    planned: Vec<Planned>,
+    planned: &[Planned],
     columns: &Columns,
-    out: &mut CsrBuffers,
+    mut out: Output<'_>,
 ) -> Result<ReadStats, Error> {
     // Which tiles' values will be wanted only their columns say.
     let fields: &[Field] =
@@ -76,28 +75,32 @@ pub(super) fn read(
             rows
         })
         .collect();
-    out.row_offsets.clear();
-    out.row_offsets.resize(rows.total + 1, 0);
-    for (planned, done) in planned.iter().zip(&done) {
-        super::put_counts(&planned.task, &done.counts, &mut out.row_offsets);
-    }
-    let mut offset = 0;
-    for next in &mut out.row_offsets {
-        offset += *next;
-        *next = offset;
-    }
-    out.set_nnz(offset);
-    for (planned, done) in planned.into_iter().zip(done) {
-        let mut from = 0;
-        for (pair, &out_row) in planned.task.bases.windows(2).zip(&planned.task.out_rows) {
-            let at = out.row_offsets[out_row]..out.row_offsets[out_row + pair[1] - pair[0]];
-            let len = at.len();
-            out.columns[at.clone()].copy_from_slice(&done.columns[from..from + len]);
-            out.values[at].copy_from_slice(&done.values[from..from + len]);
-            from += len;
-        }
+    if !put(rows, planned, &done, &mut out) {
+        reader.hold_floats(&mut out);
+        put(rows, planned, &done, &mut out);
     }
     Ok(stats)
+}
+
+/// Puts the rows of all tasks together. Returns whether all values can be held.
+fn put(rows: &Rows, planned: &[Planned], done: &[TaskRows], out: &mut Output<'_>) -> bool {
+    out.begin(rows.total, |row_offsets| {
+        for (planned, done) in planned.iter().zip(done) {
+            super::put_counts(&planned.task, &done.counts, row_offsets);
+        }
+    });
+    let mut fits = true;
+    for (planned, done) in planned.iter().zip(done) {
+        let mut from = 0;
+        for (pair, &out_row) in planned.task.bases.windows(2).zip(&planned.task.out_rows) {
+            let row_offsets = out.row_offsets();
+            let at = row_offsets[out_row]..row_offsets[out_row + pair[1] - pair[0]];
+            let end = from + at.len();
+            fits &= out.put(at, &done.columns[from..end], &done.values[from..end]);
+            from = end;
+        }
+    }
+    fits
 }
 
 /// The cells of a task that count; with their ages, where the latest of those with one place is to be chosen.
@@ -180,7 +183,7 @@ fn load(
                 Field::Columns => {
                     let stored = chunk.columns(reader, work)?;
                     stored.check(&range)?;
-                    stored.copy(range, &mut columns[to]);
+                    stored.copy(range, 0, &mut columns[to]);
                 }
                 Field::Values => chunk.values(reader, work).copy(range, &mut values[to]),
                 Field::Times => {
