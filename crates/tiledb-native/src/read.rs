@@ -82,6 +82,8 @@ pub(crate) struct Scratch {
     bytes: Vec<u8>,
     decoder: Decoder,
     columns: Vec<u32>,
+    /// Columns or counts of packed rows.
+    narrow: Vec<u16>,
     values: Vec<f32>,
     times: Vec<u64>,
 }

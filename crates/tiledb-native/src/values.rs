@@ -140,7 +140,6 @@ impl<'a> Columns<'a> {
     }
 
     /// Copies the columns of `range`, which have been checked, into `out`: each as its distance from `first`.
-    #[inline]
     pub(crate) fn copy<T: Position>(&self, range: Range<usize>, first: u32, out: &mut [T]) {
         let position = |column: u32| T::new(column.wrapping_sub(first));
         match self.chunk {
@@ -199,7 +198,6 @@ impl<'a> Values<'a> {
     }
 
     /// Copies the values of `range` into `out`.
-    #[inline]
     pub(crate) fn copy(&self, range: Range<usize>, out: &mut [f32]) {
         match *self {
             Self::FloatPlanes(planes) => join(planes, range, out, f32::from_le_bytes),
@@ -227,7 +225,6 @@ const AT_ONCE: usize = 64;
 
 impl Values<'_> {
     /// Copies the values of `range` as whole numbers into `out`. Returns whether all of them are such.
-    #[inline]
     pub(crate) fn copy_counts(&self, range: Range<usize>, out: &mut [u16]) -> bool {
         if let Self::FloatPlanes(planes) = *self {
             let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);

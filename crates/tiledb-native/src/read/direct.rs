@@ -17,7 +17,6 @@ use crate::csr::CsrBuffers;
 use crate::error::{Error, Fault};
 use crate::fragment::Field;
 use crate::request::{self, Rows};
-use crate::values::Columns;
 
 /// One field of the cells of a task.
 struct Job<'a> {
@@ -127,51 +126,45 @@ fn fill(
         next.extend(offsets[..offsets.len() - 1].iter().map(|offset| offset - offsets[0]));
     }
     let mut next_part = vec![0; planned.works.len()];
-    let buffers = (&mut scratch.bytes, &mut scratch.decoder);
-    chunks::for_each(reader, &planned.works, &[field], buffers, &mut stats, |chunk| {
+    let Scratch { bytes, decoder, columns: wide, narrow, values: floats, .. } = scratch;
+    chunks::for_each(reader, &planned.works, &[field], (bytes, decoder), &mut stats, |chunk| {
         let work = &planned.works[chunk.work];
         let part = &mut next_part[chunk.work];
         let cursor = Cursor { planned, work, next: &mut next, part };
         match target {
             Target::Columns(out) => {
-                let columns = columns(reader, &chunk, work, *cursor.part)?;
-                cursor.rows(&chunk, |from, range, to| {
-                    columns.copy(from, first_column, &mut out[range][to]);
+                let columns = chunk.columns(reader, work)?;
+                cursor.scatter(&chunk, wide, out, |from, to| {
+                    columns.check(&from)?;
+                    columns.copy(from, first_column, to);
+                    Ok(())
                 })
             }
             Target::NarrowColumns(out) => {
-                let columns = columns(reader, &chunk, work, *cursor.part)?;
-                cursor.rows(&chunk, |from, range, to| {
-                    columns.copy(from, first_column, &mut out[range][to]);
+                let columns = chunk.columns(reader, work)?;
+                cursor.scatter(&chunk, narrow, out, |from, to| {
+                    columns.check(&from)?;
+                    columns.copy(from, first_column, to);
+                    Ok(())
                 })
             }
             Target::Values(out) => {
                 let values = chunk.values(reader, work);
-                cursor.rows(&chunk, |from, range, to| values.copy(from, &mut out[range][to]))
+                cursor.scatter(&chunk, floats, out, |from, to| {
+                    values.copy(from, to);
+                    Ok(())
+                })
             }
             Target::Counts { values: out, fits } => {
                 let values = chunk.values(reader, work);
-                cursor.rows(&chunk, |from, range, to| {
-                    *fits &= values.copy_counts(from, &mut out[range][to]);
+                cursor.scatter(&chunk, narrow, out, |from, to| {
+                    *fits &= values.copy_counts(from, to);
+                    Ok(())
                 })
             }
         }
     })?;
     Ok(stats)
-}
-
-/// The columns of a chunk, those of the parts from `next_part` on checked.
-fn columns<'a>(
-    reader: &Reader,
-    chunk: &Chunk<'a>,
-    work: &TileWork,
-    mut next_part: usize,
-) -> Result<Columns<'a>, Fault> {
-    let columns = chunk.columns(reader, work)?;
-    chunks::overlaps(&work.parts, &mut next_part, &chunk.cells, |_, cells| {
-        columns.check(&chunk.place(&cells))
-    })?;
-    Ok(columns)
 }
 
 /// Where the cells of a tile go.
@@ -183,22 +176,30 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// Calls `each` for the wanted cells of `chunk` row by row: which of the chunk's they are, of which of the task's ranges, and
-    /// which of the range's they become.
-    fn rows(
+    /// Copies the wanted cells of `chunk` to the slices of the task's ranges. `convert` makes them of those of the chunk that it is
+    /// told, those of many rows at once: rows are too short to do it row by row.
+    fn scatter<T: Copy + Default>(
         self,
         chunk: &Chunk<'_>,
-        mut each: impl FnMut(Range<usize>, usize, Range<usize>),
+        buffer: &mut Vec<T>,
+        out: &mut [&mut [T]],
+        mut convert: impl FnMut(Range<usize>, &mut [T]) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let Self { planned, work, next, part } = self;
         chunks::overlaps(&work.parts, part, &chunk.cells, |idx, cells| {
             let part = &work.parts[idx];
+            if buffer.len() < cells.len() {
+                buffer.resize(cells.len(), T::default());
+            }
+            convert(chunk.place(&cells), &mut buffer[..cells.len()])?;
             let range = planned.task.bases.partition_point(|&base| base <= part.task_row) - 1;
+            let first_cell = cells.start;
             work.rows(part, cells, |row, cells| {
                 let at = &mut next[part.task_row + row];
                 let to = *at..*at + cells.len();
                 *at = to.end;
-                each(chunk.place(&cells), range, to);
+                let from = (cells.start - first_cell) as usize..(cells.end - first_cell) as usize;
+                out[range][to].copy_from_slice(&buffer[from]);
             });
             Ok(())
         })

@@ -167,7 +167,7 @@ fn load(
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<(), Error> {
-    let Scratch { bytes, decoder, columns, values, times } = scratch;
+    let Scratch { bytes, decoder, columns, values, times, .. } = scratch;
     let mut next_part = vec![[0; 4]; works.len()];
     let mut filled: Vec<[usize; 4]> = (0..works.len()).map(|idx| [offsets[idx]; 4]).collect();
     chunks::for_each(reader, works, fields, (bytes, decoder), stats, |chunk| {
