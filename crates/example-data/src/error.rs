@@ -28,6 +28,9 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// The end was asked for.
+    #[error("interrupted: nothing is left of what was written")]
+    Interrupted,
     /// A thread did not start.
     #[error("cannot start a thread to make cells: {source}")]
     Thread {

@@ -66,6 +66,13 @@ impl DataFrame {
         &self.schema
     }
 
+    /// The least and the greatest joinid that was written; `None` where no row was.
+    pub fn joinid_bounds(&self) -> Result<Option<(u64, u64)>, Error> {
+        let bounds = self.array.non_empty_domain()?;
+        let bound = |joinid: i128| u64::try_from(joinid).unwrap_or(0);
+        Ok(bounds.map(|bounds| (bound(bounds[0].0), bound(bounds[0].1))))
+    }
+
     /// The columns beside `soma_joinid` as an [`ExperimentWriter`](crate::ExperimentWriter) takes them, to make a data frame of the
     /// same schema: categories with all their values.
     pub fn column_specs(&self) -> Result<Vec<ColumnSpec>, Error> {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[expect(dead_code, reason = "other tests need the rest of it")]
 #[path = "support/described.rs"]
 mod described;
 #[path = "support/python.rs"]
