@@ -29,7 +29,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The end was asked for.
-    #[error("interrupted: nothing is left of what was written")]
+    #[error("interrupted: no experiment was written")]
     Interrupted,
     /// A thread did not start.
     #[error("cannot start a thread to make cells: {source}")]

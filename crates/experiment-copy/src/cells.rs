@@ -43,13 +43,27 @@ pub(crate) struct Chosen {
     pub(crate) n_datasets: Option<usize>,
 }
 
-pub(crate) fn choose(obs: &DataFrame, wanted: &Wanted<'_>) -> Result<Chosen, Error> {
-    let names = wanted.datasets.map(|slice| slice.names(obs)).transpose()?;
+/// Is told how many cells were looked at, and can end it.
+type Watch<'a> = dyn FnMut(u64) -> Result<(), Error> + 'a;
+
+/// Looks through obs once, and once more before that where data sets are asked for.
+pub(crate) fn choose(
+    obs: &DataFrame,
+    wanted: &Wanted<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Chosen, Error> {
+    let mut n_told = 0;
+    let mut watch = |part: &Range<u64>| {
+        n_told += part.end - part.start;
+        watch(n_told)
+    };
+    let names = wanted.datasets.map(|slice| slice.names(obs, &mut watch)).transpose()?;
     let column = wanted.datasets.map(|slice| slice.column.as_str());
     let columns: Vec<&str> = [JOINID].into_iter().chain(column).collect();
     let mut cells = Rows::default();
     let mut n_looked_at = 0;
     for part in parts(obs)? {
+        watch(&part)?;
         if wanted.joinids.is_some_and(|rows| overlapping(rows, &part).is_empty()) {
             continue;
         }
@@ -61,7 +75,8 @@ pub(crate) fn choose(obs: &DataFrame, wanted: &Wanted<'_>) -> Result<Chosen, Err
         let found = column.map(|column| texts(obs, &batch, column)).transpose()?;
         let mut asked = wanted.joinids.map(|rows| overlapping(rows, &part));
         n_looked_at += asked.map_or(part.end - part.start, |ranges| {
-            ranges.iter().map(|rows| rows.end - rows.start).sum()
+            let here = |rows: &Range<u64>| rows.end.min(part.end) - rows.start.max(part.start);
+            ranges.iter().map(here).sum()
         });
         for (row_idx, joinid) in joinids(&batch).iter().map(|joinid| *joinid as u64).enumerate() {
             let of_dataset = match (&found, &names) {
@@ -84,10 +99,15 @@ pub(crate) fn choose(obs: &DataFrame, wanted: &Wanted<'_>) -> Result<Chosen, Err
 
 impl DatasetSlice {
     /// The names of the data sets.
-    fn names(&self, obs: &DataFrame) -> Result<HashSet<String>, Error> {
+    fn names(
+        &self,
+        obs: &DataFrame,
+        watch: &mut dyn FnMut(&Range<u64>) -> Result<(), Error>,
+    ) -> Result<HashSet<String>, Error> {
         let mut place_of: HashMap<String, usize> = HashMap::new();
         let mut datasets: Vec<(String, u64)> = Vec::new();
         for part in parts(obs)? {
+            watch(&part)?;
             let batch = obs.query(Some(&[&self.column]), &AxisQuery::range(part))?;
             for name in texts(obs, &batch, &self.column)?.iter().flatten() {
                 if let Some(place) = place_of.get(name) {

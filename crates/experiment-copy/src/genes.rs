@@ -58,7 +58,9 @@ fn queried(var: &DataFrame, query: &AxisQuery, n_genes: u64) -> Result<RowRanges
     let batch = var.query(Some(&[JOINID]), query)?;
     let mut genes = Rows::default();
     let most = usize::try_from(n_genes).unwrap_or(usize::MAX);
-    joinids(&batch).iter().take(most).for_each(|joinid| genes.push(*joinid as u64));
+    for joinid in joinids(&batch).iter().take(most) {
+        genes.push(*joinid as u64);
+    }
     Ok(genes.finish()?)
 }
 
@@ -94,7 +96,9 @@ fn named(
     let mut found: Vec<u64> = joinid_of.into_values().collect();
     found.sort_unstable();
     let mut genes = Rows::default();
-    found.into_iter().for_each(|joinid| genes.push(joinid));
+    for joinid in found {
+        genes.push(joinid);
+    }
     Ok(genes.finish()?)
 }
 

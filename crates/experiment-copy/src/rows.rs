@@ -62,7 +62,9 @@ mod tests {
     fn reads_are_all_rows_in_order() {
         let mut rows = Rows::default();
         let joinids: Vec<u64> = (0..100).filter(|joinid| joinid % 7 > 2).collect();
-        joinids.iter().for_each(|joinid| rows.push(*joinid));
+        for joinid in &joinids {
+            rows.push(*joinid);
+        }
         let rows = rows.finish().unwrap();
         for n_rows in [1, 2, 3, 5, 99, 1_000] {
             let mut reads = Reads::new(&rows);

@@ -74,12 +74,27 @@ impl Default for SliceSpec {
     }
 }
 
+impl SliceSpec {
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            joinids: self.joinids.as_ref(),
+            filter: self.obs_filter.as_ref(),
+            datasets: self.datasets.as_ref(),
+        }
+    }
+}
+
 /// What a slice is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SliceEvent<'a> {
     /// A run that was killed had left something here, which is gone now.
     Leftover(&'a Path),
+    /// Cells are being chosen.
+    Choosing {
+        /// So many were looked at; with data sets, twice.
+        n_looked_at: u64,
+    },
     /// The part is known.
     Chosen {
         /// The number of cells.
@@ -89,7 +104,7 @@ pub enum SliceEvent<'a> {
         /// What reads the first layer of X.
         reader: &'a str,
     },
-    /// So many rows are written, of all layers together.
+    /// So many rows are written, of obs and of each layer: of all together as many as there are cells, times one more than layers.
     Written {
         /// The number of rows.
         n_rows: u64,
@@ -131,7 +146,8 @@ const WRITING_BYTES: u64 = CSR_BYTES + 20 + 20;
 ///
 /// Joinids of the new experiment count on from 0 in the order of the source; all other columns are as they were, categories with all
 /// their values. A local experiment is written under another name and renamed at the end. `watch` is told what happens, and can end
-/// it; then nothing is left of what was written.
+/// it; then nothing is left of what was written. In an object store objects stay that make no experiment, and are to be removed before
+/// the next run there.
 ///
 /// # Errors
 /// What is not there, or cannot be read or written; nothing chosen; memory that does not do; [`Error::Interrupted`].
@@ -146,6 +162,9 @@ pub fn slice(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     };
+    if same_place(source.uri(), uri) {
+        return Err(Error::OntoItself { uri: uri.to_owned() });
+    }
     let measurement = source.measurement(&spec.measurement)?;
     let layers = layers(&measurement, spec)?;
     let joinid_column = spec.joinid_column.as_deref();
@@ -156,35 +175,30 @@ pub fn slice(
     if let Some(path) = destination.leftover() {
         tell(SliceEvent::Leftover(path))?;
     }
-    let wanted = Wanted {
-        joinids: spec.joinids.as_ref(),
-        filter: spec.obs_filter.as_ref(),
-        datasets: spec.datasets.as_ref(),
-    };
-    let chosen = cells::choose(obs.frame(), &wanted)?;
+    let chosen = cells::choose(obs.frame(), &spec.wanted(), &mut |n_looked_at| {
+        tell(SliceEvent::Choosing { n_looked_at })
+    })?;
     let genes = spec.genes.choose(var.frame())?;
     let (n_cells, n_genes) = (chosen.cells.n_rows(), genes.n_rows());
-    let reader = layers.first().map_or("none", |(_, reader)| reader.name());
+    let reader = layers.first().map_or("none", |layer| layer.reader.name());
     tell(SliceEvent::Chosen { n_cells, n_genes, reader })?;
 
     let experiment = experiment_spec(spec, &obs, n_cells, &var, n_genes);
     let mut writer = ExperimentWriter::create(destination.uri(), experiment)?;
-    let mut n_rows = 0;
     for part in FrameCopy::parts(&genes, FRAME_ROWS) {
         writer.write_var(&var.read(&part)?)?;
     }
+    let mut n_rows = 0;
     for part in FrameCopy::parts(&chosen.cells, FRAME_ROWS) {
         writer.write_obs(&obs.read(&part)?)?;
+        n_rows += part.n_rows();
         tell(SliceEvent::Written { n_rows })?;
     }
-    let selection = selection(&genes);
     let mut nnz = 0;
-    for (layer, reader) in &layers {
-        let uri = format!("{}/X/{layer}", measurement.uri());
-        let copy = LayerCopy { uri, reader: reader.as_ref(), genes: &selection, spec };
-        copy.check_type(layer)?;
+    for layer in &layers {
+        let copy = LayerCopy { layer, genes: &selection(&genes), spec };
         nnz += copy.write(&chosen.cells, &mut |rows| {
-            writer.write_x(layer, &rows.row_offsets, &rows.columns, &rows.values)?;
+            writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
             n_rows += rows.n_rows() as u64;
             tell(SliceEvent::Written { n_rows })
         })?;
@@ -195,14 +209,34 @@ pub fn slice(
     Ok(SliceReport { n_cells, n_genes, n_datasets: chosen.n_datasets, nnz, bytes_on_disk, seconds })
 }
 
-/// A layer's name, and what reads it.
-type Layer = (String, Arc<dyn XReader>);
+/// Whether two addresses are of the same folder. In an object store nothing is replaced.
+fn same_place(one: &str, other: &str) -> bool {
+    let found = |uri: &str| Path::new(uri.strip_prefix("file://").unwrap_or(uri)).canonicalize();
+    matches!((found(one), found(other)), (Ok(one), Ok(other)) if one == other)
+}
 
+/// A layer of X, and what reads it.
+struct Layer {
+    name: String,
+    uri: String,
+    reader: Arc<dyn XReader>,
+}
+
+/// The layers, whose values can be written as they are.
 fn layers(measurement: &Measurement, spec: &SliceSpec) -> Result<Vec<Layer>, Error> {
-    spec.layers
-        .iter()
-        .map(|layer| Ok((layer.clone(), measurement.x(layer)?.reader(spec.reader)?)))
-        .collect()
+    let open = |name: &String| {
+        let x = measurement.x(name)?;
+        let (name, uri) = (name.clone(), x.uri().to_owned());
+        let layer = Layer { name, uri, reader: x.reader(spec.reader)? };
+        match layer.reader.data_type() {
+            DataType::Float32 => Ok(layer),
+            other => {
+                let data_type = other.clone();
+                Err(Error::Values { layer: layer.name, uri: layer.uri, data_type })
+            }
+        }
+    };
+    spec.layers.iter().map(open).collect()
 }
 
 /// Genes as a read of X is asked for them: a run as a range, which is quicker than a list.
@@ -237,24 +271,12 @@ fn experiment_spec(
 
 /// A layer of X on its way.
 struct LayerCopy<'a> {
-    uri: String,
-    reader: &'a dyn XReader,
+    layer: &'a Layer,
     genes: &'a GeneSelection,
     spec: &'a SliceSpec,
 }
 
 impl LayerCopy<'_> {
-    fn check_type(&self, layer: &str) -> Result<(), Error> {
-        if *self.reader.data_type() == DataType::Float32 {
-            return Ok(());
-        }
-        Err(Error::Values {
-            layer: layer.to_owned(),
-            uri: self.uri.clone(),
-            data_type: self.reader.data_type().clone(),
-        })
-    }
-
     /// Reads all rows, as many at a time as fit, and says how many values there were.
     ///
     /// Whether memory does is said before the first read, by the mean row; a run of denser rows is read in smaller parts, not refused.
@@ -273,7 +295,7 @@ impl LayerCopy<'_> {
         let mut rows = CsrBuffers::default();
         let (mut nnz, mut latest) = (0, mean);
         while let Some(part) = reads.next(self.rows_at_once(latest.max(mean)))? {
-            self.reader.read_csr(&part, self.genes, &mut rows)?;
+            self.layer.reader.read_csr(&part, self.genes, &mut rows)?;
             self.check_ascending(&part, &rows)?;
             each(&rows)?;
             nnz += rows.nnz() as u64;
@@ -284,9 +306,10 @@ impl LayerCopy<'_> {
 
     /// The values of a row of the chosen genes, as if all genes had as many.
     fn expected_row(&self) -> Result<u64, Error> {
-        let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
+        let (n_rows, n_columns) =
+            (self.layer.reader.n_rows().max(1), self.layer.reader.n_columns().max(1));
         let share = self.genes.n_columns(n_columns)? as f64 / n_columns as f64;
-        let nnz = self.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
+        let nnz = self.layer.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
         Ok((nnz * share).ceil() as u64)
     }
 
@@ -302,7 +325,7 @@ impl LayerCopy<'_> {
     /// The memory that reading so many rows takes, and writing a row of tiles.
     fn bytes_of(&self, n_rows: u64, row_nnz: u64) -> u64 {
         let nnz = n_rows * row_nnz;
-        let reading = self.reader.working_bytes(nnz, self.genes, ReadForm::Csr);
+        let reading = self.layer.reader.working_bytes(nnz, self.genes, ReadForm::Csr);
         TILE_ROWS * row_nnz * WRITING_BYTES + nnz * CSR_BYTES + reading
     }
 
@@ -311,7 +334,7 @@ impl LayerCopy<'_> {
         for (row_idx, joinid) in part.iter().enumerate() {
             let (columns, _) = rows.row(row_idx);
             if let Some([gene, _]) = columns.array_windows().find(|[gene, next]| gene == next) {
-                return Err(Error::ValueTwice { uri: self.uri.clone(), joinid, gene: *gene });
+                return Err(Error::ValueTwice { uri: self.layer.uri.clone(), joinid, gene: *gene });
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use example_data::{GenerateSpec, generate};
-use experiment_copy::{Genes, SliceSpec, slice};
+use experiment_copy::{Error, Genes, SliceSpec, slice};
 use serde_json::{Value, json};
 use soma_io::{AxisQuery, Experiment, OpenOptions, RowRanges, ValueFilter};
 
@@ -78,6 +78,16 @@ fn every_type_of_column_that_tiledbsoma_writes() {
         (0..3_000).filter(|row| row % 3 == 0 && !(1200..1300).contains(row)).collect();
     listed["var_joinids"] = json!([2, 3, 4, 77, 78, 2047, 2048, 2400]);
     check(&python, &from, "raw", &listed);
+    let to = folder.path().join("to");
+    let spec = SliceSpec { layers: vec!["raw".into(), "uint16".into()], ..SliceSpec::default() };
+    let experiment = Experiment::open(from.to_str().unwrap(), &OpenOptions::default()).unwrap();
+    let refused =
+        slice(&experiment, to.to_str().unwrap(), &spec, &mut |_| ControlFlow::Continue(()));
+    assert!(
+        matches!(&refused, Err(Error::Values { layer, .. }) if layer == "uint16"),
+        "{refused:?}"
+    );
+    assert!(!to.exists());
     // Written twice in places, by an array without duplicates.
     check(&python, &from, "default", &selection(Some("truth == True"), None));
 }

@@ -93,7 +93,9 @@ fn datasets(obs: &RecordBatch, sorted: bool) -> Vec<String> {
     }
     if sorted {
         let mut n_cells: HashMap<&String, usize> = HashMap::new();
-        of_cells.iter().for_each(|name| *n_cells.entry(name).or_default() += 1);
+        for name in &of_cells {
+            *n_cells.entry(name).or_default() += 1;
+        }
         names.sort_by_key(|name| n_cells[name]);
     }
     names
@@ -327,6 +329,19 @@ fn columns_are_chosen_and_old_joinids_kept() {
     let assay = column(&found.obs, "assay").as_dictionary::<Int8Type>();
     let before = column(&source().1.obs, "assay").as_dictionary::<Int8Type>();
     assert_eq!(assay.values(), before.values());
+}
+
+#[test]
+fn an_experiment_is_not_replaced_by_a_part_of_itself() {
+    let from = source().0.path().join("from");
+    let roundabout = source().0.path().join("../").join(source().0.path()).join("from");
+    let spec =
+        SliceSpec { genes: Genes::First(1), existing: Existing::Replace, ..SliceSpec::default() };
+    for to in [&from, &roundabout] {
+        let error = take(&spec, to).unwrap_err();
+        assert!(matches!(error, Error::OntoItself { .. }), "{error}");
+    }
+    assert_eq!(held(&from).var.num_rows() as u64, N_GENES);
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

@@ -112,7 +112,7 @@ impl Claim {
             name.push(suffix);
             target.with_file_name(name)
         };
-        let (partial, replaced) = (beside(".partial"), beside(".replaced"));
+        let (partial, replaced) = (beside(".partial"), beside(".partial.replaced"));
         let lock_path = beside(".partial.lock");
         check_existing(&target, existing)?;
         if let Some(parent) = target.parent() {
@@ -381,14 +381,14 @@ mod tests {
         drop(claimed);
         assert_eq!(names(folder.path()), ["x"]);
         // Killed after the first step.
-        fs::rename(&target, folder.path().join("x.replaced")).unwrap();
+        fs::rename(&target, folder.path().join("x.partial.replaced")).unwrap();
         experiment(&folder.path().join("x.partial"), "newer");
         let next = claim();
         assert_eq!(content(&target), "new");
         assert!(next.leftover().is_some());
         drop(next);
         // Killed after the second.
-        experiment(&folder.path().join("x.replaced"), "older");
+        experiment(&folder.path().join("x.partial.replaced"), "older");
         drop(claim());
         assert_eq!(content(&target), "new");
         assert_eq!(names(folder.path()), ["x"]);

@@ -71,12 +71,22 @@ pub struct ExperimentWriter {
     layers: Vec<MatrixWriter>,
 }
 
+/// How large an enumeration may be, and all of an array, where the config does not say. By itself libtiledb takes 10 and 50 MiB, which
+/// some 300,000 names of cells fill.
+const ENUMERATIONS: [(&str, u64); 2] =
+    [("sm.enumerations_max_size", 1 << 32), ("sm.enumerations_max_total_size", 1 << 33)];
+
 impl ExperimentWriter {
-    /// Makes the arrays of a new experiment at `uri`, where nothing may be yet.
+    /// Makes the arrays of a new experiment at `uri`, where nothing may be yet: a local path, or an address in an object store, for which
+    /// the config and the environment say what they say when one is [opened](crate::OpenOptions::config).
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
-        let context = Context::new(&spec.config)?;
+        let mut config = crate::remote::completed(&uri, &spec.config)?;
+        for (name, bytes) in ENUMERATIONS {
+            config.entry(name.to_owned()).or_insert_with(|| bytes.to_string());
+        }
+        let context = Context::new(&config)?;
         let vfs = tiledb::Vfs::new(&context)?;
         if vfs.is_file(&uri)? || (vfs.is_dir(&uri)? && !vfs.ls(&uri)?.is_empty()) {
             return Err(Error::Exists { uri });

@@ -11,16 +11,16 @@ mod python;
 mod small;
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use soma_io::{
-    ColumnChoice, Error, Experiment, ExperimentSpec, ExperimentWriter, Extent, FrameCopy,
-    OpenOptions, RowRanges,
+    ColumnChoice, ColumnKind, ColumnSpec, Error, Experiment, ExperimentSpec, ExperimentWriter,
+    Extent, FrameCopy, OpenOptions, RowRanges,
 };
 
 use small::Small;
@@ -164,6 +164,34 @@ fn scattered_rows_are_written_with_their_old_joinids() {
     assert!(old.values().iter().map(|joinid| *joinid as u64).eq(joinids));
     let var = written.measurement("RNA").unwrap().var().unwrap();
     assert_eq!(var.schema().fields().len(), 2);
+}
+
+#[test]
+fn a_list_of_many_categories_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+    // More bytes than libtiledb takes by itself.
+    let values: Vec<String> =
+        (0..600_000).map(|idx| format!("a name of some length {idx}")).collect();
+    let mut small = Small::new(500, 900, 2);
+    let spec = &mut small.spec;
+    spec.layers.clear();
+    let kind = ColumnKind::Categorical { values: values.clone(), ordered: true };
+    spec.obs = vec![ColumnSpec::new("name", kind)];
+    let name_of = |row: usize| values[row * 1_100].as_str();
+    let names: ArrayRef = Arc::new(StringArray::from_iter_values((0..500).map(name_of)));
+    let mut writer = ExperimentWriter::create(from.to_str().unwrap(), spec.clone()).unwrap();
+    writer.write_obs(&RecordBatch::try_from_iter([("name", names)]).unwrap()).unwrap();
+    writer
+        .write_var(&small.var.project(&(1..small.var.num_columns()).collect::<Vec<_>>()).unwrap())
+        .unwrap();
+    writer.finish().unwrap();
+    copy(&open(&from), &ranges(&[3, 77]), &all(900), &to);
+    let found = open(&to).obs().unwrap().read(None, None).unwrap();
+    let found = found.column(1).as_dictionary::<arrow_array::types::Int32Type>();
+    assert_eq!(found.values().len(), values.len());
+    let texts = arrow_cast::cast(found, &arrow_schema::DataType::Utf8).unwrap();
+    assert!(texts.as_string::<i32>().iter().flatten().eq([name_of(3), name_of(77)]));
 }
 
 #[test]

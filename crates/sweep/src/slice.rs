@@ -24,13 +24,15 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let source = Experiment::open(&args.source, &OpenOptions { config, timestamp: None })?;
     let mut display = Display::counting("cells", args.quiet);
     display.now("choosing cells and genes");
-    let n_layers = spec.layers.len().max(1) as u64;
+    // obs is written beside them.
+    let n_layers = spec.layers.len() as u64;
     let outcome = experiment_copy::slice(&source, &args.target, &spec, &mut |event| {
         match event {
             SliceEvent::Leftover(path) => tell_leftover(Some(path), &display),
+            SliceEvent::Choosing { n_looked_at } => display.position(n_looked_at),
             SliceEvent::Chosen { n_cells, n_genes, reader } => {
                 display.finish();
-                display = Display::new(n_cells * n_layers, "rows of X", args.quiet);
+                display = Display::new(n_cells * (n_layers + 1), "rows", args.quiet);
                 let (cells, genes) = (grouped(n_cells), grouped(n_genes));
                 display.line(&format!("taking {cells} cells x {genes} genes, reader {reader}"));
             }

@@ -161,7 +161,14 @@ impl SliceArgs {
         }
         let mut ranges = self.joinids.clone();
         ranges.sort_by_key(|range| range.start);
-        RowRanges::new(ranges).map(Some).map_err(|error| usage(anyhow::Error::new(error)))
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        RowRanges::new(joined).map(Some).map_err(|error| usage(anyhow::Error::new(error)))
     }
 
     fn datasets(&self) -> anyhow::Result<Option<DatasetSlice>> {
