@@ -13,6 +13,7 @@ use crate::args::{Reader, key_value};
 use crate::config::{self, UsageError};
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SliceArgs {
     /// The experiment: a folder or a URI such as s3://... or census://2025-11-08/homo_sapiens
@@ -121,7 +122,7 @@ impl SliceArgs {
     }
 
     fn writing_config(&self) -> anyhow::Result<Config> {
-        config::pairs("--config", &self.config).map_err(usage)
+        config::pairs("--config", &self.config).map_err(|error| usage(&error))
     }
 
     /// What is meant.
@@ -148,7 +149,7 @@ impl SliceArgs {
         let mut layers: Vec<String> = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
             if layers.contains(layer) {
-                return Err(usage(anyhow::anyhow!("--layers names {layer} twice")));
+                return Err(usage(&anyhow::anyhow!("--layers names {layer} twice")));
             }
             layers.push(layer.clone());
         }
@@ -168,13 +169,13 @@ impl SliceArgs {
                 _ => joined.push(range),
             }
         }
-        RowRanges::new(joined).map(Some).map_err(|error| usage(anyhow::Error::new(error)))
+        RowRanges::new(joined).map(Some).map_err(|error| usage(&anyhow::Error::new(error)))
     }
 
     fn datasets(&self) -> anyhow::Result<Option<DatasetSlice>> {
         if self.start.is_none() && self.end.is_none() {
             if self.sorted_datasets {
-                return Err(usage(anyhow::anyhow!(
+                return Err(usage(&anyhow::anyhow!(
                     "-S/--sorted-datasets needs -s/--start or -e/--end"
                 )));
             }
@@ -182,7 +183,7 @@ impl SliceArgs {
         }
         let start = self.start.unwrap_or(0);
         if let Some(end) = self.end.filter(|end| *end <= start) {
-            return Err(usage(anyhow::anyhow!(
+            return Err(usage(&anyhow::anyhow!(
                 "-s/--start {start} and -e/--end {end} leave no data set"
             )));
         }
@@ -230,23 +231,22 @@ fn columns(only: &[String], without: &[String]) -> ColumnChoice {
 fn filter(flag: &str) -> impl Fn(&str) -> anyhow::Result<ValueFilter> {
     move |text| {
         ValueFilter::parse(text)
-            .map_err(|error| usage(anyhow::Error::new(error).context(flag.to_owned())))
+            .map_err(|error| usage(&anyhow::Error::new(error).context(flag.to_owned())))
     }
 }
 
-fn usage(error: anyhow::Error) -> anyhow::Error {
+fn usage(error: &anyhow::Error) -> anyhow::Error {
     UsageError::new(format!("{error:#}")).into()
 }
 
 fn joinid_range(text: &str) -> Result<Range<u64>, String> {
     let number =
         |text: &str| text.trim().parse::<u64>().map_err(|_| format!("{text:?} is no joinid"));
-    let range = match text.split_once("..") {
-        Some((start, end)) => number(start)?..number(end)?,
-        None => {
-            let joinid = number(text)?;
-            joinid..joinid.checked_add(1).ok_or("that is no joinid")?
-        }
+    let range = if let Some((start, end)) = text.split_once("..") {
+        number(start)?..number(end)?
+    } else {
+        let joinid = number(text)?;
+        joinid..joinid.checked_add(1).ok_or("that is no joinid")?
     };
     if range.is_empty() { Err("it holds no joinid".to_owned()) } else { Ok(range) }
 }
