@@ -1,4 +1,4 @@
-//! New experiments from others: [`slice`] takes some cells and genes of one, from a folder or an object store, to a new one.
+//! New experiments from others: [`slice()`] takes some cells and genes of one, from a folder or an object store, to a new one.
 //!
 //! Everything is streamed in bounded memory, and the new experiment appears when it is whole ([`soma_io::Destination`]).
 //!
