@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::clock::Clock;
 use crate::csr::CsrBuffers;
 use crate::datatype::Datatype;
 use crate::directory::Directory;
@@ -92,6 +93,7 @@ impl Array {
             fragments,
             indices,
             timestamp,
+            clock: std::sync::OnceLock::new(),
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
@@ -156,6 +158,12 @@ impl Array {
     /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
+    }
+
+    /// Times the reads that follow by `clock`, which their threads call for each part of their work. The first one given stays.
+    pub fn time_reads(&self, clock: Clock) {
+        // A second one would tell the same.
+        let _first = self.reader.clock.set(clock);
     }
 
     /// Fragments that count at the opening time.

@@ -46,8 +46,11 @@ pub(super) fn read(
     planned: Vec<Planned>,
     out: &mut CsrBuffers,
 ) -> Result<(Option<Vec<Planned>>, ReadStats), Error> {
-    set_offsets(rows.total, &planned, out);
-    out.set_nnz(out.row_offsets.last().copied().unwrap_or(0));
+    let ((), mut total) = reader.timed(|_| {
+        set_offsets(rows.total, &planned, out);
+        out.set_nnz(out.row_offsets.last().copied().unwrap_or(0));
+        Ok(())
+    })?;
     let (jobs, row_offsets) = jobs(reader, &planned, out);
     chunks::announce_all(reader, jobs.iter().map(|job| (job.planned, job.field())))?;
     let is_strict = reader.keeps_latest();
@@ -57,15 +60,17 @@ pub(super) fn read(
         .into_iter()
         .par_bridge()
         .map(|mut job| {
-            let stats =
-                reader.with_scratch(|scratch| fill(reader, &mut job, row_offsets, scratch))?;
-            if !is_ordered(&job, row_offsets, is_strict) {
-                unordered.store(true, Ordering::Relaxed);
-            }
+            let ((), stats) = reader.timed(|stats| {
+                reader
+                    .with_scratch(|scratch| fill(reader, &mut job, row_offsets, scratch, stats))?;
+                if !is_ordered(&job, row_offsets, is_strict) {
+                    unordered.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            })?;
             Ok(stats)
         })
         .collect();
-    let mut total = ReadStats::default();
     done?.into_iter().for_each(|one| total.add(one));
     let is_done = !unordered.into_inner() || sort(&planned, out, is_strict);
     Ok(((!is_done).then_some(planned), total))
@@ -145,8 +150,8 @@ fn fill(
     job: &mut Job<'_>,
     row_offsets: &[usize],
     scratch: &mut Scratch,
-) -> Result<ReadStats, Error> {
-    let mut stats = ReadStats::default();
+    stats: &mut ReadStats,
+) -> Result<(), Error> {
     let field = job.field();
     let Job { planned, target } = job;
     // Where the next cell of each row goes, in the slice of the row's range.
@@ -156,7 +161,7 @@ fn fill(
     }
     let mut next_part = vec![0; planned.works.len()];
     let buffers = (&mut scratch.bytes, &mut scratch.decoder);
-    chunks::for_each(reader, &planned.works, &[field], buffers, &mut stats, |chunk| {
+    chunks::for_each(reader, &planned.works, &[field], buffers, stats, |chunk| {
         let work = &planned.works[chunk.work];
         let part = &mut next_part[chunk.work];
         let cursor = Cursor { planned, work, next: &mut next, part };
@@ -176,8 +181,7 @@ fn fill(
                 cursor.rows(&chunk, |from, range, to| values.copy(from, &mut out[range][to]))
             }
         }
-    })?;
-    Ok(stats)
+    })
 }
 
 /// Where the cells of a tile go.

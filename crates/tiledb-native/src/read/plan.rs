@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::fetch::{announce, fetch};
+use super::fetch::announce;
 use super::{ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::{Field, Fragment};
@@ -154,8 +154,10 @@ pub(super) fn plan(
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
-            let found = candidates(reader, &task, columns)?;
-            reader.with_scratch(|scratch| plan_one(reader, task, found, scratch))
+            reader.timed(|stats| {
+                let found = candidates(reader, &task, columns)?;
+                reader.with_scratch(|scratch| plan_one(reader, task, found, scratch, stats))
+            })
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -242,12 +244,12 @@ fn plan_one(
     task: Task,
     candidates: Candidates,
     scratch: &mut Scratch,
-) -> Result<(Planned, ReadStats), Error> {
-    let mut stats = ReadStats::default();
+    stats: &mut ReadStats,
+) -> Result<Planned, Error> {
     let mut works = Vec::new();
     let mut counts = vec![0; task.n_rows()];
     for (fragment_idx, wanted) in candidates {
-        let indices = indices(reader, fragment_idx, &wanted, scratch, &mut stats)?;
+        let indices = indices(reader, fragment_idx, &wanted, scratch, stats)?;
         for (tile, index) in wanted.into_iter().zip(indices) {
             let mut parts = Vec::new();
             index.find(&task.wanted, |idx, found| {
@@ -268,7 +270,7 @@ fn plan_one(
             }
         }
     }
-    Ok((Planned { task, works, counts }, stats))
+    Ok(Planned { task, works, counts })
 }
 
 /// The row indices of `tiles` of a fragment, from the cache or built.
@@ -298,8 +300,7 @@ fn indices(
             .iter()
             .map(|&idx| Piece { file, range: places.bytes(Field::Rows, tiles[idx]) })
             .collect();
-        let (at, read) = fetch(&reader.files, &pieces, &mut scratch.bytes)?;
-        stats.bytes_read += read;
+        let at = reader.fetch(&pieces, &mut scratch.bytes, stats)?;
         for ((&idx, at), piece) in batch.iter().zip(at).zip(&pieces) {
             let Scratch { bytes, decoder, .. } = scratch;
             let tile = tiles[idx];
@@ -312,6 +313,8 @@ fn indices(
                 index.memory_bytes(fragment.tile_cells(tile)),
             );
             stats.tiles_indexed += 1;
+            let size = fragment.layout.rows.number.size();
+            stats.bytes_decoded += (fragment.tile_cells(tile) * size) as u64;
             found[idx] = Some(index);
         }
         rest = after;

@@ -55,17 +55,17 @@ pub(super) fn read(
         .par_iter()
         .with_max_len(1)
         .map(|planned| {
-            let mut stats = ReadStats::default();
-            let mut read = |with_ages| {
-                let cells = reader.with_scratch(|scratch| {
-                    collect(reader, planned, (columns, with_ages), scratch, &mut stats)
-                })?;
-                Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
-            };
-            // Where every place has one cell, as nearly always, no times need be read to choose.
-            let rows = read(false)?;
-            let rows = if rows.has_repeats && reader.keeps_latest() { read(true)? } else { rows };
-            Ok((rows, stats))
+            reader.timed(|stats| {
+                let mut read = |with_ages| {
+                    let cells = reader.with_scratch(|scratch| {
+                        collect(reader, planned, (columns, with_ages), scratch, stats)
+                    })?;
+                    Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
+                };
+                // Where every place has one cell, as nearly always, no times need be read to choose.
+                let rows = read(false)?;
+                if rows.has_repeats && reader.keeps_latest() { read(true) } else { Ok(rows) }
+            })
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -76,8 +76,18 @@ pub(super) fn read(
             rows
         })
         .collect();
+    let ((), put) = reader.timed(|_| {
+        put_together(rows.total, planned, done, out);
+        Ok(())
+    })?;
+    stats.add(put);
+    Ok(stats)
+}
+
+/// Copies the rows of all tasks to where they belong.
+fn put_together(n_rows: usize, planned: Vec<Planned>, done: Vec<TaskRows>, out: &mut CsrBuffers) {
     out.row_offsets.clear();
-    out.row_offsets.resize(rows.total + 1, 0);
+    out.row_offsets.resize(n_rows + 1, 0);
     for (planned, done) in planned.iter().zip(&done) {
         super::put_counts(&planned.task, &done.counts, &mut out.row_offsets);
     }
@@ -97,7 +107,6 @@ pub(super) fn read(
             from += len;
         }
     }
-    Ok(stats)
 }
 
 /// The cells of a task that count; with their ages, where the latest of those with one place is to be chosen.
