@@ -53,15 +53,12 @@ pub(crate) struct StageSums {
 impl StageSums {
     /// A reader was in use so long, as the reading thread saw it, and told or did not what it did.
     pub(crate) fn read(&mut self, on_thread: ThreadTime, told: Option<ReadTimes>) {
-        match told {
-            Some(times) => {
-                self.told += times;
-                self.n_told += 1;
-            }
-            None => {
-                self.untold += on_thread;
-                self.n_untold += 1;
-            }
+        if let Some(times) = told {
+            self.told += times;
+            self.n_told += 1;
+        } else {
+            self.untold += on_thread;
+            self.n_untold += 1;
         }
     }
 

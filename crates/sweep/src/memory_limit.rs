@@ -26,6 +26,9 @@ pub(crate) struct MemoryLimit {
     n_held: AtomicU64,
 }
 
+/// What names of our groups begin with; the sweep's process and the group's number follow.
+const GROUP: &str = "somafeed-point-";
+
 #[derive(Debug)]
 enum Means {
     Cgroup(Hierarchy),
@@ -68,6 +71,9 @@ impl MemoryLimit {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let found = candidates(&read("/proc/self/mounts"), &read("/proc/self/cgroup"));
         let usable = found.into_iter().find(|hierarchy| is_usable(hierarchy, program));
+        if let Some(hierarchy) = &usable {
+            remove_stale(&hierarchy.folder);
+        }
         let means = usable.map_or(Means::Rlimit, Means::Cgroup);
         Self { bytes, means, n_held: AtomicU64::new(0) }
     }
@@ -145,7 +151,7 @@ struct Group {
 
 impl Group {
     fn make(hierarchy: &Hierarchy, number: u64, bytes: u64) -> io::Result<Self> {
-        let name = format!("somafeed-point-{}-{number}", std::process::id());
+        let name = format!("{GROUP}{}-{number}", std::process::id());
         let folder = hierarchy.folder.join(name);
         fs::create_dir(&folder)?;
         let group = Self { folder, version: hierarchy.version };
@@ -230,6 +236,18 @@ fn candidates(mounts: &str, groups: &str) -> Vec<Hierarchy> {
     found
 }
 
+/// Removes the groups of sweeps that were killed. One that is not empty stays, and so does one of a sweep that runs.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let sweep = name.to_str().and_then(|name| name.strip_prefix(GROUP)?.split('-').next());
+        if sweep.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            // What cannot be removed does no harm.
+            let _removed = fs::remove_dir(entry.path());
+        }
+    }
+}
+
 /// Whether a group can be made there, limits memory, and takes a process of ours.
 fn is_usable(hierarchy: &Hierarchy, program: &Path) -> bool {
     let Ok(group) = Group::make(hierarchy, u64::MAX, 1 << 30) else { return false };
@@ -285,6 +303,17 @@ mod tests {
         assert_eq!(n_kills("low 0\nmax 7\noom 2\noom_kill 1\noom_group_kill 0\n"), 1);
         assert_eq!(n_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3);
         assert_eq!(n_kills(""), 0);
+    }
+
+    #[test]
+    fn groups_of_dead_sweeps_are_removed_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        let names = [format!("{GROUP}999999999-0"), format!("{GROUP}{own}-0"), "other".to_owned()];
+        names.iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+        remove_stale(folder.path());
+        let is_there = names.map(|name| folder.path().join(name).exists());
+        assert_eq!(is_there, [false, true, true]);
     }
 
     /// By the limit that is permitted everywhere.
