@@ -36,6 +36,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = BLOCK_SPECS)]
 pub(crate) struct SweepArgs {
     /// Blocks to measure, may be given several times; see below

@@ -103,7 +103,7 @@ mod tests {
             of(&conditions(folder.path(), |data, _, _| data.obs_filter = Some("nnz > 1".into()))),
             of(&conditions(folder.path(), |data, _, _| data.obs_columns.push("assay".into()))),
             of(&conditions(folder.path(), |data, _, _| {
-                drop(data.config.insert("a".into(), "1".into()))
+                drop(data.config.insert("a".into(), "1".into()));
             })),
             of(&conditions(folder.path(), |_, opened, _| opened.total_nnz = 7)),
             of(&conditions(folder.path(), |_, _, host| host.n_cores = 99)),

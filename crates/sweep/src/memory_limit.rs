@@ -310,7 +310,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = std::process::id();
         let names = [format!("{GROUP}999999999-0"), format!("{GROUP}{own}-0"), "other".to_owned()];
-        names.iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+        for name in &names {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
         remove_stale(folder.path());
         let is_there = names.map(|name| folder.path().join(name).exists());
         assert_eq!(is_there, [false, true, true]);

@@ -274,6 +274,7 @@ fn death(status: ExitStatus, stderr: &str) -> (Status, String) {
 fn speaks_of_memory(text: &str) -> bool {
     [
         "memory allocation of",
+        "memory allocation failed",
         "bad_alloc",
         "not enough memory",
         "an't allocate memory",
@@ -283,6 +284,8 @@ fn speaks_of_memory(text: &str) -> bool {
     ]
     .iter()
     .any(|words| text.contains(words))
+        // Ours.
+        || (text.contains("cannot get ") && text.contains(" bytes for "))
 }
 
 fn signal_name(signal: i32) -> &'static str {
@@ -379,6 +382,11 @@ mod tests {
             r#"echo '{"Failed":{"message":"torch: not enough memory"}}'; exit 1"#,
             Status::Oom,
             "not enough memory",
+        );
+        fails(
+            r#"echo '{"Failed":{"message":"cannot get 655360000 bytes for a dense block of 8192 rows"}}'; exit 1"#,
+            Status::Oom,
+            "655360000",
         );
         fails("kill -9 $$", Status::Oom, "killed (signal 9)");
         fails("kill -11 $$", Status::Crashed, "signal 11 (segmentation fault)");

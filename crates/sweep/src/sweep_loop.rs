@@ -105,12 +105,11 @@ impl Sweep<'_> {
         let mut n_epochs = 0;
         let ended = self.measure(turn, &mut n_epochs)?;
         match ended {
-            Ended::Done { .. } => {}
             // One that dies on its way out, after its last epoch, has measured all the same.
             Ended::Failed(failure) if n_epochs < turn.point.n_epochs => {
                 self.keep_failure(turn, &failure)?;
             }
-            Ended::Failed(_) => {}
+            Ended::Done { .. } | Ended::Failed(_) => {}
             Ended::Interrupted => return Ok(std::ops::ControlFlow::Break(())),
         }
         Ok(std::ops::ControlFlow::Continue(()))

@@ -45,7 +45,7 @@ pub(crate) fn cool(uri: &str, measurement: &str, layer: &str, how: Cold) -> Page
 
 fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
     // Pages that are not on the disk yet stay, whatever is asked.
-    if let Err(error) = each(files, |file| file.sync_all()) {
+    if let Err(error) = each(files, File::sync_all) {
         return PageCache::Unknown(format!("the files cannot be written back: {error}"));
     }
     let dropped = match how {
