@@ -219,7 +219,10 @@ impl Sweep<'_> {
             });
         }
         self.show()?;
-        let files = write_report(&self.folder.path, &summary::report_options(&self.config.points))?;
+        let options = summary::report_options(&self.config.points);
+        let files = write_report(&self.folder.path, &options).with_context(|| {
+            format!("{} rows are kept, the report of them is not whole", self.records.len())
+        })?;
         self.name(&files);
         if interrupted {
             eprintln!(

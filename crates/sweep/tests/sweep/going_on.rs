@@ -73,7 +73,7 @@ fn what_is_measured_under_the_same_conditions_is_left_out() {
 fn memory_that_ran_out_is_left_out_and_what_crashed_is_tried_again() {
     let bed = Bed::new();
     let (rows, _) = resumed(&bed, "out", &[]);
-    let mut kept = rows.clone();
+    let mut kept = rows;
     for (row, status) in kept.iter_mut().zip([Status::Oom, Status::Crashed]) {
         row.measured.status = status;
     }
