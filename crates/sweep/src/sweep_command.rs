@@ -52,6 +52,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         run: run_info(args.revision.as_deref(), &config.metadata, &host, arguments)?,
         host,
         data: data_info(&config.data, &opened),
+        reader: opened.reader,
         points,
         config,
         limit,

@@ -27,6 +27,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) run: RunInfo,
     pub(crate) host: HostInfo,
     pub(crate) data: DataInfo,
+    /// Name of the reader that the data was opened with.
+    pub(crate) reader: String,
     /// Each with the digest of what its measurement depends on.
     pub(crate) points: Vec<(Point, String)>,
     pub(crate) limit: Option<MemoryLimit>,
@@ -194,7 +196,9 @@ impl Sweep<'_> {
     fn keep_failure(&mut self, turn: &Turn<'_>, failure: &Failure) -> anyhow::Result<()> {
         let mut measured = Measured::failed(failure.status, failure.message.clone());
         measured.max_mem = failure.peak_bytes;
-        let point = point_settings::as_asked(turn.point, &self.config.data, self.cache);
+        let mut point = point_settings::as_asked(turn.point, &self.config.data, self.cache);
+        // Not the choice that was left open: a repeat that ends well is of the same point.
+        point.reader.clone_from(&self.reader);
         let versions = point_settings::versions();
         let record = EpochRecord { point, measured, versions, ..EpochRecord::default() };
         let limit = self.limit.take();
