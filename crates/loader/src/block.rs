@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::thread;
 
 use densify::{CsrMatrix, CsrRows as _, CsrView, PackedView, RowTransforms, csr_gather_rows_into};
-use soma_io::{CsrBuffers, PackedCsr};
+use soma_io::{CsrBuffers, PackedCsr, ThreadTime};
 
 use crate::buffers::ElementsMut;
+use crate::clock;
 use crate::error::Error;
 
 /// Values of a dense batch that are worth a thread of their own: about a millisecond's work, against some 20 µs for a thread.
@@ -155,14 +156,14 @@ impl Block {
     }
 
     /// Writes these rows as read, in this order, row-major over all of `out`: a part of them on each of so many threads, where that is
-    /// worth while.
+    /// worth while. Gives the time of the other threads.
     pub(crate) fn rows_to_dense_on(
         &self,
         n_threads: usize,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         out: ElementsMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<ThreadTime, Error> {
         let n_threads = n_threads.min(rows.len() * self.n_columns / THREAD_VALUES).max(1);
         let part_rows = rows.len().div_ceil(n_threads).max(1);
         thread::scope(|scope| {
@@ -172,7 +173,10 @@ impl Block {
                 let (before, out) = rest.split_at(first * self.n_columns);
                 rest = before;
                 let transforms = of_rows(transforms, first..first + part.len());
-                let work = move || self.rows_to_dense(part, transforms, out);
+                let work = move || {
+                    let start = clock::now();
+                    self.rows_to_dense(part, transforms, out).map(|()| clock::now() - start)
+                };
                 let name = format!("somafeed-batch-{}", idx + 1);
                 let other = thread::Builder::new().name(name).spawn_scoped(scope, work);
                 let other =
@@ -180,11 +184,11 @@ impl Block {
                 others.push(other);
             }
             let first = 0..part_rows.min(rows.len());
-            let mut result =
-                self.rows_to_dense(&rows[first.clone()], of_rows(transforms, first), rest);
+            let own = self.rows_to_dense(&rows[first.clone()], of_rows(transforms, first), rest);
+            let mut result = own.map(|()| ThreadTime::default());
             for other in others.into_iter().rev() {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                result = result.and(other);
+                result = result.and_then(|times| Ok(times + other?));
             }
             result
         })

@@ -55,6 +55,6 @@ pub use remote::CacheUse;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::Config;
-pub use tiledb_native::{CacheStats, PackedCsr, PackedValues};
+pub use tiledb_native::{CacheStats, Clock, PackedCsr, PackedValues, ReadTimes, ThreadTime};
 pub use value_filter::ValueFilter;
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent};

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
 use crate::remote::CacheUse;
-use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, RowRanges};
+use crate::{Clock, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
 
 /// What a read did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,12 @@ pub struct ReadStats {
     /// The requests that were sent to an object store, tries after the first not counted. `None` where X is in a folder, and where the
     /// reader does not know, as libtiledb. Of two reads of one reader at the same time each counts some of the other's.
     pub requests: Option<u64>,
+    /// The bytes that the filters gave, where the reader knows.
+    pub bytes_decoded: Option<u64>,
+    /// The bytes that the values returned take as they are stored: cell, gene and value of each, where the reader knows.
+    pub bytes_needed: Option<u64>,
+    /// What the reader's threads spent their time with; of a reader that cannot tell, or that was given no clock, nothing.
+    pub times: Option<ReadTimes>,
 }
 
 /// What a read gives.
@@ -67,6 +73,9 @@ pub trait XReader: Send + Sync + Debug {
     fn cache(&self) -> Option<CacheUse> {
         None
     }
+
+    /// Times the reads that follow by `clock`, where the reader can tell fetching from decoding. The first clock given stays.
+    fn time_reads(&self, _clock: Clock) {}
 
     /// Reads rows as CSR: one row for each joinid of `rows`, ascending, also where it has no values; columns as `genes` numbers
     /// them, ascending within a row. What `out` held is replaced.

@@ -1,12 +1,13 @@
 //! The composition: a grid of loader settings, each point measured by a process of its own, results kept after every epoch.
 //!
 //! The parts, in the order in which a sweep passes them:
-//! - `args`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
-//! - `results_folder`, `example` (the data where none is named) and `page_cache`, before anything is measured;
-//! - `sweep_command`, the loop over the grid, with `process` to run a point and tell how it ended, `display` and
+//! - `args` with `original_flags`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
+//! - `sweep_command`, what comes before anything is measured: `results_folder`, `example` (the data where none is named),
+//!   `page_cache`, `conditions` (all that a measurement depends on) and `found` (what need not be measured again);
+//! - `sweep_loop`, the loop over the grid, with `process` to run a point under its `memory_limit` and tell how it ended, `display` and
 //!   `summary`;
-//! - `point`, the other end: what runs in that process, with `label_entropy` for how random its batches are. `job` is what the two
-//!   say to each other;
+//! - `point`, the other end: what runs in that process, with `consumer` for what takes the batches, `label_entropy` for how random
+//!   they are and `point_settings` for what is noted of the settings. `job` is what the two say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
 //! - `data_commands` and `slice`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
 //!   `readers` picks.
@@ -20,18 +21,23 @@
 )]
 
 mod args;
+mod conditions;
 mod config;
 mod consumer;
 mod data_commands;
 mod display;
 mod example;
+mod found;
 pub mod grid;
 mod interrupt;
 mod job;
 mod label_entropy;
+mod memory_limit;
+mod original_flags;
 mod page_cache;
 mod peers;
 mod point;
+mod point_settings;
 mod process;
 mod process_tree;
 mod readers;
@@ -40,6 +46,7 @@ mod results_folder;
 mod slice;
 mod summary;
 mod sweep_command;
+mod sweep_loop;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::clock::Clock;
 use crate::csr::CsrBuffers;
 use crate::datatype::Datatype;
 use crate::directory::Directory;
@@ -94,6 +95,7 @@ impl Array {
             indices,
             timestamp,
             has_floats: std::sync::atomic::AtomicBool::new(false),
+            clock: std::sync::OnceLock::new(),
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
@@ -180,6 +182,12 @@ impl Array {
     /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
+    }
+
+    /// Times the reads that follow by `clock`, which their threads call for each part of their work. The first one given stays.
+    pub fn time_reads(&self, clock: Clock) {
+        // A second one would tell the same.
+        let _first = self.reader.clock.set(clock);
     }
 
     /// Fragments that count at the opening time.

@@ -80,6 +80,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod clock;
 mod csr;
 mod cursor;
 mod datatype;
@@ -102,6 +103,7 @@ mod unsupported;
 mod values;
 
 pub use array::{Array, OpenOptions, Threads};
+pub use clock::{Clock, ReadTimes, ThreadTime};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
 pub use error::Error;

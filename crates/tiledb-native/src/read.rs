@@ -21,8 +21,9 @@ mod target;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::clock::{Clock, ReadTimes, ThreadTime};
 use crate::error::Error;
 use crate::files::Files;
 use crate::filter::Decoder;
@@ -30,6 +31,7 @@ use crate::fragment::Fragment;
 use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
+use crate::storage::Piece;
 use direct::Outcome;
 pub(crate) use output::Output;
 
@@ -45,6 +47,12 @@ pub struct ReadStats {
     pub cells_decoded: u64,
     /// Bytes read from storage, those between coalesced ranges included.
     pub bytes_read: u64,
+    /// Bytes that came out of the filters, of all fields.
+    pub bytes_decoded: u64,
+    /// Bytes that the values delivered take as they are stored: row, column and value of each.
+    pub bytes_needed: u64,
+    /// What the threads spent their time with; nothing where the array was given no clock.
+    pub times: ReadTimes,
     /// Tiles whose row index had to be built.
     pub tiles_indexed: u64,
     /// Requests sent to an object store, what was fetched ahead included; a try again of a failed one is not counted. The store counts
@@ -57,6 +65,8 @@ impl ReadStats {
         self.nnz += other.nnz;
         self.cells_decoded += other.cells_decoded;
         self.bytes_read += other.bytes_read;
+        self.bytes_decoded += other.bytes_decoded;
+        self.times += other.times;
         self.tiles_indexed += other.tiles_indexed;
     }
 }
@@ -71,6 +81,8 @@ pub(crate) struct Reader {
     pub(crate) timestamp: u64,
     /// Whether a value was found that is no count.
     pub(crate) has_floats: AtomicBool,
+    /// By which reads are timed, once somebody wants that.
+    pub(crate) clock: OnceLock<Clock>,
     /// Buffers that threads of earlier reads have left.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
@@ -135,6 +147,10 @@ impl Reader {
         out.set_n_columns(n_columns);
         let mut stats = read?;
         stats.nnz = out.nnz() as u64;
+        let Layout { rows, columns, values, .. } = &*self.layout;
+        let cell_bytes: usize =
+            [rows, columns, values].map(|stored| stored.number.size()).iter().sum();
+        stats.bytes_needed = stats.nnz * cell_bytes as u64;
         let after = self.files.storage().requests();
         stats.requests = after.zip(before).map(|(after, before)| after.saturating_sub(before));
         Ok(stats)
@@ -176,6 +192,36 @@ impl Reader {
         !self.layout.allows_duplicates
             && (self.fragments.len() > 1
                 || self.fragments.iter().any(|fragment| fragment.footer.has_timestamps))
+    }
+
+    /// The moment; always the same without a clock.
+    fn now(&self) -> ThreadTime {
+        self.clock.get().map_or_else(ThreadTime::default, |clock| clock())
+    }
+
+    /// Does a part of a read on this thread alone. What of its time was not spent fetching was spent decoding.
+    fn timed<T>(
+        &self,
+        work: impl FnOnce(&mut ReadStats) -> Result<T, Error>,
+    ) -> Result<(T, ReadStats), Error> {
+        let (start, mut stats) = (self.now(), ReadStats::default());
+        let done = work(&mut stats)?;
+        stats.times.decode += self.now() - start - stats.times.fetch;
+        Ok((done, stats))
+    }
+
+    /// Reads `wanted` into `buffer`, which only grows; returns where in it each piece is.
+    fn fetch(
+        &self,
+        wanted: &[Piece<'_>],
+        buffer: &mut Vec<u8>,
+        stats: &mut ReadStats,
+    ) -> Result<Vec<Range<usize>>, Error> {
+        let start = self.now();
+        let (places, read) = fetch::fetch(&self.files, wanted, buffer)?;
+        stats.times.fetch += self.now() - start;
+        stats.bytes_read += read;
+        Ok(places)
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {

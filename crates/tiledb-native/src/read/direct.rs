@@ -42,11 +42,14 @@ pub(super) fn read(
     columns: &request::Columns,
     mut out: Output<'_>,
 ) -> Result<(Outcome, ReadStats), Error> {
-    out.begin(rows.total, |row_offsets| {
-        for planned in planned {
-            super::put_counts(&planned.task, &planned.counts, row_offsets);
-        }
-    });
+    let ((), mut total) = reader.timed(|_| {
+        out.begin(rows.total, |row_offsets| {
+            for planned in planned {
+                super::put_counts(&planned.task, &planned.counts, row_offsets);
+            }
+        });
+        Ok(())
+    })?;
     let is_strict = reader.keeps_latest();
     let (unordered, unfit) = (AtomicBool::new(false), AtomicBool::new(false));
     let (jobs, row_offsets) = jobs(reader, planned, &mut out);
@@ -60,20 +63,21 @@ pub(super) fn read(
             if unfit.load(Ordering::Relaxed) {
                 return Ok(ReadStats::default());
             }
-            let stats = reader.with_scratch(|scratch| {
-                fill(reader, &mut job, (row_offsets, first_column), scratch)
+            let ((), stats) = reader.timed(|stats| {
+                let of = (row_offsets, first_column);
+                reader.with_scratch(|scratch| fill(reader, &mut job, of, scratch, stats))?;
+                let Job { planned, target } = &job;
+                if !target.is_ordered(&planned.task, row_offsets, is_strict) {
+                    unordered.store(true, Ordering::Relaxed);
+                }
+                if !target.fits() {
+                    unfit.store(true, Ordering::Relaxed);
+                }
+                Ok(())
             })?;
-            let Job { planned, target } = &job;
-            if !target.is_ordered(&planned.task, row_offsets, is_strict) {
-                unordered.store(true, Ordering::Relaxed);
-            }
-            if !target.fits() {
-                unfit.store(true, Ordering::Relaxed);
-            }
             Ok(stats)
         })
         .collect();
-    let mut total = ReadStats::default();
     done?.into_iter().for_each(|one| total.add(one));
     let outcome = match (unfit.into_inner(), unordered.into_inner(), out) {
         (true, ..) => Outcome::Unfit,
@@ -116,8 +120,8 @@ fn fill(
     job: &mut Job<'_>,
     (row_offsets, first_column): (&[usize], u32),
     scratch: &mut Scratch,
-) -> Result<ReadStats, Error> {
-    let mut stats = ReadStats::default();
+    stats: &mut ReadStats,
+) -> Result<(), Error> {
     let field = job.target.field();
     let Job { planned, target } = job;
     // Where the next cell of each row goes, in the slice of the row's range.
@@ -127,7 +131,7 @@ fn fill(
     }
     let mut next_part = vec![0; planned.works.len()];
     let Scratch { bytes, decoder, columns: wide, narrow, values: floats, .. } = scratch;
-    chunks::for_each(reader, &planned.works, &[field], (bytes, decoder), &mut stats, |chunk| {
+    chunks::for_each(reader, &planned.works, &[field], (bytes, decoder), stats, |chunk| {
         let work = &planned.works[chunk.work];
         let part = &mut next_part[chunk.work];
         let cursor = Cursor { planned, work, next: &mut next, part };
@@ -163,8 +167,7 @@ fn fill(
                 })
             }
         }
-    })?;
-    Ok(stats)
+    })
 }
 
 /// Where the cells of a tile go.

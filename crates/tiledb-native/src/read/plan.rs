@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::fetch::{announce, fetch};
+use super::fetch::announce;
 use super::kept::{self, Kept};
 use super::{ReadStats, Reader, Scratch};
 use crate::error::Error;
@@ -199,8 +199,12 @@ pub(super) fn plan(
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
-            let found = candidates(reader, &task, columns)?;
-            reader.with_scratch(|scratch| plan_one(reader, task, found, columns, scratch))
+            reader.timed(|stats| {
+                let found = candidates(reader, &task, columns)?;
+                reader.with_scratch(|scratch| {
+                    plan_one(reader, task, (found, columns), scratch, stats)
+                })
+            })
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -285,14 +289,13 @@ fn announce_rows(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(
 fn plan_one(
     reader: &Reader,
     task: Task,
-    candidates: Candidates,
-    columns: &Columns,
+    (candidates, columns): (Candidates, &Columns),
     scratch: &mut Scratch,
-) -> Result<(Planned, ReadStats), Error> {
-    let mut stats = ReadStats::default();
+    stats: &mut ReadStats,
+) -> Result<Planned, Error> {
     let mut works = Vec::new();
     for (fragment_idx, wanted) in candidates {
-        let indices = indices(reader, fragment_idx, &wanted, scratch, &mut stats)?;
+        let indices = indices(reader, fragment_idx, &wanted, scratch, stats)?;
         for (tile, index) in wanted.into_iter().zip(indices) {
             let parts = parts(&task, &index);
             if !parts.is_empty() {
@@ -303,7 +306,7 @@ fn plan_one(
     let is_counted = match columns.range() {
         // Another path is as good where every request has to be told ahead.
         Some(range) if !reader.is_by_time() && !reader.files.storage().coalesce().prefetch => {
-            kept::keep(reader, &mut works, &range, scratch, &mut stats)?
+            kept::keep(reader, &mut works, &range, scratch, stats)?
         }
         _ => columns.is_all(),
     };
@@ -314,7 +317,7 @@ fn plan_one(
             rows.for_each(|(count, of_tile)| *count += of_tile);
         }
     }
-    Ok((Planned { task, works, counts, is_counted }, stats))
+    Ok(Planned { task, works, counts, is_counted })
 }
 
 /// What a tile has of a task's rows.
@@ -360,8 +363,7 @@ fn indices(
             .iter()
             .map(|&idx| Piece { file, range: places.bytes(Field::Rows, tiles[idx]) })
             .collect();
-        let (at, read) = fetch(&reader.files, &pieces, &mut scratch.bytes)?;
-        stats.bytes_read += read;
+        let at = reader.fetch(&pieces, &mut scratch.bytes, stats)?;
         for ((&idx, at), piece) in batch.iter().zip(at).zip(&pieces) {
             let Scratch { bytes, decoder, .. } = scratch;
             let tile = tiles[idx];
@@ -374,6 +376,8 @@ fn indices(
                 index.memory_bytes(fragment.tile_cells(tile)),
             );
             stats.tiles_indexed += 1;
+            let size = fragment.layout.rows.number.size();
+            stats.bytes_decoded += (fragment.tile_cells(tile) * size) as u64;
             found[idx] = Some(index);
         }
         rest = after;

@@ -54,17 +54,17 @@ pub(super) fn read(
         .par_iter()
         .with_max_len(1)
         .map(|planned| {
-            let mut stats = ReadStats::default();
-            let mut read = |with_ages| {
-                let cells = reader.with_scratch(|scratch| {
-                    collect(reader, planned, (columns, with_ages), scratch, &mut stats)
-                })?;
-                Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
-            };
-            // Where every place has one cell, as nearly always, no times need be read to choose.
-            let rows = read(false)?;
-            let rows = if rows.has_repeats && reader.keeps_latest() { read(true)? } else { rows };
-            Ok((rows, stats))
+            reader.timed(|stats| {
+                let mut read = |with_ages| {
+                    let cells = reader.with_scratch(|scratch| {
+                        collect(reader, planned, (columns, with_ages), scratch, stats)
+                    })?;
+                    Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
+                };
+                // Where every place has one cell, as nearly always, no times need be read to choose.
+                let rows = read(false)?;
+                if rows.has_repeats && reader.keeps_latest() { read(true) } else { Ok(rows) }
+            })
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -75,10 +75,14 @@ pub(super) fn read(
             rows
         })
         .collect();
-    if !put(rows, planned, &done, &mut out) {
-        reader.hold_floats(&mut out);
-        put(rows, planned, &done, &mut out);
-    }
+    let ((), put) = reader.timed(|_| {
+        if !put(rows, planned, &done, &mut out) {
+            reader.hold_floats(&mut out);
+            put(rows, planned, &done, &mut out);
+        }
+        Ok(())
+    })?;
+    stats.add(put);
     Ok(stats)
 }
 
