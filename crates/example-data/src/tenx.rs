@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent};
+use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent, XLayout};
 
 use crate::destination::Destination;
 use crate::{Error, LAYER, MEASUREMENT};
@@ -216,7 +216,7 @@ impl Import<'_> {
             measurement: MEASUREMENT.to_owned(),
             layers: vec![LAYER.to_owned()],
             extent: spec.extent,
-            zstd_level: spec.zstd_level,
+            x_layout: XLayout::census(spec.zstd_level),
             fragment_rows: spec.fragment_rows,
             consolidate: spec.consolidate,
             config: spec.config.clone(),

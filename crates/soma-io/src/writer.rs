@@ -16,6 +16,7 @@ use tiledb::{Array, Config, Context, Group, WriteOrder, WriteQuery};
 use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
 use frame::FrameWriter;
+pub use layout::XLayout;
 use matrix::MatrixWriter;
 
 /// What a column of obs or var holds.
@@ -83,10 +84,10 @@ pub struct ExperimentSpec {
     pub layers: Vec<String>,
     /// How arrays say how large they are.
     pub extent: Extent,
-    /// The level of zstd for X: 9 in the Census's newer releases, 5 in its older.
-    pub zstd_level: i32,
-    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's 2,048. `None` writes
-    /// each layer as one fragment.
+    /// How the cells of X stand on storage.
+    pub x_layout: XLayout,
+    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's, unless a tile has all
+    /// columns. `None` writes each layer as one fragment.
     pub fragment_rows: Option<u64>,
     /// Whether the fragments of X are merged at the end, each cell keeping its timestamp, and the old ones removed, as the Census
     /// does.
