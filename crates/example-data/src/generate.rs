@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use soma_io::{Config, ExperimentSpec, ExperimentWriter, Extent, XLayout};
+use soma_io::{
+    Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent, XLayout,
+};
 
 use crate::columns::{ObsColumns, var_batch, var_specs};
-use crate::destination::Destination;
 use crate::model::{Model, Piece};
 use crate::{Error, LAYER, MEASUREMENT, pieces};
 
@@ -86,7 +87,7 @@ pub fn generate(
     let started = Instant::now();
     check("the number of cells", spec.n_cells, MOST_CELLS)?;
     check("the number of genes", spec.n_genes, MOST_GENES)?;
-    let destination = Destination::claim(uri)?;
+    let destination = Destination::claim(uri, Existing::Keep)?;
     let model = Model::new(spec.n_cells, spec.n_genes as u32, spec.seed);
     let nnz = write(destination.uri(), spec, &model, progress)?;
     let bytes_on_disk = destination.publish()?;

@@ -13,9 +13,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent, XLayout};
+use soma_io::{
+    ColumnKind, ColumnSpec, Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent,
+    XLayout,
+};
 
-use crate::destination::Destination;
 use crate::{Error, LAYER, MEASUREMENT};
 use folder::{Feature, Folder};
 use matrix::{Entry, MatrixFile};
@@ -102,12 +104,12 @@ pub fn import_10x(
         spec,
         progress,
     };
-    let destination = Destination::claim(uri)?;
+    let destination = Destination::claim(uri, Existing::Keep)?;
     let (totals, destination, sorted_in_memory) = match import.streamed(matrix, &destination) {
         Err(Error::Unsorted { needed_bytes, budget_bytes, .. }) if needed_bytes <= budget_bytes => {
             // What was written so far is of no use.
             drop(destination);
-            let destination = Destination::claim(uri)?;
+            let destination = Destination::claim(uri, Existing::Keep)?;
             let matrix = MatrixFile::open(&files.matrix)?;
             (import.sorted(matrix, &destination)?, destination, true)
         }

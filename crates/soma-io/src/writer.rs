@@ -3,7 +3,9 @@
 //! The experiment's own group is written last, by [`ExperimentWriter::finish`]: until then nothing opens as an experiment, so that
 //! one that was cut short is never taken for a whole one.
 
+mod cells;
 mod check;
+mod column;
 mod frame;
 mod layout;
 mod matrix;
@@ -15,47 +17,10 @@ use tiledb::{Array, Config, Context, Group, WriteOrder, WriteQuery};
 
 use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
+pub use column::{ColumnKind, ColumnSpec};
 use frame::FrameWriter;
 pub use layout::XLayout;
 use matrix::MatrixWriter;
-
-/// What a column of obs or var holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// UTF-8 text.
-    Text,
-    /// Text from a list of values, stored as codes with an enumeration of the column's name.
-    Categorical {
-        /// The values; code `i` stands for the `i`-th.
-        values: Vec<String>,
-        /// Whether they have an order.
-        ordered: bool,
-    },
-    /// Truth values.
-    Bool,
-    /// 64-bit integers.
-    Int64,
-    /// 64-bit floats.
-    Float64,
-}
-
-/// A column of obs or var beside `soma_joinid`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ColumnSpec {
-    /// Its name.
-    pub name: String,
-    /// What it holds.
-    pub kind: ColumnKind,
-    /// Whether a row may have no value.
-    pub nullable: bool,
-}
-
-impl ColumnSpec {
-    /// A column in which every row has a value.
-    pub fn new(name: &str, kind: ColumnKind) -> Self {
-        Self { name: name.to_owned(), kind, nullable: false }
-    }
-}
 
 /// How arrays say how large they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! The schemas of the arrays: tiles, capacity, orders and filters as the Census builder chooses them.
 
-use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Enumeration, Filter, Schema};
+use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Schema};
 
-use super::{ColumnKind, ColumnSpec, Extent};
+use super::{ColumnSpec, Extent};
 use crate::dataframe::JOINID;
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
 
@@ -113,37 +113,35 @@ pub(super) fn matrix(n_obs: u64, n_var: u64, extent: Extent, layout: &XLayout) -
 }
 
 /// obs or var.
-pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Schema {
+///
+/// # Errors
+/// The column that cannot be, and why.
+pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Result<Schema, String> {
     let joinid =
         dimension(JOINID, n_rows, TILE, extent, vec![Filter::DoubleDelta(None), Filter::Zstd(19)]);
     let mut schema = schema(vec![joinid], &[n_rows], Vec::new(), CAPACITY, extent);
     for column in columns {
-        let datatype = match &column.kind {
-            ColumnKind::Text => Datatype::StringUtf8,
-            ColumnKind::Categorical { values, .. } => code_type(values.len()),
-            ColumnKind::Bool => Datatype::Bool,
-            ColumnKind::Int64 => Datatype::Int64,
-            ColumnKind::Float64 => Datatype::Float64,
+        let failed = |problem: String| format!("column {}: {problem}", column.name);
+        let datatype = column
+            .kind
+            .datatype()
+            .ok_or_else(|| failed(format!("{:?} is no kind that can be written", column.kind)))?;
+        let enumeration = column.kind.enumeration(&column.name).map_err(failed)?;
+        let wide_numbers = enumeration.is_none() && datatype.size().is_some_and(|size| size > 1);
+        let filters = if wide_numbers {
+            vec![Filter::ByteShuffle, Filter::Zstd(9)]
+        } else {
+            vec![Filter::Zstd(19)]
         };
-        let filters = match &column.kind {
-            ColumnKind::Text | ColumnKind::Bool | ColumnKind::Categorical { .. } => {
-                vec![Filter::Zstd(19)]
-            }
-            ColumnKind::Int64 | ColumnKind::Float64 => vec![Filter::ByteShuffle, Filter::Zstd(9)],
-        };
-        let mut attribute = Attribute {
+        schema.attributes.push(Attribute {
             nullable: column.nullable,
             filters,
+            enumeration: enumeration.as_ref().map(|enumeration| enumeration.name.clone()),
             ..Attribute::new(&column.name, datatype)
-        };
-        if let ColumnKind::Categorical { values, ordered } = &column.kind {
-            attribute.enumeration = Some(column.name.clone());
-            let enumeration = Enumeration::of_strings(&column.name, values);
-            schema.enumerations.push(Enumeration { ordered: *ordered, ..enumeration });
-        }
-        schema.attributes.push(attribute);
+        });
+        schema.enumerations.extend(enumeration);
     }
-    schema
+    Ok(schema)
 }
 
 /// The smallest signed type that numbers `n_values`. libtiledb demands that the type hold one number more than there are values.
