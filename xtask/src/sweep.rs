@@ -1,4 +1,4 @@
-//! `cargo xtask sweep`, `generate`, `import` and `bench-readers`: builds the `sweep` program for speed and becomes it.
+//! `cargo xtask sweep`, `generate`, `import`, `relayout` and `bench-readers`: builds the `sweep` program for speed and becomes it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;

@@ -2,9 +2,7 @@
 
 use std::time::Instant;
 
-use soma_io::{
-    Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent, XLayout,
-};
+use soma_io::{Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent, XLayout};
 
 use crate::columns::{ObsColumns, var_batch, var_specs};
 use crate::model::{Model, Piece};

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use soma_io::{
-    ColumnKind, ColumnSpec, Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent,
-    XLayout,
+    ColumnKind, ColumnSpec, Config, Destination, Existing, ExperimentSpec, ExperimentWriter,
+    Extent, XLayout,
 };
 
 use crate::{Error, LAYER, MEASUREMENT};

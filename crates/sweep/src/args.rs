@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::consumer::Consumer;
 use crate::peers::PeersArgs;
+use crate::relayout_command::RelayoutArgs;
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Generate(GenerateArgs),
     /// Turn a 10x Genomics folder into an experiment
     Import(ImportArgs),
+    /// Write an experiment's X anew, in the order in which training reads it
+    Relayout(Box<RelayoutArgs>),
     /// Compare the native reader of X with libtiledb: the same rows in turn
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others, side by side on the same data

@@ -8,7 +8,7 @@
 //! - `point`, the other end: what runs in that process, with `label_entropy` for how random its batches are. `job` is what the two
 //!   say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
-//! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
+//! - `data_commands` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
 //!   `readers` picks.
 //!
 //! A point has its own process because peak memory is a mark of the whole process, because a point may be killed for memory, and so
@@ -36,6 +36,7 @@ mod process;
 mod process_tree;
 mod readers;
 mod readers_command;
+mod relayout_command;
 mod results_folder;
 mod summary;
 mod sweep_command;
@@ -59,6 +60,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
+        Command::Relayout(args) => relayout_command::run(&args),
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),

@@ -4,12 +4,13 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may know those before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "tiledb",
     "tiledb-native",
     "soma-io",
     "example-data",
     "shuffle",
+    "relayout",
     "densify",
     "loader",
     "torch-feed",
