@@ -19,8 +19,8 @@ use crate::{Error, frames, layout, measure};
 /// Cells that are compared with the source once all is written.
 const COMPARED_ROWS: u64 = 256;
 
-/// Whether libtiledb looks at the order of all cells that it is given.
-const CHECK_ORDER: &str = "sm.check_global_order";
+/// What libtiledb looks at in each cell that it is given, and the writer of X has made sure of: order, and bounds.
+const CHECKS: [&str; 2] = ["sm.check_global_order", "sm.check_coord_oob"];
 
 /// Told what happens; can end it.
 type Watch<'a> = dyn FnMut(RelayoutEvent<'_>) -> ControlFlow<()> + 'a;
@@ -222,8 +222,9 @@ impl Job<'_> {
         let Self { source, spec, .. } = self;
         let (n_obs, n_var) = (source.cells.n_rows(), source.genes.n_rows());
         let mut config = spec.config.clone();
-        // The writer of X makes sure of it itself.
-        config.entry(CHECK_ORDER.to_owned()).or_insert_with(|| "false".to_owned());
+        for check in CHECKS {
+            config.entry(check.to_owned()).or_insert_with(|| "false".to_owned());
+        }
         ExperimentSpec {
             n_obs,
             n_var,
