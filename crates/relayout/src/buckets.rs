@@ -20,7 +20,7 @@ const SMALLEST_BUFFER_WORDS: usize = 1 << 14;
 /// All buckets.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    buckets: Vec<Bucket>,
+    each: Vec<Bucket>,
     bucket_rows: u64,
     n_rows: u64,
     n_columns: usize,
@@ -51,7 +51,7 @@ impl Buckets {
             n_words: 0,
         };
         Self {
-            buckets: (0..n_buckets).map(bucket).collect(),
+            each: (0..n_buckets).map(bucket).collect(),
             bucket_rows,
             n_rows,
             n_columns,
@@ -64,7 +64,7 @@ impl Buckets {
         for (row_idx, place) in places.iter().enumerate() {
             let (columns, values) = rows.row(row_idx);
             let place = u64::from(*place);
-            let bucket = &mut self.buckets[(place / self.bucket_rows) as usize];
+            let bucket = &mut self.each[(place / self.bucket_rows) as usize];
             bucket.buffer.push((place % self.bucket_rows) as u32);
             bucket.buffer.push(columns.len() as u32);
             bucket.buffer.extend_from_slice(columns);
@@ -78,7 +78,7 @@ impl Buckets {
 
     /// Ends the scattering; what comes out are the rows in their new order.
     pub(crate) fn gather(mut self) -> Result<Gather, Error> {
-        for bucket in &mut self.buckets {
+        for bucket in &mut self.each {
             bucket.flush()?;
             bucket.buffer = Vec::new();
         }
@@ -157,7 +157,7 @@ impl Gather {
     }
 
     fn next_bucket(&mut self) -> Result<bool, Error> {
-        let Some(bucket) = self.buckets.buckets.get(self.bucket) else { return Ok(false) };
+        let Some(bucket) = self.buckets.each.get(self.bucket) else { return Ok(false) };
         bucket.load(&mut self.words)?;
         self.starts.clear();
         self.starts.resize(self.buckets.rows_of(self.bucket) as usize, 0);

@@ -51,8 +51,8 @@ pub struct ExperimentSpec {
     pub extent: Extent,
     /// How the cells of X stand on storage.
     pub x_layout: XLayout,
-    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's, unless a tile has all
-    /// columns. `None` writes each layer as one fragment.
+    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's. `None` writes
+    /// each layer as one fragment.
     pub fragment_rows: Option<u64>,
     /// Whether the fragments of X are merged at the end, each cell keeping its timestamp, and the old ones removed, as the Census
     /// does.

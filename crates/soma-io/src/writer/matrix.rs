@@ -111,9 +111,13 @@ impl MatrixWriter {
         if self.tile_columns < self.n_var {
             return self.n_pending() == self.tile_rows;
         }
-        let ends_fragment = self.n_written + self.n_pending()
-            >= self.fragment_start.saturating_add(self.fragment_rows);
+        let ends_fragment = self.ends_fragment(self.n_written + self.n_pending());
         self.values.len() >= SUBMIT_CELLS || ends_fragment
+    }
+
+    /// Whether a fragment ends before row `n_rows`: it has as many rows as are wanted, and whole rows of tiles.
+    fn ends_fragment(&self, n_rows: u64) -> bool {
+        n_rows - self.fragment_start >= self.fragment_rows && n_rows.is_multiple_of(self.tile_rows)
     }
 
     fn check(&self, row_offsets: &[usize], columns: &[u32], values: &[f32]) -> Result<(), Error> {
@@ -190,7 +194,7 @@ impl MatrixWriter {
         self.row_offsets.truncate(1);
         self.columns.clear();
         self.values.clear();
-        if self.n_written - self.fragment_start >= self.fragment_rows {
+        if self.ends_fragment(self.n_written) {
             self.fragment_start = self.n_written;
             if let Some(query) = self.query.take() {
                 query.finish()?;
