@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use soma_io::{Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent};
+use soma_io::{Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent, XLayout};
 
 use crate::columns::{ObsColumns, var_batch, var_specs};
 use crate::model::{Model, Piece};
@@ -163,7 +163,7 @@ fn experiment_spec(spec: &GenerateSpec, obs: &ObsColumns) -> ExperimentSpec {
         measurement: MEASUREMENT.to_owned(),
         layers: vec![LAYER.to_owned()],
         extent: spec.extent,
-        zstd_level: spec.zstd_level,
+        x_layout: XLayout::census(spec.zstd_level),
         fragment_rows: spec.fragment_rows,
         consolidate: spec.consolidate,
         config: spec.config.clone(),

@@ -15,7 +15,8 @@ use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use soma_io::{
-    ColumnKind, ColumnSpec, Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent,
+    ColumnKind, ColumnSpec, Config, Destination, Existing, ExperimentSpec, ExperimentWriter,
+    Extent, XLayout,
 };
 
 use crate::generate::check_interrupted;
@@ -227,7 +228,7 @@ impl Import<'_> {
             measurement: MEASUREMENT.to_owned(),
             layers: vec![LAYER.to_owned()],
             extent: spec.extent,
-            zstd_level: spec.zstd_level,
+            x_layout: XLayout::census(spec.zstd_level),
             fragment_rows: spec.fragment_rows,
             consolidate: spec.consolidate,
             config: spec.config.clone(),

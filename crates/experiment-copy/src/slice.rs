@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use soma_io::{
     ColumnChoice, Config, CsrBuffers, Destination, Existing, Experiment, ExperimentSpec,
     ExperimentWriter, Extent, FrameCopy, GeneSelection, Measurement, ReadForm, ReaderChoice,
-    RowRanges, ValueFilter, XReader,
+    RowRanges, ValueFilter, XLayout, XReader,
 };
 
 use crate::cells::{self, DatasetSlice, Wanted};
@@ -262,7 +262,7 @@ fn experiment_spec(
         measurement: spec.measurement.clone(),
         layers: spec.layers.clone(),
         extent: spec.extent,
-        zstd_level: spec.zstd_level,
+        x_layout: XLayout::census(spec.zstd_level),
         fragment_rows: None,
         consolidate: false,
         config: spec.config.clone(),

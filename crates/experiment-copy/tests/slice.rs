@@ -252,7 +252,7 @@ fn more_cells_than_are_looked_at_together() {
         measurement: "RNA".into(),
         layers: vec!["raw".into()],
         extent: Extent::CurrentDomain,
-        zstd_level: 1,
+        x_layout: soma_io::XLayout::census(1),
         fragment_rows: None,
         consolidate: false,
         config: soma_io::Config::new(),

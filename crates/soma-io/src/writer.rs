@@ -19,6 +19,7 @@ use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
 pub use column::{ColumnKind, ColumnSpec};
 use frame::FrameWriter;
+pub use layout::XLayout;
 use matrix::MatrixWriter;
 
 /// How arrays say how large they are.
@@ -48,9 +49,9 @@ pub struct ExperimentSpec {
     pub layers: Vec<String>,
     /// How arrays say how large they are.
     pub extent: Extent,
-    /// The level of zstd for X: 9 in the Census's newer releases, 5 in its older.
-    pub zstd_level: i32,
-    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's 2,048. `None` writes
+    /// How the cells of X stand on storage.
+    pub x_layout: XLayout,
+    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's. `None` writes
     /// each layer as one fragment.
     pub fragment_rows: Option<u64>,
     /// Whether the fragments of X are merged at the end, each cell keeping its timestamp, and the old ones removed, as the Census

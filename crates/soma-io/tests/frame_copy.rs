@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 use soma_io::{
     ColumnChoice, ColumnKind, ColumnSpec, Error, Experiment, ExperimentSpec, ExperimentWriter,
-    Extent, FrameCopy, OpenOptions, RowRanges,
+    Extent, FrameCopy, OpenOptions, RowRanges, XLayout,
 };
 
 use small::Small;
@@ -47,7 +47,7 @@ fn write(to: &Path, obs: &FrameCopy, obs_rows: &RowRanges, var: &FrameCopy, var_
         measurement: "RNA".into(),
         layers: Vec::new(),
         extent: Extent::CurrentDomain,
-        zstd_level: 3,
+        x_layout: XLayout::census(3),
         fragment_rows: None,
         consolidate: false,
         config: soma_io::Config::new(),

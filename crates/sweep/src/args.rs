@@ -9,6 +9,7 @@ use crate::consumer::Consumer;
 use crate::original_flags::OriginalFlags;
 use crate::page_cache::Cold;
 use crate::peers::PeersArgs;
+use crate::relayout_command::RelayoutArgs;
 use crate::slice::SliceArgs;
 
 /// Measures the loader; writes and imports experiments.
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Take some cells and genes of an experiment to a new one
     Slice(Box<SliceArgs>),
+    /// Write an experiment's X anew, in the order in which training reads it
+    Relayout(Box<RelayoutArgs>),
     /// Compare the native reader of X with libtiledb: the same rows in turn
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others, side by side on the same data

@@ -9,7 +9,8 @@
 //! - `point`, the other end: what runs in that process, with `consumer` for what takes the batches, `label_entropy` for how random
 //!   they are and `point_settings` for what is noted of the settings. `job` is what the two say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
-//! - `data_commands` and `slice`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
+//! - `data_commands`, `slice` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the
+//!   readers of X on the rows that
 //!   `readers` picks.
 //!
 //! A point has its own process because peak memory is a mark of the whole process, because a point may be killed for memory, and so
@@ -42,6 +43,7 @@ mod process;
 mod process_tree;
 mod readers;
 mod readers_command;
+mod relayout_command;
 mod results_folder;
 mod slice;
 mod summary;
@@ -68,6 +70,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
         Command::Slice(args) => slice::run(&args),
+        Command::Relayout(args) => relayout_command::run(&args),
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
