@@ -18,6 +18,7 @@ mod native;
 mod peers;
 mod progress;
 mod python;
+mod read_chunks;
 mod sweep;
 mod test;
 mod tidy;
@@ -43,6 +44,9 @@ Commands:
               cargo xtask bench-readers --uri ~/census/experiment
   peers     compare the loader with TileDB-SOMA-ML side by side: the same cells, then speed and memory
               cargo xtask peers --uri ~/census/experiment
+  read-chunks
+            read all rows in tiledbsoma's four ways and by both readers of X, and see that they read the same
+              cargo xtask read-chunks ~/census/experiment -s
   test      run every test of the workspace, with mpirun installed where it is missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }),
         Some("peers") => peers::run(&rest),
+        Some("read-chunks") => read_chunks::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),

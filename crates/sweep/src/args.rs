@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::consumer::Consumer;
 use crate::peers::PeersArgs;
+use crate::read_chunks::ReadChunksArgs;
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others, side by side on the same data
     Peers(Box<PeersArgs>),
+    /// Read all rows in tiledbsoma's four ways and by our readers, and see that they read the same
+    ReadChunks(Box<ReadChunksArgs>),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::consumer::Consumer;
 use crate::peers::{Delivered, PeerEpoch};
+use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
 
 /// The data to measure on.
@@ -121,6 +122,8 @@ pub(crate) enum Task {
         /// Seed of the random rows.
         seed: u64,
     },
+    /// Read X chunk by chunk as CSR, and tell what was read.
+    ReadChunks(ChunksJob),
 }
 
 /// All that the process needs to know.
@@ -155,6 +158,8 @@ pub(crate) enum Event {
         /// The most memory that it took.
         peak_bytes: u64,
     },
+    /// X was read chunk by chunk.
+    ChunksRead(Box<ChunksRead>),
     /// Something does not work as it should, and it goes on.
     Warning {
         /// What, in one line.

@@ -8,6 +8,7 @@
 //! - `point`, the other end: what runs in that process, with `label_entropy` for how random its batches are. `job` is what the two
 //!   say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
+//! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
 //! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
 //!   `readers` picks.
 //!
@@ -34,6 +35,7 @@ mod peers;
 mod point;
 mod process;
 mod process_tree;
+mod read_chunks;
 mod readers;
 mod readers_command;
 mod results_folder;
@@ -61,6 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Import(args) => data_commands::import(&args),
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
+        Command::ReadChunks(args) => read_chunks::run(&args),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -18,7 +18,7 @@ use torch_feed::TensorLoader;
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::label_entropy::{self, Labels, Meters};
 use crate::peers::{Delivered, Tally};
-use crate::readers_command;
+use crate::{read_chunks, readers_command};
 
 /// How often an epoch says how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
@@ -98,6 +98,10 @@ fn perform(
         Task::Read { kind, seed } => {
             let peak_bytes = readers_command::read(&job.data, *kind, *seed)?;
             tell(&Event::Read { peak_bytes })
+        }
+        Task::ReadChunks(chunks) => {
+            let read = read_chunks::read(&job.data, chunks, tell)?;
+            tell(&Event::ChunksRead(Box::new(read)))
         }
     }
 }

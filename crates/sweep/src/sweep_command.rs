@@ -245,6 +245,7 @@ impl Sweep<'_> {
                 Event::PeerEpoch(_)
                 | Event::Delivered(_)
                 | Event::Read { .. }
+                | Event::ChunksRead(_)
                 | Event::Failed { .. }
                 | Event::Done => {}
             }
