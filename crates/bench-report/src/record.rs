@@ -124,6 +124,10 @@ column_group! {
         pub consumer: Option<String>,
         /// Bytes of memory that the process was to take at most beside what it had at its start; null where there was no limit.
         pub memory_limit: Option<u64>,
+        /// Bytes a second that reading from storage was held to; null where there was no limit.
+        pub io_limit: Option<u64>,
+        /// What held it: `bucket`, which counts what the reader asks for, or `kernel`, which counts what the disk reads.
+        pub io_limit_by: Option<String>,
         /// State of the page cache when the epoch began: `warm`, `cold` or `unknown`.
         pub cache: String,
     }
@@ -165,6 +169,8 @@ impl GridPoint {
             self.drop_last.then(|| "drop-last".to_owned()),
             self.consumer.clone(),
             self.memory_limit.map(|bytes| format!("memory{bytes}")),
+            self.io_limit
+                .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
         ];
         iter::once(always).chain(sometimes.into_iter().flatten()).collect::<Vec<_>>().join(" ")
     }

@@ -48,6 +48,6 @@ pub use remote::CacheUse;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::Config;
-pub use tiledb_native::CacheStats;
+pub use tiledb_native::{CacheStats, ReadLimit, ReadLimitUse};
 pub use value_filter::ValueFilter;
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent};

@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::consumer::Consumer;
+use crate::io_limit::{LimitBy, Rate};
 use crate::peers::PeersArgs;
 use crate::read_chunks::ReadChunksArgs;
 
@@ -126,6 +127,12 @@ pub(crate) struct SweepArgs {
     /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so long over each
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
+    /// Hold bytes from storage to a rate, as 1000MB/s (millions; 1000MiB/s is what docker calls 1000mb) [default: no limit]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) io_limit: Option<Rate>,
+    /// What holds it; each row says which it was
+    #[arg(long, value_enum, default_value_t = LimitBy::Auto, requires = "io_limit")]
+    pub(crate) io_limit_by: LimitBy,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,

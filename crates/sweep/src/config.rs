@@ -74,6 +74,7 @@ impl Config {
             obs_filter: args.obs_filter.clone(),
             var_filter: args.var_filter.clone(),
             totals: args.totals.clone(),
+            io_limit: None,
         };
         Ok(Self { points, data, metadata: pairs("-M/--metadata", &args.metadata)? })
     }

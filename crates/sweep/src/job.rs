@@ -10,6 +10,7 @@ use loader::{LoaderSpec, Order, Remainder, Totals, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::consumer::Consumer;
+use crate::io_limit::IoLimit;
 use crate::peers::{Delivered, PeerEpoch};
 use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
@@ -38,6 +39,8 @@ pub(crate) struct Data {
     pub(crate) var_filter: Option<String>,
     /// obs column of the totals to scale by; the sum of the selected genes where there is none.
     pub(crate) totals: Option<String>,
+    /// What reading is held to.
+    pub(crate) io_limit: Option<IoLimit>,
 }
 
 /// The settings of one grid point.

@@ -2,6 +2,7 @@
 //!
 //! The parts, in the order in which a sweep passes them:
 //! - `args`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
+//! - `io_limit`, the rate that reading is held to;
 //! - `results_folder`, `example` (the data where none is named) and `page_cache`, before anything is measured;
 //! - `sweep_command`, the loop over the grid, with `process` to run a point and tell how it ended, `display` and
 //!   `summary`;
@@ -28,6 +29,7 @@ mod display;
 mod example;
 pub mod grid;
 mod interrupt;
+mod io_limit;
 mod job;
 mod label_entropy;
 mod page_cache;

@@ -54,7 +54,7 @@ pub(crate) fn warm(uri: &str, measurement: &str, layer: &str) -> PageCache {
     }
 }
 
-fn local_path(uri: &str) -> Option<PathBuf> {
+pub(crate) fn local_path(uri: &str) -> Option<PathBuf> {
     match uri.split_once("://") {
         None => Some(PathBuf::from(uri)),
         Some(("file", path)) => Some(PathBuf::from(path)),

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -12,9 +13,10 @@ use bench_report::{
 use bytesize::ByteSize;
 use jiff::Timestamp;
 use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, Transform, ValueFilter};
-use soma_io::{CacheUse, Experiment, OpenOptions, SparseNdArray};
+use soma_io::{CacheUse, Experiment, OpenOptions, ReadLimit, SparseNdArray};
 use torch_feed::TensorLoader;
 
+use crate::io_limit::{IoLimit, IoMeter};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::label_entropy::{self, Labels, Meters};
 use crate::peers::{Delivered, Tally};
@@ -58,9 +60,12 @@ fn perform(
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let taken = || anyhow::Ok(resident_bytes()?.saturating_sub(start_bytes));
+    let limit = &job.data.io_limit;
+    limit.as_ref().map_or(Ok(()), IoLimit::enter)?;
+    let bucket = limit.as_ref().and_then(IoLimit::bucket);
     match &job.task {
         Task::Check(points) => {
-            let (dataset, _) = open(&job.data, tell)?;
+            let (dataset, _) = open(&job.data, bucket.as_ref(), tell)?;
             for point in points {
                 loader(dataset.clone(), point, &job.data, taken()?)
                     .with_context(|| point.to_string())?;
@@ -69,14 +74,17 @@ fn perform(
         }
         Task::Measure(point) => {
             let opening = Instant::now();
-            let (dataset, labels) = open(&job.data, tell)?;
+            let (dataset, labels) = open(&job.data, bucket.as_ref(), tell)?;
             let loader = loader(dataset, point, &job.data, taken()?)?;
             let open_secs = opening.elapsed().as_secs_f64();
             let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
             let expected = labels.expected(dataset, spec, point.max_batches)?;
             for epoch in 0..point.n_epochs {
                 let mut meters = labels.meters(spec.batch_rows)?;
+                let io = limit.as_ref().map(|limit| IoMeter::start(limit, bucket.as_deref()));
+                let io = io.transpose()?;
                 let mut record = measure(&loader, epoch, point, job, &mut meters, tell)?;
+                io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
                 record.measured.open_secs = (epoch == 0).then_some(open_secs);
                 record.measured.order_entropy = meters.measured(&expected);
                 tell(&Event::Epoch(Box::new(record)))?;
@@ -91,7 +99,8 @@ fn perform(
             Ok(())
         }
         Task::Tally(point) => {
-            let loader = loader(open(&job.data, tell)?.0, point, &job.data, taken()?)?;
+            let loader =
+                loader(open(&job.data, bucket.as_ref(), tell)?.0, point, &job.data, taken()?)?;
             let delivered = tally(&loader, tell)?;
             tell(&Event::Delivered(delivered))
         }
@@ -128,10 +137,14 @@ fn loader(
 /// The data set, which is told about, and the labels by which it is seen how random an order is.
 fn open(
     data: &Data,
+    limit: Option<&Arc<ReadLimit>>,
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<(Dataset, Labels)> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let experiment = Experiment::open(&data.uri, &options)?;
+    let mut experiment = Experiment::open(&data.uri, &options)?;
+    if let Some(limit) = limit {
+        experiment = experiment.held_to(Arc::clone(limit));
+    }
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
     let obs = experiment.obs()?;
     let labels = label_entropy::columns(data.entropy_of.as_deref(), obs.schema());
@@ -320,6 +333,8 @@ fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
         n_threads: None,
         consumer: point.consumer.noted(),
         memory_limit: point.memory_limit,
+        io_limit: io_limit(&job.data),
+        io_limit_by: io_limit_by(&job.data),
         cache: job.cache.clone(),
     }
 }
@@ -345,6 +360,8 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         n_threads: None,
         consumer: point.consumer.noted(),
         memory_limit: point.memory_limit,
+        io_limit: io_limit(data),
+        io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }
 }
@@ -360,6 +377,14 @@ fn transform(transform: Transform, data: &Data) -> Option<String> {
         _ => transform.to_string(),
     };
     (!transform.is_identity()).then_some(told)
+}
+
+fn io_limit(data: &Data) -> Option<u64> {
+    data.io_limit.as_ref().map(|limit| limit.bytes_per_second.get())
+}
+
+fn io_limit_by(data: &Data) -> Option<String> {
+    data.io_limit.as_ref().map(|limit| limit.by.name().to_owned())
 }
 
 /// Bytes of libtiledb's buffer for each column that is read.

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use crate::args::SweepArgs;
 use crate::config::{self, Config};
 use crate::display::{Display, grouped};
+use crate::io_limit::{self, Decided, Holder};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::page_cache::{self, PageCache};
 use crate::process::{self, Ended, Failure};
@@ -32,15 +33,24 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         let example = example::ensure(args.quiet)?;
         config.data.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
     }
+    let held = hold(args, &mut config)?;
     let program =
         std::env::current_exe().context("cannot find the program itself to start it again")?;
     let opened = check(&program, &config.data, &config.points, interrupted)?;
     if interrupted.load(Ordering::Relaxed) {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
-    let cache = page_cache::warm(&config.data.uri, &config.data.measurement, &config.data.layer);
+    let cache = match &config.data.io_limit {
+        Some(limit) if limit.by != Holder::Bucket => {
+            PageCache::Unknown("it is left as it is, for what it has is free of the limit".into())
+        }
+        _ => page_cache::warm(&config.data.uri, &config.data.measurement, &config.data.layer),
+    };
     let display = Display::new(config.points.len() as u64, "points", args.quiet);
     announce(&display, &config, &opened, &cache, &folder.path);
+    if let Some(held) = &held {
+        display.line(&format!("reading is held to {}, {}", held.limit, held.why));
+    }
     let mut sweep = Sweep {
         program,
         run: run_info(args.revision.as_deref(), &config.metadata, &host, arguments)?,
@@ -58,6 +68,15 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let closed = sweep.close();
     looped?;
     closed
+}
+
+/// What `--io-limit` comes to, in force as long as it is kept; the processes are told of it.
+fn hold(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Decided>> {
+    let Some(rate) = args.io_limit else { return Ok(None) };
+    let reader = config::reader(args.reader);
+    let held = io_limit::decide(rate, args.io_limit_by, reader, &config.data.uri)?;
+    config.data.io_limit = Some(held.limit.clone());
+    Ok(Some(held))
 }
 
 /// The folder of the results. One that has a name of our own and no row yet is removed again.
