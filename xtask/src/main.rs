@@ -35,6 +35,8 @@ Commands:
   sweep     measure the loader over a grid of settings; without --uri on an example experiment that it makes
               cargo xtask sweep
               cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,native
+  growth    generate and sweep experiments of several sizes: time per cell and memory against size
+              cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m native
   generate  write a Census-shaped experiment
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   import    turn a 10x Genomics folder into an experiment
@@ -86,7 +88,9 @@ fn main() -> ExitCode {
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
-        Some(name @ ("sweep" | "generate" | "import" | "bench-readers")) => sweep::run(name, &rest),
+        Some(name @ ("sweep" | "growth" | "generate" | "import" | "bench-readers")) => {
+            sweep::run(name, &rest)
+        }
         Some(other) => Err(unknown(other)),
     };
     outcome.unwrap_or_else(|error| {

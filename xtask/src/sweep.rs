@@ -1,4 +1,4 @@
-//! `cargo xtask sweep`, `generate`, `import` and `bench-readers`: builds the `sweep` program for speed and becomes it.
+//! `cargo xtask sweep`, `growth`, `generate`, `import` and `bench-readers`: builds the `sweep` program for speed and becomes it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -16,7 +16,7 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
         Err(code) => return Ok(code),
     };
     let mut command = program.command(name)?;
-    if name == "sweep" {
+    if name == "sweep" || name == "growth" {
         command.args(of_results());
     }
     command.args(arguments);

@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::consumer::Consumer;
+use crate::growth::GrowthArgs;
 use crate::io_limit::{LimitBy, Rate};
 use crate::peers::PeersArgs;
 use crate::read_chunks::ReadChunksArgs;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Peers(Box<PeersArgs>),
     /// Read all rows in tiledbsoma's four ways and by our readers, and see that they read the same
     ReadChunks(Box<ReadChunksArgs>),
+    /// Generate and sweep experiments of several sizes, and set time per cell and memory against size
+    Growth(GrowthArgs),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,

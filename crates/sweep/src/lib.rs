@@ -10,6 +10,7 @@
 //!   say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
 //! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
+//! - `growth`, sweeps of several sizes of data;
 //! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
 //!   `readers` picks.
 //!
@@ -28,6 +29,7 @@ mod data_commands;
 mod display;
 mod example;
 pub mod grid;
+mod growth;
 mod interrupt;
 mod io_limit;
 mod job;
@@ -66,6 +68,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
         Command::ReadChunks(args) => read_chunks::run(&args),
+        Command::Growth(args) => growth::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
