@@ -78,13 +78,12 @@ fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
 }
 
 fn folder(args: &GrowthArgs) -> anyhow::Result<PathBuf> {
-    let folder = match &args.results {
-        Some(folder) => folder.clone(),
-        None => {
-            let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
-            let hostname = HostInfo::gather().hostname;
-            results_folder::make(&args.results_root, &date, &hostname, "growth")?
-        }
+    let folder = if let Some(folder) = &args.results {
+        folder.clone()
+    } else {
+        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+        let hostname = HostInfo::gather().hostname;
+        results_folder::make(&args.results_root, &date, &hostname, "growth")?
     };
     check_folder(&folder).context("nothing was measured")?;
     Ok(folder)

@@ -176,7 +176,7 @@ impl<'a> IoMeter<'a> {
         let (bytes, secs, burst) = match self.bucket {
             Some((bucket, before)) => {
                 let used = bucket.used();
-                let secs = (used.reading - before.reading).as_secs_f64();
+                let secs = used.reading.saturating_sub(before.reading).as_secs_f64();
                 (used.bytes - before.bytes, secs, bucket.burst_bytes())
             }
             // The kernel gives out a tenth of a second's bytes at a time.

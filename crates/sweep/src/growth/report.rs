@@ -115,9 +115,9 @@ fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
         let known = sizes.iter().filter_map(|size| Some((size.n_cells as f64, figure(size)?)));
         known.collect()
     };
-    let mut text = String::new();
+    let mut told = Vec::new();
     if let Some(line) = Line::through(&points(&|size| size.secs())) {
-        text.push_str(&format!(
+        told.push(format!(
             "\n- {name}: an epoch takes {:.2} s + {:.2} µs per cell; the sizes lie within {:.1} % of that line",
             line.intercept,
             line.slope * 1e6,
@@ -125,14 +125,14 @@ fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
         ));
     }
     if let Some(line) = Line::through(&points(&|size| size.megabytes())) {
-        text.push_str(&format!(
+        told.push(format!(
             "\n- {name}: the peak is {:.0} MB + {:.1} bytes per cell; the sizes lie within {:.1} % of that line",
             line.intercept,
             line.slope * 1e6,
             line.farthest * 100.0
         ));
     }
-    text
+    told.concat()
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl Groups {
             is_wanted(controllers).then(|| PathBuf::from(path))
         })?;
         // Of a container only its own part may be mounted; then what is mounted is its group.
-        let below = path.strip_prefix(&mounted_root).unwrap_or(Path::new(""));
+        let below = path.strip_prefix(&mounted_root).unwrap_or_else(|_| Path::new(""));
         Some(Self { version, own: mounted_at.join(below), mounted_at })
     }
 
@@ -212,8 +212,8 @@ fn device(path: &Path) -> Result<String, String> {
 
 /// As the kernel packs them into 64 bits.
 fn major_minor(number: u64) -> (u64, u64) {
-    let major = number >> 8 & 0xfff | number >> 32 & !0xfff;
-    let minor = number & 0xff | number >> 12 & !0xff & 0xffff_ffff;
+    let major = ((number >> 8) & 0xfff) | ((number >> 32) & !0xfff);
+    let minor = (number & 0xff) | ((number >> 12) & !0xff & 0xffff_ffff);
     (major, minor)
 }
 

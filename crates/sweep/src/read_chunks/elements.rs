@@ -32,9 +32,9 @@ impl Elements {
         self.n_values += values.len() as u64;
         for (gene, value) in genes.iter().zip(values) {
             let bits = value.to_bits();
-            let exponent = bits >> SIGNIFICAND_BITS & 0xff;
+            let exponent = (bits >> SIGNIFICAND_BITS) & 0xff;
             let leading = u32::from(exponent != 0) << SIGNIFICAND_BITS;
-            let significand = i64::from(bits & ((1 << SIGNIFICAND_BITS) - 1) | leading);
+            let significand = i64::from((bits & ((1 << SIGNIFICAND_BITS) - 1)) | leading);
             let signed = if bits >> 31 == 0 { significand } else { -significand };
             if let Some(sum) = self.sums.get_mut(exponent as usize) {
                 *sum = sum.wrapping_add(signed);

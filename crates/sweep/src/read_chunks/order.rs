@@ -181,7 +181,7 @@ mod tests {
             let in_order: Vec<Vec<i64>> = joinids.chunks(chunk_rows as usize).map(<[i64]>::to_vec).collect();
             prop_assert_eq!(&chunks(&joinids, chunk_rows, Shuffle::None, seed), &in_order);
             let within = chunks(&joinids, chunk_rows, Shuffle::WithinChunks, seed);
-            prop_assert_eq!(within.iter().map(|chunk| sorted(chunk)).collect::<Vec<_>>(), in_order.clone());
+            prop_assert_eq!(within.iter().map(|chunk| sorted(chunk)).collect::<Vec<_>>(), &in_order[..]);
             let global = chunks(&joinids, chunk_rows, Shuffle::Global, seed);
             let lengths = |chunks: &[Vec<i64>]| chunks.iter().map(Vec::len).collect::<Vec<_>>();
             prop_assert_eq!(lengths(&global), lengths(&in_order));

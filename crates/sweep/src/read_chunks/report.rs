@@ -88,12 +88,13 @@ pub(crate) fn table(described: &Described, ways: &[Way], runs: &[Run]) -> String
     let mut text = table.to_string();
     if let Some(first) = runs.first() {
         let elements = &first.read.elements;
-        text.push_str(&format!(
+        let told = format!(
             "\nAll read the same: {} values that add up to {} (checksum {:016x}).\n{LEGEND}",
             grouped(elements.n_values),
             elements.sum(),
             elements.checksum
-        ));
+        );
+        text.push_str(&told);
         text.push_str(&told_versions(ways, runs));
     }
     text

@@ -56,22 +56,22 @@ impl TokenBucket {
     }
 
     fn take_part(&self, bytes: u64) {
-        let burst = self.units(self.burst_bytes);
+        let burst = units(self.burst_bytes);
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
             // The clock is read under the lock, so that the times at which bytes are taken are in order.
             let now = self.clock.now().as_nanos() * u128::from(self.bytes_per_second.get());
             // Of a bucket that has been full since then, the rest has run over.
-            *paid = (*paid).max(now) + self.units(bytes);
+            *paid = (*paid).max(now) + units(bytes);
             *paid
         };
         let nanos = due.saturating_sub(burst).div_ceil(u128::from(self.bytes_per_second.get()));
         self.clock.wait_until(nanos_duration(nanos));
     }
+}
 
-    fn units(&self, bytes: u64) -> u128 {
-        u128::from(bytes) * UNITS_A_BYTE
-    }
+fn units(bytes: u64) -> u128 {
+    u128::from(bytes) * UNITS_A_BYTE
 }
 
 fn nanos_duration(nanos: u128) -> Duration {
