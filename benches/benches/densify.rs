@@ -6,8 +6,8 @@ use std::hint::black_box;
 use benches::cells;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use densify::{
-    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, RowTransforms, Transform, csr_gather_rows,
-    csr_rows_to_dense, scatter_coo,
+    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, PackedValues, PackedView, RowTransforms,
+    Transform, csr_gather_rows, csr_rows_to_dense, scatter_coo,
 };
 use half::f16;
 
@@ -58,6 +58,17 @@ fn densify(criterion: &mut Criterion) {
         group.bench_function("native: CSR into a used dense batch", |bencher| {
             bencher.iter(|| csr_rows_to_dense(black_box(csr), &order, None, &mut dense));
         });
+        let narrow: Vec<u16> = cells.columns.iter().map(|column| *column as u16).collect();
+        let counts: Vec<u16> = cells.values.iter().map(|value| *value as u16).collect();
+        let packed = PackedView {
+            row_offsets: &cells.row_offsets,
+            columns: &narrow,
+            values: PackedValues::Counts(&counts),
+            n_columns,
+        };
+        group.bench_function("native: packed CSR into a used dense batch", |bencher| {
+            bencher.iter(|| csr_rows_to_dense(black_box(packed), &order, None, &mut dense));
+        });
         let transform = Transform { target_sum: Some(1e4), log1p: true, clip: Some((0.0, 10.0)) };
         let transforms = Some(RowTransforms { transform: &transform, totals: None });
         group.bench_function("native: the same, per 10,000, log1p and clipped", |bencher| {
@@ -71,6 +82,12 @@ fn densify(criterion: &mut Criterion) {
             bencher.iter(|| {
                 counted.clear();
                 csr_gather_rows(black_box(csr), &order, None, &mut counted)
+            });
+        });
+        group.bench_function("native: packed CSR rows gathered", |bencher| {
+            bencher.iter(|| {
+                counted.clear();
+                csr_gather_rows(black_box(packed), &order, None, &mut counted)
             });
         });
         group.finish();

@@ -41,6 +41,12 @@ Commands:
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
+  slice     take some cells and genes of an experiment, local or in an object store, to a new one
+              cargo xtask slice ~/census/experiment ~/data/lung --obs-filter 'nnz > 500' -v 20000
+              cargo xtask slice census://2023-12-15/homo_sapiens ~/data/small -S -e 10
+  relayout  write an experiment's X anew, in the order in which training reads it, shuffled once if wanted
+              cargo xtask relayout ~/census/experiment ~/data/for-training
+              cargo xtask relayout ~/census/experiment ~/data/shuffled --shuffle 42
   bench-readers
             compare the native reader of X with libtiledb on the same rows; without --uri on the example experiment
               cargo xtask bench-readers --uri ~/census/experiment
@@ -88,9 +94,10 @@ fn main() -> ExitCode {
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
-        Some(name @ ("sweep" | "growth" | "generate" | "import" | "bench-readers")) => {
-            sweep::run(name, &rest)
-        }
+        Some(
+            name @ ("sweep" | "growth" | "generate" | "import" | "slice" | "relayout"
+            | "bench-readers"),
+        ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),
     };
     outcome.unwrap_or_else(|error| {

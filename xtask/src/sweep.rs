@@ -1,4 +1,4 @@
-//! `cargo xtask sweep`, `growth`, `generate`, `import` and `bench-readers`: builds the `sweep` program for speed and becomes it.
+//! The commands of the `sweep` program, from `cargo xtask sweep` to `bench-readers`: builds it for speed and becomes it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{
     BatchSample, DataInfo, EpochRecord, GridPoint, HostInfo, Measured, OrderEntropy, RunInfo,
-    Status, Versions,
+    StageTimes, Status, Versions,
 };
 
 /// One epoch; `n_batches` batches of 1,024 rows, each waited for `wait_secs`, the first five times as long.
@@ -35,6 +35,7 @@ pub(crate) fn epoch(
         data: data(),
         point: point(method, (chunk_size, chunks_per_block)),
         measured,
+        stages: StageTimes::default(),
     }
 }
 

@@ -40,6 +40,8 @@ mod peak;
 mod picture;
 mod record;
 mod report;
+mod stage_table;
+mod stages;
 mod statistics;
 mod store;
 mod summary;
@@ -50,10 +52,15 @@ pub use folder::write_text;
 pub use host::HostInfo;
 pub use measured::{BatchSample, Measured};
 pub use order_entropy::OrderEntropy;
-pub use peak::{CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes};
+pub use peak::{
+    CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes,
+    thread_cpu_secs,
+};
 pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
 pub use report::{MarkedPoint, ReportFiles, ReportOptions, describe_run, write_report};
+pub use stage_table::{STAGE_HEADER, STAGE_LEGEND, stage_markdown, stage_rows};
+pub use stages::{STAGES, StageTimes};
 pub use statistics::{Spread, percentile};
-pub use store::{EPOCHS_FILE, append, check_folder, read};
-pub use summary::{EntropySummary, PointSummary, summarize};
+pub use store::{EPOCHS_FILE, append, append_unless_there, check_folder, read};
+pub use summary::{EntropySummary, PointSummary, StageSummary, summarize};
 pub use table::{ENTROPY_HEADER, TABLE_HEADER, markdown, table_rows};

@@ -30,6 +30,9 @@ column_group! {
         pub epoch: Option<u64>,
         /// Number of the process that measured this point, from 0, where several did in turn.
         pub repeat: Option<u64>,
+        /// Digest of all that the measurement depended on: data, settings, program, machine. Rows of a point that have the same are
+        /// repetitions of each other; null in files from before there were digests.
+        pub conditions: Option<String>,
         /// When the epoch began.
         pub start_dt: Option<Timestamp>,
         /// When it ended.
@@ -74,6 +77,8 @@ column_group! {
         pub wait_mean_secs: Option<f64>,
         /// Share of `elapsed` in which the consumer waited, 0 to 1.
         pub stall_share: Option<f64>,
+        /// Share of `elapsed` in which the consumer had a batch to work on, 0 to 1.
+        pub busy_share: Option<f64>,
         /// Seconds of reading X, of all threads together; overlaps with other stages.
         pub read_secs: Option<f64>,
         /// Seconds of turning rows into batches, of all threads together; overlaps with other stages.
@@ -105,6 +110,12 @@ column_group! {
         pub cache_misses: Option<u64>,
         /// Cells of X (non-zeros) that were decoded to deliver those that were asked for.
         pub cells_decoded: Option<u64>,
+        /// Bytes that the filters gave to deliver those that were asked for: rows, columns and values of cells.
+        pub bytes_decoded: Option<u64>,
+        /// Bytes that the cells asked for take so.
+        pub bytes_needed: Option<u64>,
+        /// Bytes decoded for each one needed: `bytes_decoded` over `bytes_needed`.
+        pub bytes_amplification: Option<f64>,
         /// Non-zeros decoded for each one delivered: `cells_decoded` over `nnz`.
         pub amplification: Option<f64>,
         /// Peak resident memory of the process in bytes (`VmHWM`), read when the epoch ended; of a loader with processes of
@@ -118,10 +129,18 @@ column_group! {
         pub start_mem_bytes: Option<u64>,
         /// Proportional set size in bytes when the epoch ended: memory shared with others counts in part.
         pub pss_bytes: Option<u64>,
+        /// Batches that were ready when the consumer asked for one, on average.
+        pub ready_batches_mean: Option<f64>,
+        /// Blocks that had been read and not begun when the consumer asked for a batch, on average.
+        pub ready_blocks_mean: Option<f64>,
         /// How random the order was, by each label that it was measured by.
         pub order_entropy: Vec<OrderEntropy>,
         /// Seconds waited for each batch, in order; empty where they were not kept.
         pub batch_wait_secs: Vec<f64>,
+        /// Batches that were ready when the consumer asked, for each batch in order; empty where they were not counted.
+        pub batch_ready_batches: Vec<f64>,
+        /// Blocks that were ready when the consumer asked, for each batch in order.
+        pub batch_ready_blocks: Vec<f64>,
     }
 }
 
@@ -168,6 +187,7 @@ impl Measured {
             wait_mean_secs: (!waits.is_empty())
                 .then(|| waits.iter().sum::<f64>() / waits.len() as f64),
             stall_share: (elapsed > 0.0).then(|| wait_secs / elapsed),
+            busy_share: (elapsed > 0.0).then(|| consume_secs / elapsed),
             wait_secs: Some(wait_secs),
             consume_secs: Some(consume_secs),
             batch_wait_secs: waits,
@@ -180,13 +200,22 @@ impl Measured {
         Self { status, message: Some(message.into()), ..Self::default() }
     }
 
-    /// Works out what depends on counts that the caller has set: the amplification.
+    /// Works out what depends on counts that the caller has set: amplification, and what was ready on average.
     pub fn fill_rates(&mut self) {
-        self.amplification = match (self.cells_decoded, self.nnz) {
-            (Some(decoded), Some(nnz)) if nnz > 0 => Some(decoded as f64 / nnz as f64),
-            _ => None,
-        };
+        self.amplification = ratio(self.cells_decoded, self.nnz);
+        self.bytes_amplification = ratio(self.bytes_decoded, self.bytes_needed);
+        self.ready_batches_mean = mean(&self.batch_ready_batches);
+        self.ready_blocks_mean = mean(&self.batch_ready_blocks);
     }
+}
+
+fn ratio(of: Option<u64>, to: Option<u64>) -> Option<f64> {
+    let to = to.filter(|&to| to > 0)?;
+    Some(of? as f64 / to as f64)
+}
+
+fn mean(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
 fn rate(count: Option<u64>, secs: Option<f64>) -> Option<f64> {
@@ -224,6 +253,7 @@ mod tests {
             (found.wait_secs, found.consume_secs, found.stall_share),
             (Some(5.0), Some(3.0), Some(0.625))
         );
+        assert_eq!(found.busy_share, Some(0.375));
         assert_eq!(found.batch_wait_secs, [4.0, 0.5, 0.25]);
     }
 
@@ -257,6 +287,11 @@ mod tests {
         found.nnz = Some(0);
         found.fill_rates();
         assert_eq!(found.amplification, None);
+        (found.bytes_decoded, found.bytes_needed) = (Some(9), Some(6));
+        found.batch_ready_batches = vec![0.0, 1.0, 2.0];
+        found.fill_rates();
+        assert_eq!((found.bytes_amplification, found.ready_batches_mean), (Some(1.5), Some(1.0)));
+        assert_eq!(found.ready_blocks_mean, None);
     }
 
     proptest! {

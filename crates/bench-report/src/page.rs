@@ -105,7 +105,7 @@ fn page_point(
         }
     }
     let measured: Vec<&Measured> = epochs.iter().map(|epoch| &epoch.measured).collect();
-    let all = measured.iter().map(|epoch| figures_of(epoch)).collect::<Result<Vec<_>, _>>()?;
+    let all = epochs.iter().map(|epoch| figures_of(epoch)).collect::<Result<Vec<_>, _>>()?;
     let well = all.iter().zip(&measured).filter(|(_, measured)| measured.status == Status::Ok);
     let epoch_columns = ["epoch", "repeat", "status", "samples_per_sec"];
     Ok(PagePoint {
@@ -123,10 +123,11 @@ fn page_point(
     })
 }
 
-/// An epoch's columns, with those of a label's entropy as columns of their own.
-fn figures_of(measured: &Measured) -> Result<Map<String, Value>, serde_json::Error> {
-    let mut columns = object(measured)?;
-    for (idx, label) in measured.order_entropy.iter().enumerate() {
+/// An epoch's columns and its stages, with those of a label's entropy as columns of their own.
+fn figures_of(epoch: &EpochRecord) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut columns = object(&epoch.measured)?;
+    columns.extend(object(&epoch.stages)?);
+    for (idx, label) in epoch.measured.order_entropy.iter().enumerate() {
         let named = label.figures(idx == 0).into_iter();
         columns.extend(named.map(|(name, bits)| (name, Value::from(bits))));
     }

@@ -67,6 +67,12 @@ impl CpuTime {
     }
 }
 
+/// Seconds of processor that this thread has had.
+pub fn thread_cpu_secs() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// Measures this process's memory and CPU time between two moments.
 #[derive(Debug)]
 pub struct ProcessMeter {

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    HostInfo, Measured,
+    HostInfo, Measured, StageTimes,
     column::{BadColumn, ColumnGroup, ColumnValue, column_group},
 };
 
@@ -124,11 +124,18 @@ column_group! {
         pub consumer: Option<String>,
         /// Bytes of memory that the process was to take at most beside what it had at its start; null where there was no limit.
         pub memory_limit: Option<u64>,
+        /// Batches made ahead of the one in use; null in files from before it was noted.
+        pub prefetch_batches: Option<u64>,
+        /// Bytes of memory above which the process was to be ended; null where it was not limited so.
+        pub point_memory_limit: Option<u64>,
+        /// What was to end it: `cgroup`, or `rlimit`, which counts private memory that is asked for rather than used.
+        pub point_memory_limit_by: Option<String>,
         /// Bytes a second that reading from storage was held to; null where there was no limit.
         pub io_limit: Option<u64>,
         /// What held it: `bucket`, which counts what the reader asks for, or `kernel`, which counts what the disk reads.
         pub io_limit_by: Option<String>,
-        /// State of the page cache when the epoch began: `warm`, `cold` or `unknown`.
+        /// State of the page cache when the epoch began: `warm`, `unknown`, or `cold` and how: `cold-dropped` (the machine's whole cache)
+        /// or `cold-advised` (the data's files, by advice to the kernel).
         pub cache: String,
     }
 }
@@ -171,6 +178,9 @@ impl GridPoint {
             self.memory_limit.map(|bytes| format!("memory{bytes}")),
             self.io_limit
                 .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
+            self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
+            self.point_memory_limit.map(|bytes| format!("limit{bytes}")),
+            self.point_memory_limit_by.clone(),
         ];
         iter::once(always).chain(sometimes.into_iter().flatten()).collect::<Vec<_>>().join(" ")
     }
@@ -234,6 +244,22 @@ pub struct EpochRecord {
     /// The outcome.
     #[serde(flatten)]
     pub measured: Measured,
+    /// Where its time went.
+    #[serde(flatten)]
+    pub stages: StageTimes,
+}
+
+impl EpochRecord {
+    /// Whether this epoch ended well and is the one that `other` is of, too: the same conditions, process number and epoch.
+    pub fn is_same_measurement(&self, other: &Self) -> bool {
+        let key = |record: &Self| {
+            let Measured { conditions, repeat, epoch, .. } = &record.measured;
+            (conditions.clone(), repeat.unwrap_or(0), *epoch)
+        };
+        self.measured.status == Status::Ok
+            && self.measured.conditions.is_some()
+            && key(self) == key(other)
+    }
 }
 
 /// The column that is derived from others on writing: [`GridPoint::id`].
@@ -245,6 +271,7 @@ impl ColumnGroup for EpochRecord {
         fields.push(String::field(POINT_ID));
         fields.extend(GridPoint::fields());
         fields.extend(Measured::fields());
+        fields.extend(StageTimes::fields());
         fields.extend(DataInfo::fields());
         fields.extend(HostInfo::fields());
         fields.extend(Versions::fields());
@@ -257,6 +284,7 @@ impl ColumnGroup for EpochRecord {
         arrays.push(String::encode(ids.iter()));
         arrays.extend(group_arrays(rows, |row| &row.point));
         arrays.extend(group_arrays(rows, |row| &row.measured));
+        arrays.extend(group_arrays(rows, |row| &row.stages));
         arrays.extend(group_arrays(rows, |row| &row.data));
         arrays.extend(group_arrays(rows, |row| &row.host));
         arrays.extend(group_arrays(rows, |row| &row.versions));
@@ -269,6 +297,7 @@ impl ColumnGroup for EpochRecord {
         let mut versions = Versions::decode(batch)?.into_iter();
         let mut data = DataInfo::decode(batch)?.into_iter();
         let mut points = GridPoint::decode(batch)?.into_iter();
+        let mut stages = StageTimes::decode(batch)?.into_iter();
         let measured = Measured::decode(batch)?.into_iter();
         Ok(measured
             .map(|measured| Self {
@@ -277,6 +306,7 @@ impl ColumnGroup for EpochRecord {
                 versions: versions.next().unwrap_or_default(),
                 data: data.next().unwrap_or_default(),
                 point: points.next().unwrap_or_default(),
+                stages: stages.next().unwrap_or_default(),
                 measured,
             })
             .collect())

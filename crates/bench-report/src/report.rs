@@ -6,11 +6,11 @@ use std::{
 };
 
 use crate::{
-    EPOCHS_FILE, EpochRecord, Error, PointSummary,
+    EPOCHS_FILE, EpochRecord, Error, PointSummary, STAGE_LEGEND,
     folder::WriteLock,
     markdown, page,
     picture::{self, Convention},
-    read, summarize,
+    read, stage_markdown, summarize,
     table::{escape, grouped},
 };
 
@@ -107,11 +107,15 @@ fn readme(records: &[EpochRecord], points: &[PointSummary], options: &ReportOpti
     };
     let runs = runs(records).into_iter().map(list).collect::<Vec<_>>().join("\n\n");
     let (title, table) = (escape(title), markdown(points));
+    let stages = match stage_markdown(points) {
+        table if table.is_empty() => table,
+        table => format!("\nWhere the time went: {STAGE_LEGEND}.\n\n{table}"),
+    };
     format!(
         "# {title}\n\n{runs}\n\n\
          Medians over epochs, with the range where there are several. Samples/s counts the first batch, in which the \
          reading of the first block hides; peak GB is the true peak of the process, in 10^9 bytes; entropy is a label's \
-         within full batches, in bits, as measured and as the settings lead to expect.\n\n{table}\n\
+         within full batches, in bits, as measured and as the settings lead to expect.\n\n{table}{stages}\n\
          ![samples per second against peak memory]({PICTURE_FILE})\n\n\
          Every epoch is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). [{PAGE_FILE}]({PAGE_FILE}) shows all figures of a \
          point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \

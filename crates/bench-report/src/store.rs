@@ -52,6 +52,24 @@ pub fn append(folder: &Path, records: &[EpochRecord]) -> Result<(), Error> {
     write(&lock, folder, &batches)
 }
 
+/// Adds `record` as [`append`] does, unless an epoch that ended well is there already of the same point under the same conditions
+/// with the same numbers of epoch and process; says whether it was added. Of several processes that do this at once, one does.
+pub fn append_unless_there(folder: &Path, record: &EpochRecord) -> Result<bool, Error> {
+    folder::create(folder)?;
+    let lock = WriteLock::acquire(folder)?;
+    let path = folder.join(EPOCHS_FILE);
+    let mut batches = read_batches(&path)?;
+    for batch in &batches {
+        let there = EpochRecord::decode(batch).map_err(|bad| explain(bad, &path))?;
+        if there.iter().any(|one| one.is_same_measurement(record)) {
+            return Ok(false);
+        }
+    }
+    let added = encode(std::slice::from_ref(record));
+    batches.push(added.map_err(|source| Error::LayOut { path, source })?);
+    write(&lock, folder, &batches).map(|()| true)
+}
+
 /// All epochs of `folder`, in the order in which they were appended. Unknown columns are passed over, missing ones are
 /// null.
 pub fn read(folder: &Path) -> Result<Vec<EpochRecord>, Error> {

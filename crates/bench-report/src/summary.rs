@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{DataInfo, EpochRecord, GridPoint, OrderEntropy, Spread, Status};
+use crate::{DataInfo, EpochRecord, GridPoint, OrderEntropy, STAGES, Spread, Status};
 
 /// The epochs and repetitions of one grid point on one machine and one data set.
 ///
@@ -41,8 +41,38 @@ pub struct PointSummary {
     pub cpu_secs: Option<Spread>,
     /// Non-zeros decoded for each one delivered.
     pub amplification: Option<Spread>,
+    /// Bytes decoded for each one needed.
+    pub bytes_amplification: Option<Spread>,
+    /// Share of the time in which the consumer had a batch to work on.
+    pub busy_share: Option<Spread>,
+    /// Batches that were ready when the consumer asked for one, on average.
+    pub ready_batches_mean: Option<Spread>,
+    /// Blocks that were ready then.
+    pub ready_blocks_mean: Option<Spread>,
+    /// What each of [`STAGES`] took.
+    pub stages: Vec<StageSummary>,
+    /// CPU seconds that are in no stage.
+    pub other_cpu_secs: Option<Spread>,
     /// How random the order was, by each label of the first epoch that ended well.
     pub order_entropy: Vec<EntropySummary>,
+}
+
+/// What a stage took, each epoch's threads together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageSummary {
+    /// Its name.
+    pub stage: &'static str,
+    /// Seconds of the wall clock.
+    pub wall_secs: Option<Spread>,
+    /// Seconds of processors.
+    pub cpu_secs: Option<Spread>,
+}
+
+impl PointSummary {
+    /// Whether the time of any stage is known.
+    pub(crate) fn has_stages(&self) -> bool {
+        self.stages.iter().any(|one| one.wall_secs.is_some() || one.cpu_secs.is_some())
+    }
 }
 
 /// How random the order of a point's epochs was by one label: entropy within batches, in bits.
@@ -127,8 +157,28 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         stall_share: spread(|epoch| epoch.measured.stall_share),
         cpu_secs: spread(|epoch| epoch.measured.cpu_secs),
         amplification: spread(|epoch| epoch.measured.amplification),
+        bytes_amplification: spread(|epoch| epoch.measured.bytes_amplification),
+        busy_share: spread(|epoch| epoch.measured.busy_share),
+        ready_batches_mean: spread(|epoch| epoch.measured.ready_batches_mean),
+        ready_blocks_mean: spread(|epoch| epoch.measured.ready_blocks_mean),
+        stages: summarize_stages(&ok),
+        other_cpu_secs: spread(|epoch| {
+            Some((epoch.measured.cpu_secs? - epoch.stages.known_cpu_secs()?).max(0.0))
+        }),
         order_entropy: summarize_entropy(&ok),
     }
+}
+
+fn summarize_stages(epochs: &[&EpochRecord]) -> Vec<StageSummary> {
+    let of = |idx: usize, stage| {
+        let each = || epochs.iter().map(|epoch| epoch.stages.by_stage()[idx]);
+        StageSummary {
+            stage,
+            wall_secs: Spread::of(each().filter_map(|(wall, _)| wall)),
+            cpu_secs: Spread::of(each().filter_map(|(_, cpu)| cpu)),
+        }
+    };
+    STAGES.into_iter().enumerate().map(|(idx, stage)| of(idx, stage)).collect()
 }
 
 fn summarize_entropy(epochs: &[&EpochRecord]) -> Vec<EntropySummary> {

@@ -1,7 +1,10 @@
 //! CSR blocks, and rows taken out of them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use crate::csr_rows::{CsrRows, RowScratch, place_of};
+use crate::dense_rows::DenseRows;
 use crate::{CooMatrix, Error, RowTransforms, Value};
 
 /// Rows in compressed sparse rows, borrowed.
@@ -19,28 +22,33 @@ pub struct CsrView<'a> {
     pub n_columns: usize,
 }
 
-impl<'a> CsrView<'a> {
+impl CsrView<'_> {
     /// The number of rows.
     pub fn n_rows(&self) -> usize {
         self.row_offsets.len().saturating_sub(1)
     }
+}
 
-    /// How many values these rows have together.
-    pub fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
-        rows.iter().map(|row_idx| Ok(self.row(*row_idx as usize)?.1.len())).sum()
+impl CsrRows for CsrView<'_> {
+    fn n_columns(&self) -> usize {
+        self.n_columns
     }
 
-    /// The columns and values of a row.
-    fn row(&self, row_idx: usize) -> Result<(&'a [u32], &'a [f32]), Error> {
-        let (Some(&start), Some(&end)) =
-            (self.row_offsets.get(row_idx), self.row_offsets.get(row_idx + 1))
-        else {
-            return Err(Error::Row { row_idx, n_rows: self.n_rows() });
-        };
-        match (self.columns.get(start..end), self.values.get(start..end)) {
-            (Some(columns), Some(values)) => Ok((columns, values)),
-            _ => Err(Error::RowOffsets { row_idx, start, end, nnz: self.values.len() }),
-        }
+    fn place(&self, row_idx: usize) -> Result<Range<usize>, Error> {
+        place_of(self.row_offsets, row_idx, self.columns.len().min(self.values.len()))
+    }
+
+    fn copy(&self, place: Range<usize>, (columns, values): (&mut [u32], &mut [f32])) {
+        columns.copy_from_slice(&self.columns[place.clone()]);
+        values.copy_from_slice(&self.values[place]);
+    }
+
+    fn values_at<'s>(
+        &'s self,
+        place: Range<usize>,
+        _scratch: &'s mut RowScratch,
+    ) -> (&'s [u32], &'s [f32]) {
+        (&self.columns[place.clone()], &self.values[place])
     }
 }
 
@@ -105,35 +113,39 @@ impl CsrMatrix {
 /// What `out` held is overwritten, zeros included, so that it can be used again without being cleared. Of values with the same row
 /// and column the last one stays; where they stand side by side, the others do not count for the row's total either.
 pub fn csr_rows_to_dense<V: Value>(
-    csr: CsrView<'_>,
+    csr: impl CsrRows,
     rows: &[u32],
     transforms: Option<RowTransforms<'_>>,
     out: &mut [V],
 ) -> Result<(), Error> {
-    check_dense(rows, csr.n_columns, transforms, out.len())?;
-    if csr.n_columns == 0 {
-        return rows.iter().try_for_each(|row_idx| match csr.row(*row_idx as usize)?.0.first() {
-            Some(column) => {
-                Err(Error::Column { row_idx: *row_idx as usize, column: *column, n_columns: 0 })
+    let n_columns = csr.n_columns();
+    check_dense(rows, n_columns, transforms, out.len())?;
+    let mut scratch = RowScratch::default();
+    if n_columns == 0 {
+        return rows.iter().try_for_each(|row_idx| {
+            let row_idx = *row_idx as usize;
+            match csr.values_at(csr.place(row_idx)?, &mut scratch).0.first() {
+                Some(&column) => Err(Error::Column { row_idx, column, n_columns }),
+                None => Ok(()),
             }
-            None => Ok(()),
         });
     }
-    for (idx, (row_idx, out)) in rows.iter().zip(out.chunks_exact_mut(csr.n_columns)).enumerate() {
+    let mut dense = DenseRows::new(out.len());
+    for (idx, (row_idx, out)) in rows.iter().zip(out.chunks_exact_mut(n_columns)).enumerate() {
         let row_idx = *row_idx as usize;
-        let (columns, values) = csr.row(row_idx)?;
-        // Zeroed row by row, so that the row is still in the cache when its values come.
-        out.fill(V::default());
+        let (columns, values) = csr.values_at(csr.place(row_idx)?, &mut scratch);
         let of_row = match transforms {
             Some(transforms) => transforms.of_row(idx, row_idx, &last_of_each(columns, values))?,
             None => None,
         };
         let stray = match of_row {
-            None => scatter(columns, values, V::from_f32, out),
-            Some(of_row) => scatter(columns, values, |value| V::from_f32(of_row.apply(value)), out),
+            None => dense.write(columns, values, V::from_f32, out),
+            Some(of_row) => {
+                dense.write(columns, values, |value| V::from_f32(of_row.apply(value)), out)
+            }
         };
         if let Some(column) = stray {
-            return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
+            return Err(Error::Column { row_idx, column, n_columns });
         }
     }
     Ok(())
@@ -149,22 +161,6 @@ fn last_of_each<'a>(columns: &[u32], values: &'a [f32]) -> Cow<'a, [f32]> {
     let next = columns.iter().skip(1).map(Some).chain([None]);
     let last = columns.iter().zip(next).map(|(column, next)| next != Some(column));
     values.iter().zip(last).filter(|(_, is_last)| *is_last).map(|(value, _)| *value).collect()
-}
-
-/// Writes the values of a row to their places, and gives a column that has none.
-fn scatter<V>(
-    columns: &[u32],
-    values: &[f32],
-    mut convert: impl FnMut(f32) -> V,
-    out: &mut [V],
-) -> Option<u32> {
-    for (column, value) in columns.iter().zip(values) {
-        match out.get_mut(*column as usize) {
-            Some(place) => *place = convert(*value),
-            None => return Some(*column),
-        }
-    }
-    None
 }
 
 /// Writes rows of the dense block `values`, in the order of `rows`, into all of `out`, which has `rows.len() * n_columns` values.
@@ -227,16 +223,16 @@ pub fn csr_rows_to_coo(row_offsets: &[usize], out: &mut [u32]) {
 /// Appends rows of `csr`, in the order of `rows`, to `out`, which has as many columns. Where one fails nothing is appended. All of
 /// its values count for a row's total, also those with the same column.
 pub fn csr_gather_rows(
-    csr: CsrView<'_>,
+    csr: impl CsrRows,
     rows: &[u32],
     transforms: Option<RowTransforms<'_>>,
     out: &mut CsrMatrix,
 ) -> Result<(), Error> {
-    if out.n_columns != csr.n_columns {
+    if out.n_columns != csr.n_columns() {
         return Err(Error::Length {
             what: "the gathered matrix",
             found: out.n_columns,
-            expected: csr.n_columns,
+            expected: csr.n_columns(),
         });
     }
     let (n_rows, nnz) = (out.row_offsets.len(), out.nnz());
@@ -254,9 +250,9 @@ pub fn csr_gather_rows(
 }
 
 /// Writes the columns and values of rows of `csr`, in the order of `rows`, into all of `out`, two slices of as many elements as
-/// [`CsrView::nnz_of`] says, and the end of each row behind the last of `row_offsets`, counted on from there.
+/// [`CsrRows::nnz_of`] says, and the end of each row behind the last of `row_offsets`, counted on from there.
 pub fn csr_gather_rows_into(
-    csr: CsrView<'_>,
+    csr: impl CsrRows,
     rows: &[u32],
     transforms: Option<RowTransforms<'_>>,
     row_offsets: &mut Vec<usize>,
@@ -270,28 +266,27 @@ pub fn csr_gather_rows_into(
         }
     }
     let begin = row_offsets.last().copied().unwrap_or(0);
+    let n_columns = csr.n_columns();
     let mut filled = 0;
     for (idx, row_idx) in rows.iter().enumerate() {
         let row_idx = *row_idx as usize;
-        let (columns, values) = csr.row(row_idx)?;
+        let place = csr.place(row_idx)?;
+        let to = filled..filled + place.len();
+        filled = to.end;
+        let (columns, values) = (&mut out_columns[to.clone()], &mut out_values[to]);
+        csr.copy(place, (columns, values));
         // The largest first: one comparison a row, and a pass that vectorizes.
         let largest = columns.iter().copied().max();
-        if let Some(column) = largest.filter(|column| csr.n_columns <= *column as usize) {
-            return Err(Error::Column { row_idx, column, n_columns: csr.n_columns });
+        if let Some(column) = largest.filter(|column| n_columns <= *column as usize) {
+            return Err(Error::Column { row_idx, column, n_columns });
         }
         let of_row = match transforms {
             Some(transforms) => transforms.of_row(idx, row_idx, values)?,
             None => None,
         };
-        let to = filled..filled + values.len();
-        filled = to.end;
-        out_columns[to.clone()].copy_from_slice(columns);
-        let out_values = &mut out_values[to];
-        match of_row {
-            None => out_values.copy_from_slice(values),
-            Some(of_row) => {
-                let pairs = out_values.iter_mut().zip(values);
-                pairs.for_each(|(out, value)| *out = of_row.apply(*value));
+        if let Some(of_row) = of_row {
+            for value in values {
+                *value = of_row.apply(*value);
             }
         }
         row_offsets.push(begin + filled);

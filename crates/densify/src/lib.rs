@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `np.array` | COO by joinid | [`scatter_coo`], then [`dense_rows_to_dense`] | a dense block, then dense batches |
 //! | `scipy.csr` | COO by joinid | [`CooToCsr`], then [`csr_rows_to_dense`] | a CSR block, then dense batches |
-//! | native | CSR as a reader gives it | [`csr_rows_to_dense`], [`csr_gather_rows`] | dense or CSR batches |
+//! | native | CSR as a reader gives it, whole or packed | [`csr_rows_to_dense`], [`csr_gather_rows`] | dense or CSR batches |
 //!
 //! The three give the same numbers. Where a cell is there twice, which arrays that allow duplicates can have, CSR keeps both in the
 //! order in which they were read, and dense rows have the one that was read last.
@@ -31,8 +31,11 @@
 
 mod coo;
 mod csr;
+mod csr_rows;
+mod dense_rows;
 mod error;
 mod index;
+mod past_caches;
 mod transform;
 
 pub use coo::{CooMatrix, CooToCsr, CooView, OwnedCoo, scatter_coo};
@@ -40,6 +43,7 @@ pub use csr::{
     CsrMatrix, CsrView, csr_gather_rows, csr_gather_rows_into, csr_rows_to_coo, csr_rows_to_dense,
     dense_rows_to_dense,
 };
+pub use csr_rows::{CsrRows, PackedValues, PackedView, RowScratch};
 pub use error::Error;
 pub use index::AxisIndex;
 pub use transform::{RowTransforms, Transform, Value};

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::Error;
+use crate::past_caches::Plain;
 
 /// What is done to each stored value of a row. The default is nothing.
 ///
@@ -164,8 +165,8 @@ fn ln_1p(x: f64) -> f64 {
     if x >= 1.0 / 1024.0 { (1.0 + x).ln() } else { x.ln_1p() }
 }
 
-/// A type that values are delivered as.
-pub trait Value: Copy + Default + Send + Sync + 'static {
+/// A type that values are delivered as: `f32` or `f16`.
+pub trait Value: Copy + Default + Send + Sync + Plain + 'static {
     /// The nearest value of this type.
     fn from_f32(value: f32) -> Self;
 }

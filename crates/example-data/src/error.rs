@@ -18,23 +18,6 @@ pub enum Error {
         /// The most that is possible.
         most: u64,
     },
-    /// Something is where the experiment was to be written.
-    #[error("{} exists already: choose another place, or remove it first", .path.display())]
-    Exists {
-        /// The place.
-        path: PathBuf,
-    },
-    /// Another run is writing the same experiment.
-    #[error(
-        "{} is being written by another process, which holds the lock {}: wait for it, or choose another place",
-        .path.display(), .lock.display()
-    )]
-    Busy {
-        /// The experiment.
-        path: PathBuf,
-        /// The lock that is held.
-        lock: PathBuf,
-    },
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
@@ -45,6 +28,9 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// The end was asked for.
+    #[error("interrupted: no experiment was written")]
+    Interrupted,
     /// A thread did not start.
     #[error("cannot start a thread to make cells: {source}")]
     Thread {

@@ -1,11 +1,12 @@
 //! Writing a generated experiment: pieces of cells by several threads, one writer.
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use soma_io::{Config, ExperimentSpec, ExperimentWriter, Extent};
+use soma_io::{Config, Destination, Existing, ExperimentSpec, ExperimentWriter, Extent, XLayout};
 
 use crate::columns::{ObsColumns, var_batch, var_specs};
-use crate::destination::Destination;
 use crate::model::{Model, Piece};
 use crate::{Error, LAYER, MEASUREMENT, pieces};
 
@@ -38,6 +39,8 @@ pub struct GenerateSpec {
     pub extent: Extent,
     /// TileDB's parameters.
     pub config: Config,
+    /// Ends it soon after this is set: [`Error::Interrupted`].
+    pub interrupted: Option<&'static AtomicBool>,
 }
 
 impl Default for GenerateSpec {
@@ -53,6 +56,7 @@ impl Default for GenerateSpec {
             zstd_level: 9,
             extent: Extent::default(),
             config: Config::new(),
+            interrupted: None,
         }
     }
 }
@@ -71,6 +75,8 @@ pub struct GenerateReport {
     pub bytes_on_disk: Option<u64>,
     /// How long it took.
     pub seconds: f64,
+    /// Where a run that was killed had left something, which was removed.
+    pub leftover: Option<PathBuf>,
 }
 
 /// Generates a Census-shaped experiment at `uri`, a local path or an address that libtiledb knows, where nothing may be yet.
@@ -86,7 +92,8 @@ pub fn generate(
     let started = Instant::now();
     check("the number of cells", spec.n_cells, MOST_CELLS)?;
     check("the number of genes", spec.n_genes, MOST_GENES)?;
-    let destination = Destination::claim(uri)?;
+    let destination = Destination::claim(uri, Existing::Keep)?;
+    let leftover = destination.leftover().map(Into::into);
     let model = Model::new(spec.n_cells, spec.n_genes as u32, spec.seed);
     let nnz = write(destination.uri(), spec, &model, progress)?;
     let bytes_on_disk = destination.publish()?;
@@ -96,6 +103,7 @@ pub fn generate(
         nnz,
         bytes_on_disk,
         seconds: started.elapsed().as_secs_f64(),
+        leftover,
     })
 }
 
@@ -105,6 +113,14 @@ fn check(what: &'static str, value: u64, most: u64) -> Result<(), Error> {
     } else {
         Err(Error::Size { what, value, least: 1, most })
     }
+}
+
+/// Fails when the end was asked for.
+pub(crate) fn check_interrupted(interrupted: Option<&AtomicBool>) -> Result<(), Error> {
+    if interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
+        return Err(Error::Interrupted);
+    }
+    Ok(())
 }
 
 /// Writes everything and says how many values there are.
@@ -126,7 +142,7 @@ fn write(
         }
         n_cells_done += piece.cells.len() as u64;
         progress(n_cells_done);
-        Ok(())
+        check_interrupted(spec.interrupted)
     };
     let make = |piece_idx: u64| {
         let first = piece_idx * PIECE_CELLS;
@@ -147,7 +163,7 @@ fn experiment_spec(spec: &GenerateSpec, obs: &ObsColumns) -> ExperimentSpec {
         measurement: MEASUREMENT.to_owned(),
         layers: vec![LAYER.to_owned()],
         extent: spec.extent,
-        zstd_level: spec.zstd_level,
+        x_layout: XLayout::census(spec.zstd_level),
         fragment_rows: spec.fragment_rows,
         consolidate: spec.consolidate,
         config: spec.config.clone(),

@@ -16,7 +16,6 @@
 //! ```
 
 mod columns;
-mod destination;
 mod error;
 mod generate;
 mod model;

@@ -8,14 +8,18 @@ mod lines;
 mod matrix;
 mod rows;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent};
+use soma_io::{
+    ColumnKind, ColumnSpec, Config, Destination, Existing, ExperimentSpec, ExperimentWriter,
+    Extent, XLayout,
+};
 
-use crate::destination::Destination;
+use crate::generate::check_interrupted;
 use crate::{Error, LAYER, MEASUREMENT};
 use folder::{Feature, Folder};
 use matrix::{Entry, MatrixFile};
@@ -36,6 +40,8 @@ pub struct ImportSpec {
     pub extent: Extent,
     /// TileDB's parameters.
     pub config: Config,
+    /// Ends it soon after this is set: [`Error::Interrupted`].
+    pub interrupted: Option<&'static AtomicBool>,
 }
 
 impl Default for ImportSpec {
@@ -48,6 +54,7 @@ impl Default for ImportSpec {
             zstd_level: 9,
             extent: Extent::default(),
             config: Config::new(),
+            interrupted: None,
         }
     }
 }
@@ -70,6 +77,8 @@ pub struct ImportReport {
     pub bytes_on_disk: Option<u64>,
     /// How long it took.
     pub seconds: f64,
+    /// Where a run that was killed had left something, which was removed.
+    pub leftover: Option<PathBuf>,
 }
 
 /// Turns a 10x Genomics folder into an experiment at `uri`, a local path or an address that libtiledb knows, where nothing may be
@@ -102,12 +111,13 @@ pub fn import_10x(
         spec,
         progress,
     };
-    let destination = Destination::claim(uri)?;
+    let destination = Destination::claim(uri, Existing::Keep)?;
+    let leftover = destination.leftover().map(Into::into);
     let (totals, destination, sorted_in_memory) = match import.streamed(matrix, &destination) {
         Err(Error::Unsorted { needed_bytes, budget_bytes, .. }) if needed_bytes <= budget_bytes => {
             // What was written so far is of no use.
             drop(destination);
-            let destination = Destination::claim(uri)?;
+            let destination = Destination::claim(uri, Existing::Keep)?;
             let matrix = MatrixFile::open(&files.matrix)?;
             (import.sorted(matrix, &destination)?, destination, true)
         }
@@ -122,6 +132,7 @@ pub fn import_10x(
         sorted_in_memory,
         bytes_on_disk,
         seconds: started.elapsed().as_secs_f64(),
+        leftover,
     })
 }
 
@@ -165,6 +176,7 @@ impl Import<'_> {
         let mut writer = ExperimentWriter::create(to.uri(), self.experiment_spec())?;
         let mut totals = Totals { gene_nnz: vec![0; self.features.len()], sum: 0.0 };
         let (barcodes, progress) = (&self.barcodes, &mut *self.progress);
+        let interrupted = self.spec.interrupted;
         let mut n_done = 0;
         let mut take = |rows: &Rows| {
             let first = n_done;
@@ -176,7 +188,7 @@ impl Import<'_> {
                 totals.sum += f64::from(*value);
             }
             progress(n_done as u64);
-            Ok(())
+            check_interrupted(interrupted)
         };
         let mut rows = RowBuilder::new(&self.source, &mut take);
         while let Some(entry) = next_entry()? {
@@ -216,7 +228,7 @@ impl Import<'_> {
             measurement: MEASUREMENT.to_owned(),
             layers: vec![LAYER.to_owned()],
             extent: spec.extent,
-            zstd_level: spec.zstd_level,
+            x_layout: XLayout::census(spec.zstd_level),
             fragment_rows: spec.fragment_rows,
             consolidate: spec.consolidate,
             config: spec.config.clone(),

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::thread;
 
-use densify::{CsrMatrix, CsrView, RowTransforms};
-use soma_io::CsrBuffers;
+use densify::{CsrMatrix, CsrRows as _, CsrView, PackedView, RowTransforms, csr_gather_rows_into};
+use soma_io::{CsrBuffers, PackedCsr, ThreadTime};
 
 use crate::buffers::ElementsMut;
+use crate::clock;
 use crate::error::Error;
 
 /// Values of a dense batch that are worth a thread of their own: about a millisecond's work, against some 20 µs for a thread.
@@ -48,6 +49,8 @@ pub(crate) enum Values {
     Counted(CsrMatrix),
     /// `native`: as the reader gave it.
     Read(CsrBuffers),
+    /// `native`: as a reader that packs gave it.
+    Packed(PackedCsr),
 }
 
 impl Default for Values {
@@ -70,6 +73,7 @@ impl Block {
             Values::Dense(values) => size_of_val(values.as_slice()),
             Values::Counted(csr) => of_csr(&csr.row_offsets, csr.nnz()),
             Values::Read(csr) => of_csr(&csr.row_offsets, csr.nnz()),
+            Values::Packed(csr) => csr.bytes(),
         };
         let rows = size_of_val(self.rows.as_slice()) + size_of_val(self.order.as_slice());
         (values + rows) as u64
@@ -137,20 +141,29 @@ impl Block {
         csr
     }
 
+    /// Packed CSR for a reader to fill, in the memory of the last block where there is one.
+    pub(crate) fn packed_to_read(&mut self) -> &mut PackedCsr {
+        if !matches!(self.values, Values::Packed(_)) {
+            self.values = Values::Packed(PackedCsr::default());
+        }
+        let Values::Packed(csr) = &mut self.values else { unreachable!("it was just made so") };
+        csr
+    }
+
     /// The selection's row of one row as read.
     pub(crate) fn selection_row(&self, row: u32) -> u64 {
         self.rows[row as usize]
     }
 
     /// Writes these rows as read, in this order, row-major over all of `out`: a part of them on each of so many threads, where that is
-    /// worth while.
+    /// worth while. Gives the time of the other threads.
     pub(crate) fn rows_to_dense_on(
         &self,
         n_threads: usize,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         out: ElementsMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<ThreadTime, Error> {
         let n_threads = n_threads.min(rows.len() * self.n_columns / THREAD_VALUES).max(1);
         let part_rows = rows.len().div_ceil(n_threads).max(1);
         thread::scope(|scope| {
@@ -160,7 +173,10 @@ impl Block {
                 let (before, out) = rest.split_at(first * self.n_columns);
                 rest = before;
                 let transforms = of_rows(transforms, first..first + part.len());
-                let work = move || self.rows_to_dense(part, transforms, out);
+                let work = move || {
+                    let start = clock::now();
+                    self.rows_to_dense(part, transforms, out).map(|()| clock::now() - start)
+                };
                 let name = format!("somafeed-batch-{}", idx + 1);
                 let other = thread::Builder::new().name(name).spawn_scoped(scope, work);
                 let other =
@@ -168,11 +184,11 @@ impl Block {
                 others.push(other);
             }
             let first = 0..part_rows.min(rows.len());
-            let mut result =
-                self.rows_to_dense(&rows[first.clone()], of_rows(transforms, first), rest);
+            let own = self.rows_to_dense(&rows[first.clone()], of_rows(transforms, first), rest);
+            let mut result = own.map(|()| ThreadTime::default());
             for other in others.into_iter().rev() {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                result = result.and(other);
+                result = result.and_then(|times| Ok(times + other?));
             }
             result
         })
@@ -200,19 +216,25 @@ impl Block {
         transforms: Option<RowTransforms<'_>>,
         out: &mut [V],
     ) -> Result<(), densify::Error> {
-        match (&self.values, self.csr()) {
-            (Values::Dense(values), _) => {
+        match &self.values {
+            Values::Dense(values) => {
                 densify::dense_rows_to_dense(values, self.n_columns, rows, transforms, out)
             }
-            (_, Some(csr)) => densify::csr_rows_to_dense(csr, rows, transforms, out),
-            (_, None) => Ok(()),
+            Values::Counted(csr) => densify::csr_rows_to_dense(csr.view(), rows, transforms, out),
+            Values::Read(csr) => densify::csr_rows_to_dense(view(csr), rows, transforms, out),
+            Values::Packed(csr) => densify::csr_rows_to_dense(packed(csr), rows, transforms, out),
         }
     }
 
     /// How many values these rows as read have. Dense blocks do not say.
     pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
-        let csr = self.csr().ok_or(Error::NpArraySparse)?;
-        csr.nnz_of(rows).map_err(|source| self.id.densify_error(source))
+        match &self.values {
+            Values::Dense(_) => return Err(Error::NpArraySparse),
+            Values::Counted(csr) => csr.view().nnz_of(rows),
+            Values::Read(csr) => view(csr).nnz_of(rows),
+            Values::Packed(csr) => packed(csr).nnz_of(rows),
+        }
+        .map_err(|source| self.id.densify_error(source))
     }
 
     /// Writes the columns and values of these rows as read, in this order, into all of `out`, and where each ends behind
@@ -224,23 +246,40 @@ impl Block {
         row_offsets: &mut Vec<usize>,
         out: (&mut [u32], &mut [f32]),
     ) -> Result<(), Error> {
-        let csr = self.csr().ok_or(Error::NpArraySparse)?;
-        densify::csr_gather_rows_into(csr, rows, transforms, row_offsets, out)
-            .map_err(|source| self.id.densify_error(source))
-    }
-
-    /// The values as CSR; none of a dense block.
-    fn csr(&self) -> Option<CsrView<'_>> {
         match &self.values {
-            Values::Dense(_) => None,
-            Values::Counted(csr) => Some(csr.view()),
-            Values::Read(csr) => Some(CsrView {
-                row_offsets: &csr.row_offsets,
-                columns: &csr.columns,
-                values: &csr.values,
-                n_columns: csr.n_columns,
-            }),
+            Values::Dense(_) => return Err(Error::NpArraySparse),
+            Values::Counted(csr) => {
+                csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
+            }
+            Values::Read(csr) => {
+                csr_gather_rows_into(view(csr), rows, transforms, row_offsets, out)
+            }
+            Values::Packed(csr) => {
+                csr_gather_rows_into(packed(csr), rows, transforms, row_offsets, out)
+            }
         }
+        .map_err(|source| self.id.densify_error(source))
+    }
+}
+
+fn view(csr: &CsrBuffers) -> CsrView<'_> {
+    CsrView {
+        row_offsets: &csr.row_offsets,
+        columns: &csr.columns,
+        values: &csr.values,
+        n_columns: csr.n_columns,
+    }
+}
+
+fn packed(csr: &PackedCsr) -> PackedView<'_> {
+    PackedView {
+        row_offsets: csr.row_offsets(),
+        columns: csr.columns(),
+        values: match csr.values() {
+            soma_io::PackedValues::Counts(values) => densify::PackedValues::Counts(values),
+            soma_io::PackedValues::Floats(values) => densify::PackedValues::Floats(values),
+        },
+        n_columns: csr.n_columns(),
     }
 }
 

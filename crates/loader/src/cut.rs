@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_select::take::take_record_batch;
 use crossbeam_channel::{Receiver, Sender};
 use densify::{RowTransforms, Transform};
 use shuffle::{BatchLengths, EpochPlan};
+use soma_io::ThreadTime;
 
 use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
 use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers, ElementType};
+use crate::clock;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::spec::{BatchForm, LoaderSpec, Totals};
@@ -75,12 +76,12 @@ impl<B: BatchBuffers> Cutter<B> {
     pub(crate) fn next_batch(&mut self) -> Result<Option<Batch<B::Buffer>>, Error> {
         let Some(n_rows) = self.lengths.next() else { return Ok(None) };
         let n_rows = n_rows as usize;
-        let mut time = Duration::ZERO;
+        let mut time = ThreadTime::default();
         let mut filling: Option<Filling<B::Buffer>> = None;
         let mut n_filled = 0;
         while n_filled < n_rows {
             let Some((block, n_taken)) = self.present_block() else { return Ok(None) };
-            let start = Instant::now();
+            let start = clock::now();
             let taken = n_taken..block.n_rows().min(n_taken + n_rows - n_filled);
             let filling = match &mut filling {
                 Some(filling) => filling,
@@ -94,20 +95,25 @@ impl<B: BatchBuffers> Cutter<B> {
                 // The reader may have ended already, having read all there is.
                 drop(self.used.send(block));
             }
-            time += start.elapsed();
+            time += clock::now() - start;
         }
-        let start = Instant::now();
+        let start = clock::now();
         let filling = match filling {
             Some(filling) => filling,
             None => self.begin(0)?,
         };
+        let others = filling.others;
         let batch = self.finish(filling)?;
-        self.counters.batch_made(time + start.elapsed());
+        self.counters.batch_made(time + (clock::now() - start), others);
         Ok(Some(batch))
     }
 
     fn present_block(&mut self) -> Option<(Block, usize)> {
-        self.current.take().or_else(|| Some((self.blocks.recv().ok()?, 0)))
+        self.current.take().or_else(|| {
+            let block = self.blocks.recv().ok()?;
+            self.counters.block_begun();
+            Some((block, 0))
+        })
     }
 
     fn begin(&self, n_rows: usize) -> Result<Filling<B::Buffer>, Error> {
@@ -127,7 +133,7 @@ impl<B: BatchBuffers> Cutter<B> {
             // As much as the batches before had, and an eighth to spare, so that all fit into the same memory.
             None => self.sparse(vec![0], self.most_nnz + self.most_nnz / 8)?,
         };
-        Ok(Filling { x, rows: Vec::with_capacity(n_rows) })
+        Ok(Filling { x, rows: Vec::with_capacity(n_rows), others: ThreadTime::default() })
     }
 
     /// A sparse batch with room for `room` values.
@@ -196,6 +202,8 @@ struct Filling<V> {
     x: Matrix<V>,
     /// The selection's rows, in the batch's order.
     rows: Vec<u64>,
+    /// Of threads that write a part of a dense batch.
+    others: ThreadTime,
 }
 
 impl<V: BatchBuffer> Filling<V> {
@@ -224,7 +232,9 @@ impl<V: BatchBuffer> Filling<V> {
             Matrix::Dense { values, n_columns, .. } => {
                 let out = n_filled * *n_columns..(n_filled + order.len()) * *n_columns;
                 let out = values.elements_mut().slice(out);
-                block.rows_to_dense_on(cutter.n_threads, order, transforms, out)
+                block
+                    .rows_to_dense_on(cutter.n_threads, order, transforms, out)
+                    .map(|others| self.others += others)
             }
             Matrix::Csr(csr) => {
                 let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);

@@ -226,6 +226,14 @@ impl Dataset {
         self.sources.iter().map(of).max().unwrap_or(0)
     }
 
+    /// Whether its rows can be read packed: those of one experiment, whose genes are the batch's columns.
+    pub(crate) fn packs(&self) -> bool {
+        match &self.sources[..] {
+            [source] => !source.genes.is_placed() && source.x.packs(&source.genes.selection),
+            _ => false,
+        }
+    }
+
     /// Ascending, disjoint ranges of rows, by the source that they are of.
     pub(crate) fn parts(&self, rows: &[Range<u64>]) -> Vec<Part> {
         let mut parts = Vec::new();

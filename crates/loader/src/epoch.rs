@@ -13,12 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use crossbeam_channel::{Receiver, bounded};
+use soma_io::ThreadTime;
 
 use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
+use crate::clock;
 use crate::cut::Cutter;
 use crate::error::Error;
 use crate::state::LoaderState;
@@ -153,11 +154,26 @@ impl<B: BatchBuffers> Iterator for Epoch<B> {
         if matches!(self.source, Source::Ended) {
             return None;
         }
-        let asked = Instant::now();
-        match self.next_made() {
+        let n_ready = match &self.source {
+            Source::Ahead(made) => made.len(),
+            Source::Here(_) | Source::Ended => 0,
+        };
+        let is_made_here = matches!(self.source, Source::Here(_));
+        let (ready_blocks, made_before) = self.counters.asked();
+        let asked = clock::now();
+        let made = self.next_made();
+        let wait = clock::now() - asked;
+        // What this thread did itself was no waiting.
+        let own = if is_made_here {
+            self.counters.asked().1 - made_before
+        } else {
+            ThreadTime::default()
+        };
+        self.counters.waited(wait - own);
+        match made {
             Ok(Some(batch)) => {
                 self.n_taken += 1;
-                self.counters.batch_taken(batch.n_rows(), asked.elapsed());
+                self.counters.batch_taken(batch.n_rows(), wait, (n_ready as u32, ready_blocks));
                 Some(Ok(batch))
             }
             // An error of the batch's own making comes after one of reading, which may be its cause.

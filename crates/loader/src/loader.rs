@@ -9,6 +9,7 @@ use shuffle::{EpochPlan, Order};
 
 use crate::block::Block;
 use crate::buffers::{BatchBuffers, HeapBuffers};
+use crate::clock;
 use crate::cut::Cutter;
 use crate::dataset::Dataset;
 use crate::epoch::Epoch;
@@ -166,7 +167,9 @@ impl<B: BatchBuffers> Loader<B> {
 
     fn start(&self, from: LoaderState) -> Result<Epoch<B>, Error> {
         let dataset = self.dataset.clone();
+        let start = clock::now();
         let plan = self.plan(&from)?;
+        let shuffled = clock::now() - start;
         let epoch = from.epoch();
         // As it runs, which is with less read ahead where memory is short.
         let ahead = self.ahead(from.lanes())?;
@@ -174,6 +177,8 @@ impl<B: BatchBuffers> Loader<B> {
         let lanes = Some(from.lanes());
         let spec = LoaderSpec { lanes, prefetch_blocks, prefetch_batches, ..self.spec.clone() };
         let counters = Counters::new(epoch, spec, dataset.reader_name(), dataset.n_columns());
+        counters.shuffled(shuffled);
+        dataset.readers().for_each(|reader| reader.time_reads(clock::now));
 
         // Room for all the blocks there ever are: one to cut, the others to read ahead into.
         // In order the first block is read in pieces, so that two are of use where there is one block alone.

@@ -16,6 +16,8 @@ use crate::spec::{BatchForm, LoaderSpec, Method};
 const FIXED_BYTES: u64 = 64 << 20;
 /// Column and value of a value in CSR, which is what blocks are kept as.
 const CSR_CELL_BYTES: u64 = 8;
+/// The same of packed rows, where some value is no count.
+const PACKED_CELL_BYTES: u64 = 6;
 /// Row, column and value of a value in COO, collected before it is counted into CSR.
 const COO_CELL_BYTES: u64 = 12;
 /// Of each row of a block: which it is, its place in the order, and where its values begin.
@@ -55,6 +57,7 @@ impl Need {
             Method::ScipyCsr => {
                 (block_nnz * CSR_CELL_BYTES, block_nnz * COO_CELL_BYTES, ReadForm::Coo)
             }
+            Method::Native if dataset.packs() => (block_nnz * PACKED_CELL_BYTES, 0, ReadForm::Csr),
             Method::Native => (block_nnz * CSR_CELL_BYTES, 0, ReadForm::Csr),
         };
         let several = if dataset.n_experiments() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };

@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use crossbeam_channel::{Receiver, Sender};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use shuffle::{BlockPlan, EpochPlan};
-use soma_io::{CsrBuffers, ReadStats, RowRanges};
+use soma_io::{CsrBuffers, ReadStats, ReadTimes, RowRanges, ThreadTime};
 
 use crate::block::{Block, BlockId};
+use crate::clock;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::memory::{Ahead, BlocksMade};
@@ -58,7 +58,11 @@ impl BlockReading {
         let mut blocks = BlocksMade::new(self.ahead);
         let mut n_rows = 0;
         let first = self.first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
-        for block_plan in first.into_iter().flatten().chain(plan) {
+        let mut plans = first.into_iter().flatten().chain(plan);
+        loop {
+            let start = clock::now();
+            let Some(block_plan) = plans.next() else { break };
+            self.counters.shuffled(clock::now() - start);
             if n_rows >= self.n_rows_wanted {
                 break;
             }
@@ -93,23 +97,45 @@ impl BlockReading {
     }
 
     fn fill(&self, block: &mut Block, plan: BlockPlan, scratch: &mut Scratch) -> Result<(), Error> {
+        let start = clock::now();
         let parts = self.dataset.parts(&plan.chunks);
         block.id = BlockId { epoch: self.epoch, idx: plan.block_idx };
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(plan.chunks.iter().cloned().flatten());
         block.order = plan.order;
+        self.counters.shuffled(clock::now() - start);
 
-        let start = Instant::now();
+        let start = clock::now();
         let (read, convert_time) = match self.method {
             Method::NpArray => self.read_dense(block, &parts, scratch)?,
             Method::ScipyCsr => self.read_coo(block, &parts, scratch)?,
-            Method::Native => self.read_csr(block, &parts, scratch)?,
+            Method::Native => match &parts[..] {
+                [part] if self.dataset.packs() => self.read_packed(block, part)?,
+                _ => self.read_csr(block, &parts, scratch)?,
+            },
         };
-        let read_time = start.elapsed().saturating_sub(convert_time);
+        let read_time = clock::now() - start - convert_time;
         let rows = (block.id.idx, block.rows.len());
         self.counters.block_read(rows, &read, read_time, convert_time);
         Ok(())
+    }
+
+    /// Reads packed CSR straight into the block.
+    fn read_packed(
+        &self,
+        block: &mut Block,
+        part: &Part,
+    ) -> Result<(BlockReads, ThreadTime), Error> {
+        let mut all = BlockReads::default();
+        let of = block.id;
+        let csr = block.packed_to_read();
+        let source = self.dataset.source(part.source);
+        let failed = |error| part.read_error(of, error);
+        let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
+        all.add(&source.x.read_packed(&rows, &source.genes.selection, csr).map_err(failed)?);
+        part.check_shape(source, (csr.n_rows(), csr.n_columns()), of.idx)?;
+        Ok((all, ThreadTime::default()))
     }
 
     /// Reads CSR, the first part straight into the block.
@@ -118,8 +144,8 @@ impl BlockReading {
         block: &mut Block,
         parts: &[Part],
         scratch: &mut Scratch,
-    ) -> Result<(BlockReads, Duration), Error> {
-        let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
+    ) -> Result<(BlockReads, ThreadTime), Error> {
+        let (mut all, mut convert_time) = (BlockReads::default(), ThreadTime::default());
         let (of, n_columns) = (block.id, block.n_columns);
         let csr = block.csr_to_read();
         if parts.is_empty() {
@@ -132,15 +158,15 @@ impl BlockReading {
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
             let out = if part_idx == 0 { &mut *csr } else { &mut scratch.further };
             all.add(&source.x.read_csr(&rows, &source.genes.selection, out).map_err(failed)?);
-            let start = Instant::now();
-            part.check_shape(source, out, of.idx)?;
+            let start = clock::now();
+            part.check_shape(source, (out.n_rows(), out.n_columns), of.idx)?;
             source.genes.place(out).map_err(|column| part.column_error(source, column, of.idx))?;
             if part_idx > 0 {
                 append(csr, &scratch.further);
             }
             // Otherwise there is nothing to convert.
             if part_idx > 0 || source.genes.is_placed() {
-                convert_time += start.elapsed();
+                convert_time += clock::now() - start;
             }
         }
         Ok((all, convert_time))
@@ -152,10 +178,10 @@ impl BlockReading {
         block: &mut Block,
         parts: &[Part],
         scratch: &mut Scratch,
-    ) -> Result<(BlockReads, Duration), Error> {
-        let start = Instant::now();
+    ) -> Result<(BlockReads, ThreadTime), Error> {
+        let start = clock::now();
         block.zeroed_dense()?;
-        let begin_time = start.elapsed();
+        let begin_time = clock::now() - start;
         let (of, n_columns) = (block.id, block.n_columns);
         let values = block.dense_mut();
         let (all, convert_time) =
@@ -172,18 +198,18 @@ impl BlockReading {
         block: &mut Block,
         parts: &[Part],
         scratch: &mut Scratch,
-    ) -> Result<(BlockReads, Duration), Error> {
+    ) -> Result<(BlockReads, ThreadTime), Error> {
         let Scratch { to_csr, columns, .. } = scratch;
         to_csr.clear();
         let (all, add_time) =
             self.each_part(block.id, parts, columns, |piece, rows, columns| {
                 to_csr.add(piece, rows, columns)
             })?;
-        let start = Instant::now();
+        let start = clock::now();
         let (n_rows, n_columns) = (block.rows.len(), block.n_columns);
         let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
         counted.map_err(|source| block.id.densify_error(source))?;
-        Ok((all, add_time + start.elapsed()))
+        Ok((all, add_time + (clock::now() - start)))
     }
 
     /// Reads the parts of a block as COO and gives each piece to `convert`, with where the block's rows up to the end of the part and
@@ -194,8 +220,8 @@ impl BlockReading {
         parts: &[Part],
         indices: &mut [Option<AxisIndex>],
         mut convert: impl FnMut(CooView<'_>, &AxisIndex, &AxisIndex) -> Result<(), densify::Error>,
-    ) -> Result<(BlockReads, Duration), Error> {
-        let (mut all, mut convert_time) = (BlockReads::default(), Duration::ZERO);
+    ) -> Result<(BlockReads, ThreadTime), Error> {
+        let (mut all, mut convert_time) = (BlockReads::default(), ThreadTime::default());
         let mut first_row = 0;
         for part in parts {
             let rows = AxisIndex::ranges("cell", part.joinids.iter().cloned())
@@ -226,8 +252,8 @@ impl BlockReading {
         &self,
         part: &Part,
         mut convert: impl FnMut(CooView<'_>) -> Result<(), densify::Error>,
-    ) -> Result<(ReadStats, Duration), Failure> {
-        let mut convert_time = Duration::ZERO;
+    ) -> Result<(ReadStats, ThreadTime), Failure> {
+        let mut convert_time = ThreadTime::default();
         let mut broken = None;
         let Source { x, genes, .. } = self.dataset.source(part.source);
         let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
@@ -235,11 +261,11 @@ impl BlockReading {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(give_up("the epoch was dropped"));
             }
-            let start = Instant::now();
+            let start = clock::now();
             let [rows, columns, values] = coo_columns(piece)?;
             let converted =
                 OwnedCoo::from_arrow(rows, columns, values).and_then(|coo| convert(coo.view()));
-            convert_time += start.elapsed();
+            convert_time += clock::now() - start;
             converted.map_err(|error| {
                 let message = error.to_string();
                 broken = Some(error);
@@ -293,11 +319,23 @@ pub(crate) struct BlockReads {
     pub(crate) bytes: Option<u64>,
     pub(crate) requests: Option<u64>,
     pub(crate) cells_decoded: Option<u64>,
+    pub(crate) bytes_decoded: Option<u64>,
+    pub(crate) bytes_needed: Option<u64>,
+    /// None as soon as one part's reader does not tell.
+    pub(crate) times: Option<ReadTimes>,
 }
 
 impl Default for BlockReads {
     fn default() -> Self {
-        Self { nnz: 0, bytes: Some(0), requests: Some(0), cells_decoded: Some(0) }
+        Self {
+            nnz: 0,
+            bytes: Some(0),
+            requests: Some(0),
+            cells_decoded: Some(0),
+            bytes_decoded: Some(0),
+            bytes_needed: Some(0),
+            times: Some(ReadTimes::default()),
+        }
     }
 }
 
@@ -307,6 +345,12 @@ impl BlockReads {
         self.bytes = add(self.bytes, one.bytes_read);
         self.requests = add(self.requests, one.requests);
         self.cells_decoded = add(self.cells_decoded, one.cells_decoded);
+        self.bytes_decoded = add(self.bytes_decoded, one.bytes_decoded);
+        self.bytes_needed = add(self.bytes_needed, one.bytes_needed);
+        self.times = self.times.zip(one.times).map(|(mut all, one)| {
+            all += one;
+            all
+        });
     }
 }
 

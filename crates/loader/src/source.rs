@@ -135,17 +135,17 @@ impl Part {
     pub(crate) fn check_shape(
         &self,
         source: &Source,
-        csr: &CsrBuffers,
+        (found_rows, found_columns): (usize, usize),
         block_idx: u64,
     ) -> Result<(), Error> {
-        if (csr.n_rows(), csr.n_columns) == (self.n_rows, source.genes.n_read) {
+        if (found_rows, found_columns) == (self.n_rows, source.genes.n_read) {
             return Ok(());
         }
         Err(Error::BlockShape {
             reader: source.x.name(),
             block_idx,
-            found_rows: csr.n_rows(),
-            found_columns: csr.n_columns,
+            found_rows,
+            found_columns,
             n_rows: self.n_rows,
             n_columns: source.genes.n_read,
         })

@@ -1,10 +1,13 @@
 //! What an epoch did, counted by the threads that did it: a measurement records this, not what was asked for.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use soma_io::ThreadTime;
 
 use crate::read::BlockReads;
 use crate::spec::LoaderSpec;
+use crate::stages::{StageSums, StageTimes};
 
 /// Counts and times of one epoch, so far or in full.
 ///
@@ -39,6 +42,10 @@ pub struct EpochStats {
     pub requests: Option<u64>,
     /// Values that the reader decoded to find those, where it knows.
     pub cells_decoded: Option<u64>,
+    /// Bytes that the reader's filters gave, where it knows.
+    pub bytes_decoded: Option<u64>,
+    /// Bytes that the values read take as they are stored, where the reader knows.
+    pub bytes_needed: Option<u64>,
     /// Time in the reader.
     pub read_secs: f64,
     /// Time to turn what was read into blocks: COO to CSR or to dense. None is needed for the native method.
@@ -47,6 +54,12 @@ pub struct EpochStats {
     pub batch_secs: f64,
     /// For each batch handed over, how long the consumer waited for it.
     pub wait_secs: Vec<f64>,
+    /// What each stage took, of all threads.
+    pub stages: StageTimes,
+    /// For each batch handed over, how many batches were ready when the consumer asked for it.
+    pub ready_batches: Vec<u32>,
+    /// For each batch handed over, how many blocks had been read and not been begun when the consumer asked for it.
+    pub ready_blocks: Vec<u32>,
     /// From the start of the epoch until its first batch was handed over.
     pub first_batch_secs: Option<f64>,
     /// From the start of the epoch until the consumer last got an answer: a batch, an error or the end.
@@ -65,6 +78,9 @@ struct Counted {
     stats: EpochStats,
     /// The block that was read last, and its rows so far: the first may be read in pieces.
     last_block: Option<(u64, usize)>,
+    sums: StageSums,
+    /// Blocks that are read and not begun.
+    ready_blocks: u32,
 }
 
 impl Counters {
@@ -83,23 +99,30 @@ impl Counters {
             bytes_read: Some(0),
             requests: Some(0),
             cells_decoded: Some(0),
+            bytes_decoded: Some(0),
+            bytes_needed: Some(0),
             read_secs: 0.0,
             convert_secs: 0.0,
             batch_secs: 0.0,
             wait_secs: Vec::new(),
+            stages: StageTimes::default(),
+            ready_batches: Vec::new(),
+            ready_blocks: Vec::new(),
             first_batch_secs: None,
             elapsed_secs: 0.0,
         };
-        let counted = Counted { stats, last_block: None };
+        let sums = StageSums::default();
+        let counted = Counted { stats, last_block: None, sums, ready_blocks: 0 };
         Self { counted: Arc::new(Mutex::new(counted)), start: Instant::now() }
     }
 
     pub(crate) fn snapshot(&self) -> EpochStats {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).stats.clone()
+        let counted = self.lock();
+        EpochStats { stages: counted.sums.times(), ..counted.stats.clone() }
     }
 
-    fn update(&self, change: impl FnOnce(&mut EpochStats)) {
-        change(&mut self.counted.lock().unwrap_or_else(PoisonError::into_inner).stats);
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `n_rows` rows of a block were read.
@@ -107,11 +130,14 @@ impl Counters {
         &self,
         (block_idx, n_rows): (u64, usize),
         read: &BlockReads,
-        read_time: Duration,
-        convert_time: Duration,
+        read_time: ThreadTime,
+        convert_time: ThreadTime,
     ) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let Counted { stats, last_block } = &mut *counted;
+        let mut counted = self.lock();
+        let Counted { stats, last_block, sums, ready_blocks } = &mut *counted;
+        sums.read(read_time, read.times);
+        sums.densify_apart += convert_time;
+        *ready_blocks += 1;
         let so_far = match *last_block {
             Some((last, so_far)) if last == block_idx => so_far,
             _ => {
@@ -125,32 +151,61 @@ impl Counters {
         stats.bytes_read = add(stats.bytes_read, read.bytes);
         stats.requests = add(stats.requests, read.requests);
         stats.cells_decoded = add(stats.cells_decoded, read.cells_decoded);
-        stats.read_secs += read_time.as_secs_f64();
-        stats.convert_secs += convert_time.as_secs_f64();
+        stats.bytes_decoded = add(stats.bytes_decoded, read.bytes_decoded);
+        stats.bytes_needed = add(stats.bytes_needed, read.bytes_needed);
+        stats.read_secs += read_time.wall.as_secs_f64();
+        stats.convert_secs += convert_time.wall.as_secs_f64();
     }
 
-    /// A batch was made, in so much time without waiting for blocks.
-    pub(crate) fn batch_made(&self, time: Duration) {
-        self.update(|stats| stats.batch_secs += time.as_secs_f64());
+    /// An order was drawn, or a part of it.
+    pub(crate) fn shuffled(&self, time: ThreadTime) {
+        self.lock().sums.shuffle += time;
     }
 
-    /// The consumer waited until now and got a batch of `n_rows` rows.
-    pub(crate) fn batch_taken(&self, n_rows: usize, wait: Duration) {
+    /// The cutting of a block has begun.
+    pub(crate) fn block_begun(&self) {
+        let mut counted = self.lock();
+        counted.ready_blocks = counted.ready_blocks.saturating_sub(1);
+    }
+
+    /// A batch was made, in so much time without waiting for blocks; others than the thread that did it helped so long.
+    pub(crate) fn batch_made(&self, time: ThreadTime, others: ThreadTime) {
+        let mut counted = self.lock();
+        counted.stats.batch_secs += time.wall.as_secs_f64();
+        counted.sums.cut += time;
+        counted.sums.densify_apart += others;
+    }
+
+    /// The consumer asks for a batch: blocks that are ready, and the time that was spent on making batches.
+    pub(crate) fn asked(&self) -> (u32, ThreadTime) {
+        let counted = self.lock();
+        (counted.ready_blocks, counted.sums.cut)
+    }
+
+    /// The consumer waited until now and got a batch of `n_rows` rows; so many batches and blocks were ready when it asked.
+    pub(crate) fn batch_taken(&self, n_rows: usize, wait: ThreadTime, ready: (u32, u32)) {
         let elapsed_secs = self.start.elapsed().as_secs_f64();
-        self.update(|stats| {
-            stats.n_batches += 1;
-            stats.max_batch_rows = stats.max_batch_rows.max(n_rows);
-            stats.n_rows += n_rows as u64;
-            stats.wait_secs.push(wait.as_secs_f64());
-            stats.first_batch_secs.get_or_insert(elapsed_secs);
-            stats.elapsed_secs = elapsed_secs;
-        });
+        let mut counted = self.lock();
+        let stats = &mut counted.stats;
+        stats.n_batches += 1;
+        stats.max_batch_rows = stats.max_batch_rows.max(n_rows);
+        stats.n_rows += n_rows as u64;
+        stats.wait_secs.push(wait.wall.as_secs_f64());
+        stats.ready_batches.push(ready.0);
+        stats.ready_blocks.push(ready.1);
+        stats.first_batch_secs.get_or_insert(elapsed_secs);
+        stats.elapsed_secs = elapsed_secs;
+    }
+
+    /// So much of the consumer's time was waiting.
+    pub(crate) fn waited(&self, wait: ThreadTime) {
+        self.lock().sums.wait += wait;
     }
 
     /// The consumer was told that there are no more batches, or why.
     pub(crate) fn ended(&self) {
         let elapsed_secs = self.start.elapsed().as_secs_f64();
-        self.update(|stats| stats.elapsed_secs = elapsed_secs);
+        self.lock().stats.elapsed_secs = elapsed_secs;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scatter-gather shuffling, as plans: which rows are read together, and in which order they are delivered. No I/O, no threads.
 //! Which rows are for training and which for test is decided before that: [`split`]; and where rows do not come each once, which do:
-//! [`sample`]. How random the order is, is measured and predicted in [`entropy`].
+//! [`sample`]. Rows that are shuffled on storage, once, go by [`storage_order`]. How random the order is, is measured and predicted in [`entropy`].
 //!
 //! Rows that are stored together are cheap to read together, and rows that are stored together are alike. The scheme between the
 //! two: the rows are cut into *chunks* of consecutive rows; the chunks are put into random order; so many chunks at a time are read
@@ -42,9 +42,11 @@ mod random;
 pub mod sample;
 mod sequence;
 pub mod split;
+mod storage_order;
 
 pub use batch_lengths::BatchLengths;
 pub use batch_spec::{BatchSpec, Remainder};
 pub use epoch_plan::{BlockPlan, EpochPlan};
 pub use error::Error;
 pub use plan::{Order, PlanSpec};
+pub use storage_order::storage_order;

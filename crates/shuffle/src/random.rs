@@ -15,6 +15,9 @@ const SPLIT_DOMAIN: [u8; 16] = *b"somafeed  splits";
 /// As [`DOMAIN`], for samples.
 const SAMPLE_DOMAIN: [u8; 16] = *b"somafeed samples";
 
+/// As [`DOMAIN`], for the order in which rows are stored.
+const STORAGE_DOMAIN: [u8; 16] = *b"somafeed storage";
+
 /// The lanes whose streams are kept apart.
 pub(crate) const MOST_LANES: u64 = 1 << 20;
 
@@ -71,6 +74,11 @@ pub(crate) fn split_generator(seed: u64, decision: SplitDecision) -> ChaCha8Rng 
 /// The generator for the sample of one epoch.
 pub(crate) fn sample_generator(seed: u64, epoch: u64, decision: SampleDecision) -> ChaCha8Rng {
     keyed(seed, epoch, SAMPLE_DOMAIN, decision as u64)
+}
+
+/// The generator for the order in which rows are stored; there is no epoch yet.
+pub(crate) fn storage_generator(seed: u64) -> ChaCha8Rng {
+    keyed(seed, 0, STORAGE_DOMAIN, 0)
 }
 
 fn keyed(seed: u64, epoch: u64, domain: [u8; 16], stream: u64) -> ChaCha8Rng {

@@ -211,7 +211,8 @@ fn primitive<T: ArrowPrimitiveType>(
     Ok(Arc::new(primitive_array::<T>(bytes, nulls, broken)?))
 }
 
-fn enumeration_values(
+/// The values of an enumeration as an Arrow array of a type.
+pub(crate) fn enumeration_values(
     enumeration: &Enumeration,
     data_type: &DataType,
     broken: &dyn Fn(String) -> Error,

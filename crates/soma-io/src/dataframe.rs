@@ -9,7 +9,7 @@ use tiledb::{Array, Datatype, Enumeration, Layout, ReadQuery};
 
 use crate::arrow::{GatheredColumn, field};
 use crate::soma_object::{Place, n_cells, open_array};
-use crate::{Error, RowRanges};
+use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
 
 /// The column that numbers the rows of a data frame.
 pub(crate) const JOINID: &str = "soma_joinid";
@@ -64,6 +64,42 @@ impl DataFrame {
     /// The columns, `soma_joinid` first.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The least and the greatest joinid that was written; `None` where no row was.
+    pub fn joinid_bounds(&self) -> Result<Option<(u64, u64)>, Error> {
+        let bounds = self.array.non_empty_domain()?;
+        let bound = |joinid: i128| u64::try_from(joinid).unwrap_or(0);
+        Ok(bounds.map(|bounds| (bound(bounds[0].0), bound(bounds[0].1))))
+    }
+
+    /// The columns beside `soma_joinid` as an [`ExperimentWriter`](crate::ExperimentWriter) takes them, to make a data frame of the
+    /// same schema: categories with all their values.
+    pub fn column_specs(&self) -> Result<Vec<ColumnSpec>, Error> {
+        let fields = self.schema.fields().iter().filter(|field| field.name() != JOINID);
+        fields
+            .map(|field| {
+                let (name, nullable) = (field.name().clone(), field.is_nullable());
+                Ok(ColumnSpec { kind: self.column_kind(field)?, name, nullable })
+            })
+            .collect()
+    }
+
+    fn column_kind(&self, field: &Field) -> Result<ColumnKind, Error> {
+        let failed = |problem: String| Error::Uncopied {
+            uri: self.uri().to_owned(),
+            column: field.name().clone(),
+            problem,
+        };
+        match (field.data_type(), self.enumerations.get(field.name())) {
+            (DataType::Dictionary(codes, values), Some(enumeration)) => {
+                let ordered = enumeration.ordered;
+                let values = crate::arrow::enumeration_values(enumeration, values, &failed)?;
+                Ok(ColumnKind::Dictionary { codes: codes.as_ref().clone(), values, ordered })
+            }
+            (data_type, _) => ColumnKind::of(data_type)
+                .ok_or_else(|| failed(format!("values of type {data_type} have no kind here"))),
+        }
     }
 
     /// The number of rows that were written. Where the array allows duplicates, rows written twice count twice.

@@ -1,5 +1,7 @@
 //! What can go wrong with an experiment.
 
+use std::path::PathBuf;
+
 /// An error of this crate: what was tried, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -153,6 +155,47 @@ pub enum Error {
         /// The place.
         uri: String,
     },
+    /// What is where an experiment was to be written cannot make way for it.
+    #[error("{place} cannot be replaced: {problem}; choose another place, or remove it first")]
+    Irreplaceable {
+        /// The place.
+        place: String,
+        /// Why not.
+        problem: &'static str,
+    },
+    /// Another process is writing the same experiment.
+    #[error(
+        "{} is being written by another process, which holds the lock {}: wait for it, or choose another place",
+        .path.display(), .lock.display()
+    )]
+    Busy {
+        /// The experiment.
+        path: PathBuf,
+        /// The lock that is held.
+        lock: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", .path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A column of a data frame cannot be written as it is.
+    #[error(
+        "column {column} of {uri} cannot be written to another experiment: {problem}; leave it out"
+    )]
+    Uncopied {
+        /// The data frame.
+        uri: String,
+        /// The column.
+        column: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// What was to be written does not fit the experiment.
     #[error("cannot write {what} to {uri}: {problem}")]
     Write {
@@ -242,6 +285,12 @@ pub enum Error {
         what: String,
         /// Why not.
         source: arrow_schema::ArrowError,
+    },
+    /// Packed rows were asked of a reader that does not give them.
+    #[error("reader {reader} gives no packed rows; read them as CSR")]
+    Unpacked {
+        /// Its name.
+        reader: &'static str,
     },
     /// The function that takes the pieces of a read gave up.
     #[error("{message}")]

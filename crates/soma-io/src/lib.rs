@@ -8,6 +8,9 @@
 //! An experiment is in a folder, or in an object store (`s3://`, `gs://`, `azure://`); `census://2025-11-08/homo_sapiens` is short for
 //! the CELLxGENE Census's public address ([`Experiment::open`]). [`OpenOptions::config`] says how a store is asked.
 //!
+//! A new experiment is written by an [`ExperimentWriter`] at a [`Destination`], where it appears when it is whole; [`FrameCopy`] takes
+//! obs or var over from another.
+//!
 //! Which rows of obs or var are wanted, an [`AxisQuery`] says: by joinid and by a [`ValueFilter`] in tiledbsoma's words.
 //!
 //! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
@@ -18,8 +21,10 @@ mod axis_query;
 mod census;
 mod csr;
 mod dataframe;
+mod destination;
 mod error;
 mod experiment;
+mod frame_copy;
 mod genes;
 mod libtiledb;
 mod memory;
@@ -36,8 +41,10 @@ mod writer;
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::CsrBuffers;
 pub use dataframe::DataFrame;
+pub use destination::{Destination, Existing};
 pub use error::Error;
 pub use experiment::{Experiment, Measurement, OpenOptions};
+pub use frame_copy::{ColumnChoice, FrameCopy};
 pub use genes::GeneSelection;
 pub use libtiledb::LibtiledbReader;
 pub use memory::MemoryReader;
@@ -47,7 +54,9 @@ pub use reader_choice::ReaderChoice;
 pub use remote::CacheUse;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
-pub use tiledb::Config;
-pub use tiledb_native::{CacheStats, ReadLimit, ReadLimitUse};
+pub use tiledb::{Config, Filter};
+pub use tiledb_native::{
+    CacheStats, Clock, PackedCsr, PackedValues, ReadLimit, ReadLimitUse, ReadTimes, ThreadTime,
+};
 pub use value_filter::ValueFilter;
-pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent};
+pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

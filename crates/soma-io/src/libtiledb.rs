@@ -100,6 +100,9 @@ impl LibtiledbReader {
             bytes_read: Some(bytes_read),
             // It counts reads, many of which its cache answers, and no requests.
             requests: None,
+            bytes_decoded: None,
+            bytes_needed: None,
+            times: None,
         }
     }
 

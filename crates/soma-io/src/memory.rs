@@ -34,6 +34,9 @@ impl MemoryReader {
             cells_decoded: decoded,
             bytes_read: Some(0),
             requests: None,
+            bytes_decoded: None,
+            bytes_needed: None,
+            times: None,
         }
     }
 

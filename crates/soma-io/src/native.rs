@@ -1,7 +1,7 @@
 //! The reader of X that reads the array's files itself, without libtiledb.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
@@ -13,7 +13,10 @@ use tiledb_native::{
 use crate::arrow::coo_batch;
 use crate::remote::{self, CacheUse, Cached};
 use crate::soma_object::Place;
-use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
+use crate::{
+    Clock, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, ThreadTime,
+    XReader,
+};
 
 /// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
 ///
@@ -28,6 +31,8 @@ pub struct NativeReader {
     cache: Option<Arc<CachedStorage>>,
     /// Memory for the rows of a read as COO, used again by the next.
     csr: Mutex<CsrBuffers>,
+    /// By which reads are timed, once somebody wants that.
+    clock: OnceLock<Clock>,
 }
 
 /// How many cells a piece of COO has at most, unless a single row has more.
@@ -53,7 +58,13 @@ impl NativeReader {
             }
             other => NotNative::Failed(other.into()),
         })?;
-        Ok(Self { array, uri: place.uri.clone(), shape, data_type, cache, csr: Mutex::default() })
+        let (uri, csr, clock) = (place.uri.clone(), Mutex::default(), OnceLock::new());
+        Ok(Self { array, uri, shape, data_type, cache, csr, clock })
+    }
+
+    /// The moment; always the same without a clock.
+    fn now(&self) -> ThreadTime {
+        self.clock.get().map_or_else(ThreadTime::default, |clock| clock())
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -63,6 +74,9 @@ impl NativeReader {
             cells_decoded: Some(stats.cells_decoded),
             bytes_read: Some(stats.bytes_read),
             requests: stats.requests,
+            bytes_decoded: Some(stats.bytes_decoded),
+            bytes_needed: Some(stats.bytes_needed),
+            times: self.clock.get().map(|_| stats.times),
         }
     }
 }
@@ -154,6 +168,12 @@ impl XReader for NativeReader {
         Some(CacheUse { stats: cache.stats(), problem: cache.problem() })
     }
 
+    fn time_reads(&self, clock: Clock) {
+        self.array.time_reads(clock);
+        // As there, the first one stays.
+        let _first = self.clock.set(clock);
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
@@ -176,6 +196,27 @@ impl XReader for NativeReader {
         Ok(self.stats(read?))
     }
 
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        // An array may have room for more genes than the experiment says there are.
+        let is_shape = *genes != GeneSelection::All || self.array.n_columns() == self.shape.1;
+        let n_columns = genes.n_columns(self.shape.1);
+        is_shape && n_columns.is_ok_and(|n_columns| n_columns <= PackedCsr::MAX_COLUMNS)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        if !self.packs(genes) {
+            genes.n_columns(self.shape.1)?;
+            return Err(Error::Unpacked { reader: self.name() });
+        }
+        rows.check_within(&self.uri, self.shape.0)?;
+        Ok(self.stats(self.array.read_packed(rows.ranges(), &columns(genes), out)?))
+    }
+
     fn read_coo(
         &self,
         rows: &RowRanges,
@@ -186,7 +227,8 @@ impl XReader for NativeReader {
         let mut own = CsrBuffers::default();
         let mut shared = self.csr.try_lock().ok();
         let csr = shared.as_deref_mut().unwrap_or(&mut own);
-        let stats = self.read_csr(rows, genes, csr)?;
+        let mut stats = self.read_csr(rows, genes, csr)?;
+        let mut building = ThreadTime::default();
         let joinid_of = |column: u32| match genes {
             GeneSelection::All => i64::from(column),
             GeneSelection::Range(range) => range.start as i64 + i64::from(column),
@@ -202,14 +244,20 @@ impl XReader for NativeReader {
                 continue;
             }
             let end = first + cells.len();
+            let start = self.now();
             let genes = csr.columns[first..end].iter().map(|column| joinid_of(*column));
-            each(&coo_batch(
+            let piece = coo_batch(
                 &self.uri,
                 Int64Array::from(std::mem::take(&mut cells)),
                 Int64Array::from_iter_values(genes),
                 Arc::new(Float32Array::from(csr.values[first..end].to_vec())),
-            )?)?;
+            )?;
+            building += self.now() - start;
+            each(&piece)?;
             first = end;
+        }
+        if let Some(times) = &mut stats.times {
+            times.decode += building;
         }
         Ok(stats)
     }

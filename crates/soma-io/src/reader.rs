@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
 use crate::remote::CacheUse;
-use crate::{CsrBuffers, Error, GeneSelection, RowRanges};
+use crate::{Clock, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
 
 /// What a read did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +23,18 @@ pub struct ReadStats {
     /// The requests that were sent to an object store, tries after the first not counted. `None` where X is in a folder, and where the
     /// reader does not know, as libtiledb. Of two reads of one reader at the same time each counts some of the other's.
     pub requests: Option<u64>,
+    /// The bytes that the filters gave, where the reader knows.
+    pub bytes_decoded: Option<u64>,
+    /// The bytes that the values returned take as they are stored: cell, gene and value of each, where the reader knows.
+    pub bytes_needed: Option<u64>,
+    /// What the reader's threads spent their time with; of a reader that cannot tell, or that was given no clock, nothing.
+    pub times: Option<ReadTimes>,
 }
 
 /// What a read gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadForm {
-    /// [`XReader::read_csr`].
+    /// [`XReader::read_csr`], or [`XReader::read_packed`].
     Csr,
     /// [`XReader::read_coo`].
     Coo,
@@ -68,6 +74,9 @@ pub trait XReader: Send + Sync + Debug {
         None
     }
 
+    /// Times the reads that follow by `clock`, where the reader can tell fetching from decoding. The first clock given stays.
+    fn time_reads(&self, _clock: Clock) {}
+
     /// Reads rows as CSR: one row for each joinid of `rows`, ascending, also where it has no values; columns as `genes` numbers
     /// them, ascending within a row. What `out` held is replaced.
     ///
@@ -78,6 +87,24 @@ pub trait XReader: Send + Sync + Debug {
         genes: &GeneSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error>;
+
+    /// Whether these genes can be read as packed rows.
+    fn packs(&self, _genes: &GeneSelection) -> bool {
+        false
+    }
+
+    /// Reads rows as [`read_csr`](Self::read_csr) does, in half the memory.
+    ///
+    /// # Errors
+    /// Those of [`read_csr`](Self::read_csr), and [`Error::Unpacked`] where [`packs`](Self::packs) says that it cannot.
+    fn read_packed(
+        &self,
+        _rows: &RowRanges,
+        _genes: &GeneSelection,
+        _out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        Err(Error::Unpacked { reader: self.name() })
+    }
 
     /// Reads rows as Arrow tables, piece by piece, in whatever order cells come: `soma_dim_0` and `soma_dim_1` (Int64, joinids,
     /// not positions) and `soma_data` (the type that is stored; Float32 where the reader makes no other, as the native one).

@@ -3,7 +3,9 @@
 //! The experiment's own group is written last, by [`ExperimentWriter::finish`]: until then nothing opens as an experiment, so that
 //! one that was cut short is never taken for a whole one.
 
+mod cells;
 mod check;
+mod column;
 mod frame;
 mod layout;
 mod matrix;
@@ -15,46 +17,10 @@ use tiledb::{Array, Config, Context, Group, WriteOrder, WriteQuery};
 
 use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
+pub use column::{ColumnKind, ColumnSpec};
 use frame::FrameWriter;
+pub use layout::XLayout;
 use matrix::MatrixWriter;
-
-/// What a column of obs or var holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColumnKind {
-    /// UTF-8 text.
-    Text,
-    /// Text from a list of values, stored as codes with an enumeration of the column's name.
-    Categorical {
-        /// The values; code `i` stands for the `i`-th.
-        values: Vec<String>,
-        /// Whether they have an order.
-        ordered: bool,
-    },
-    /// Truth values.
-    Bool,
-    /// 64-bit integers.
-    Int64,
-    /// 64-bit floats.
-    Float64,
-}
-
-/// A column of obs or var beside `soma_joinid`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ColumnSpec {
-    /// Its name.
-    pub name: String,
-    /// What it holds.
-    pub kind: ColumnKind,
-    /// Whether a row may have no value.
-    pub nullable: bool,
-}
-
-impl ColumnSpec {
-    /// A column in which every row has a value.
-    pub fn new(name: &str, kind: ColumnKind) -> Self {
-        Self { name: name.to_owned(), kind, nullable: false }
-    }
-}
 
 /// How arrays say how large they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,9 +49,9 @@ pub struct ExperimentSpec {
     pub layers: Vec<String>,
     /// How arrays say how large they are.
     pub extent: Extent,
-    /// The level of zstd for X: 9 in the Census's newer releases, 5 in its older.
-    pub zstd_level: i32,
-    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's 2,048. `None` writes
+    /// How the cells of X stand on storage.
+    pub x_layout: XLayout,
+    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's. `None` writes
     /// each layer as one fragment.
     pub fragment_rows: Option<u64>,
     /// Whether the fragments of X are merged at the end, each cell keeping its timestamp, and the old ones removed, as the Census
@@ -106,12 +72,22 @@ pub struct ExperimentWriter {
     layers: Vec<MatrixWriter>,
 }
 
+/// How large an enumeration may be, and all of an array, where the config does not say. By itself libtiledb takes 10 and 50 MiB, which
+/// some 300,000 names of cells fill.
+const ENUMERATIONS: [(&str, u64); 2] =
+    [("sm.enumerations_max_size", 1 << 32), ("sm.enumerations_max_total_size", 1 << 33)];
+
 impl ExperimentWriter {
-    /// Makes the arrays of a new experiment at `uri`, where nothing may be yet.
+    /// Makes the arrays of a new experiment at `uri`, where nothing may be yet: a local path, or an address in an object store, for which
+    /// the config and the environment say what they say when one is [opened](crate::OpenOptions::config).
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
-        let context = Context::new(&spec.config)?;
+        let mut config = crate::remote::completed(&uri, &spec.config)?;
+        for (name, bytes) in ENUMERATIONS {
+            config.entry(name.to_owned()).or_insert_with(|| bytes.to_string());
+        }
+        let context = Context::new(&config)?;
         let vfs = tiledb::Vfs::new(&context)?;
         if vfs.is_file(&uri)? || (vfs.is_dir(&uri)? && !vfs.ls(&uri)?.is_empty()) {
             return Err(Error::Exists { uri });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, LargeStringArray, RecordBatch};
 use soma_io::{
     Config, CsrBuffers, Error, Experiment, ExperimentWriter, GeneSelection, OpenOptions,
-    ReaderChoice, RowRanges, XReader,
+    ReaderChoice, RowRanges, XLayout, XReader,
 };
 use tiledb::{Array, ArrayType, Context, Group};
 
@@ -297,7 +297,7 @@ fn specifications_that_cannot_be() {
     check_spec(&|spec| spec.layers = vec!["..".into()], &["\"..\""]);
     check_spec(&|spec| spec.layers = vec!["raw".into(), "raw".into()], &["\"raw\"", "twice"]);
     check_spec(&|spec| spec.fragment_rows = Some(0), &["fragment"]);
-    check_spec(&|spec| spec.zstd_level = 99, &["zstd", "99"]);
+    check_spec(&|spec| spec.x_layout = XLayout::census(99), &["zstd", "99"]);
     check_spec(&|spec| spec.obs[1].name = "text".into(), &["obs", "\"text\"", "twice"]);
     check_spec(&|spec| spec.var[1].name = "soma_joinid".into(), &["var", "\"soma_joinid\""]);
     check_spec(&|spec| spec.var[1].name = "soma_x".into(), &["var", "\"soma_x\""]);

@@ -8,8 +8,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::consumer::Consumer;
 use crate::growth::GrowthArgs;
 use crate::io_limit::{LimitBy, Rate};
+use crate::original_flags::OriginalFlags;
+use crate::page_cache::Cold;
 use crate::peers::PeersArgs;
 use crate::read_chunks::ReadChunksArgs;
+use crate::relayout_command::RelayoutArgs;
+use crate::slice::SliceArgs;
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
@@ -27,6 +31,10 @@ pub(crate) enum Command {
     Generate(GenerateArgs),
     /// Turn a 10x Genomics folder into an experiment
     Import(ImportArgs),
+    /// Take some cells and genes of an experiment to a new one
+    Slice(Box<SliceArgs>),
+    /// Write an experiment's X anew, in the order in which training reads it
+    Relayout(Box<RelayoutArgs>),
     /// Compare the native reader of X with libtiledb: the same rows in turn
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others, side by side on the same data
@@ -41,6 +49,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = BLOCK_SPECS)]
 pub(crate) struct SweepArgs {
     /// Blocks to measure, may be given several times; see below
@@ -55,6 +64,12 @@ pub(crate) struct SweepArgs {
     /// Epochs of each point, one after the other in its process
     #[arg(short = 'E', long, value_name = "N", default_value_t = 1)]
     pub(crate) num_epochs: u64,
+    /// Measure the grid N times, one round after the other, each point in a new process; the table has medians and ranges
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) repeat: u64,
+    /// Put the data out of the page cache before each epoch [default of HOW: auto; without the flag it is read into it once]
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(crate) cold: Option<Cold>,
     /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by commas [default: all]
     #[arg(short = 'm', long = "chunk-method", value_name = "METHODS", value_delimiter = ',')]
     pub(crate) chunk_methods: Vec<String>,
@@ -70,6 +85,9 @@ pub(crate) struct SweepArgs {
     /// Something to note with each row of the results, may be given several times
     #[arg(short = 'M', long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) metadata: Vec<(String, String)>,
+    /// The experiment, as --uri
+    #[arg(value_name = "URI", conflicts_with = "uri")]
+    pub(crate) place: Option<String>,
     /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
     #[arg(long)]
     pub(crate) uri: Option<String>,
@@ -127,7 +145,11 @@ pub(crate) struct SweepArgs {
     /// Memory that a point may take, as 4GiB: as much is read ahead as fits [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
-    /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so long over each
+    /// Memory above which a point's process is ended, as 8GiB: then the row says so, and the sweep goes on [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) point_memory_limit: Option<ByteSize>,
+    /// What takes the batches: none, which drops them at once; fixed:MILLIS, which sleeps so long over each; linear or linear:COLUMN,
+    /// which trains a linear classifier of cell_type or another obs column
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
     /// Hold bytes from storage to a rate, as 1000MB/s (millions; 1000MiB/s is what docker calls 1000mb) [default: no limit]
@@ -140,11 +162,19 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
     /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-<data>]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short = 'd', long, visible_alias = "db-path", value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
+    /// Go on with the sweep whose rows are in the folder of --results: what was measured under the same conditions is left out
+    #[arg(long, requires = "results")]
+    pub(crate) resume: bool,
+    /// Print a JSON object for each grid point in place of the tables: medians, ranges and deviations over its epochs
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Show no progress
-    #[arg(short = 'q', long)]
+    #[arg(short = 'q', long, overrides_with = "quiet")]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) original: OriginalFlags,
     /// The commit that is measured, with -dirty where files differ from it
     #[arg(long, hide = true)]
     pub(crate) revision: Option<String>,
@@ -158,7 +188,12 @@ Block specifications:
   SIZE           a block is one chunk of SIZE rows
   NxSIZE         N chunks of SIZE rows
   BLOCK / N      BLOCK rows in N chunks; N must divide BLOCK
-  BLOCK / [A,B]  the same for N = A, 2A, 4A ... up to B; where A is above B, the most chunks first";
+  BLOCK / [A,B]  the same for N = A, 2A, 4A ... up to B; where A is above B, the most chunks first
+
+Examples:
+  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m native --repeat 5
+  cargo xtask sweep --uri ~/census/experiment -b 64x2048 --cold --consumer linear --results results/training
+  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume";
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
@@ -331,8 +366,12 @@ mod tests {
             "disk=nvme",
             "-M",
             "note=a=b",
-            "-q",
+            "-qq",
+            "-d",
+            "folder",
+            "place",
         ]);
+        assert_eq!((args.results, args.place), (Some("folder".into()), Some("place".into())));
         assert_eq!(args.block_specs, ["1024", "64 / [1,4]"]);
         assert_eq!(
             (args.batch_size, args.max_batches, args.num_epochs, args.n_vars),
@@ -372,6 +411,13 @@ mod tests {
             "vfs.s3.region=us-west-2",
             "--consumer",
             "fixed:2.5",
+            "--cold",
+            "--repeat",
+            "3",
+            "--point-memory-limit",
+            "2GiB",
+            "--resume",
+            "--json",
             "--results",
             "out",
         ]);
@@ -387,6 +433,12 @@ mod tests {
         assert_eq!(args.config, [("vfs.s3.region".into(), "us-west-2".into())]);
         assert_eq!(args.consumer, Consumer::Fixed { millis: 2.5 });
         assert_eq!(args.results, Some("out".into()));
+        assert_eq!(
+            (args.cold, args.repeat, args.resume, args.json),
+            (Some(Cold::Auto), 3, true, true)
+        );
+        assert_eq!(args.point_memory_limit, Some(ByteSize::gib(2)));
+        assert_eq!(sweep(&["--cold=advise"]).cold, Some(Cold::Advise));
     }
 
     #[test]
@@ -397,7 +449,12 @@ mod tests {
             &["sweep", "sweep", "-B", "-1"],
             &["sweep", "sweep", "--order", "random"],
             &["sweep", "sweep", "--consumer", "fixed:-1"],
-            &["sweep", "sweep", "positional"],
+            &["sweep", "sweep", "positional", "another"],
+            &["sweep", "sweep", "place", "--uri", "another"],
+            &["sweep", "sweep", "--repeat", "0"],
+            &["sweep", "sweep", "--cold=frozen"],
+            &["sweep", "sweep", "--resume"],
+            &["sweep", "sweep", "-V", "2025-11-08", "--uri", "x"],
             &["sweep", "generate"],
             &["sweep", "import", "folder"],
             &["sweep", "unknown"],

@@ -9,6 +9,7 @@ use loader::{BatchForm, Method, Order, ReaderChoice};
 use crate::args::{self, SweepArgs};
 use crate::grid::{self, BlockSpec};
 use crate::job::{Data, Point, PointTransform};
+use crate::page_cache::local_path;
 
 /// The grid that is measured when none is asked for: two block sizes, each as one piece, in large and in small chunks. It fits the
 /// example experiment.
@@ -40,6 +41,8 @@ pub(crate) struct Config {
     /// The data; its URI is empty where the example is meant.
     pub(crate) data: Data,
     pub(crate) metadata: BTreeMap<String, String>,
+    /// How often the grid is measured.
+    pub(crate) repeat: u64,
 }
 
 impl Config {
@@ -55,6 +58,7 @@ impl Config {
                 bail!("{name} must be 1 or more");
             }
         }
+        args.original.refuse()?;
         let methods = methods(&args.chunk_methods, form(args.batch_form))?;
         let specs = specs(&args.block_specs)?;
         let points = specs
@@ -62,7 +66,7 @@ impl Config {
             .flat_map(|spec| methods.iter().map(|method| point(args, *spec, *method)))
             .collect();
         let data = Data {
-            uri: args.uri.clone().unwrap_or_default(),
+            uri: uri(args)?,
             config: config(args)?,
             measurement: args.measurement.clone(),
             layer: args.layer.clone(),
@@ -76,15 +80,28 @@ impl Config {
             totals: args.totals.clone(),
             io_limit: None,
         };
-        Ok(Self { points, data, metadata: pairs("-M/--metadata", &args.metadata)? })
+        let metadata = pairs("-M/--metadata", &args.metadata)?;
+        Ok(Self { points, data, metadata, repeat: args.repeat })
     }
+}
+
+/// The experiment, by whichever of its names; nothing for the example.
+fn uri(args: &SweepArgs) -> anyhow::Result<String> {
+    let named = args.uri.clone().or_else(|| args.place.clone()).or_else(|| args.original.uri());
+    if args.cold.is_some() && named.as_ref().is_some_and(|uri| local_path(uri).is_none()) {
+        bail!(
+            "--cold puts local files out of the page cache; what is read from a store has none there"
+        );
+    }
+    Ok(named.unwrap_or_default())
 }
 
 /// libtiledb's share of the memory, unless it is told its own.
 const TOTAL_BUDGET: &str = "sm.mem.total_budget";
 
 fn config(args: &SweepArgs) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut config = pairs("--config", &args.config)?;
+    let all: Vec<_> = args.config.iter().cloned().chain(args.original.config()).collect();
+    let mut config = pairs("--config", &all)?;
     if let Some(memory) = args.memory {
         config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory.as_u64() / 4).to_string());
     }
@@ -110,8 +127,10 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         prefetch_batches: args.prefetch_batches,
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
-        consumer: args.consumer,
+        consumer: args.consumer.clone(),
         memory_limit: args.memory.map(|size| size.as_u64()),
+        process_limit: args.point_memory_limit.map(|size| size.as_u64()),
+        cold: args.cold,
     }
 }
 
@@ -394,6 +413,31 @@ mod tests {
             "-m/--chunk-method np.array holds dense blocks and gives no csr batches: leave it out, or take --batch-form dense or f16",
         );
         fails(&["-M", "a=1", "-M", "a=2"], "-M/--metadata a is given twice: 1 and 2");
+        fails(
+            &["--cold", "s3://bucket/x"],
+            "--cold puts local files out of the page cache; what is read from a store has none there",
+        );
+        fails(
+            &["-r", "a", "--config", "vfs.s3.region=b"],
+            "--config vfs.s3.region is given twice: b and a",
+        );
+    }
+
+    #[test]
+    fn flags_of_the_original_are_taken_for_what_they_mean_or_refused() {
+        let data = |arguments: &[&str]| resolve(arguments).unwrap().data;
+        assert_eq!(data(&["x/y"]).uri, "x/y");
+        assert_eq!(data(&["-V", "2023-12-15"]).uri, "census://2023-12-15/homo_sapiens");
+        assert_eq!(data(&["-u", "s3://a/soma/"]).uri, "s3://a/soma/census_data/homo_sapiens");
+        let config = data(&["-z", "1GiB", "-r", "us-west-2"]).config;
+        assert_eq!(config["soma.init_buffer_bytes"], (1_u64 << 30).to_string());
+        assert_eq!(config["vfs.s3.region"], "us-west-2");
+        for arguments in
+            [&["-c", "x"][..], &["-S"], &["-C"], &["-F"], &["-g", "10"], &["-P", "1GiB"]]
+        {
+            let told = resolve(arguments).unwrap_err();
+            assert!(told.starts_with(arguments[0]) && told.lines().count() == 1, "{told}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::consumer::Consumer;
 use crate::io_limit::IoLimit;
+use crate::page_cache::Cold;
 use crate::peers::{Delivered, PeerEpoch};
 use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
@@ -65,6 +66,10 @@ pub(crate) struct Point {
     pub(crate) consumer: Consumer,
     /// Bytes of memory that the process may take beside those of its start.
     pub(crate) memory_limit: Option<u64>,
+    /// Bytes of memory above which the process is ended.
+    pub(crate) process_limit: Option<u64>,
+    /// How the data is put out of the page cache before each epoch; where it is not, it stays as the sweep left it.
+    pub(crate) cold: Option<Cold>,
 }
 
 /// A `loader::Transform`.
@@ -193,28 +198,36 @@ pub(crate) struct Opened {
     pub(crate) why_not_native: Option<String>,
 }
 
+/// A point for tests.
+#[cfg(test)]
+pub(crate) fn point_for_tests() -> Point {
+    Point {
+        chunk_rows: 64,
+        chunks_per_block: 128,
+        batch_rows: 1024,
+        method: "scipy.csr".into(),
+        form: "csr".into(),
+        transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
+        shuffled: false,
+        seed: u64::MAX,
+        drop_last: true,
+        prefetch_blocks: 2,
+        prefetch_batches: 3,
+        n_epochs: 1,
+        max_batches: Some(5),
+        consumer: Consumer::Fixed { millis: 2.5 },
+        memory_limit: Some(5 << 30),
+        process_limit: Some(6 << 30),
+        cold: Some(Cold::Advise),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn point() -> Point {
-        Point {
-            chunk_rows: 64,
-            chunks_per_block: 128,
-            batch_rows: 1024,
-            method: "scipy.csr".into(),
-            form: "csr".into(),
-            transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
-            shuffled: false,
-            seed: u64::MAX,
-            drop_last: true,
-            prefetch_blocks: 2,
-            prefetch_batches: 3,
-            n_epochs: 1,
-            max_batches: Some(5),
-            consumer: Consumer::Fixed { millis: 2.5 },
-            memory_limit: Some(5 << 30),
-        }
+        point_for_tests()
     }
 
     #[test]

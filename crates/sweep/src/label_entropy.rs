@@ -55,11 +55,15 @@ struct Label {
 }
 
 impl Labels {
-    /// The labels in these obs columns of a data set, and the data set with the codes of those that need an encoder.
-    pub(crate) fn of(dataset: Dataset, columns: &[String]) -> anyhow::Result<(Self, Dataset)> {
+    /// The labels in these obs columns of a data set, and the data set with the codes of those that need an encoder and those of
+    /// `encoders`.
+    pub(crate) fn of(
+        dataset: Dataset,
+        columns: &[String],
+        mut encoders: Vec<Arc<dyn Encoder>>,
+    ) -> anyhow::Result<(Self, Dataset)> {
         let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
         let mut labels = Vec::with_capacity(columns.len());
-        let mut encoders: Vec<Arc<dyn Encoder>> = Vec::new();
         for column in columns {
             let array = obs_column(&dataset, column)?;
             let n_classes = if let Some(dictionary) = array.as_any_dictionary_opt() {
@@ -281,7 +285,7 @@ mod tests {
     #[test]
     fn a_column_says_the_same_whatever_its_type() {
         let columns = ["narrow", "wide", "text", "number"].map(str::to_owned);
-        let (labels, dataset) = Labels::of(dataset(), &columns).unwrap();
+        let (labels, dataset) = Labels::of(dataset(), &columns, Vec::new()).unwrap();
         for order in [Order::Shuffled, Order::InOrder] {
             let found = labels.expected(&dataset, &spec(order), None).unwrap();
             let figures = |one: &OrderEntropy| (one.expected, one.perfect, one.data);
@@ -312,7 +316,7 @@ mod tests {
 
     #[test]
     fn in_order_what_comes_is_what_is_expected() {
-        let (labels, dataset) = Labels::of(dataset(), &["wide".to_owned()]).unwrap();
+        let (labels, dataset) = Labels::of(dataset(), &["wide".to_owned()], Vec::new()).unwrap();
         let of = |max_batches| {
             let found = labels.expected(&dataset, &spec(Order::InOrder), max_batches).unwrap();
             found[0].expected.unwrap()
@@ -325,7 +329,7 @@ mod tests {
 
     #[test]
     fn enough_chunks_need_no_simulation_and_too_few_rows_have_no_batch() {
-        let (labels, dataset) = Labels::of(dataset(), &["text".to_owned()]).unwrap();
+        let (labels, dataset) = Labels::of(dataset(), &["text".to_owned()], Vec::new()).unwrap();
         let of = |spec: LoaderSpec| labels.expected(&dataset, &spec, None).unwrap().remove(0);
         let all = of(LoaderSpec { chunks_per_block: 1 << 20, ..spec(Order::Shuffled) });
         assert_eq!(all.expected_by.as_deref(), Some("formula"));
@@ -337,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_is_no_label_is_named() {
-        let error = Labels::of(dataset(), &["nnz".to_owned()]).unwrap_err();
+        let error = Labels::of(dataset(), &["nnz".to_owned()], Vec::new()).unwrap_err();
         assert!(format!("{error:#}").contains("no entropy of nnz"), "{error:#}");
     }
 

@@ -1,17 +1,19 @@
 //! The composition: a grid of loader settings, each point measured by a process of its own, results kept after every epoch.
 //!
 //! The parts, in the order in which a sweep passes them:
-//! - `args`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
-//! - `io_limit`, the rate that reading is held to;
-//! - `results_folder`, `example` (the data where none is named) and `page_cache`, before anything is measured;
-//! - `sweep_command`, the loop over the grid, with `process` to run a point and tell how it ended, `display` and
+//! - `args` with `original_flags`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
+//! - `sweep_command`, what comes before anything is measured: `results_folder`, `example` (the data where none is named),
+//!   `io_limit` (the rate that reading is held to), `page_cache`, `conditions` (all that a measurement depends on) and `found` (what
+//!   need not be measured again);
+//! - `sweep_loop`, the loop over the grid, with `process` to run a point under its `memory_limit` and tell how it ended, `display` and
 //!   `summary`;
-//! - `point`, the other end: what runs in that process, with `label_entropy` for how random its batches are. `job` is what the two
-//!   say to each other;
+//! - `point`, the other end: what runs in that process, with `consumer` for what takes the batches, `label_entropy` for how random
+//!   they are and `point_settings` for what is noted of the settings. `job` is what the two say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
 //! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
 //! - `growth`, sweeps of several sizes of data;
-//! - `data_commands`, the subcommands that write experiments; `readers_command`, which compares the readers of X on the rows that
+//! - `data_commands`, `slice` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the
+//!   readers of X on the rows that
 //!   `readers` picks.
 //!
 //! A point has its own process because peak memory is a mark of the whole process, because a point may be killed for memory, and so
@@ -23,28 +25,36 @@
 )]
 
 mod args;
+mod conditions;
 mod config;
 mod consumer;
 mod data_commands;
 mod display;
 mod example;
+mod found;
 pub mod grid;
 mod growth;
 mod interrupt;
 mod io_limit;
 mod job;
 mod label_entropy;
+mod memory_limit;
+mod original_flags;
 mod page_cache;
 mod peers;
 mod point;
+mod point_settings;
 mod process;
 mod process_tree;
 mod read_chunks;
 mod readers;
 mod readers_command;
+mod relayout_command;
 mod results_folder;
+mod slice;
 mod summary;
 mod sweep_command;
+mod sweep_loop;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,6 +75,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
+        Command::Slice(args) => slice::run(&args),
+        Command::Relayout(args) => relayout_command::run(&args),
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
         Command::ReadChunks(args) => read_chunks::run(&args),

@@ -1,8 +1,16 @@
-//! Reading the data's files through once, so that every point finds them in the page cache and the first is not slower than the rest.
+//! The state of the page cache that points find: the data's files read through once (warm), or put out of it before each epoch (cold).
+//!
+//! Cold, the machine's whole cache is dropped where that is permitted; elsewhere, and where it is asked for so, the kernel is advised
+//! that the data's files are not needed. Advice need not be followed (another process may have a file mapped), so it is looked at:
+//! pages that are still there make the state unknown, and why is said.
+
+mod cold;
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+
+pub(crate) use cold::{Cold, cool};
 
 /// Share of the available memory that the files may take to be kept in the page cache beside a loader.
 const SHARE: f64 = 0.6;
@@ -15,6 +23,10 @@ pub(crate) enum PageCache {
         /// Of all files together.
         bytes: u64,
     },
+    /// The machine's cache was dropped.
+    Dropped,
+    /// The data's files were advised out.
+    Advised,
     /// Nothing is known, and why.
     Unknown(String),
 }
@@ -24,6 +36,8 @@ impl PageCache {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Warm { .. } => "warm",
+            Self::Dropped => "cold-dropped",
+            Self::Advised => "cold-advised",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -31,27 +45,46 @@ impl PageCache {
 
 /// Reads the files of X's layer, or of the whole experiment where they are elsewhere, and of obs.
 pub(crate) fn warm(uri: &str, measurement: &str, layer: &str) -> PageCache {
-    let Some(root) = local_path(uri) else {
+    if local_path(uri).is_none() {
         return PageCache::Unknown("the data is not on a local disk".to_owned());
-    };
-    let x = root.join("ms").join(measurement).join("X").join(layer);
-    let folders = if x.is_dir() { vec![x, root.join("obs")] } else { vec![root] };
-    let mut files = Vec::new();
-    let listed = folders
-        .iter()
-        .filter(|folder| folder.is_dir())
-        .try_for_each(|folder| list(folder, &mut files));
-    let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
-    match listed.and_then(|()| available_bytes()) {
+    }
+    let files = files(uri, measurement, layer);
+    let bytes: u64 = files.iter().flatten().map(|file| file.bytes).sum();
+    match files.and_then(|files| Ok((files, available_bytes()?))) {
         Err(error) => PageCache::Unknown(format!("the files cannot be listed: {error}")),
-        Ok(available) if available as f64 * SHARE < bytes as f64 => PageCache::Unknown(format!(
-            "the files take {bytes} bytes, more than {SHARE} of the memory that is available"
-        )),
-        Ok(_) => match files.iter().try_for_each(|(file, _)| read_through(file)) {
+        Ok((_, available)) if available as f64 * SHARE < bytes as f64 => {
+            PageCache::Unknown(format!(
+                "the files take {bytes} bytes, more than {SHARE} of the memory that is available"
+            ))
+        }
+        Ok((files, _)) => match files.iter().try_for_each(|file| read_through(&file.path)) {
             Ok(()) => PageCache::Warm { bytes },
             Err(error) => PageCache::Unknown(format!("the files cannot be read: {error}")),
         },
     }
+}
+
+/// A file of the data.
+#[derive(Debug)]
+pub(crate) struct DataFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// When it was changed last, in nanoseconds since 1970.
+    pub(crate) changed: i128,
+}
+
+/// The files that a sweep reads: of X's layer, or of the whole experiment where that is elsewhere, and of obs; by path. None of data
+/// that is not on a local disk.
+pub(crate) fn files(uri: &str, measurement: &str, layer: &str) -> io::Result<Vec<DataFile>> {
+    let Some(root) = local_path(uri) else { return Ok(Vec::new()) };
+    let x = root.join("ms").join(measurement).join("X").join(layer);
+    let folders = if x.is_dir() { vec![x, root.join("obs")] } else { vec![root] };
+    let mut files = Vec::new();
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        list(folder, &mut files)?;
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
 }
 
 pub(crate) fn local_path(uri: &str) -> Option<PathBuf> {
@@ -62,14 +95,17 @@ pub(crate) fn local_path(uri: &str) -> Option<PathBuf> {
     }
 }
 
-fn list(folder: &Path, into: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {
+fn list(folder: &Path, into: &mut Vec<DataFile>) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let found = fs::metadata(&path)?;
         if found.is_dir() {
             list(&path, into)?;
         } else {
-            into.push((path, found.len()));
+            let changed =
+                i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+            into.push(DataFile { path, bytes: found.len(), changed });
         }
     }
     Ok(())

@@ -36,6 +36,12 @@ use work::Work;
 
 /// Compares and prints the tables.
 pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    if let Some(label) = args.consumer.label() {
+        let told = format!(
+            "--consumer linear:{label}: peers' batches have no model that takes them; take none or fixed:MILLIS"
+        );
+        return Err(UsageError::new(told).into());
+    }
     let interrupted = interrupt::watch();
     let program =
         std::env::current_exe().context("cannot find the program itself to start it again")?;
@@ -178,8 +184,10 @@ fn point(args: &PeersArgs, work: &Work) -> Point {
         prefetch_batches: args.prefetch_batches,
         n_epochs: args.epochs,
         max_batches: None,
-        consumer: args.consumer,
+        consumer: args.consumer.clone(),
         memory_limit: None,
+        process_limit: None,
+        cold: None,
     }
 }
 

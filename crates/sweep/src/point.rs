@@ -7,19 +7,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use bench_report::{
-    BatchSample, EpochRecord, GridPoint, Measured, OWN_LOADER, ProcessMeter, Versions,
-    resident_bytes,
+    BatchSample, EpochRecord, Measured, ProcessMeter, resident_bytes, thread_cpu_secs,
 };
 use bytesize::ByteSize;
 use jiff::Timestamp;
-use loader::{AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, Transform, ValueFilter};
-use soma_io::{CacheUse, Experiment, OpenOptions, ReadLimit, SparseNdArray};
+use loader::encode::{Encoder, LabelEncoder, Nulls, Rules};
+use loader::{
+    AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, StageTimes, ValueFilter,
+};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use soma_io::{CacheUse, Experiment, OpenOptions, ReadLimit};
 use torch_feed::TensorLoader;
 
+use crate::consumer::{self, Taker};
 use crate::io_limit::{IoLimit, IoMeter};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::label_entropy::{self, Labels, Meters};
+use crate::page_cache::{self, Cold, PageCache};
 use crate::peers::{Delivered, Tally};
+use crate::point_settings::{as_it_ran, versions};
 use crate::{read_chunks, readers_command};
 
 /// How often an epoch says how far it is.
@@ -27,6 +33,8 @@ const PROGRESS: Duration = Duration::from_millis(200);
 
 /// Reads the job from stdin and does it. What goes wrong is told as an event; the error that is returned is for the exit code.
 pub(crate) fn run() -> anyhow::Result<()> {
+    // What nobody listens to is not worth measuring. Elsewhere than on Linux it ends when it next says something.
+    let _unsupported = set_parent_process_death_signal(Some(Signal::KILL));
     // Before anything is opened: all that comes counts for the memory that may be taken.
     let start_bytes = resident_bytes()?;
     let mut text = String::new();
@@ -65,42 +73,32 @@ fn perform(
     let bucket = limit.as_ref().and_then(IoLimit::bucket);
     match &job.task {
         Task::Check(points) => {
-            let (dataset, _) = open(&job.data, bucket.as_ref(), tell)?;
+            // All points of a grid have one consumer.
+            let label = points.first().and_then(|point| point.consumer.label());
+            let opened = open(&job.data, bucket.as_ref(), label, tell)?;
             for point in points {
-                loader(dataset.clone(), point, &job.data, taken()?)
+                loader(opened.dataset.clone(), point, &job.data, taken()?)
                     .with_context(|| point.to_string())?;
             }
             Ok(())
         }
         Task::Measure(point) => {
+            let cache = match point.cold {
+                // Opening is measured, too.
+                Some(_) => cooled(&job.data, point, tell)?,
+                None => job.cache.clone(),
+            };
             let opening = Instant::now();
-            let (dataset, labels) = open(&job.data, bucket.as_ref(), tell)?;
-            let loader = loader(dataset, point, &job.data, taken()?)?;
+            let opened = open(&job.data, bucket.as_ref(), point.consumer.label(), tell)?;
+            let loader = loader(opened.dataset, point, &job.data, taken()?)?;
             let open_secs = opening.elapsed().as_secs_f64();
-            let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
-            let expected = labels.expected(dataset, spec, point.max_batches)?;
-            for epoch in 0..point.n_epochs {
-                let mut meters = labels.meters(spec.batch_rows)?;
-                let io = limit.as_ref().map(|limit| IoMeter::start(limit, bucket.as_deref()));
-                let io = io.transpose()?;
-                let mut record = measure(&loader, epoch, point, job, &mut meters, tell)?;
-                io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
-                record.measured.open_secs = (epoch == 0).then_some(open_secs);
-                record.measured.order_entropy = meters.measured(&expected);
-                tell(&Event::Epoch(Box::new(record)))?;
-            }
-            for cache in caches(loader.loader().dataset()) {
-                if let Some(problem) = cache.problem {
-                    let n_blocks = cache.stats.not_kept;
-                    let message = format!("{n_blocks} blocks could not be cached: {problem}");
-                    tell(&Event::Warning { message: one_line(&message) })?;
-                }
-            }
-            Ok(())
+            let taker = point.consumer.ready(&loader, opened.n_classes);
+            let mut measuring = Measuring { loader, point, job, taker, cache, bucket };
+            measuring.run(&opened.labels, open_secs, tell)
         }
         Task::Tally(point) => {
-            let loader =
-                loader(open(&job.data, bucket.as_ref(), tell)?.0, point, &job.data, taken()?)?;
+            let opened = open(&job.data, bucket.as_ref(), None, tell)?;
+            let loader = loader(opened.dataset, point, &job.data, taken()?)?;
             let delivered = tally(&loader, tell)?;
             tell(&Event::Delivered(delivered))
         }
@@ -134,12 +132,22 @@ fn loader(
     }
 }
 
-/// The data set, which is told about, and the labels by which it is seen how random an order is.
+/// The data as a point needs it.
+struct OpenData {
+    dataset: Dataset,
+    /// By which it is seen how random an order is.
+    labels: Labels,
+    /// Of what the consumer learns.
+    n_classes: usize,
+}
+
+/// The data set, which is told about, with the classes of the obs column that the consumer learns.
 fn open(
     data: &Data,
     limit: Option<&Arc<ReadLimit>>,
+    learned: Option<&str>,
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
-) -> anyhow::Result<(Dataset, Labels)> {
+) -> anyhow::Result<OpenData> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let mut experiment = Experiment::open(&data.uri, &options)?;
     if let Some(limit) = limit {
@@ -148,11 +156,16 @@ fn open(
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
     let obs = experiment.obs()?;
     let labels = label_entropy::columns(data.entropy_of.as_deref(), obs.schema());
-    let unasked = labels.iter().filter(|column| !data.obs_columns.contains(column));
+    let mut obs_columns = data.obs_columns.clone();
+    for column in labels.iter().map(String::as_str).chain(learned) {
+        if !obs_columns.iter().any(|known| known == column) {
+            obs_columns.push(column.to_owned());
+        }
+    }
     let spec = DatasetSpec {
         measurement: data.measurement.clone(),
         layer: data.layer.clone(),
-        obs_columns: data.obs_columns.iter().chain(unasked).cloned().collect(),
+        obs_columns,
         cells: query(
             data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
             data.obs_filter.as_deref(),
@@ -173,8 +186,19 @@ fn open(
         reader: dataset.reader_name(),
         why_not_native: dataset.why_not_native().map(str::to_owned),
     }))?;
-    let (labels, dataset) = Labels::of(dataset, &labels)?;
-    Ok((dataset, labels))
+    let classes = learned.map(|column| classes(&dataset, column)).transpose()?;
+    let n_classes = classes.as_ref().and_then(|classes| classes.n_classes()).unwrap_or(0);
+    let (labels, dataset) = Labels::of(dataset, &labels, classes.into_iter().collect())?;
+    Ok(OpenData { dataset, labels, n_classes })
+}
+
+/// The classes of an obs column, null among them.
+fn classes(dataset: &Dataset, column: &str) -> anyhow::Result<Arc<dyn Encoder>> {
+    let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
+    let labels = dataset.obs().column_by_name(column).context("an obs column was asked for")?;
+    let encoder = LabelEncoder::fit(column, labels, rules)
+        .with_context(|| format!("--consumer linear:{column} has no classes to learn"))?;
+    Ok(Arc::new(encoder.with_name(consumer::CLASSES)))
 }
 
 fn query(joinids: Option<Range<u64>>, filter: Option<&str>) -> anyhow::Result<AxisQuery> {
@@ -193,80 +217,154 @@ fn within(cells: Range<u64>, x_rows: u64) -> anyhow::Result<Range<u64>> {
     Ok(cells.start..end)
 }
 
-fn measure(
-    loader: &TensorLoader,
-    epoch: u64,
-    point: &Point,
-    job: &Job,
-    meters: &mut Meters<'_>,
-    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
-) -> anyhow::Result<EpochRecord> {
-    let meter = ProcessMeter::start()?;
-    let start_dt = Timestamp::now();
-    let (batches, end_wait_secs, stats) = consume(loader, epoch, point, meters, tell)?;
-    let mut measured = Measured::from_batches(&batches, end_wait_secs);
-    meter.finish(&mut measured)?;
-    measured.start_dt = Some(start_dt);
-    measured.end_dt = Some(Timestamp::now());
-    measured.epoch = Some(epoch);
-    enter_stats(&mut measured, &stats, loader.loader().dataset().n_rows());
-    for cache in caches(loader.loader().dataset()) {
-        *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
-        *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
-    }
-    Ok(EpochRecord {
-        versions: versions(),
-        point: as_it_ran(&stats, point, job),
-        measured,
-        ..EpochRecord::default()
-    })
+/// What measures the epochs of one point.
+struct Measuring<'a> {
+    loader: TensorLoader,
+    point: &'a Point,
+    job: &'a Job,
+    taker: Taker,
+    /// State of the page cache when the next epoch begins.
+    cache: String,
+    /// That the reader's bytes go through.
+    bucket: Option<Arc<ReadLimit>>,
 }
 
-/// Takes the batches as training would, and times the waits for them. Counting labels is part of the time.
-fn consume(
-    loader: &TensorLoader,
-    epoch: u64,
-    point: &Point,
-    meters: &mut Meters<'_>,
-    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
-) -> anyhow::Result<(Vec<BatchSample>, f64, EpochStats)> {
-    let max_batches = point.max_batches;
-    // The epoch begins when it is asked for: what its plan takes is part of the first wait.
-    let mut asked = Instant::now();
-    let mut batches = loader.epoch(epoch)?;
-    let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
-    let of_rows = loader
-        .loader()
-        .dataset()
-        .n_rows()
-        .min(n_batches.saturating_mul(loader.loader().spec().batch_rows));
-    let mut samples: Vec<BatchSample> = Vec::with_capacity(n_batches as usize);
-    let (mut n_rows, mut told) = (0, Instant::now());
-    // The end is asked for too: an epoch is over when the loader says so, unless it is cut off.
-    while max_batches.is_none_or(|most| (samples.len() as u64) < most) {
-        let Some(batch) = batches.next() else {
-            return Ok((samples, asked.elapsed().as_secs_f64(), batches.stats()));
-        };
-        let got = Instant::now();
-        let batch = batch?;
-        let rows = batch.n_rows() as u64;
-        meters.add(&batch)?;
-        point.consumer.take();
-        drop(batch);
-        n_rows += rows;
-        if PROGRESS <= told.elapsed() {
-            tell(&Event::Progress { n_rows, of_rows })?;
-            told = Instant::now();
+/// What the consumer saw of an epoch.
+struct Consumed {
+    batches: Vec<BatchSample>,
+    end_wait_secs: f64,
+    stats: EpochStats,
+    /// On the consumer's thread, with batches.
+    busy_cpu_secs: f64,
+}
+
+impl Measuring<'_> {
+    /// Measures all epochs, the first of which began with opening the data.
+    fn run(
+        &mut self,
+        labels: &Labels,
+        open_secs: f64,
+        tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
+        let expected = labels.expected(dataset, spec, self.point.max_batches)?;
+        let (job, bucket) = (self.job, self.bucket.clone());
+        for epoch in 0..self.point.n_epochs {
+            if self.point.cold.is_some() {
+                self.cache = cooled(&self.job.data, self.point, tell)?;
+            }
+            let mut meters = labels.meters(self.loader.loader().spec().batch_rows)?;
+            let limit = job.data.io_limit.as_ref();
+            let io = limit.map(|limit| IoMeter::start(limit, bucket.as_deref())).transpose()?;
+            let mut record = self.measure(epoch, &mut meters, tell)?;
+            io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
+            record.measured.open_secs = (epoch == 0).then_some(open_secs);
+            record.measured.order_entropy = meters.measured(&expected);
+            tell(&Event::Epoch(Box::new(record)))?;
         }
-        samples.push(BatchSample {
-            wait_secs: (got - asked).as_secs_f64(),
-            consume_secs: got.elapsed().as_secs_f64(),
-            n_rows: rows,
-            nnz: 0,
-        });
-        asked = Instant::now();
+        for cache in caches(self.loader.loader().dataset()) {
+            if let Some(problem) = cache.problem {
+                let n_blocks = cache.stats.not_kept;
+                let message = format!("{n_blocks} blocks could not be cached: {problem}");
+                tell(&Event::Warning { message: one_line(&message) })?;
+            }
+        }
+        Ok(())
     }
-    Ok((samples, 0.0, batches.stats()))
+
+    fn measure(
+        &mut self,
+        epoch: u64,
+        meters: &mut Meters<'_>,
+        tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+    ) -> anyhow::Result<EpochRecord> {
+        let meter = ProcessMeter::start()?;
+        let start_dt = Timestamp::now();
+        let consumed = self.consume(epoch, meters, tell)?;
+        let Consumed { batches, end_wait_secs, stats, busy_cpu_secs } = consumed;
+        let mut measured = Measured::from_batches(&batches, end_wait_secs);
+        meter.finish(&mut measured)?;
+        measured.start_dt = Some(start_dt);
+        measured.end_dt = Some(Timestamp::now());
+        measured.epoch = Some(epoch);
+        let dataset = self.loader.loader().dataset();
+        enter_stats(&mut measured, &stats, dataset.n_rows());
+        for cache in caches(dataset) {
+            *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
+            *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
+        }
+        let mut stages = stage_columns(&stats.stages);
+        stages.consume_wall_secs = measured.consume_secs;
+        stages.consume_cpu_secs = Some(busy_cpu_secs);
+        Ok(EpochRecord {
+            versions: versions(),
+            point: as_it_ran(&stats, self.point, &self.job.data, &self.cache),
+            measured,
+            stages,
+            ..EpochRecord::default()
+        })
+    }
+
+    /// Takes the batches as training would, and times the waits for them. Counting labels is part of the time.
+    fn consume(
+        &mut self,
+        epoch: u64,
+        meters: &mut Meters<'_>,
+        tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Consumed> {
+        let max_batches = self.point.max_batches;
+        // The epoch begins when it is asked for: what its plan takes is part of the first wait.
+        let mut asked = Instant::now();
+        let mut batches = self.loader.epoch(epoch)?;
+        let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
+        let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
+        let of_rows = dataset.n_rows().min(n_batches.saturating_mul(spec.batch_rows));
+        let mut samples: Vec<BatchSample> = Vec::with_capacity(n_batches as usize);
+        let (mut n_rows, mut told, mut busy_cpu_secs) = (0, Instant::now(), 0.0);
+        let mut end_wait_secs = 0.0;
+        // The end is asked for too: an epoch is over when the loader says so, unless it is cut off.
+        while max_batches.is_none_or(|most| (samples.len() as u64) < most) {
+            let Some(batch) = batches.next() else {
+                end_wait_secs = asked.elapsed().as_secs_f64();
+                break;
+            };
+            let (got, got_cpu) = (Instant::now(), thread_cpu_secs());
+            let batch = batch?;
+            let rows = batch.n_rows() as u64;
+            meters.add(&batch)?;
+            self.taker.take(&batch)?;
+            drop(batch);
+            n_rows += rows;
+            if PROGRESS <= told.elapsed() {
+                tell(&Event::Progress { n_rows, of_rows })?;
+                told = Instant::now();
+            }
+            samples.push(BatchSample {
+                wait_secs: (got - asked).as_secs_f64(),
+                consume_secs: got.elapsed().as_secs_f64(),
+                n_rows: rows,
+                nnz: 0,
+            });
+            busy_cpu_secs += thread_cpu_secs() - got_cpu;
+            asked = Instant::now();
+        }
+        Ok(Consumed { batches: samples, end_wait_secs, stats: batches.stats(), busy_cpu_secs })
+    }
+}
+
+/// Puts the data out of the page cache; the state as it is noted, and a warning where that is not what was wanted.
+fn cooled(
+    data: &Data,
+    point: &Point,
+    tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<String> {
+    let how = point.cold.unwrap_or(Cold::Auto);
+    let state = page_cache::cool(&data.uri, &data.measurement, &data.layer, how);
+    if let PageCache::Unknown(why) = &state {
+        let message = format!("the page cache is not cold: {why}");
+        tell(&Event::Warning { message: one_line(&message) })?;
+    }
+    Ok(state.name().to_owned())
 }
 
 /// What an epoch delivers.
@@ -300,6 +398,10 @@ fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
     measured.read_secs = Some(stats.read_secs);
     measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
     measured.bytes_read = stats.bytes_read;
+    measured.bytes_decoded = stats.bytes_decoded;
+    measured.bytes_needed = stats.bytes_needed;
+    measured.batch_ready_batches = stats.ready_batches.iter().copied().map(f64::from).collect();
+    measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
     measured.requests = stats.requests.filter(|requests| 0 < *requests);
     measured.cells_decoded = stats.cells_decoded;
     measured.nnz = Some(stats.nnz);
@@ -310,103 +412,20 @@ fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
         measured.elapsed.filter(|secs| whole && 0.0 < *secs).map(|secs| stats.nnz as f64 / secs);
 }
 
-/// The settings, read back from the loader.
-fn as_it_ran(stats: &EpochStats, point: &Point, job: &Job) -> GridPoint {
-    let spec = &stats.spec;
-    GridPoint {
-        loader: Some(OWN_LOADER.to_owned()),
-        chunk_method: spec.method.name().to_owned(),
-        batch_size: spec.batch_rows,
-        chunk_size: spec.chunk_rows,
-        chunks_per_block: spec.chunks_per_block,
-        block_size: spec.chunk_rows * spec.chunks_per_block,
-        order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
-            .to_owned(),
-        form: spec.form.name().to_owned(),
-        transform: transform(spec.transform, &job.data),
-        reader: stats.reader.clone(),
-        prefetch_blocks: spec.prefetch_blocks as u64,
-        seed: spec.seed,
-        max_batches: point.max_batches,
-        drop_last: spec.remainder == loader::Remainder::Drop,
-        soma_buffer_size: buffer_bytes(&job.data),
-        n_threads: None,
-        consumer: point.consumer.noted(),
-        memory_limit: point.memory_limit,
-        io_limit: io_limit(&job.data),
-        io_limit_by: io_limit_by(&job.data),
-        cache: job.cache.clone(),
-    }
-}
-
-/// The settings as they were asked for, for a point that did not come to its end.
-pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
-    GridPoint {
-        loader: Some(OWN_LOADER.to_owned()),
-        chunk_method: point.method.clone(),
-        batch_size: point.batch_rows,
-        chunk_size: point.chunk_rows,
-        chunks_per_block: point.chunks_per_block,
-        block_size: point.chunk_rows * point.chunks_per_block,
-        order: if point.shuffled { "shuffled" } else { "in-order" }.to_owned(),
-        form: point.form.clone(),
-        transform: transform(point.transform.into(), data),
-        reader: data.reader.clone(),
-        prefetch_blocks: point.prefetch_blocks as u64,
-        seed: point.seed,
-        max_batches: point.max_batches,
-        drop_last: point.drop_last,
-        soma_buffer_size: buffer_bytes(data),
-        n_threads: None,
-        consumer: point.consumer.noted(),
-        memory_limit: point.memory_limit,
-        io_limit: io_limit(data),
-        io_limit_by: io_limit_by(data),
-        cache: cache.to_owned(),
-    }
-}
-
-/// What is done to the values, and by which totals.
-fn transform(transform: Transform, data: &Data) -> Option<String> {
-    let told = match (transform.target_sum, &data.totals) {
-        (Some(target), Some(column)) => transform.to_string().replacen(
-            &format!("per {target}"),
-            &format!("per {target} of {column}"),
-            1,
-        ),
-        _ => transform.to_string(),
-    };
-    (!transform.is_identity()).then_some(told)
-}
-
-fn io_limit(data: &Data) -> Option<u64> {
-    data.io_limit.as_ref().map(|limit| limit.bytes_per_second.get())
-}
-
-fn io_limit_by(data: &Data) -> Option<String> {
-    data.io_limit.as_ref().map(|limit| limit.by.name().to_owned())
-}
-
-/// Bytes of libtiledb's buffer for each column that is read.
-fn buffer_bytes(data: &Data) -> Option<u64> {
-    match data.config.get("soma.init_buffer_bytes") {
-        Some(bytes) => bytes.parse().ok(),
-        None => Some(SparseNdArray::BUFFER_BYTES as u64),
-    }
-}
-
-/// What took part, as far as this process knows it.
-pub(crate) fn versions() -> Versions {
-    let noted = |version: Option<&str>| version.map(str::to_owned);
-    Versions {
-        somafeed: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        rustc: noted(option_env!("SWEEP_RUSTC")),
-        libtiledb: tiledb::library()
-            .ok()
-            .map(|((major, minor, patch), _)| format!("{major}.{minor}.{patch}")),
-        libtorch: noted(option_env!("SWEEP_LIBTORCH")),
-        tch: noted(option_env!("SWEEP_TCH")),
-        peer: None,
+/// The stages that the loader times.
+fn stage_columns(stages: &StageTimes) -> bench_report::StageTimes {
+    bench_report::StageTimes {
+        read_wall_secs: Some(stages.read.wall_secs),
+        read_cpu_secs: stages.read.cpu_secs,
+        decode_wall_secs: stages.decode.map(|decode| decode.wall_secs),
+        decode_cpu_secs: stages.decode.and_then(|decode| decode.cpu_secs),
+        shuffle_wall_secs: Some(stages.shuffle.wall_secs),
+        shuffle_cpu_secs: stages.shuffle.cpu_secs,
+        densify_wall_secs: Some(stages.densify.wall_secs),
+        densify_cpu_secs: stages.densify.cpu_secs,
+        wait_wall_secs: Some(stages.wait.wall_secs),
+        wait_cpu_secs: stages.wait.cpu_secs,
+        ..bench_report::StageTimes::default()
     }
 }
 

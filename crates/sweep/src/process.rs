@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use bench_report::Status;
 
 use crate::job::{Event, Job};
+use crate::memory_limit::{Held, MemoryLimit};
 use crate::process_tree::{self, TreePeak};
 
 /// How often the process's memory and the user's wish to stop are looked at.
@@ -58,13 +59,26 @@ pub(crate) fn point_command(program: &Path) -> Command {
 /// Gives `job` to `command` and hands its events to `on_event` until it ends. An error of `on_event`, and `interrupted`, end the
 /// process.
 pub(crate) fn run(
+    command: Command,
+    job: &Job,
+    interrupted: &AtomicBool,
+    on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
+) -> anyhow::Result<Ended> {
+    run_limited(command, job, None, interrupted, on_event)
+}
+
+/// The same, with the process held to a limit on memory.
+pub(crate) fn run_limited(
     mut command: Command,
     job: &Job,
+    limit: Option<&MemoryLimit>,
     interrupted: &AtomicBool,
     on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<Ended> {
     command.stdin(Stdio::piped());
     let mut child = Running::start(command)?;
+    // It waits for its job, so it has done nothing yet.
+    child.held = limit.map(|limit| limit.hold(child.child.id())).transpose()?;
     child.give(job)?;
     child.follow_to_the_end(interrupted, on_event)
 }
@@ -91,6 +105,8 @@ struct Running {
     readers: Option<(JoinHandle<()>, JoinHandle<String>)>,
     peak_bytes: Option<u64>,
     tree: Option<TreePeak>,
+    /// Let go after the process has ended.
+    held: Option<Held>,
 }
 
 impl Running {
@@ -106,7 +122,14 @@ impl Running {
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let events = named("point-events").spawn(move || forward_lines(stdout, &sender))?;
         let words = named("point-stderr").spawn(move || last_lines(stderr))?;
-        Ok(Self { child, lines, readers: Some((events, words)), peak_bytes: None, tree: None })
+        Ok(Self {
+            child,
+            lines,
+            readers: Some((events, words)),
+            peak_bytes: None,
+            tree: None,
+            held: None,
+        })
     }
 
     fn give(&mut self, job: &Job) -> anyhow::Result<()> {
@@ -129,6 +152,7 @@ impl Running {
         };
         let (peak_bytes, tree) = (self.peak_bytes, self.tree);
         let (status, stderr) = self.wait()?;
+        let verdict = self.held.as_ref().and_then(Held::verdict);
         // Ctrl-C reaches the process too, and may end it before we look.
         if interrupted.load(Ordering::Relaxed) {
             return Ok(Ended::Interrupted);
@@ -136,7 +160,7 @@ impl Running {
         if done && status.success() {
             return Ok(Ended::Done { tree });
         }
-        let (status, message) = match failed {
+        let (status, message) = match failed.or(verdict) {
             Some(message) => {
                 (if speaks_of_memory(&message) { Status::Oom } else { Status::Error }, message)
             }
@@ -172,7 +196,7 @@ impl Running {
     }
 
     /// Its exit status and its last lines on stderr.
-    fn wait(mut self) -> anyhow::Result<(ExitStatus, String)> {
+    fn wait(&mut self) -> anyhow::Result<(ExitStatus, String)> {
         let status = self.child.wait().context("cannot wait for the point's process")?;
         Ok((status, self.join()))
     }
@@ -250,6 +274,7 @@ fn death(status: ExitStatus, stderr: &str) -> (Status, String) {
 fn speaks_of_memory(text: &str) -> bool {
     [
         "memory allocation of",
+        "memory allocation failed",
         "bad_alloc",
         "not enough memory",
         "an't allocate memory",
@@ -259,6 +284,8 @@ fn speaks_of_memory(text: &str) -> bool {
     ]
     .iter()
     .any(|words| text.contains(words))
+        // Ours.
+        || (text.contains("cannot get ") && text.contains(" bytes for "))
 }
 
 fn signal_name(signal: i32) -> &'static str {
@@ -355,6 +382,11 @@ mod tests {
             r#"echo '{"Failed":{"message":"torch: not enough memory"}}'; exit 1"#,
             Status::Oom,
             "not enough memory",
+        );
+        fails(
+            r#"echo '{"Failed":{"message":"cannot get 655360000 bytes for a dense block of 8192 rows"}}'; exit 1"#,
+            Status::Oom,
+            "655360000",
         );
         fails("kill -9 $$", Status::Oom, "killed (signal 9)");
         fails("kill -11 $$", Status::Crashed, "signal 11 (segmentation fault)");

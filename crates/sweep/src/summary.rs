@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use bench_report::{
-    ENTROPY_HEADER, EpochRecord, GridPoint, MarkedPoint, ReportOptions, Status, TABLE_HEADER,
-    summarize, table_rows,
+    ENTROPY_HEADER, EpochRecord, GridPoint, MarkedPoint, ReportOptions, STAGE_HEADER, STAGE_LEGEND,
+    Status, TABLE_HEADER, stage_rows, summarize, table_rows,
 };
 use comfy_table::{CellAlignment, Table, presets};
 
@@ -18,11 +18,15 @@ const WORDS: [&str; 5] = ["method", "form", "chunk × chunks", "reader, cache", 
 /// Columns that may be left out of the table where they say the same of each point.
 const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
 
-/// One record in a line.
-pub(crate) fn told(record: &EpochRecord) -> String {
+/// One record in a line, of a sweep that measures its grid so often.
+pub(crate) fn told(record: &EpochRecord, n_repeats: u64) -> String {
     let GridPoint { chunk_method, chunks_per_block, chunk_size, .. } = &record.point;
-    let name = format!("{chunk_method} {chunks_per_block}x{chunk_size}");
     let measured = &record.measured;
+    let round = measured
+        .repeat
+        .filter(|_| n_repeats > 1)
+        .map_or_else(String::new, |repeat| format!(" ({} of {n_repeats})", repeat + 1));
+    let name = format!("{chunk_method} {chunks_per_block}x{chunk_size}{round}");
     let gigabytes = measured
         .max_mem
         .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
@@ -101,6 +105,23 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
     if text.is_empty() { table.to_string() } else { format!("{table}\n{text}") }
 }
 
+/// Where the time went, a row for each point.
+pub(crate) fn stages(records: &[EpochRecord]) -> String {
+    let rows = stage_rows(&summarize(records));
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(STAGE_HEADER);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (name, column) in STAGE_HEADER.iter().zip(table.column_iter_mut()) {
+        if !WORDS.contains(name) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{table}\n{STAGE_LEGEND}")
+}
+
 /// The arrow points at the granularity that the Census loaders made the default: chunks of 64 rows.
 pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
     let has = |chunks_per_block: &u64| {
@@ -146,17 +167,19 @@ mod tests {
     #[test]
     fn records_are_told_in_a_line() {
         let mut record = record("native", "dense");
-        assert_eq!(told(&record), "native 128x64: 12,346 samples/s, 1.23 GB peak");
+        assert_eq!(told(&record, 1), "native 128x64: 12,346 samples/s, 1.23 GB peak");
         record.measured.epoch = Some(2);
-        assert_eq!(told(&record), "native 128x64 epoch 2: 12,346 samples/s, 1.23 GB peak");
+        assert_eq!(told(&record, 1), "native 128x64 epoch 2: 12,346 samples/s, 1.23 GB peak");
         record.measured.order_entropy = vec![cell_types()];
-        let with_entropy = told(&record);
+        let with_entropy = told(&record, 1);
         assert!(
             with_entropy.ends_with("1.23 GB peak, cell_type entropy 3.41 of 3.42 bits expected"),
             "{with_entropy}"
         );
         record.measured = Measured::failed(Status::Oom, "killed");
-        assert_eq!(told(&record), "native 128x64: oom: killed");
+        assert_eq!(told(&record, 1), "native 128x64: oom: killed");
+        record.measured.repeat = Some(1);
+        assert_eq!(told(&record, 3), "native 128x64 (2 of 3): oom: killed");
     }
 
     #[test]
@@ -198,6 +221,8 @@ mod tests {
             max_batches: None,
             consumer: crate::consumer::Consumer::None,
             memory_limit: None,
+            process_limit: None,
+            cold: None,
         };
         let marked = |points: &[Point]| report_options(points).marked.map(|marked| marked.label);
         assert_eq!(

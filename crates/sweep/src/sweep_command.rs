@@ -1,27 +1,27 @@
-//! The loop over the grid. Everything that can be wrong is looked at before the first point; after that, what was measured is kept,
-//! whatever happens.
+//! What comes before the loop over the grid: everything that can be wrong is looked at here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use anyhow::{Context as _, bail};
-use bench_report::{
-    DataInfo, EpochRecord, HostInfo, Measured, RunInfo, Status, append, check_folder, write_report,
-};
+use bench_report::{DataInfo, HostInfo, RunInfo, check_folder};
+use bytesize::ByteSize;
 use jiff::Timestamp;
 
 use crate::args::SweepArgs;
+use crate::conditions::Conditions;
 use crate::config::{self, Config};
 use crate::display::{Display, grouped};
 use crate::io_limit::{self, Decided, Holder};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
+use crate::memory_limit::MemoryLimit;
 use crate::page_cache::{self, PageCache};
-use crate::process::{self, Ended, Failure};
-use crate::{example, interrupt, point, results_folder, summary};
+use crate::process::{self, Ended};
+use crate::sweep_loop::Sweep;
+use crate::{example, interrupt, point_settings, results_folder};
 
 /// Runs a sweep and prints its table.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
@@ -40,29 +40,36 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     if interrupted.load(Ordering::Relaxed) {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
-    let cache = match &config.data.io_limit {
-        Some(limit) if limit.by != Holder::Bucket => {
-            PageCache::Unknown("it is left as it is, for what it has is free of the limit".into())
-        }
-        _ => page_cache::warm(&config.data.uri, &config.data.measurement, &config.data.layer),
-    };
-    let display = Display::new(config.points.len() as u64, "points", args.quiet);
-    announce(&display, &config, &opened, &cache, &folder.path);
+    let limit = args.point_memory_limit.map(|size| MemoryLimit::new(size.as_u64(), &program));
+    let points = conditioned(&config, &opened, &host, &program, limit.as_ref())?;
+    let n_measurements = points.len() as u64 * config.repeat;
+    let display = Display::new(n_measurements, "points", args.quiet);
+    let cache = announce(&display, &config, &opened, &folder.path);
     if let Some(held) = &held {
         display.line(&format!("reading is held to {}, {}", held.limit, held.why));
+    }
+    if let Some(limit) = &limit {
+        let size = ByteSize(limit.bytes());
+        display.line(&format!("memory of a point: {size} at most, by {}", limit.by()));
     }
     let mut sweep = Sweep {
         program,
         run: run_info(args.revision.as_deref(), &config.metadata, &host, arguments)?,
         host,
         data: data_info(&config.data, &opened),
+        reader: opened.reader,
+        points,
         config,
-        cache: cache.name(),
+        limit,
+        cache,
         folder: &mut folder,
+        resume: args.resume,
+        json: args.json,
         records: Vec::new(),
         display,
         interrupted,
     };
+    sweep.go_on()?;
     let looped = sweep.measure_all();
     sweep.display.finish();
     let closed = sweep.close();
@@ -79,10 +86,25 @@ fn hold(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Decided>
     Ok(Some(held))
 }
 
+/// The points, each with the digest of all that its measurement depends on.
+fn conditioned(
+    config: &Config,
+    opened: &Opened,
+    host: &HostInfo,
+    program: &Path,
+    limit: Option<&MemoryLimit>,
+) -> anyhow::Result<Vec<(Point, String)>> {
+    let versions = point_settings::versions();
+    let conditions = Conditions::new(program, &config.data, opened, host, &versions)?;
+    let by = limit.map(MemoryLimit::by);
+    let points = config.points.iter();
+    points.map(|point| Ok((point.clone(), conditions.of(point, by)?))).collect()
+}
+
 /// The folder of the results. One that has a name of our own and no row yet is removed again.
-struct Folder {
-    path: PathBuf,
-    to_remove: bool,
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) to_remove: bool,
 }
 
 impl Folder {
@@ -181,10 +203,12 @@ pub(crate) fn run_info(
     })
 }
 
-fn announce(display: &Display, config: &Config, opened: &Opened, cache: &PageCache, folder: &Path) {
+/// Says what will be measured, having warmed the page cache where it is to be warm; its state as it is noted.
+fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) -> &'static str {
     let (cells, genes) = (grouped(opened.n_cells), grouped(opened.n_genes));
+    let rounds = if config.repeat == 1 { String::new() } else { format!(" x {}", config.repeat) };
     display.line(&format!(
-        "{}: {cells} cells x {genes} genes, {} points",
+        "{}: {cells} cells x {genes} genes, {} points{rounds}",
         config.data.uri,
         config.points.len()
     ));
@@ -192,159 +216,34 @@ fn announce(display: &Display, config: &Config, opened: &Opened, cache: &PageCac
         None => format!("reader of X: {}", opened.reader),
         Some(why) => format!("reader of X: {}, because {why}", opened.reader),
     });
-    display.line(&match cache {
-        PageCache::Warm { bytes } => {
-            format!("page cache: warm, {:.1} MB were read through once", *bytes as f64 / 1e6)
-        }
-        PageCache::Unknown(why) => format!("page cache: unknown, {why}"),
-    });
+    let Data { uri, measurement, layer, .. } = &config.data;
+    let is_cold = config.points.iter().any(|point| point.cold.is_some());
+    let (name, told) = if is_cold {
+        // Each point sees to it itself, and says what came of it.
+        (COLD_ASKED, "cold, the data is put out of it before each epoch".to_owned())
+    } else {
+        let cache = match &config.data.io_limit {
+            Some(limit) if limit.by != Holder::Bucket => PageCache::Unknown(
+                "it is left as it is, for what it has is free of the limit".to_owned(),
+            ),
+            _ => page_cache::warm(uri, measurement, layer),
+        };
+        let told = match &cache {
+            PageCache::Warm { bytes } => {
+                format!("warm, {:.1} MB were read through once", *bytes as f64 / 1e6)
+            }
+            PageCache::Unknown(why) => format!("unknown, {why}"),
+            PageCache::Dropped | PageCache::Advised => cache.name().to_owned(),
+        };
+        (cache.name(), told)
+    };
+    display.line(&format!("page cache: {told}"));
     display.line(&format!("results: {}", folder.display()));
+    name
 }
 
-/// A sweep that has begun.
-struct Sweep<'a> {
-    program: PathBuf,
-    config: Config,
-    run: RunInfo,
-    host: HostInfo,
-    data: DataInfo,
-    cache: &'static str,
-    folder: &'a mut Folder,
-    records: Vec<EpochRecord>,
-    display: Display,
-    interrupted: &'a AtomicBool,
-}
-
-impl Sweep<'_> {
-    fn measure_all(&mut self) -> anyhow::Result<()> {
-        let points = self.config.points.clone();
-        for (idx, point) in points.iter().enumerate() {
-            self.display.now(point.to_string());
-            let before = self.records.len();
-            match self.measure(point)? {
-                Ended::Done { .. } => {}
-                Ended::Failed(failure) => {
-                    // One that dies on its way out, after its last epoch, has measured all the same.
-                    let measured = (self.records.len() - before) as u64;
-                    if measured < point.n_epochs {
-                        self.keep_failure(point, &failure)?;
-                    }
-                }
-                Ended::Interrupted => break,
-            }
-            self.display.position(idx as u64 + 1);
-        }
-        Ok(())
-    }
-
-    fn measure(&mut self, point: &Point) -> anyhow::Result<Ended> {
-        let job = Job {
-            data: self.config.data.clone(),
-            cache: self.cache.to_owned(),
-            task: Task::Measure(point.clone()),
-        };
-        let (command, interrupted) = (process::point_command(&self.program), self.interrupted);
-        let mut started = Instant::now();
-        process::run(command, &job, interrupted, &mut |event| {
-            match event {
-                Event::Opened(_) => started = Instant::now(),
-                Event::Progress { n_rows, of_rows } => {
-                    let rate = n_rows as f64 / started.elapsed().as_secs_f64();
-                    let share = 100.0 * n_rows as f64 / of_rows.max(1) as f64;
-                    self.display
-                        .now(format!("{point}: {share:.0} %, {} samples/s", grouped(rate as u64)));
-                }
-                Event::Epoch(record) => {
-                    started = Instant::now();
-                    self.keep(*record)?;
-                }
-                Event::Warning { message } => {
-                    self.display.line(&format!("warning: {point}: {message}"));
-                }
-                Event::PeerEpoch(_)
-                | Event::Delivered(_)
-                | Event::Read { .. }
-                | Event::ChunksRead(_)
-                | Event::Failed { .. }
-                | Event::Done => {}
-            }
-            Ok(())
-        })
-    }
-
-    /// Completes a record, writes it, and says it. What cannot be written ends the sweep: measuring on would lose the rest too.
-    fn keep(&mut self, mut record: EpochRecord) -> anyhow::Result<()> {
-        record.run = self.run.clone();
-        record.host = self.host.clone();
-        record.data = self.data.clone();
-        append(&self.folder.path, std::slice::from_ref(&record)).with_context(|| {
-            format!("the sweep ends; {} rows measured before are kept", self.records.len())
-        })?;
-        self.folder.to_remove = false;
-        self.display.line(&summary::told(&record));
-        self.records.push(record);
-        Ok(())
-    }
-
-    fn keep_failure(&mut self, point: &Point, failure: &Failure) -> anyhow::Result<()> {
-        let mut measured = Measured::failed(failure.status, failure.message.clone());
-        measured.max_mem = failure.peak_bytes;
-        let point = point::as_asked(point, &self.config.data, self.cache);
-        self.keep(EpochRecord {
-            point,
-            measured,
-            versions: point::versions(),
-            ..EpochRecord::default()
-        })
-    }
-
-    /// The table, the picture and the page of what was measured, however far it came.
-    fn close(&self) -> anyhow::Result<ExitCode> {
-        let interrupted = self.interrupted.load(Ordering::Relaxed);
-        if self.records.is_empty() {
-            eprintln!("nothing was measured");
-            return Ok(if interrupted {
-                ExitCode::from(interrupt::EXIT_CODE)
-            } else {
-                ExitCode::FAILURE
-            });
-        }
-        println!("{}", summary::table(&self.records));
-        let files = write_report(&self.folder.path, &summary::report_options(&self.config.points))?;
-        for path in [
-            &self.folder.path.join(bench_report::EPOCHS_FILE),
-            &files.picture,
-            &files.page,
-            &files.readme,
-        ] {
-            println!("{}", path.display());
-        }
-        if interrupted {
-            eprintln!(
-                "interrupted: {} rows are kept, the picture and the page show them",
-                self.records.len()
-            );
-            return Ok(ExitCode::from(interrupt::EXIT_CODE));
-        }
-        Ok(self.verdict())
-    }
-
-    /// That memory runs out is a finding; anything else that fails is a failure.
-    fn verdict(&self) -> ExitCode {
-        let count = |wanted: &dyn Fn(Status) -> bool| {
-            self.records.iter().filter(|record| wanted(record.measured.status)).count()
-        };
-        let ok = count(&|status| status == Status::Ok);
-        let broken = count(&|status| matches!(status, Status::Crashed | Status::Error));
-        if broken != 0 {
-            eprintln!(
-                "error: {broken} of {} points failed; the table says why",
-                self.config.points.len()
-            );
-        }
-        if ok == 0 || broken != 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-    }
-}
+/// The page cache of a point that was to be cold and did not come so far.
+const COLD_ASKED: &str = "cold";
 
 #[cfg(test)]
 mod tests {

@@ -76,6 +76,14 @@ pub enum Error {
         /// Columns asked for.
         n_columns: u64,
     },
+    /// More columns were asked for than packed rows can have.
+    #[error(
+        "{n_columns} columns were asked for, more than the 65,536 of packed rows; read them as CSR"
+    )]
+    TooManyToPack {
+        /// Columns asked for.
+        n_columns: u64,
+    },
     /// The threads could not be started.
     #[error("could not start {n_threads} decoding threads")]
     Threads {

@@ -80,6 +80,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod clock;
 mod csr;
 mod cursor;
 mod datatype;
@@ -90,6 +91,7 @@ mod filter;
 mod fragment;
 mod generic_tile;
 mod index_cache;
+mod packed_csr;
 mod read;
 mod request;
 mod row_index;
@@ -101,9 +103,11 @@ mod unsupported;
 mod values;
 
 pub use array::{Array, OpenOptions, Threads};
+pub use clock::{Clock, ReadTimes, ThreadTime};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
 pub use error::Error;
+pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;
 pub use request::ColumnSelection;
 pub use storage::{

@@ -4,20 +4,26 @@
 //! but at their edges. The first round finds the tiles and, from the row indices, where the cells are; the second fetches and
 //! decodes just the chunks that hold them.
 //!
-//! Without a selection of columns the first round already knows how many values each row has: the second writes straight into the
-//! caller's buffers, columns and values of a task apart from each other ([`direct`]). With one, or where the times of cells decide which of them count, tasks keep what they find and
-//! are put together afterwards ([`staged`]).
+//! Where all columns are wanted, or a range of them ([`kept`]), the first round already knows how many values each row has: the
+//! second writes straight into the caller's buffers, columns and values of a task apart from each other ([`direct`]). For a list of
+//! columns, or where the times of cells decide which of them count, tasks keep what they find and are put together afterwards
+//! ([`staged`]). A range is read that way, too, where a row's cells are in no order, and from an object store, which is told ahead what
+//! will be read.
 
 mod chunks;
 mod direct;
 mod fetch;
+mod kept;
+mod output;
 mod plan;
 mod staged;
+mod target;
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::csr::CsrBuffers;
+use crate::clock::{Clock, ReadTimes, ThreadTime};
 use crate::error::Error;
 use crate::files::Files;
 use crate::filter::Decoder;
@@ -25,6 +31,9 @@ use crate::fragment::Fragment;
 use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
+use crate::storage::Piece;
+use direct::Outcome;
+pub(crate) use output::Output;
 
 /// What a thread keeps, about: bytes as they were fetched, a chunk that is decoded, the wanted cells of the tiles in work.
 const THREAD_BYTES: u64 = 16 << 20;
@@ -38,6 +47,12 @@ pub struct ReadStats {
     pub cells_decoded: u64,
     /// Bytes read from storage, those between coalesced ranges included.
     pub bytes_read: u64,
+    /// Bytes that came out of the filters, of all fields.
+    pub bytes_decoded: u64,
+    /// Bytes that the values delivered take as they are stored: row, column and value of each.
+    pub bytes_needed: u64,
+    /// What the threads spent their time with; nothing where the array was given no clock.
+    pub times: ReadTimes,
     /// Tiles whose row index had to be built.
     pub tiles_indexed: u64,
     /// Requests sent to an object store, what was fetched ahead included; a try again of a failed one is not counted. The store counts
@@ -50,6 +65,8 @@ impl ReadStats {
         self.nnz += other.nnz;
         self.cells_decoded += other.cells_decoded;
         self.bytes_read += other.bytes_read;
+        self.bytes_decoded += other.bytes_decoded;
+        self.times += other.times;
         self.tiles_indexed += other.tiles_indexed;
     }
 }
@@ -62,6 +79,10 @@ pub(crate) struct Reader {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) indices: IndexCache,
     pub(crate) timestamp: u64,
+    /// Whether a value was found that is no count.
+    pub(crate) has_floats: AtomicBool,
+    /// By which reads are timed, once somebody wants that.
+    pub(crate) clock: OnceLock<Clock>,
     /// Buffers that threads of earlier reads have left.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
@@ -73,6 +94,8 @@ pub(crate) struct Scratch {
     bytes: Vec<u8>,
     decoder: Decoder,
     columns: Vec<u32>,
+    /// Columns or counts of packed rows.
+    narrow: Vec<u16>,
     values: Vec<f32>,
     times: Vec<u64>,
 }
@@ -84,7 +107,9 @@ impl Reader {
         let n_cells: u64 = self.fragments.iter().map(Fragment::n_cells).sum();
         // Row indices take fewer than an eighth of a byte for each cell.
         let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
-        let collected = if *columns == ColumnSelection::All && !self.is_by_time() {
+        let is_range = columns.range().is_some() && !self.files.storage().coalesce().prefetch;
+        let is_direct = (*columns == ColumnSelection::All || is_range) && !self.is_by_time();
+        let collected = if is_direct {
             0
         } else {
             let row_cells = n_cells / self.layout.shape[0].1.max(1);
@@ -99,46 +124,35 @@ impl Reader {
         self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp))
     }
 
-    /// Reads `rows` into `out`, on the current thread pool.
+    /// Reads `rows` into `out`, on the current thread pool. Packed rows must not have more columns than those can have.
     pub(crate) fn read(
         &self,
         rows: &[Range<u64>],
         selection: &ColumnSelection,
-        out: &mut CsrBuffers,
+        mut out: Output<'_>,
     ) -> Result<ReadStats, Error> {
         let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
+        out.set_form(!self.has_floats.load(Ordering::Relaxed));
         let before = self.files.storage().requests();
-        let read = self.read_prepared(&rows, &columns, out);
+        let read = match &rows.copies {
+            None => self.read_distinct(&rows, &columns, out.reborrow()),
+            Some(copies) => {
+                out.fill_from(copies, |distinct| self.read_distinct(&rows, &columns, distinct))
+            }
+        };
         if read.is_err() {
             out.clear();
         }
-        out.n_columns = n_columns;
+        out.set_n_columns(n_columns);
         let mut stats = read?;
         stats.nnz = out.nnz() as u64;
+        let Layout { rows, columns, values, .. } = &*self.layout;
+        let cell_bytes: usize =
+            [rows, columns, values].map(|stored| stored.number.size()).iter().sum();
+        stats.bytes_needed = stats.nnz * cell_bytes as u64;
         let after = self.files.storage().requests();
         stats.requests = after.zip(before).map(|(after, before)| after.saturating_sub(before));
-        Ok(stats)
-    }
-
-    fn read_prepared(
-        &self,
-        rows: &Rows,
-        columns: &Columns,
-        out: &mut CsrBuffers,
-    ) -> Result<ReadStats, Error> {
-        let Some(copies) = &rows.copies else {
-            return self.read_distinct(rows, columns, out);
-        };
-        let mut distinct = CsrBuffers::new();
-        let stats = self.read_distinct(rows, columns, &mut distinct)?;
-        out.clear();
-        for row in copies.iter().flat_map(Clone::clone) {
-            let (columns, values) = distinct.row(row);
-            out.columns.extend_from_slice(columns);
-            out.values.extend_from_slice(values);
-            out.row_offsets.push(out.columns.len());
-        }
         Ok(stats)
     }
 
@@ -146,20 +160,31 @@ impl Reader {
         &self,
         rows: &Rows,
         columns: &Columns,
-        out: &mut CsrBuffers,
+        mut out: Output<'_>,
     ) -> Result<ReadStats, Error> {
         let tasks = plan::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
-        if columns.is_all() && !self.is_by_time() {
-            let (again, read) = direct::read(self, rows, planned, out)?;
+        if !self.is_by_time() && planned.iter().all(|planned| planned.is_counted) {
+            let (mut outcome, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
             stats.add(read);
-            let Some(planned) = again else { return Ok(stats) };
-            // A cell is there more than once in an array without duplicates: the latest has to be found.
-            stats.add(staged::read(self, rows, planned, columns, out)?);
-        } else {
-            stats.add(staged::read(self, rows, planned, columns, out)?);
+            if outcome == Outcome::Unfit {
+                self.hold_floats(&mut out);
+                let (again, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
+                stats.add(read);
+                outcome = again;
+            }
+            if outcome == Outcome::Done {
+                return Ok(stats);
+            }
         }
+        stats.add(staged::read(self, rows, &planned, columns, out)?);
         Ok(stats)
+    }
+
+    /// Makes packed rows hold values as they are, now and in later reads: some are no counts.
+    fn hold_floats(&self, out: &mut Output<'_>) {
+        self.has_floats.store(true, Ordering::Relaxed);
+        out.set_form(false);
     }
 
     /// Whether a cell may be found more than once and only the latest counts.
@@ -167,6 +192,36 @@ impl Reader {
         !self.layout.allows_duplicates
             && (self.fragments.len() > 1
                 || self.fragments.iter().any(|fragment| fragment.footer.has_timestamps))
+    }
+
+    /// The moment; always the same without a clock.
+    fn now(&self) -> ThreadTime {
+        self.clock.get().map_or_else(ThreadTime::default, |clock| clock())
+    }
+
+    /// Does a part of a read on this thread alone. What of its time was not spent fetching was spent decoding.
+    fn timed<T>(
+        &self,
+        work: impl FnOnce(&mut ReadStats) -> Result<T, Error>,
+    ) -> Result<(T, ReadStats), Error> {
+        let (start, mut stats) = (self.now(), ReadStats::default());
+        let done = work(&mut stats)?;
+        stats.times.decode += self.now() - start - stats.times.fetch;
+        Ok((done, stats))
+    }
+
+    /// Reads `wanted` into `buffer`, which only grows; returns where in it each piece is.
+    fn fetch(
+        &self,
+        wanted: &[Piece<'_>],
+        buffer: &mut Vec<u8>,
+        stats: &mut ReadStats,
+    ) -> Result<Vec<Range<usize>>, Error> {
+        let start = self.now();
+        let (places, read) = fetch::fetch(&self.files, wanted, buffer)?;
+        stats.times.fetch += self.now() - start;
+        stats.bytes_read += read;
+        Ok(places)
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {

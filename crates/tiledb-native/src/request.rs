@@ -17,6 +17,20 @@ pub enum ColumnSelection {
     List(Vec<u64>),
 }
 
+impl ColumnSelection {
+    /// The columns as a range, where they are one in ascending order; of all columns there is no need to say which.
+    pub(crate) fn range(&self) -> Option<Range<u64>> {
+        match self {
+            Self::All => None,
+            Self::Range(range) => Some(range.clone()),
+            Self::List(list) => {
+                let range = *list.first()?..list.last()?.checked_add(1)?;
+                list.iter().copied().eq(range.clone()).then_some(range)
+            }
+        }
+    }
+}
+
 /// No position.
 const ABSENT: u32 = u32::MAX;
 /// Above this span of columns positions are looked up in a hash table rather than an array.
@@ -41,28 +55,25 @@ impl Columns {
     ) -> Result<(Self, usize), Error> {
         let n_columns = shape.1;
         let outside = |column: u64| Error::ColumnOutOfBounds { column, n_columns };
-        match selection {
-            ColumnSelection::All => Ok((
-                Self::All,
-                usize::try_from(n_columns).map_err(|_| Error::TooManyColumns { n_columns })?,
-            )),
-            ColumnSelection::Range(range) => {
-                if range.end > n_columns || range.start > range.end {
-                    return Err(outside(range.end.max(range.start).saturating_sub(1)));
-                }
-                let n = range.end - range.start;
-                // Columns that a u32 cannot number hold no cell: an array that has such cells is not opened.
-                let start = u32::try_from(range.start).unwrap_or(u32::MAX);
-                let len = u32::try_from(n).unwrap_or(u32::MAX);
-                Ok((
-                    Self::Range(start, len),
-                    usize::try_from(n).map_err(|_| Error::TooManyColumns { n_columns: n })?,
-                ))
+        let too_many = |n_columns: u64| Error::TooManyColumns { n_columns };
+        let range = match (selection, selection.range()) {
+            (_, Some(range)) => range,
+            (ColumnSelection::List(list), None) => {
+                return Self::list(list, &outside).map(|columns| (columns, list.len()));
             }
-            ColumnSelection::List(list) => {
-                Self::list(list, &outside).map(|columns| (columns, list.len()))
+            _ => {
+                let n = usize::try_from(n_columns).map_err(|_| too_many(n_columns))?;
+                return Ok((Self::All, n));
             }
+        };
+        if range.end > n_columns || range.start > range.end {
+            return Err(outside(range.end.max(range.start).saturating_sub(1)));
         }
+        let n = range.end - range.start;
+        // Columns that a u32 cannot number hold no cell: an array that has such cells is not opened.
+        let start = u32::try_from(range.start).unwrap_or(u32::MAX);
+        let len = u32::try_from(n).unwrap_or(u32::MAX);
+        Ok((Self::Range(start, len), usize::try_from(n).map_err(|_| too_many(n))?))
     }
 
     fn list(list: &[u64], outside: &dyn Fn(u64) -> Error) -> Result<Self, Error> {
@@ -100,6 +111,14 @@ impl Columns {
 
     pub(crate) fn is_all(&self) -> bool {
         matches!(self, Self::All)
+    }
+
+    /// The first column and one past the last, where they are a range.
+    pub(crate) fn range(&self) -> Option<Range<u32>> {
+        match self {
+            Self::Range(start, len) => Some(*start..start.saturating_add(*len)),
+            Self::All | Self::Table(..) | Self::Hash(_) => None,
+        }
     }
 
     /// Whether a tile whose columns lie within `bounds` (both included) may hold any of them.

@@ -10,12 +10,33 @@ use std::ops::Range;
 use crate::datatype::Number;
 use crate::error::Fault;
 use crate::filter::Decoded;
+use crate::packed_csr::pack;
 
-/// The columns of a chunk, of a tile whose last column is known.
+/// The columns of a chunk, of a tile whose first and last columns are known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Columns<'a> {
     chunk: ColumnBytes<'a>,
-    last: u32,
+    bounds: (u32, u32),
+}
+
+/// What columns are delivered as: their distance from the first wanted.
+pub(crate) trait Position: Copy {
+    /// Of a distance that it can be.
+    fn new(distance: u32) -> Self;
+}
+
+impl Position for u32 {
+    #[inline]
+    fn new(distance: u32) -> Self {
+        distance
+    }
+}
+
+impl Position for u16 {
+    #[inline]
+    fn new(distance: u32) -> Self {
+        distance as Self
+    }
 }
 
 /// As they are stored. Of planes only those that the tile's last column leaves room for are copied; the rest must be 0.
@@ -50,8 +71,9 @@ fn planes<const N: usize>(planes: &[u8], n: usize) -> ([&[u8]; N], ZeroPlanes<'_
 }
 
 impl<'a> Columns<'a> {
-    /// The columns of a chunk of `n`, which none of may be beyond `last`.
-    pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number, last: u32) -> Self {
+    /// The columns of a chunk of `n`, none of which may lie outside `bounds`, both included.
+    pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number, bounds: (u32, u32)) -> Self {
+        let (_, last) = bounds;
         let chunk = match chunk {
             Decoded::Planes(bytes) if last < 1 << 8 => {
                 let ([low], zero) = planes(bytes, n);
@@ -68,74 +90,80 @@ impl<'a> Columns<'a> {
             Decoded::Plain(bytes) if number.size() == 8 => ColumnBytes::Words8(bytes.as_chunks().0),
             Decoded::Plain(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
         };
-        Self { chunk, last }
+        Self { chunk, bounds }
     }
 
-    /// Makes sure that no column of `range` is beyond the last.
+    /// Makes sure that no column of `range` lies outside the bounds.
     pub(crate) fn check(&self, range: &Range<usize>) -> Result<(), Fault> {
+        fn ends<T: Ord + Copy + Into<u64>>(columns: impl Iterator<Item = T> + Clone) -> (u64, u64) {
+            let least = columns.clone().min().map_or(u64::MAX, Into::into);
+            (least, columns.max().map_or(0, Into::into))
+        }
         let range = range.clone();
-        let (highest, is_whole) = match self.chunk {
+        let ((least, highest), is_whole) = match self.chunk {
             ColumnBytes::OnePlane(a, zero) => {
-                let highest = a[range.clone()].iter().copied().max();
-                (highest.map_or(0, u64::from), zero.are_zero(&range))
+                (ends(a[range.clone()].iter().copied()), zero.are_zero(&range))
             }
             ColumnBytes::TwoPlanes([a, b], zero) => {
                 let columns = a[range.clone()].iter().zip(&b[range.clone()]);
-                let highest = columns.map(|(&a, &b)| u16::from_le_bytes([a, b])).max();
-                (highest.map_or(0, u64::from), zero.are_zero(&range))
+                let columns = columns.map(|(&a, &b)| u16::from_le_bytes([a, b]));
+                (ends(columns), zero.are_zero(&range))
             }
             ColumnBytes::FourPlanes(planes, zero) => {
                 let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
                 let columns = a.iter().zip(b).zip(c).zip(d);
-                let highest =
-                    columns.map(|(((&a, &b), &c), &d)| u32::from_le_bytes([a, b, c, d])).max();
-                (highest.map_or(0, u64::from), zero.are_zero(&range))
+                let columns = columns.map(|(((&a, &b), &c), &d)| u32::from_le_bytes([a, b, c, d]));
+                (ends(columns), zero.are_zero(&range))
             }
             ColumnBytes::Words4(words) => {
-                let highest = words[range].iter().map(|word| u32::from_le_bytes(*word)).max();
-                (highest.map_or(0, u64::from), true)
+                (ends(words[range].iter().map(|word| u32::from_le_bytes(*word))), true)
             }
             ColumnBytes::Words8(words) => {
-                (words[range].iter().map(|word| u64::from_le_bytes(*word)).max().unwrap_or(0), true)
+                (ends(words[range].iter().map(|word| u64::from_le_bytes(*word))), true)
             }
         };
-        let last = self.last;
+        let (first, last) = self.bounds;
+        let outside = |what: &str| {
+            let bounds = format!("the tile's columns {first} to {last}");
+            Err(Fault::new(format!("a cell of {what} outside {bounds}")))
+        };
         if !is_whole {
-            return Err(Fault::new(format!(
-                "a cell of a column beyond the tile's last column {last}"
-            )));
+            return outside("a column");
         }
         if highest > u64::from(last) {
-            return Err(Fault::new(format!(
-                "a cell of column {highest}, beyond the tile's last column {last}"
-            )));
+            return outside(&format!("column {highest}"));
+        }
+        if least < u64::from(first) {
+            return outside(&format!("column {least}"));
         }
         Ok(())
     }
 
-    /// Copies the columns of `range`, which have been checked, into `out`.
-    #[inline]
-    pub(crate) fn copy(&self, range: Range<usize>, out: &mut [u32]) {
+    /// Copies the columns of `range`, which have been checked, into `out`: each as its distance from `first`.
+    pub(crate) fn copy<T: Position>(&self, range: Range<usize>, first: u32, out: &mut [T]) {
+        let position = |column: u32| T::new(column.wrapping_sub(first));
         match self.chunk {
             ColumnBytes::OnePlane(a, _) => {
-                out.iter_mut().zip(&a[range]).for_each(|(to, &a)| *to = a.into());
+                out.iter_mut().zip(&a[range]).for_each(|(to, &a)| *to = position(a.into()));
             }
             ColumnBytes::TwoPlanes([a, b], _) => {
                 let columns = a[range.clone()].iter().zip(&b[range]);
                 out.iter_mut()
                     .zip(columns)
-                    .for_each(|(to, (&a, &b))| *to = u16::from_le_bytes([a, b]).into());
+                    .for_each(|(to, (&a, &b))| *to = position(u16::from_le_bytes([a, b]).into()));
             }
-            ColumnBytes::FourPlanes(planes, _) => join(planes, range, out, u32::from_le_bytes),
+            ColumnBytes::FourPlanes(planes, _) => {
+                join(planes, range, out, |bytes| position(u32::from_le_bytes(bytes)));
+            }
             ColumnBytes::Words4(words) => {
                 out.iter_mut()
                     .zip(&words[range])
-                    .for_each(|(to, word)| *to = u32::from_le_bytes(*word));
+                    .for_each(|(to, word)| *to = position(u32::from_le_bytes(*word)));
             }
             ColumnBytes::Words8(words) => {
                 out.iter_mut()
                     .zip(&words[range])
-                    .for_each(|(to, word)| *to = u64::from_le_bytes(*word) as u32);
+                    .for_each(|(to, word)| *to = position(u64::from_le_bytes(*word) as u32));
             }
         }
     }
@@ -170,7 +198,6 @@ impl<'a> Values<'a> {
     }
 
     /// Copies the values of `range` into `out`.
-    #[inline]
     pub(crate) fn copy(&self, range: Range<usize>, out: &mut [f32]) {
         match *self {
             Self::FloatPlanes(planes) => join(planes, range, out, f32::from_le_bytes),
@@ -193,9 +220,31 @@ impl<'a> Values<'a> {
     }
 }
 
+/// How many values are converted together.
+const AT_ONCE: usize = 64;
+
+impl Values<'_> {
+    /// Copies the values of `range` as whole numbers into `out`. Returns whether all of them are such.
+    pub(crate) fn copy_counts(&self, range: Range<usize>, out: &mut [u16]) -> bool {
+        if let Self::FloatPlanes(planes) = *self {
+            let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
+            let bytes = a.iter().zip(b).zip(c).zip(d);
+            let values = bytes.map(|(((&a, &b), &c), &d)| f32::from_le_bytes([a, b, c, d]));
+            return pack(values, out);
+        }
+        let mut fits = true;
+        for (start, out) in range.step_by(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
+            let mut values = [0.0; AT_ONCE];
+            let values = &mut values[..out.len()];
+            self.copy(start..start + values.len(), values);
+            fits &= pack(values.iter().copied(), out);
+        }
+        fits
+    }
+}
+
 /// Values of any type from planes of `n` bytes, plane after plane for some values at a time.
 fn convert_planes(planes: &[u8], n: usize, number: Number, range: Range<usize>, out: &mut [f32]) {
-    const AT_ONCE: usize = 64;
     for (start, out) in range.clone().step_by(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
         let mut words = [0; AT_ONCE];
         let part = start..range.end.min(start + AT_ONCE);
@@ -261,8 +310,13 @@ mod tests {
                 .collect();
             for chunk in [Decoded::Plain(&plain), Decoded::Planes(&planes)] {
                 let mut out = [0.0; N - 1];
-                Values::new(chunk, N, number).copy(1..N, &mut out);
+                let values = Values::new(chunk, N, number);
+                values.copy(1..N, &mut out);
                 assert_eq!(out, [expect; N - 1]);
+                let mut counts = [0; N - 1];
+                let is_count = values.copy_counts(1..N, &mut counts);
+                assert_eq!(is_count, f32::from(expect as u16).to_bits() == expect.to_bits());
+                assert!(!is_count || counts == [expect as u16; N - 1]);
             }
         };
         check(Number::I8, &(-3_i8).to_le_bytes(), -3.0);
@@ -286,18 +340,30 @@ mod tests {
             .map(|(value, byte)| bytes[value * 8 + byte])
             .collect();
         for chunk in [Decoded::Plain(&bytes), Decoded::Planes(&planes)] {
-            let columns = |last| Columns::new(chunk, 3, Number::I64, last);
+            let columns = |last| Columns::new(chunk, 3, Number::I64, (5, last));
             for (range, last, expect) in [
                 (0..3, 70_000, &[5, 300, 70_000][..]),
                 (1..2, 300, &[300]),
                 (0..2, 300, &[5, 300]),
                 (0..1, 5, &[5]),
             ] {
-                let mut out = vec![0; range.len()];
+                let mut out = vec![0_u32; range.len()];
                 columns(last).check(&range).unwrap();
-                columns(last).copy(range, &mut out);
+                columns(last).copy(range.clone(), 0, &mut out);
                 assert_eq!(out, expect);
+                let mut narrow = vec![0_u16; range.len()];
+                columns(last).copy(range, 5, &mut narrow);
+                assert!(
+                    narrow
+                        .iter()
+                        .zip(expect)
+                        .all(|(found, column)| { *found == (column - 5) as u16 })
+                );
             }
+            let after_the_first = Columns::new(chunk, 3, Number::I64, (6, 70_000));
+            assert!(
+                after_the_first.check(&(0..3)).is_err() && after_the_first.check(&(1..3)).is_ok()
+            );
             for (range, last) in [(0..3, 69_999), (0..3, 300), (0..3, 5), (0..2, 299), (0..2, 255)]
             {
                 assert!(columns(last).check(&range).is_err(), "{last}");

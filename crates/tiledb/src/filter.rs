@@ -23,8 +23,10 @@ pub enum Filter {
     Bzip2(i32),
     /// Differences of differences, with the type that the bytes are read as, where one is set.
     DoubleDelta(Option<Datatype>),
-    /// Fewer bits for small integers.
+    /// Fewer bits for small integers, in windows of 256 bytes of them.
     BitWidthReduction,
+    /// The same in windows of so many bytes, another number than 256.
+    BitWidthReductionWithin(u32),
     /// The bits of the values by their significance.
     BitShuffle,
     /// The bytes of the values by their significance.
@@ -55,10 +57,13 @@ pub enum Filter {
 }
 
 const COMPRESSION_LEVEL: i32 = 0;
+const BIT_WIDTH_MAX_WINDOW: i32 = 1;
 const SCALE_FLOAT_BYTE_WIDTH: i32 = 3;
 const SCALE_FLOAT_FACTOR: i32 = 4;
 const SCALE_FLOAT_OFFSET: i32 = 5;
 const COMPRESSION_REINTERPRET: i32 = 9;
+/// The window that bit-width reduction has by itself.
+const DEFAULT_WINDOW_BYTES: u32 = 256;
 /// `TILEDB_ANY`: the reinterpretation that means none.
 const NO_REINTERPRETATION: u8 = 17;
 
@@ -72,7 +77,7 @@ impl Filter {
             Self::Rle => 4,
             Self::Bzip2(_) => 5,
             Self::DoubleDelta(_) => 6,
-            Self::BitWidthReduction => 7,
+            Self::BitWidthReduction | Self::BitWidthReductionWithin(_) => 7,
             Self::BitShuffle => 8,
             Self::ByteShuffle => 9,
             Self::PositiveDelta => 10,
@@ -136,6 +141,9 @@ fn set_options(context: &Context, raw: &Handle<sys::Filter>, filter: Filter) -> 
         Filter::DoubleDelta(Some(datatype)) | Filter::Delta(Some(datatype)) => {
             let number = datatype.raw() as u8;
             set(COMPRESSION_REINTERPRET, (&raw const number).cast())
+        }
+        Filter::BitWidthReductionWithin(n_bytes) => {
+            set(BIT_WIDTH_MAX_WINDOW, (&raw const n_bytes).cast())
         }
         Filter::ScaleFloat { byte_width, factor, offset } => {
             set(SCALE_FLOAT_BYTE_WIDTH, (&raw const byte_width).cast())?;
@@ -208,7 +216,14 @@ fn read_one(context: &Context, uri: &str, filter: &Handle<sys::Filter>) -> Resul
         4 => Filter::Rle,
         5 => Filter::Bzip2(level()?),
         6 => Filter::DoubleDelta(reinterpretation()?),
-        7 => Filter::BitWidthReduction,
+        7 => {
+            let mut n_bytes = 0_u32;
+            get(BIT_WIDTH_MAX_WINDOW, (&raw mut n_bytes).cast())?;
+            match n_bytes {
+                DEFAULT_WINDOW_BYTES => Filter::BitWidthReduction,
+                n_bytes => Filter::BitWidthReductionWithin(n_bytes),
+            }
+        }
         8 => Filter::BitShuffle,
         9 => Filter::ByteShuffle,
         10 => Filter::PositiveDelta,

@@ -64,6 +64,20 @@ pub enum Error {
         form: loader::BatchForm,
     },
 
+    /// The batches have no codes of a label.
+    #[error("batches have no codes of {encoder:?}: give the data set an encoder of that name")]
+    NoCodes {
+        /// The encoder's name.
+        encoder: String,
+    },
+
+    /// A state that was saved is of another classifier.
+    #[error("the state is of another classifier: {problem}")]
+    ClassifierState {
+        /// How it differs.
+        problem: String,
+    },
+
     /// A size does not fit torch's 64-bit signed sizes.
     #[error(
         "a tensor of {n_values} values is larger than torch can address: make the batches smaller"

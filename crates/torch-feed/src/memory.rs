@@ -81,10 +81,10 @@ impl Memory {
     ) -> Result<Self, TchError> {
         let size =
             i64::try_from(n_values).map_err(|_| TchError::Convert(format!("{n_values} values")))?;
-        let zeros = Tensor::f_zeros([size], (value_type.kind(), Device::Cpu))?;
+        let empty = Tensor::f_empty([size], (value_type.kind(), Device::Cpu))?;
         let tensor = match pinned_for {
-            Some(device) if n_values > 0 => zeros.f_pin_memory(device)?,
-            _ => zeros,
+            Some(device) if n_values > 0 => empty.f_pin_memory(device)?,
+            _ => empty,
         };
         // What `values_mut` rests on, were torch to pin in some other way.
         let is_as_made = tensor.device() == Device::Cpu
@@ -93,6 +93,12 @@ impl Memory {
             && tensor.is_contiguous();
         if !is_as_made {
             return Err(TchError::Convert(format!("pinning {size} values gave {tensor:?}")));
+        }
+        if n_values > 0 {
+            let n_bytes = n_values * value_type.kind().elt_size_in_bytes();
+            // Not by torch, which has threads for it: they would go on waiting for more to do, on processors that read and decode.
+            // SAFETY: torch laid out so many values contiguously, as was made sure of, and nobody else has the tensor yet.
+            unsafe { tensor.data_ptr().cast::<u8>().write_bytes(0, n_bytes) };
         }
         Ok(Self { tensor, n_values, value_type })
     }
@@ -140,7 +146,7 @@ impl Memory {
             return &mut [];
         }
         // SAFETY: `zeros` made the tensor with `n_values` values of the type that the caller vouches for, on the CPU, which
-        // torch lays out contiguously, aligned and initialized (pinned memory is a copy of zeros), and which live as long as
+        // torch lays out contiguously and aligned and which `zeros` initialized, and which live as long as
         // `self.tensor`. The tensor is never resized, as it is given out only by shared reference. `&mut self` keeps Rust from
         // making a second slice of it meanwhile; that no device still reads it is the pool's matter, and harms values alone.
         unsafe { slice::from_raw_parts_mut(self.tensor.data_ptr().cast::<T>(), self.n_values) }

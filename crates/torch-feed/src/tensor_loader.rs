@@ -130,6 +130,11 @@ impl TensorLoader {
         &self.loader
     }
 
+    /// Where the tensors are.
+    pub fn device(&self) -> Device {
+        self.feed.device
+    }
+
     /// Starts an epoch. The same number gives the same batches again.
     pub fn epoch(&self, epoch: u64) -> Result<TensorEpoch, Error> {
         Ok(self.tensors_of(self.loader.epoch(epoch)?))

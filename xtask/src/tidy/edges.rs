@@ -4,12 +4,14 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may know those before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 12] = [
     "tiledb",
     "tiledb-native",
     "soma-io",
     "example-data",
+    "experiment-copy",
     "shuffle",
+    "relayout",
     "densify",
     "loader",
     "torch-feed",

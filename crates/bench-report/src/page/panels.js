@@ -118,8 +118,10 @@ const COLUMNS = [
   { title: "first batch s", figure: "time_to_first_batch_secs" },
   { title: "wait p99 ms", figure: "wait_p99_secs" },
   { title: "stalled %", figure: "stall_share" },
+  { title: "blocks ready", figure: "ready_blocks_mean" },
   { title: "CPU s", figure: "cpu_secs" },
   { title: "amplification", figure: "amplification" },
+  { title: "decoded / needed bytes", figure: "bytes_amplification" },
   { title: "entropy bits", figure: "entropy" },
   { title: "expected", figure: "entropy_expected" },
 ];

@@ -108,7 +108,7 @@ fn a_point_carries_its_whole_row() {
 fn the_script_has_words_for_every_figure() {
     let words = SCRIPT[0];
     for record in fixture::grid() {
-        for (name, value) in figures_of(&record.measured).unwrap() {
+        for (name, value) in figures_of(&record).unwrap() {
             // Labels behind the first are named in words as they are.
             let is_named = ["epoch", "repeat"].contains(&name.as_str()) || name.contains(' ');
             if value.is_number() && !is_named {

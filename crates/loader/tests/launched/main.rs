@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use rank::{BatchTold, Job};
-use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent};
+use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent, XLayout};
 
 /// Cells; global batches of 24 leave 11 of them over.
 const N_OBS: u64 = 515;
@@ -219,7 +219,7 @@ fn write_experiment(folder: &Path) {
         measurement: "RNA".into(),
         layers: vec!["raw".into()],
         extent: Extent::CurrentDomain,
-        zstd_level: 1,
+        x_layout: XLayout::census(1),
         fragment_rows: None,
         consolidate: false,
         config: Config::new(),

@@ -9,7 +9,9 @@ use loader::{
     Batch, BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Method, Order,
     ReadableBuffer,
 };
-use soma_io::{ColumnSpec, Config, CsrBuffers, ExperimentSpec, Extent, MemoryReader, XReader};
+use soma_io::{
+    ColumnSpec, Config, CsrBuffers, ExperimentSpec, Extent, MemoryReader, XLayout, XReader,
+};
 
 /// The value of a cell and gene, if one is stored. Every seventh cell has none at all.
 pub(crate) fn value(joinid: u64, gene: u64) -> Option<f32> {
@@ -161,7 +163,7 @@ pub(crate) fn experiment_spec(
         measurement: "RNA".into(),
         layers: vec!["raw".into()],
         extent: Extent::CurrentDomain,
-        zstd_level: 1,
+        x_layout: XLayout::census(1),
         fragment_rows: None,
         consolidate: false,
         config: Config::new(),

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{ColumnKind, ColumnSpec, ExperimentSpec, layout};
-use crate::Error;
+use super::{ColumnKind, ColumnSpec, ExperimentSpec, XLayout, layout};
 use crate::dataframe::JOINID;
+use crate::{Error, Filter};
 
 /// Fails when the experiment cannot be written as it is specified.
 pub(super) fn check(spec: &ExperimentSpec, uri: &str) -> Result<(), Error> {
@@ -31,11 +31,38 @@ fn sizes(spec: &ExperimentSpec) -> Result<(), String> {
             return Err(format!("it is to have {n} {what}, and can have {most} at most"));
         }
     }
-    if !(1..=22).contains(&spec.zstd_level) {
-        return Err(format!("the zstd level is {}, and must lie in 1..=22", spec.zstd_level));
-    }
+    layout_of_x(&spec.x_layout)?;
     if spec.fragment_rows == Some(0) {
         return Err("a fragment is to have no rows, and needs one at least".into());
+    }
+    Ok(())
+}
+
+fn layout_of_x(layout: &XLayout) -> Result<(), String> {
+    for (what, n) in [("rows", layout.tile_rows), ("columns", layout.tile_columns)] {
+        if !(1..=layout::MOST_OF_TILE).contains(&n) {
+            return Err(format!(
+                "a tile of X is to have {n} {what}, and can have 1 to {}",
+                layout::MOST_OF_TILE
+            ));
+        }
+    }
+    if !(1..=layout::MOST_CAPACITY).contains(&layout.capacity) {
+        return Err(format!(
+            "a data tile of X is to have {} cells, and can have 1 to {}",
+            layout.capacity,
+            layout::MOST_CAPACITY
+        ));
+    }
+    let filters =
+        layout.row_filters.iter().chain(&layout.column_filters).chain(&layout.value_filters);
+    for filter in filters {
+        match filter {
+            Filter::Zstd(level) if !(1..=22).contains(level) => {
+                return Err(format!("the zstd level is {level}, and must lie in 1..=22"));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
-use arrow_schema::DataType;
-use tiledb::{Context, Datatype, WriteColumn, WriteQuery};
+use arrow_array::RecordBatch;
+use tiledb::{Context, WriteColumn, WriteQuery};
 
-use super::{ColumnKind, ColumnSpec, Extent, layout, mark, open_write};
+use super::cells::Cells;
+use super::column::{ColumnKind, ColumnSpec};
+use super::{Extent, layout, mark, open_write};
 use crate::Error;
 use crate::dataframe::JOINID;
 
@@ -24,17 +23,6 @@ pub(super) struct FrameWriter {
     n_written: u64,
 }
 
-/// A column's cells as TileDB takes them.
-enum Cells {
-    Bytes(Vec<u8>),
-    Int8(Vec<i8>),
-    Int16(Vec<i16>),
-    Int32(Vec<i32>),
-    Int64(Vec<i64>),
-    Float64(Vec<f64>),
-    Text { bytes: Vec<u8>, offsets: Vec<u64> },
-}
-
 impl FrameWriter {
     pub(super) fn create(
         context: &Context,
@@ -43,7 +31,12 @@ impl FrameWriter {
         n_rows: u64,
         extent: Extent,
     ) -> Result<Self, Error> {
-        tiledb::Array::create(context, &uri, &layout::frame(columns, n_rows, extent))?;
+        let schema = layout::frame(columns, n_rows, extent).map_err(|problem| Error::Write {
+            what: "a data frame".into(),
+            uri: uri.clone(),
+            problem,
+        })?;
+        tiledb::Array::create(context, &uri, &schema)?;
         mark(context, &uri, "SOMADataFrame")?;
         let codes = columns
             .iter()
@@ -84,20 +77,11 @@ impl FrameWriter {
             let validity: Option<Vec<u8>> = column
                 .nullable
                 .then(|| (0..array.len()).map(|row| u8::from(is_valid(row))).collect());
-            cells.push((convert(array, column, codes).map_err(problem)?, validity));
+            cells.push((Cells::of(array, column, codes).map_err(problem)?, validity));
         }
         let mut columns = vec![WriteColumn::fixed(JOINID, &joinids)];
         for (column, (cells, validity)) in self.columns.iter().zip(&cells) {
-            let name = &column.name;
-            let write = match cells {
-                Cells::Bytes(values) => WriteColumn::fixed(name, values),
-                Cells::Int8(values) => WriteColumn::fixed(name, values),
-                Cells::Int16(values) => WriteColumn::fixed(name, values),
-                Cells::Int32(values) => WriteColumn::fixed(name, values),
-                Cells::Int64(values) => WriteColumn::fixed(name, values),
-                Cells::Float64(values) => WriteColumn::fixed(name, values),
-                Cells::Text { bytes, offsets } => WriteColumn::var_sized(name, bytes, offsets),
-            };
+            let write = cells.column(&column.name);
             columns.push(match validity {
                 Some(validity) => write.with_validity(validity),
                 None => write,
@@ -120,84 +104,4 @@ impl FrameWriter {
     fn failed(&self, problem: String) -> Error {
         Error::Write { what: "a data frame".into(), uri: self.uri.clone(), problem }
     }
-}
-
-fn convert(
-    array: &ArrayRef,
-    column: &ColumnSpec,
-    codes: &HashMap<String, i32>,
-) -> Result<Cells, String> {
-    let unfit = || format!("an array of type {} is no {:?} column", array.data_type(), column.kind);
-    match &column.kind {
-        ColumnKind::Text => {
-            let texts = texts(array)?;
-            let offsets = texts.value_offsets();
-            let start = offsets.first().copied().unwrap_or(0);
-            let end = offsets.last().copied().unwrap_or(0);
-            Ok(Cells::Text {
-                bytes: texts.value_data()[start as usize..end as usize].to_vec(),
-                offsets: offsets[..texts.len()]
-                    .iter()
-                    .map(|offset| (offset - start) as u64)
-                    .collect(),
-            })
-        }
-        ColumnKind::Categorical { values, .. } => {
-            let numbers = category_codes(array, codes)?;
-            // The enumeration has room for every code in the type that was chosen for it.
-            Ok(match layout::code_type(values.len()) {
-                Datatype::Int8 => Cells::Int8(numbers.into_iter().map(|code| code as i8).collect()),
-                Datatype::Int16 => {
-                    Cells::Int16(numbers.into_iter().map(|code| code as i16).collect())
-                }
-                _ => Cells::Int32(numbers),
-            })
-        }
-        ColumnKind::Bool => {
-            let truths = array.as_boolean_opt().ok_or_else(unfit)?;
-            Ok(Cells::Bytes(truths.iter().map(|truth| u8::from(truth.unwrap_or(false))).collect()))
-        }
-        ColumnKind::Int64 => {
-            let numbers = array.as_primitive_opt::<Int64Type>().ok_or_else(unfit)?;
-            Ok(Cells::Int64(numbers.values().to_vec()))
-        }
-        ColumnKind::Float64 => {
-            let numbers = array.as_primitive_opt::<Float64Type>().ok_or_else(unfit)?;
-            Ok(Cells::Float64(numbers.values().to_vec()))
-        }
-    }
-}
-
-fn texts(array: &ArrayRef) -> Result<LargeStringArray, String> {
-    let values = match array.data_type() {
-        DataType::Dictionary(_, values) => values,
-        other => other,
-    };
-    if !matches!(values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null)
-    {
-        return Err(format!("an array of type {} holds no texts", array.data_type()));
-    }
-    let cast = arrow_cast::cast(array, &DataType::LargeUtf8).map_err(|error| error.to_string())?;
-    Ok(cast.as_string::<i64>().clone())
-}
-
-/// The code of each row's value; 0 for rows without a value.
-fn category_codes(array: &ArrayRef, codes: &HashMap<String, i32>) -> Result<Vec<i32>, String> {
-    let code = |text: &str| {
-        codes.get(text).copied().ok_or_else(|| format!("{text:?} is not among its values"))
-    };
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        let values = texts(dictionary.values())?;
-        if values.is_empty() {
-            // Every row is without a value.
-            return Ok(vec![0; array.len()]);
-        }
-        let keys = dictionary.normalized_keys();
-        let by_key: Vec<Result<i32, String>> =
-            values.iter().map(|text| text.map_or(Ok(0), code)).collect();
-        return (0..array.len())
-            .map(|row| if array.is_valid(row) { by_key[keys[row]].clone() } else { Ok(0) })
-            .collect();
-    }
-    texts(array)?.iter().map(|text| text.map_or(Ok(0), code)).collect()
 }

@@ -1,30 +1,67 @@
 //! The schemas of the arrays: tiles, capacity, orders and filters as the Census builder chooses them.
 
-use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Enumeration, Filter, Schema};
+use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Schema};
 
-use super::{ColumnKind, ColumnSpec, Extent};
+use super::{ColumnSpec, Extent};
 use crate::dataframe::JOINID;
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
 
 /// Rows and columns of a tile.
-pub(super) const TILE: u64 = 2048;
+const TILE: u64 = 2048;
 /// Cells of a data tile.
 const CAPACITY: u64 = 65_536;
-/// The last coordinate of a domain that leaves room for one more tile, as tiledbsoma has it.
-const LAST_COORDINATE: i128 = i64::MAX as i128 - 1 - TILE as i128;
 
-/// As many cells as joinids can number.
-pub(super) const MOST_ROWS: u64 = LAST_COORDINATE as u64 + 1;
+/// How the cells of a layer of X stand on storage: which are near each other, and how they are compressed.
+///
+/// Cells stand by space tile, tiles row by row, and by row and column within one. A data tile is the next so many cells of that order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct XLayout {
+    /// Rows of a space tile.
+    pub tile_rows: u64,
+    /// Columns of a space tile. With as many as there are genes, or more, the cells of a row stand together.
+    pub tile_columns: u64,
+    /// Cells of a data tile.
+    pub capacity: u64,
+    /// The filters of the cells' rows, `soma_dim_0`.
+    pub row_filters: Vec<Filter>,
+    /// The filters of the cells' columns, `soma_dim_1`.
+    pub column_filters: Vec<Filter>,
+    /// The filters of the values, 32-bit floats.
+    pub value_filters: Vec<Filter>,
+}
 
-fn dimension(name: &str, n: u64, extent: Extent, filters: Vec<Filter>) -> Dimension {
+impl XLayout {
+    /// The Census's: space tiles of 2,048 by 2,048, data tiles of 65,536 cells, zstd at a level: 9 in its newer releases, 5 in its older.
+    pub fn census(zstd_level: i32) -> Self {
+        let zstd = Filter::Zstd(zstd_level);
+        Self {
+            tile_rows: TILE,
+            tile_columns: TILE,
+            capacity: CAPACITY,
+            row_filters: vec![zstd],
+            column_filters: vec![Filter::ByteShuffle, zstd],
+            value_filters: vec![Filter::ByteShuffle, zstd],
+        }
+    }
+}
+
+/// The most rows or columns of a space tile.
+pub(super) const MOST_OF_TILE: u64 = 1 << 32;
+/// The most cells of a data tile: what the native reader takes.
+pub(super) const MOST_CAPACITY: u64 = 1 << 26;
+/// As many cells as joinids can number, whatever the tiles.
+pub(super) const MOST_ROWS: u64 = i64::MAX as u64 - MOST_OF_TILE;
+
+fn dimension(name: &str, n: u64, tile: u64, extent: Extent, filters: Vec<Filter>) -> Dimension {
     let last = match extent {
-        Extent::CurrentDomain => LAST_COORDINATE,
+        // Leaves room for one more tile, as tiledbsoma has it.
+        Extent::CurrentDomain => i128::from(i64::MAX) - 1 - i128::from(tile),
         Extent::FixedDomain => i128::from(n.max(1)) - 1,
     };
     let tile = match extent {
-        Extent::CurrentDomain => TILE,
+        Extent::CurrentDomain => tile,
         // A tile may not be larger than the domain.
-        Extent::FixedDomain => TILE.min(n.max(1)),
+        Extent::FixedDomain => tile.min(n.max(1)),
     };
     Dimension {
         name: name.to_owned(),
@@ -39,6 +76,7 @@ fn schema(
     dimensions: Vec<Dimension>,
     sizes: &[u64],
     attributes: Vec<Attribute>,
+    capacity: u64,
     extent: Extent,
 ) -> Schema {
     let bounds = sizes.iter().map(|n| (0, i128::from((*n).max(1)) - 1)).collect();
@@ -48,7 +86,7 @@ fn schema(
         attributes,
         tile_order: CellOrder::RowMajor,
         cell_order: CellOrder::RowMajor,
-        capacity: CAPACITY,
+        capacity,
         allows_duplicates: true,
         offsets_filters: vec![
             Filter::DoubleDelta(None),
@@ -61,51 +99,49 @@ fn schema(
 }
 
 /// A layer of X.
-pub(super) fn matrix(n_obs: u64, n_var: u64, extent: Extent, zstd_level: i32) -> Schema {
-    let zstd = Filter::Zstd(zstd_level);
+pub(super) fn matrix(n_obs: u64, n_var: u64, extent: Extent, layout: &XLayout) -> Schema {
     let value = Attribute {
-        filters: vec![Filter::ByteShuffle, zstd],
+        filters: layout.value_filters.clone(),
         ..Attribute::new(DATA, Datatype::Float32)
     };
+    let (rows, columns) = (layout.row_filters.clone(), layout.column_filters.clone());
     let dimensions = vec![
-        dimension(DIM_0, n_obs, extent, vec![zstd]),
-        dimension(DIM_1, n_var, extent, vec![Filter::ByteShuffle, zstd]),
+        dimension(DIM_0, n_obs, layout.tile_rows, extent, rows),
+        dimension(DIM_1, n_var, layout.tile_columns, extent, columns),
     ];
-    schema(dimensions, &[n_obs, n_var], vec![value], extent)
+    schema(dimensions, &[n_obs, n_var], vec![value], layout.capacity, extent)
 }
 
 /// obs or var.
-pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Schema {
+///
+/// # Errors
+/// The column that cannot be, and why.
+pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Result<Schema, String> {
     let joinid =
-        dimension(JOINID, n_rows, extent, vec![Filter::DoubleDelta(None), Filter::Zstd(19)]);
-    let mut schema = schema(vec![joinid], &[n_rows], Vec::new(), extent);
+        dimension(JOINID, n_rows, TILE, extent, vec![Filter::DoubleDelta(None), Filter::Zstd(19)]);
+    let mut schema = schema(vec![joinid], &[n_rows], Vec::new(), CAPACITY, extent);
     for column in columns {
-        let datatype = match &column.kind {
-            ColumnKind::Text => Datatype::StringUtf8,
-            ColumnKind::Categorical { values, .. } => code_type(values.len()),
-            ColumnKind::Bool => Datatype::Bool,
-            ColumnKind::Int64 => Datatype::Int64,
-            ColumnKind::Float64 => Datatype::Float64,
+        let failed = |problem: String| format!("column {}: {problem}", column.name);
+        let datatype = column
+            .kind
+            .datatype()
+            .ok_or_else(|| failed(format!("{:?} is no kind that can be written", column.kind)))?;
+        let enumeration = column.kind.enumeration(&column.name).map_err(failed)?;
+        let wide_numbers = enumeration.is_none() && datatype.size().is_some_and(|size| size > 1);
+        let filters = if wide_numbers {
+            vec![Filter::ByteShuffle, Filter::Zstd(9)]
+        } else {
+            vec![Filter::Zstd(19)]
         };
-        let filters = match &column.kind {
-            ColumnKind::Text | ColumnKind::Bool | ColumnKind::Categorical { .. } => {
-                vec![Filter::Zstd(19)]
-            }
-            ColumnKind::Int64 | ColumnKind::Float64 => vec![Filter::ByteShuffle, Filter::Zstd(9)],
-        };
-        let mut attribute = Attribute {
+        schema.attributes.push(Attribute {
             nullable: column.nullable,
             filters,
+            enumeration: enumeration.as_ref().map(|enumeration| enumeration.name.clone()),
             ..Attribute::new(&column.name, datatype)
-        };
-        if let ColumnKind::Categorical { values, ordered } = &column.kind {
-            attribute.enumeration = Some(column.name.clone());
-            let enumeration = Enumeration::of_strings(&column.name, values);
-            schema.enumerations.push(Enumeration { ordered: *ordered, ..enumeration });
-        }
-        schema.attributes.push(attribute);
+        });
+        schema.enumerations.extend(enumeration);
     }
-    schema
+    Ok(schema)
 }
 
 /// The smallest signed type that numbers `n_values`. libtiledb demands that the type hold one number more than there are values.

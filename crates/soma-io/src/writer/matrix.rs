@@ -1,14 +1,16 @@
 //! Writes a layer of X in the array's own order, so that nothing has to be sorted and all pieces make one fragment.
 //!
-//! Cells stand in order of their tile of 2,048 by 2,048, and by row and column within it: rows are therefore held until a row of
-//! tiles is whole.
+//! Cells stand in order of their space tile, and by row and column within it: rows are therefore held until a row of tiles is whole.
+//! Where a tile has all columns that is the order in which rows come, and they are held only to be written many at a time.
 
 use tiledb::{Context, WriteColumn, WriteQuery};
 
-use super::layout::TILE;
 use super::{ExperimentSpec, layout, mark, open_write};
 use crate::Error;
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
+
+/// Cells of rows that are written together where they need not be held: 80 MiB of them.
+const SUBMIT_CELLS: usize = 4 << 20;
 
 /// A layer that is being written.
 #[derive(Debug)]
@@ -20,12 +22,24 @@ pub(super) struct MatrixWriter {
     n_obs: u64,
     n_var: u64,
     fragment_rows: u64,
+    tile_rows: u64,
+    tile_columns: u64,
     /// Rows that are written, and where the present fragment began.
     n_written: u64,
     fragment_start: u64,
     /// Rows of tiles that are not yet whole, in CSR.
     row_offsets: Vec<usize>,
     columns: Vec<u32>,
+    values: Vec<f32>,
+    /// The same as TileDB takes it, kept for its memory.
+    submitted: Cells,
+}
+
+/// Cells in the array's order.
+#[derive(Debug, Default)]
+struct Cells {
+    rows: Vec<i64>,
+    columns: Vec<i64>,
     values: Vec<f32>,
 }
 
@@ -35,7 +49,7 @@ impl MatrixWriter {
         uri: String,
         spec: &ExperimentSpec,
     ) -> Result<Self, Error> {
-        let schema = layout::matrix(spec.n_obs, spec.n_var, spec.extent, spec.zstd_level);
+        let schema = layout::matrix(spec.n_obs, spec.n_var, spec.extent, &spec.x_layout);
         tiledb::Array::create(context, &uri, &schema)?;
         mark(context, &uri, "SOMASparseNDArray")?;
         Ok(Self {
@@ -45,11 +59,14 @@ impl MatrixWriter {
             n_obs: spec.n_obs,
             n_var: spec.n_var,
             fragment_rows: spec.fragment_rows.unwrap_or(u64::MAX),
+            tile_rows: spec.x_layout.tile_rows,
+            tile_columns: spec.x_layout.tile_columns,
             n_written: 0,
             fragment_start: 0,
             row_offsets: vec![0],
             columns: Vec::new(),
             values: Vec::new(),
+            submitted: Cells::default(),
         })
     }
 
@@ -64,7 +81,7 @@ impl MatrixWriter {
             self.columns.extend_from_slice(&columns[pair[0]..pair[1]]);
             self.values.extend_from_slice(&values[pair[0]..pair[1]]);
             self.row_offsets.push(self.values.len());
-            if self.n_pending() == TILE {
+            if self.is_enough() {
                 self.flush()?;
             }
         }
@@ -87,6 +104,20 @@ impl MatrixWriter {
 
     fn n_pending(&self) -> u64 {
         self.row_offsets.len() as u64 - 1
+    }
+
+    /// Whether the rows that are held are to be written: a row of tiles, or where a tile has all columns, many cells.
+    fn is_enough(&self) -> bool {
+        if self.tile_columns < self.n_var {
+            return self.n_pending() == self.tile_rows;
+        }
+        let ends_fragment = self.ends_fragment(self.n_written + self.n_pending());
+        self.values.len() >= SUBMIT_CELLS || ends_fragment
+    }
+
+    /// Whether a fragment ends before row `n_rows`: it has as many rows as are wanted, and whole rows of tiles.
+    fn ends_fragment(&self, n_rows: u64) -> bool {
+        n_rows - self.fragment_start >= self.fragment_rows && n_rows.is_multiple_of(self.tile_rows)
     }
 
     fn check(&self, row_offsets: &[usize], columns: &[u32], values: &[f32]) -> Result<(), Error> {
@@ -118,44 +149,52 @@ impl MatrixWriter {
         Ok(())
     }
 
-    /// Writes the rows that are held: column of tiles by column of tiles, each row by row.
-    fn flush(&mut self) -> Result<(), Error> {
+    /// Puts the rows that are held into the array's order: column of tiles by column of tiles, each row by row.
+    fn order(&mut self) {
         let n_rows = self.row_offsets.len() - 1;
         let nnz = self.values.len();
-        let (mut cells, mut genes, mut values) =
-            (Vec::with_capacity(nnz), Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        let Cells { rows, columns, values } = &mut self.submitted;
+        rows.clear();
+        columns.clear();
+        values.clear();
         // Where each row goes on in the next column of tiles.
         let mut next = self.row_offsets[..n_rows].to_vec();
         let mut band_end = 0;
         while values.len() < nnz {
-            band_end += TILE;
+            band_end += self.tile_columns;
             for (row_idx, next) in next.iter_mut().enumerate() {
                 let rest = *next..self.row_offsets[row_idx + 1];
                 let n_band = self.columns[rest.clone()]
                     .partition_point(|column| u64::from(*column) < band_end);
                 let band = rest.start..rest.start + n_band;
-                cells.resize(cells.len() + n_band, (self.n_written + row_idx as u64) as i64);
-                genes.extend(self.columns[band.clone()].iter().map(|column| i64::from(*column)));
+                rows.resize(rows.len() + n_band, (self.n_written + row_idx as u64) as i64);
+                columns.extend(self.columns[band.clone()].iter().map(|column| i64::from(*column)));
                 values.extend_from_slice(&self.values[band.clone()]);
                 *next = band.end;
             }
         }
-        if nnz > 0 {
+    }
+
+    /// Writes the rows that are held.
+    fn flush(&mut self) -> Result<(), Error> {
+        let n_rows = self.row_offsets.len() - 1;
+        self.order();
+        if !self.values.is_empty() {
             let query = match &mut self.query {
                 Some(query) => query,
                 none => none.insert(open_write(&self.context, &self.uri)?),
             };
             query.submit(&[
-                WriteColumn::fixed(DIM_0, &cells),
-                WriteColumn::fixed(DIM_1, &genes),
-                WriteColumn::fixed(DATA, &values),
+                WriteColumn::fixed(DIM_0, &self.submitted.rows),
+                WriteColumn::fixed(DIM_1, &self.submitted.columns),
+                WriteColumn::fixed(DATA, &self.submitted.values),
             ])?;
         }
         self.n_written += n_rows as u64;
         self.row_offsets.truncate(1);
         self.columns.clear();
         self.values.clear();
-        if self.n_written - self.fragment_start >= self.fragment_rows {
+        if self.ends_fragment(self.n_written) {
             self.fragment_start = self.n_written;
             if let Some(query) = self.query.take() {
                 query.finish()?;

@@ -24,3 +24,4 @@ mod server;
 #[path = "../support/small.rs"]
 mod small;
 mod tls;
+mod writes;

@@ -8,7 +8,9 @@ use arrow_array::{
     RecordBatch,
 };
 use arrow_schema::{Field, Schema};
-use soma_io::{ColumnKind, ColumnSpec, CsrBuffers, ExperimentSpec, ExperimentWriter, Extent};
+use soma_io::{
+    ColumnKind, ColumnSpec, CsrBuffers, ExperimentSpec, ExperimentWriter, Extent, XLayout,
+};
 
 /// The values of the categorical columns.
 const CATEGORIES: [&str; 4] = ["B cell", "T cell", "Übergang", "unknown"];
@@ -32,7 +34,7 @@ impl Small {
             measurement: "RNA".into(),
             layers: vec!["raw".into()],
             extent: Extent::CurrentDomain,
-            zstd_level: 1,
+            x_layout: XLayout::census(1),
             fragment_rows: None,
             consolidate: false,
             config: soma_io::Config::new(),

@@ -17,7 +17,7 @@ use super::work::Work;
 use crate::display::{Display, grouped};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::process::{self, Ended, Failure};
-use crate::{interrupt, point, sweep_command};
+use crate::{interrupt, point_settings, sweep_command};
 
 /// One work on the data that it takes.
 pub(crate) struct WorkJob {
@@ -301,7 +301,7 @@ fn failed(job: &WorkJob, side: Option<&Peer>, failure: &Failure, cache: &str) ->
     EpochRecord {
         point: match side {
             Some(peer) => peer.settings(&job.point, cache),
-            None => point::as_asked(&job.point, &job.data, cache),
+            None => point_settings::as_asked(&job.point, &job.data, cache),
         },
         measured,
         ..EpochRecord::default()

@@ -12,7 +12,7 @@ use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, RowRanges, XRe
 use super::order::Chunks;
 use super::session::ChunksRead;
 use crate::job::{Data, Event};
-use crate::point;
+use crate::point_settings;
 
 /// What a run reads, beside the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub(crate) fn read(
 
 /// What reads, first the project itself.
 fn versions() -> BTreeMap<String, String> {
-    let versions = point::versions();
+    let versions = point_settings::versions();
     let named = [("somafeed", versions.somafeed), ("libtiledb", versions.libtiledb)];
     named.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Specification: `format_spec/filters/float_scale.md`. Metadata: the number of parts, then the stored length of each.
 
-use super::integers::load;
+use super::integers::{load, widen};
 use crate::cursor::Cursor;
 use crate::error::Fault;
 
@@ -10,6 +10,24 @@ use crate::error::Fault;
 pub(super) struct Scaling {
     pub(super) scale: f64,
     pub(super) offset: f64,
+}
+
+impl Scaling {
+    /// Whether the integers are the values.
+    fn is_none(self) -> bool {
+        self.scale == 1.0 && self.offset == 0.0
+    }
+}
+
+/// Appends the f32 that integers of `stored_bytes` are, in a loop that the compiler makes wide; false where there is none for them.
+fn widen_unscaled(part: &[u8], stored_bytes: usize, out: &mut Vec<u8>) -> bool {
+    match stored_bytes {
+        1 => widen(part, out, |bytes| f32::from(i8::from_le_bytes(bytes)).to_le_bytes()),
+        2 => widen(part, out, |bytes| f32::from(i16::from_le_bytes(bytes)).to_le_bytes()),
+        4 => widen(part, out, |bytes| (i32::from_le_bytes(bytes) as f32).to_le_bytes()),
+        _ => return false,
+    }
+    true
 }
 
 /// Undoes the scaling of integers of `bytes.0` bytes to floats of `bytes.1` bytes.
@@ -26,6 +44,9 @@ pub(super) fn undo_scale(
     for _ in 0..n_parts {
         let len = metadata.u32("the length of a part")? as usize;
         let part = data.take(len, "a part")?;
+        if value_bytes == 4 && scaling.is_none() && widen_unscaled(part, stored_bytes, out) {
+            continue;
+        }
         out.reserve(len / stored_bytes * value_bytes);
         for stored in part.chunks_exact(stored_bytes) {
             let integer = load(stored, true).cast_signed();

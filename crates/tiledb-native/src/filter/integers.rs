@@ -55,14 +55,57 @@ pub(super) fn undo_bit_width(
             out.extend_from_slice(data.take(len, "a window")?);
             continue;
         }
-        if !matches!(bits, 8 | 16 | 32) {
-            return Err(Fault::new(format!("a window of {bits} bits")));
-        }
-        for stored in data.take(len / size * (bits / 8), "a window")?.chunks_exact(bits / 8) {
-            store(load(stored, signed).wrapping_add(offset), size, out);
-        }
+        let window = data.take(len / size * (bits / 8), "a window")?;
+        widen_window(window, bits, number, offset, out)?;
     }
     Ok(())
+}
+
+/// Undoes a window of values of so many bits. A loop of its own for each pair of sizes, which the compiler makes wide.
+fn widen_window(
+    window: &[u8],
+    bits: usize,
+    number: Number,
+    offset: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    macro_rules! widen {
+        ($from:ty, $to:ty) => {
+            widen(window, out, |bytes| {
+                let stored = <$to>::from(<$from>::from_le_bytes(bytes));
+                stored.wrapping_add(offset as $to).to_le_bytes()
+            })
+        };
+    }
+    match (number, bits) {
+        (Number::I16, 8) => widen!(i8, i16),
+        (Number::I32, 8) => widen!(i8, i32),
+        (Number::I32, 16) => widen!(i16, i32),
+        (Number::I64, 8) => widen!(i8, i64),
+        (Number::I64, 16) => widen!(i16, i64),
+        (Number::I64, 32) => widen!(i32, i64),
+        (Number::U16, 8) => widen!(u8, u16),
+        (Number::U32, 8) => widen!(u8, u32),
+        (Number::U32, 16) => widen!(u16, u32),
+        (Number::U64, 8) => widen!(u8, u64),
+        (Number::U64, 16) => widen!(u16, u64),
+        (Number::U64, 32) => widen!(u32, u64),
+        _ => return Err(Fault::new(format!("a window of {bits} bits of {number:?}"))),
+    }
+    Ok(())
+}
+
+/// Appends what `value` makes of each of the stored values.
+pub(super) fn widen<const FROM: usize, const TO: usize>(
+    stored: &[u8],
+    out: &mut Vec<u8>,
+    value: impl Fn([u8; FROM]) -> [u8; TO],
+) {
+    let (stored, _) = stored.as_chunks::<FROM>();
+    let start = out.len();
+    out.resize(start + stored.len() * TO, 0);
+    let (to, _) = out[start..].as_chunks_mut::<TO>();
+    to.iter_mut().zip(stored).for_each(|(to, stored)| *to = value(*stored));
 }
 
 /// Windows of differences to the value before, the first to the window's offset.
@@ -140,4 +183,36 @@ pub(super) fn undo_xor(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NUMBERS: [Number; 6] =
+        [Number::I16, Number::U16, Number::I32, Number::U32, Number::I64, Number::U64];
+
+    proptest! {
+        #[test]
+        fn windows_widen_value_by_value(which in 0..6_usize, bits in prop_oneof![Just(8_usize), Just(16), Just(32)], offset in any::<u64>(), stored in prop::collection::vec(any::<u8>(), 0..200)) {
+            let number = NUMBERS[which];
+            let mut wide = vec![7];
+            let widened = widen_window(&stored, bits, number, offset, &mut wide);
+            prop_assert_eq!(widened.is_ok(), bits < number.size() * 8);
+            if widened.is_ok() {
+                let mut naive = vec![7];
+                for value in stored.chunks_exact(bits / 8) {
+                    store(load(value, is_signed(number)).wrapping_add(offset), number.size(), &mut naive);
+                }
+                prop_assert_eq!(wide, naive);
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_of_odd_bits_is_damage() {
+        assert!(widen_window(&[1, 2, 3], 24, Number::I64, 0, &mut Vec::new()).is_err());
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::fetch::{announce, fetch};
+use super::fetch::announce;
 use super::plan::{Part, Planned, TileWork};
 use super::{ReadStats, Reader};
 use crate::error::{Error, Fault};
@@ -35,8 +35,8 @@ impl<'a> Chunk<'a> {
     pub(super) fn columns(&self, reader: &Reader, work: &TileWork) -> Result<Columns<'a>, Fault> {
         let fragment = &reader.fragments[work.fragment];
         let tiles = fragment.tiles(&reader.files).map_err(|error| Fault::new(error.to_string()))?;
-        let last = tiles.bounds(work.tile).columns.1;
-        Ok(Columns::new(self.decoded, self.cells.len(), fragment.layout.columns.number, last))
+        let bounds = tiles.bounds(work.tile).columns;
+        Ok(Columns::new(self.decoded, self.cells.len(), fragment.layout.columns.number, bounds))
     }
 
     /// The values of a chunk of values.
@@ -121,14 +121,14 @@ pub(super) fn for_each(
         });
         let (batch, after) = rest.split_at(fits.count().max(1));
         let pieces: Vec<_> = batch.iter().map(|wish| piece(reader, works, wish)).collect();
-        let (places, read) = fetch(&reader.files, &pieces, buffer)?;
-        stats.bytes_read += read;
+        let places = reader.fetch(&pieces, buffer, stats)?;
         for ((wish, place), piece) in batch.iter().zip(places).zip(&pieces) {
             let work = &works[wish.work];
-            stats.cells_decoded += decode(reader, work, wish, &buffer[place], decoder, &mut sink)
-                .map_err(|fault| {
-                fault.in_file(reader.files.name(piece.file), piece.range.start)
-            })?;
+            let n_cells = decode(reader, work, wish, &buffer[place], decoder, &mut sink)
+                .map_err(|fault| fault.in_file(reader.files.name(piece.file), piece.range.start))?;
+            let size = stored(reader, work, wish.field).number.size();
+            stats.bytes_decoded += n_cells * size as u64;
+            stats.cells_decoded += if wish.field == Field::Columns { n_cells } else { 0 };
         }
         rest = after;
     }
@@ -192,7 +192,7 @@ fn needed<'a>(parts: &'a [Part], chunks: &'a Chunks) -> impl Iterator<Item = Ran
     })
 }
 
-/// Decodes what `wish` brought; returns the cells decoded, when it is columns.
+/// Decodes what `wish` brought; returns the cells decoded.
 fn decode(
     reader: &Reader,
     work: &TileWork,
@@ -226,7 +226,7 @@ fn decode(
             .and_then(|decoded| sink(Chunk { field: wish.field, work: wish.work, cells, decoded }))
             .map_err(|fault| Fault { at: (at.start - base).into(), what: fault.what })?;
     }
-    Ok(if wish.field == Field::Columns { n_cells } else { 0 })
+    Ok(n_cells)
 }
 
 /// Makes sure that a chunk has as many values as were seen in it when its tile was first looked at.

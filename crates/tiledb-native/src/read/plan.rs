@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::fetch::{announce, fetch};
+use super::fetch::announce;
+use super::kept::{self, Kept};
 use super::{ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::{Field, Fragment};
@@ -111,6 +112,45 @@ pub(super) struct TileWork {
     pub(super) index: Arc<TileIndex>,
     /// What of it is wanted, by ascending cell.
     pub(super) parts: Vec<Part>,
+    /// Where only some of the tile's columns are wanted, and it was asked which cells those are: the wanted cells of each row.
+    pub(super) kept: Option<Kept>,
+}
+
+impl TileWork {
+    /// Calls `each` for every row of a part that has wanted cells among `cells`, with those: which of the part's rows it is, and its
+    /// cells. All of `cells` are the part's.
+    pub(super) fn rows(
+        &self,
+        part: &Part,
+        cells: Range<u32>,
+        mut each: impl FnMut(usize, Range<u32>),
+    ) {
+        let starts = self.index.starts(part.found);
+        let kept = self.kept.as_ref().map(|kept| kept.of(part));
+        let mut row = starts.partition_point(|&start| start <= cells.start) - 1;
+        let mut cell = cells.start;
+        while cell < cells.end {
+            let end = starts[row + 1].min(cells.end);
+            let wanted = match kept {
+                Some(kept) => cell.max(kept[row].start)..end.min(kept[row].end),
+                None => cell..end,
+            };
+            if wanted.start < wanted.end {
+                each(row, wanted);
+            }
+            (cell, row) = (end, row + 1);
+        }
+    }
+
+    /// How many wanted cells each row of a part has.
+    fn counts(&self, part: &Part) -> impl Iterator<Item = u32> {
+        let starts = self.index.starts(part.found);
+        let kept = self.kept.as_ref().map(|kept| kept.of(part));
+        starts.windows(2).enumerate().map(move |(row, pair)| match kept {
+            Some(kept) => kept[row].end - kept[row].start,
+            None => pair[1] - pair[0],
+        })
+    }
 }
 
 /// Rows of a run of a tile, all of one wanted range.
@@ -121,6 +161,8 @@ pub(super) struct Part {
     pub(super) task_row: usize,
     /// The first cell, and one past the last.
     pub(super) cells: (u32, u32),
+    /// How many rows the tile's parts before it have.
+    pub(super) n_rows_before: usize,
 }
 
 /// A task and what it has to decode.
@@ -129,8 +171,11 @@ pub(super) struct Planned {
     pub(super) task: Task,
     /// By fragment, then by tile.
     pub(super) works: Vec<TileWork>,
-    /// Cells of each of the task's rows, in all tiles.
+    /// Wanted cells of each of the task's rows, in all tiles. Where a selection of columns is not known to be a run of cells in each
+    /// row, these are all cells.
     pub(super) counts: Vec<u32>,
+    /// Whether those are the cells to deliver.
+    pub(super) is_counted: bool,
 }
 
 impl Planned {
@@ -154,8 +199,12 @@ pub(super) fn plan(
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
-            let found = candidates(reader, &task, columns)?;
-            reader.with_scratch(|scratch| plan_one(reader, task, found, scratch))
+            reader.timed(|stats| {
+                let found = candidates(reader, &task, columns)?;
+                reader.with_scratch(|scratch| {
+                    plan_one(reader, task, (found, columns), scratch, stats)
+                })
+            })
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -240,35 +289,51 @@ fn announce_rows(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(
 fn plan_one(
     reader: &Reader,
     task: Task,
-    candidates: Candidates,
+    (candidates, columns): (Candidates, &Columns),
     scratch: &mut Scratch,
-) -> Result<(Planned, ReadStats), Error> {
-    let mut stats = ReadStats::default();
+    stats: &mut ReadStats,
+) -> Result<Planned, Error> {
     let mut works = Vec::new();
-    let mut counts = vec![0; task.n_rows()];
     for (fragment_idx, wanted) in candidates {
-        let indices = indices(reader, fragment_idx, &wanted, scratch, &mut stats)?;
+        let indices = indices(reader, fragment_idx, &wanted, scratch, stats)?;
         for (tile, index) in wanted.into_iter().zip(indices) {
-            let mut parts = Vec::new();
-            index.find(&task.wanted, |idx, found| {
-                let starts = index.starts(found);
-                let cells = (starts[0], starts[found.n_rows as usize]);
-                if cells.0 < cells.1 {
-                    let task_row =
-                        task.bases[idx] + (found.first_row - task.wanted[idx].start) as usize;
-                    parts.push(Part { found, task_row, cells });
-                    counts[task_row..]
-                        .iter_mut()
-                        .zip(starts.windows(2))
-                        .for_each(|(count, pair)| *count += pair[1] - pair[0]);
-                }
-            });
+            let parts = parts(&task, &index);
             if !parts.is_empty() {
-                works.push(TileWork { fragment: fragment_idx, tile, index, parts });
+                works.push(TileWork { fragment: fragment_idx, tile, index, parts, kept: None });
             }
         }
     }
-    Ok((Planned { task, works, counts }, stats))
+    let is_counted = match columns.range() {
+        // Another path is as good where every request has to be told ahead.
+        Some(range) if !reader.is_by_time() && !reader.files.storage().coalesce().prefetch => {
+            kept::keep(reader, &mut works, &range, scratch, stats)?
+        }
+        _ => columns.is_all(),
+    };
+    let mut counts = vec![0; task.n_rows()];
+    for work in &works {
+        for part in &work.parts {
+            let rows = counts[part.task_row..].iter_mut().zip(work.counts(part));
+            rows.for_each(|(count, of_tile)| *count += of_tile);
+        }
+    }
+    Ok(Planned { task, works, counts, is_counted })
+}
+
+/// What a tile has of a task's rows.
+fn parts(task: &Task, index: &TileIndex) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut n_rows_before = 0;
+    index.find(&task.wanted, |idx, found| {
+        let starts = index.starts(found);
+        let cells = (starts[0], starts[found.n_rows as usize]);
+        if cells.0 < cells.1 {
+            let task_row = task.bases[idx] + (found.first_row - task.wanted[idx].start) as usize;
+            parts.push(Part { found, task_row, cells, n_rows_before });
+            n_rows_before += found.n_rows as usize;
+        }
+    });
+    parts
 }
 
 /// The row indices of `tiles` of a fragment, from the cache or built.
@@ -298,8 +363,7 @@ fn indices(
             .iter()
             .map(|&idx| Piece { file, range: places.bytes(Field::Rows, tiles[idx]) })
             .collect();
-        let (at, read) = fetch(&reader.files, &pieces, &mut scratch.bytes)?;
-        stats.bytes_read += read;
+        let at = reader.fetch(&pieces, &mut scratch.bytes, stats)?;
         for ((&idx, at), piece) in batch.iter().zip(at).zip(&pieces) {
             let Scratch { bytes, decoder, .. } = scratch;
             let tile = tiles[idx];
@@ -312,6 +376,8 @@ fn indices(
                 index.memory_bytes(fragment.tile_cells(tile)),
             );
             stats.tiles_indexed += 1;
+            let size = fragment.layout.rows.number.size();
+            stats.bytes_decoded += (fragment.tile_cells(tile) * size) as u64;
             found[idx] = Some(index);
         }
         rest = after;

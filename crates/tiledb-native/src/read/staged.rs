@@ -5,8 +5,7 @@ use rayon::prelude::*;
 
 use super::chunks;
 use super::plan::{Planned, TileWork};
-use super::{ReadStats, Reader, Scratch};
-use crate::csr::CsrBuffers;
+use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::Field;
 use crate::request::{Columns, Rows};
@@ -41,9 +40,9 @@ struct TaskRows {
 pub(super) fn read(
     reader: &Reader,
     rows: &Rows,
-    planned: Vec<Planned>,
+    planned: &[Planned],
     columns: &Columns,
-    out: &mut CsrBuffers,
+    mut out: Output<'_>,
 ) -> Result<ReadStats, Error> {
     // Which tiles' values will be wanted only their columns say.
     let fields: &[Field] =
@@ -55,17 +54,17 @@ pub(super) fn read(
         .par_iter()
         .with_max_len(1)
         .map(|planned| {
-            let mut stats = ReadStats::default();
-            let mut read = |with_ages| {
-                let cells = reader.with_scratch(|scratch| {
-                    collect(reader, planned, (columns, with_ages), scratch, &mut stats)
-                })?;
-                Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
-            };
-            // Where every place has one cell, as nearly always, no times need be read to choose.
-            let rows = read(false)?;
-            let rows = if rows.has_repeats && reader.keeps_latest() { read(true)? } else { rows };
-            Ok((rows, stats))
+            reader.timed(|stats| {
+                let mut read = |with_ages| {
+                    let cells = reader.with_scratch(|scratch| {
+                        collect(reader, planned, (columns, with_ages), scratch, stats)
+                    })?;
+                    Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
+                };
+                // Where every place has one cell, as nearly always, no times need be read to choose.
+                let rows = read(false)?;
+                if rows.has_repeats && reader.keeps_latest() { read(true) } else { Ok(rows) }
+            })
         })
         .collect();
     let mut stats = ReadStats::default();
@@ -76,28 +75,36 @@ pub(super) fn read(
             rows
         })
         .collect();
-    out.row_offsets.clear();
-    out.row_offsets.resize(rows.total + 1, 0);
-    for (planned, done) in planned.iter().zip(&done) {
-        super::put_counts(&planned.task, &done.counts, &mut out.row_offsets);
-    }
-    let mut offset = 0;
-    for next in &mut out.row_offsets {
-        offset += *next;
-        *next = offset;
-    }
-    out.set_nnz(offset);
-    for (planned, done) in planned.into_iter().zip(done) {
+    let ((), put) = reader.timed(|_| {
+        if !put(rows, planned, &done, &mut out) {
+            reader.hold_floats(&mut out);
+            put(rows, planned, &done, &mut out);
+        }
+        Ok(())
+    })?;
+    stats.add(put);
+    Ok(stats)
+}
+
+/// Puts the rows of all tasks together. Returns whether all values can be held.
+fn put(rows: &Rows, planned: &[Planned], done: &[TaskRows], out: &mut Output<'_>) -> bool {
+    out.begin(rows.total, |row_offsets| {
+        for (planned, done) in planned.iter().zip(done) {
+            super::put_counts(&planned.task, &done.counts, row_offsets);
+        }
+    });
+    let mut fits = true;
+    for (planned, done) in planned.iter().zip(done) {
         let mut from = 0;
         for (pair, &out_row) in planned.task.bases.windows(2).zip(&planned.task.out_rows) {
-            let at = out.row_offsets[out_row]..out.row_offsets[out_row + pair[1] - pair[0]];
-            let len = at.len();
-            out.columns[at.clone()].copy_from_slice(&done.columns[from..from + len]);
-            out.values[at].copy_from_slice(&done.values[from..from + len]);
-            from += len;
+            let row_offsets = out.row_offsets();
+            let at = row_offsets[out_row]..row_offsets[out_row + pair[1] - pair[0]];
+            let end = from + at.len();
+            fits &= out.put(at, &done.columns[from..end], &done.values[from..end]);
+            from = end;
         }
     }
-    Ok(stats)
+    fits
 }
 
 /// The cells of a task that count; with their ages, where the latest of those with one place is to be chosen.
@@ -164,7 +171,7 @@ fn load(
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<(), Error> {
-    let Scratch { bytes, decoder, columns, values, times } = scratch;
+    let Scratch { bytes, decoder, columns, values, times, .. } = scratch;
     let mut next_part = vec![[0; 4]; works.len()];
     let mut filled: Vec<[usize; 4]> = (0..works.len()).map(|idx| [offsets[idx]; 4]).collect();
     chunks::for_each(reader, works, fields, (bytes, decoder), stats, |chunk| {
@@ -180,7 +187,7 @@ fn load(
                 Field::Columns => {
                     let stored = chunk.columns(reader, work)?;
                     stored.check(&range)?;
-                    stored.copy(range, &mut columns[to]);
+                    stored.copy(range, 0, &mut columns[to]);
                 }
                 Field::Values => chunk.values(reader, work).copy(range, &mut values[to]),
                 Field::Times => {

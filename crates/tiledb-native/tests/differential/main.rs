@@ -9,7 +9,7 @@ mod written;
 use std::ops::Range;
 use std::path::Path;
 
-use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr};
 use written::Spec;
 
 /// What a read of `rows` and `columns` is to be, by the cells of the whole array.
@@ -47,11 +47,11 @@ fn check_read(
     cells: &[(u64, u64, f32)],
     rows: &[Range<u64>],
     columns: &ColumnSelection,
-    out: &mut CsrBuffers,
+    (out, packed): (&mut CsrBuffers, &mut PackedCsr),
 ) {
     let stats = array.read_csr(rows, columns, out).unwrap();
     assert_eq!(stats.nnz as usize, out.nnz());
-    assert_eq!(out.row_offsets.last(), Some(&out.nnz()));
+    check_packed(array, rows, columns, (out, packed));
     let found: Vec<Vec<(u32, u32)>> = (0..out.n_rows())
         .map(|row| {
             let (columns, values) = out.row(row);
@@ -63,6 +63,31 @@ fn check_read(
         })
         .collect();
     assert!(found == expected(cells, rows, columns), "rows {rows:?}, {columns:?}");
+}
+
+/// Compares packed rows with `out`.
+#[track_caller]
+fn check_packed(
+    array: &Array,
+    rows: &[Range<u64>],
+    columns: &ColumnSelection,
+    (out, packed): (&CsrBuffers, &mut PackedCsr),
+) {
+    if out.n_columns > PackedCsr::MAX_COLUMNS {
+        let refused = array.read_packed(rows, columns, packed);
+        assert!(matches!(refused, Err(Error::TooManyToPack { .. })), "{refused:?}");
+        return;
+    }
+    array.read_packed(rows, columns, packed).unwrap();
+    let unpacked = packed.unpack();
+    let bits =
+        |csr: &CsrBuffers| csr.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    assert!(bits(&unpacked) == bits(out), "packed values of rows {rows:?}, {columns:?}");
+    assert!(
+        (&unpacked.row_offsets, &unpacked.columns) == (&out.row_offsets, &out.columns)
+            && unpacked.n_columns == out.n_columns,
+        "packed columns of rows {rows:?}, {columns:?}"
+    );
 }
 
 /// Writes `spec` and compares some reads at `timestamp`.
@@ -78,10 +103,11 @@ fn check(
     for (n_threads, index_bytes) in [(2, 1 << 20), (1, 3000)] {
         let options = OpenOptions { timestamp, index_bytes, ..OpenOptions::new(n_threads) };
         let array = Array::open_local(at, &options).unwrap();
-        let mut out = CsrBuffers::new();
+        let (mut out, mut packed) = (CsrBuffers::new(), PackedCsr::default());
         for columns in columns {
-            check_read(&array, &cells, &[0..spec.shape.0], columns, &mut out);
-            check_read(&array, &cells, rows, columns, &mut out);
+            let all_rows = 0..spec.shape.0;
+            check_read(&array, &cells, &[all_rows], columns, (&mut out, &mut packed));
+            check_read(&array, &cells, rows, columns, (&mut out, &mut packed));
         }
         assert!(array.index_bytes() <= index_bytes);
     }

@@ -43,6 +43,7 @@ fn for_integers() -> impl Strategy<Value = Vec<Filter>> {
         1 => Just(vec![Filter::DoubleDelta(None), Filter::Zstd(1)]),
         1 => Just(vec![Filter::DoubleDelta(None)]),
         1 => Just(vec![Filter::Delta(None), Filter::Gzip(1)]),
+        1 => prop_oneof![Just(16_u32), Just(1024), Just(65_536)].prop_map(|bytes| vec![Filter::BitWidthReductionWithin(bytes)]),
         1 => Just(vec![Filter::BitWidthReduction]),
         1 => Just(vec![Filter::BitWidthReduction, Filter::ByteShuffle, Filter::Zstd(1)]),
         1 => Just(vec![Filter::BitWidthReduction, Filter::BitShuffle, Filter::Lz4(-1), Filter::ChecksumSha256]),
@@ -51,8 +52,11 @@ fn for_integers() -> impl Strategy<Value = Vec<Filter>> {
 
 fn for_floats() -> impl Strategy<Value = Vec<Filter>> {
     let scale = |byte_width| Filter::ScaleFloat { byte_width, factor: 0.25, offset: 0.5 };
+    let whole = |byte_width| Filter::ScaleFloat { byte_width, factor: 1.0, offset: 0.0 };
     prop_oneof![
         3 => general(),
+        1 => prop_oneof![Just(2_u64), Just(4), Just(8)].prop_map(move |width| vec![whole(width), Filter::BitWidthReductionWithin(64)]),
+        1 => Just(vec![whole(2), Filter::ByteShuffle, Filter::Zstd(1)]),
         1 => prop_oneof![Just(2_u64), Just(4), Just(8)].prop_map(move |width| vec![scale(width), Filter::ByteShuffle, Filter::Zstd(5)]),
         1 => Just(vec![scale(4), Filter::BitWidthReduction, Filter::Zstd(1)]),
     ]

@@ -9,6 +9,7 @@ mod object;
 mod packed;
 mod prefetch;
 mod replaced;
+mod times;
 
 use std::fs;
 use std::path::PathBuf;

@@ -13,7 +13,6 @@
 mod arguments;
 mod checkpoint;
 mod data;
-mod model;
 mod picture;
 mod report;
 mod run;

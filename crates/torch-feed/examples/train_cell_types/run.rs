@@ -6,13 +6,12 @@ use std::time::Instant;
 
 use loader::{Dataset, LoaderSpec};
 use tch::{Device, Kind, Tensor};
-use torch_feed::{Error, TensorBatch, TensorEpoch, TensorLoader};
+use torch_feed::{Error, LinearClassifier, TensorBatch, TensorEpoch, TensorLoader};
 
 use crate::Failure;
 use crate::arguments::{Arguments, RowOrder};
 use crate::checkpoint::{Checkpoint, Position};
 use crate::data::{Labeled, Parts};
-use crate::model::Model;
 use crate::score::Confusion;
 
 /// Steps whose losses may lie on the device unread. Reading one waits for the device.
@@ -58,7 +57,7 @@ impl Outcome {
 /// What changes while a run trains.
 #[derive(Debug)]
 struct Progress {
-    model: Model,
+    model: LinearClassifier,
     position: Position,
     losses: Vec<f32>,
     /// Losses of later steps, on the device.
@@ -120,7 +119,7 @@ impl Run<'_> {
         let n_genes = loader.loader().dataset().n_columns();
         let (rate, n_classes) = (self.arguments.learning_rate, self.data.n_classes());
         let mut progress = Progress {
-            model: Model::new(n_genes, n_classes, rate, self.device),
+            model: LinearClassifier::new(n_genes, n_classes, rate, self.device),
             position: Position::default(),
             losses: Vec::new(),
             unread: Vec::new(),
@@ -170,7 +169,7 @@ impl Run<'_> {
     }
 
     /// The classes of the held-out cells beside what the model says.
-    fn score(&self, model: &Model, held_out: Dataset) -> Result<Confusion, Failure> {
+    fn score(&self, model: &LinearClassifier, held_out: Dataset) -> Result<Confusion, Failure> {
         let spec = self.arguments.loader_spec(RowOrder::InOrder, self.seed, held_out.n_rows());
         let loader = self.load(held_out, spec)?;
         let mut confusion = Confusion::new(self.data.n_classes());

@@ -1,93 +1,19 @@
 //! The program as a user runs it, on a small generated experiment.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-#[path = "support/program.rs"]
+#[path = "../support/program.rs"]
 mod program;
 
+mod bed;
+mod going_on;
+mod measuring;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use bench_report::{EpochRecord, OrderEntropy, Status, read};
-use tempfile::TempDir;
+use bench_report::{OrderEntropy, Status, read};
 
-const N_CELLS: u64 = 200;
-
-/// Small read buffers: the usual ones take longer to lay out than this experiment to read.
-const SMALL_BUFFERS: &str = "soma.init_buffer_bytes=1000000";
-
-/// A folder with an experiment in it.
-struct Bed {
-    folder: TempDir,
-}
-
-impl Bed {
-    fn new() -> Self {
-        let bed = Self { folder: tempfile::tempdir().unwrap() };
-        let output = bed.run(&[
-            "generate",
-            "experiment",
-            "--cells",
-            "200",
-            "--genes",
-            "300",
-            "--seed",
-            "5",
-            "--quiet",
-        ]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        bed
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        program::command(self.folder.path(), arguments)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    /// A sweep of the experiment that must succeed; its rows.
-    #[track_caller]
-    fn sweep(&self, results: &str, arguments: &[&str]) -> Vec<EpochRecord> {
-        let mut all =
-            vec!["sweep", "--uri", "experiment", "--results", results, "--config", SMALL_BUFFERS];
-        all.extend(arguments);
-        let output = self.run(&all);
-        assert!(output.status.success(), "{}", stderr(&output));
-        read(&self.path(results)).unwrap()
-    }
-
-    fn start(&self, results: &str, arguments: &[&str]) -> Child {
-        let mut all =
-            vec!["sweep", "--uri", "experiment", "--results", results, "--config", SMALL_BUFFERS];
-        all.extend(arguments);
-        self.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Looks again and again until `look` gives something.
-#[track_caller]
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(start.elapsed() < Duration::from_mins(2), "waited too long for {what}");
-        sleep(Duration::from_millis(5));
-    }
-}
+use crate::bed::{Bed, N_CELLS, SMALL_BUFFERS, child_of, rows, signal, stderr, wait_for};
 
 #[test]
 fn a_grid_is_measured_row_by_row() {
@@ -365,20 +291,6 @@ fn results_are_added_to_those_that_are_there() {
     let both = bed.sweep("out", &["-b", "50", "-m", "native,s", "-q"]);
     assert_eq!(both.len(), 3);
     assert_ne!(both[0].run.run_id, both[1].run.run_id);
-}
-
-/// The process of the point that `sweep` measures now.
-fn child_of(id: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
-}
-
-fn rows(folder: &Path) -> usize {
-    read(folder).map_or(0, |records| records.len())
-}
-
-fn signal(name: &str, id: u32) {
-    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! A linear layer and its optimizer, whose whole state can be saved.
+//! A linear layer and its optimizer, whose whole state can be saved: what examples train, and what takes batches when a loader is
+//! measured under a model.
 //!
 //! tch's optimizers keep their state to themselves, so that a run could not go on as if it had not been stopped. Adam is a few
 //! lines over tensors.
 
 use tch::nn::{self, Init, LinearConfig, VarStore};
-use tch::{Device, Kind, Reduction, Tensor, no_grad};
+use tch::{Device, Kind, Reduction, TchError, Tensor, no_grad};
 
-use crate::Failure;
+use crate::batch::TensorBatch;
+use crate::error::Error;
+use crate::tensor_loader::TensorLoader;
 
 /// How much of the gradient's mean and of its square's mean is kept at each step, and what keeps Adam from dividing by zero:
 /// as in the paper (Kingma and Ba, "Adam: a method for stochastic optimization", 2015).
@@ -16,20 +19,15 @@ const EPSILON: f64 = 1e-8;
 
 /// Scores of each class for each cell: logistic regression with as many classes as there are labels.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub struct LinearClassifier {
     linear: nn::Linear,
     /// Has the parameters, too, by name.
     adam: Adam,
 }
 
-impl Model {
+impl LinearClassifier {
     /// An untrained model. All zero, which for one convex layer is as good a start as any, and needs no generator.
-    pub(crate) fn new(
-        n_genes: usize,
-        n_classes: usize,
-        learning_rate: f64,
-        device: Device,
-    ) -> Self {
+    pub fn new(n_genes: usize, n_classes: usize, learning_rate: f64, device: Device) -> Self {
         let variables = VarStore::new(device);
         let zeros =
             LinearConfig { ws_init: Init::Const(0.0), bs_init: Some(Init::Const(0.0)), bias: true };
@@ -38,14 +36,41 @@ impl Model {
         Self { linear, adam }
     }
 
-    /// Cells x classes.
-    fn scores(&self, x: &Tensor) -> Result<Tensor, Failure> {
-        Ok(x.f_linear(&self.linear.ws, self.linear.bs.as_ref())?)
+    /// An untrained model of as many genes as the loader's batches have, where those are.
+    pub fn for_loader(loader: &TensorLoader, n_classes: usize, learning_rate: f64) -> Self {
+        let n_genes = loader.loader().dataset().n_columns();
+        Self::new(n_genes, n_classes, learning_rate, loader.device())
     }
 
-    /// Trains on a batch. Gives its mean loss before that, on the device: reading it waits for the device, which the caller may
-    /// want to do more rarely.
-    pub(crate) fn step(&mut self, x: &Tensor, labels: &Tensor) -> Result<Tensor, Failure> {
+    /// Trains on a batch with the codes of one of its encoders as classes. The loss is not read, so that nothing is waited for.
+    ///
+    /// # Errors
+    /// A batch without codes of that name; torch's, as of [`step`](Self::step).
+    pub fn step_on(&mut self, batch: &TensorBatch, encoder: &str) -> Result<(), Error> {
+        let codes =
+            batch.codes(encoder).ok_or_else(|| Error::NoCodes { encoder: encoder.to_owned() })?;
+        self.step(batch.x(), codes).map(drop)
+    }
+
+    /// Cells x classes.
+    fn scores(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        // Sparse rows have no gradient to the layer in torch, and f16 none on the CPU.
+        let is_sparse = x.is_sparse() || x.f_crow_indices().is_ok();
+        let x = if is_sparse { x.f_to_dense(None::<Kind>, false)? } else { x.shallow_clone() };
+        let x = x.f_to_kind(Kind::Float)?;
+        x.f_linear(&self.linear.ws, self.linear.bs.as_ref())
+    }
+
+    /// Trains on a batch: `x` is cells x genes, dense or sparse, `labels` the class of each cell, int64. Gives its mean loss before
+    /// that, on the device: reading it waits for the device, which the caller may want to do more rarely.
+    ///
+    /// # Errors
+    /// torch's: a batch of other genes, a label that is no class, no memory.
+    pub fn step(&mut self, x: &Tensor, labels: &Tensor) -> Result<Tensor, Error> {
+        self.train(x, labels).map_err(Error::torch("a step of a linear classifier"))
+    }
+
+    fn train(&mut self, x: &Tensor, labels: &Tensor) -> Result<Tensor, TchError> {
         let loss = self.scores(x)?.f_cross_entropy_loss::<&Tensor>(
             labels,
             None,
@@ -55,17 +80,28 @@ impl Model {
         )?;
         let gradients = Tensor::f_run_backward(&[&loss], &self.adam.parameters(), false, false)?;
         no_grad(|| self.adam.step(&gradients))?;
-        Ok(loss.f_detach()?)
+        loss.f_detach()
     }
 
     /// The class with the highest score of each cell.
-    pub(crate) fn predict(&self, x: &Tensor) -> Result<Vec<i64>, Failure> {
-        let classes = no_grad(|| self.scores(x))?.f_argmax(1, false)?;
-        Ok(Vec::try_from(&classes)?)
+    ///
+    /// # Errors
+    /// torch's, as of [`step`](Self::step).
+    pub fn predict(&self, x: &Tensor) -> Result<Vec<i64>, Error> {
+        let classes = no_grad(|| self.scores(x)).and_then(|scores| scores.f_argmax(1, false));
+        let classes = classes.and_then(|classes| Vec::try_from(&classes));
+        classes.map_err(Error::torch("the scores of a linear classifier"))
     }
 
     /// Everything that the next step depends on, by name, copied to the CPU.
-    pub(crate) fn state(&self) -> Result<Vec<(String, Tensor)>, Failure> {
+    ///
+    /// # Errors
+    /// torch's, where there is no memory.
+    pub fn state(&self) -> Result<Vec<(String, Tensor)>, Error> {
+        self.copied().map_err(Error::torch("a copy of a linear classifier"))
+    }
+
+    fn copied(&self) -> Result<Vec<(String, Tensor)>, TchError> {
         let mut state =
             vec![("adam.n_steps".to_owned(), Tensor::f_from_slice(&[self.adam.n_steps])?)];
         for slot in &self.adam.slots {
@@ -80,23 +116,28 @@ impl Model {
     }
 
     /// Takes on a state that [`state`](Self::state) gave.
-    pub(crate) fn restore(&mut self, state: &[(String, Tensor)]) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// A state of another classifier: other genes or classes.
+    pub fn restore(&mut self, state: &[(String, Tensor)]) -> Result<(), Error> {
         let find = |name: &str, size: &[i64]| {
             let (_, tensor) = state
                 .iter()
                 .find(|(saved, _)| saved == name)
-                .ok_or_else(|| format!("the checkpoint has no {name}"))?;
+                .ok_or_else(|| Error::ClassifierState { problem: format!("it has no {name}") })?;
             if tensor.size() == size {
                 return Ok(tensor);
             }
-            Err(format!("{name} is of size {:?}, and in the checkpoint {:?}", size, tensor.size()))
+            let problem = format!("{name} is of size {:?}, and should be {size:?}", tensor.size());
+            Err(Error::ClassifierState { problem })
         };
-        self.adam.n_steps = find("adam.n_steps", &[1])?.f_int64_value(&[0])?;
+        let failed = || Error::torch("a linear classifier of its state");
+        self.adam.n_steps = find("adam.n_steps", &[1])?.f_int64_value(&[0]).map_err(failed())?;
         for Slot { name, parameter, mean, square } in &mut self.adam.slots {
             let size = parameter.size();
             for (of, tensor) in [("", parameter), (".adam_mean", mean), (".adam_square", square)] {
                 let saved = find(&format!("{name}{of}"), &size)?;
-                no_grad(|| tensor.f_copy_(saved))?;
+                no_grad(|| tensor.f_copy_(saved)).map_err(failed())?;
             }
         }
         Ok(())
@@ -141,7 +182,7 @@ impl Adam {
     }
 
     /// A step along `gradients`, one of each parameter.
-    fn step(&mut self, gradients: &[Tensor]) -> Result<(), Failure> {
+    fn step(&mut self, gradients: &[Tensor]) -> Result<(), TchError> {
         self.n_steps += 1;
         // Both means begin at zero; by so much they fall short of what they estimate.
         let short = |kept: f64| 1.0 - kept.powf(self.n_steps as f64);

@@ -1,0 +1,134 @@
+//! Where the time of each grid point goes: a table of its stages, for a terminal and as Markdown.
+
+use crate::{
+    PointSummary, STAGES, Spread,
+    table::{decimal, escape, grouped},
+};
+
+/// Columns of the table: of the stages, each wall-clock over processor seconds.
+pub const STAGE_HEADER: [&str; 12] = [
+    "method",
+    "chunk × chunks",
+    STAGES[0],
+    STAGES[1],
+    STAGES[2],
+    STAGES[3],
+    STAGES[4],
+    STAGES[5],
+    "other CPU",
+    "busy %",
+    "batches, blocks ready",
+    "decoded / needed bytes",
+];
+
+/// What the columns mean, in a line.
+pub const STAGE_LEGEND: &str = "stages in seconds of an epoch, wall / CPU, each summed over its threads (they overlap); other CPU is what no stage has, \
+    as libraries' own threads; busy is the consumer's share; ready is what waited for it when it asked, on average";
+
+/// One row a grid point under [`STAGE_HEADER`], medians over its epochs; none for a point of which no epoch ended well.
+pub fn stage_rows(points: &[PointSummary]) -> Vec<[String; STAGE_HEADER.len()]> {
+    points.iter().filter(|summary| summary.n_ok > 0).map(row).collect()
+}
+
+fn row(summary: &PointSummary) -> [String; STAGE_HEADER.len()] {
+    let point = &summary.point;
+    let of = |idx: usize| {
+        let stage = summary.stages.get(idx);
+        let [wall, cpu] = [stage.and_then(|one| one.wall_secs), stage.and_then(|one| one.cpu_secs)];
+        if wall.is_none() && cpu.is_none() {
+            return "–".to_owned();
+        }
+        format!("{} / {}", seconds(wall), seconds(cpu))
+    };
+    let [batches, blocks] = [summary.ready_batches_mean, summary.ready_blocks_mean];
+    [
+        point.chunk_method.clone(),
+        format!("{} × {}", grouped(point.chunk_size), grouped(point.chunks_per_block)),
+        of(0),
+        of(1),
+        of(2),
+        of(3),
+        of(4),
+        of(5),
+        seconds(summary.other_cpu_secs),
+        median(summary.busy_share, 100.0, 0),
+        format!("{}, {}", median(batches, 1.0, 1), median(blocks, 1.0, 1)),
+        median(summary.bytes_amplification, 1.0, 2),
+    ]
+}
+
+fn seconds(spread: Option<Spread>) -> String {
+    // Three digits tell the small stages of a small example from nothing.
+    let digits = |secs: f64| if secs < 10.0 { 3 } else { 1 };
+    spread.map_or_else(
+        || "–".to_owned(),
+        |spread| decimal(spread.median, digits(spread.median.abs())),
+    )
+}
+
+fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
+    spread.map_or_else(|| "–".to_owned(), |spread| decimal(spread.median * factor, digits))
+}
+
+/// The table as Markdown; nothing where no point has a stage's time, as in results from before stages were timed.
+pub fn stage_markdown(points: &[PointSummary]) -> String {
+    let timed: Vec<PointSummary> =
+        points.iter().filter(|summary| summary.has_stages()).cloned().collect();
+    if timed.is_empty() {
+        return String::new();
+    }
+    let line = |cells: &[String]| {
+        cells.iter().fold("|".to_owned(), |line, cell| format!("{line} {} |", escape(cell)))
+    };
+    let mut lines = vec![line(&STAGE_HEADER.map(str::to_owned))];
+    let rule = (0..STAGE_HEADER.len()).map(|idx| if idx < 2 { " --- |" } else { " ---: |" });
+    lines.push(rule.fold("|".to_owned(), |line, one| line + one));
+    lines.extend(stage_rows(&timed).iter().map(|cells| line(cells)));
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fixture, summarize};
+
+    #[test]
+    fn stages_are_shown_as_medians_and_what_is_unknown_as_such() {
+        let mut records = vec![fixture::epoch("native", (64, 16), 0.25); 3];
+        for (record, wall) in records.iter_mut().zip([1.0, 20.0, 3.0]) {
+            record.stages.read_wall_secs = Some(wall);
+            (record.stages.decode_wall_secs, record.stages.decode_cpu_secs) =
+                (Some(2.0), Some(1.5));
+            record.measured.cpu_secs = Some(4.0);
+            record.measured.busy_share = Some(0.25);
+            (record.measured.bytes_decoded, record.measured.bytes_needed) = (Some(30), Some(20));
+            record.measured.fill_rates();
+        }
+        records.push(fixture::killed("np.array", (64, 16)));
+        let points = summarize(&records);
+        let rows = stage_rows(&points);
+        let [row] = rows.as_slice() else { panic!("{rows:?}") };
+        let expected = [
+            "native",
+            "64 × 16",
+            "3.000 / –",
+            "2.000 / 1.500",
+            "–",
+            "–",
+            "–",
+            "–",
+            "2.500",
+            "25",
+            "–, –",
+            "1.50",
+        ];
+        assert_eq!(row, &expected);
+        let text = stage_markdown(&points);
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+
+    #[test]
+    fn results_without_stages_have_no_such_table() {
+        assert_eq!(stage_markdown(&summarize(&fixture::grid())), "");
+    }
+}

@@ -1,0 +1,190 @@
+//! Which cells are taken: by joinid, by what obs says, by data set. obs is looked through in parts.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, LargeStringArray, RecordBatch};
+use arrow_schema::DataType;
+use soma_io::{AxisQuery, DataFrame, Joinids, RowRanges, ValueFilter};
+
+use crate::rows::Rows;
+use crate::{Error, JOINID};
+
+/// Rows of obs that are looked at together.
+const PART_ROWS: u64 = 1 << 18;
+
+/// Data sets of an experiment by their place among all: in order of their first cell, or by their number of cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetSlice {
+    /// The obs column with the data set's name, as `dataset_id`.
+    pub column: String,
+    /// The first one, from 0.
+    pub start: usize,
+    /// The one behind the last; all from the first on where there is none.
+    pub end: Option<usize>,
+    /// Whether they are ordered by their number of cells, fewest first; those with as many, by their first cell.
+    pub sorted: bool,
+}
+
+/// What of obs is wanted: the cells that are in all of these.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) joinids: Option<&'a RowRanges>,
+    pub(crate) filter: Option<&'a ValueFilter>,
+    pub(crate) datasets: Option<&'a DatasetSlice>,
+}
+
+/// The cells, and how many data sets were chosen where that was asked for.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) cells: RowRanges,
+    pub(crate) n_datasets: Option<usize>,
+}
+
+/// Is told how many cells were looked at, and can end it.
+type Watch<'a> = dyn FnMut(u64) -> Result<(), Error> + 'a;
+
+/// Looks through obs once, and once more before that where data sets are asked for.
+pub(crate) fn choose(
+    obs: &DataFrame,
+    wanted: &Wanted<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Chosen, Error> {
+    let mut n_told = 0;
+    let mut watch = |part: &Range<u64>| {
+        n_told += part.end - part.start;
+        watch(n_told)
+    };
+    let names = wanted.datasets.map(|slice| slice.names(obs, &mut watch)).transpose()?;
+    let column = wanted.datasets.map(|slice| slice.column.as_str());
+    let columns: Vec<&str> = [JOINID].into_iter().chain(column).collect();
+    let mut cells = Rows::default();
+    let mut n_looked_at = 0;
+    for part in parts(obs)? {
+        watch(&part)?;
+        if wanted.joinids.is_some_and(|rows| overlapping(rows, &part).is_empty()) {
+            continue;
+        }
+        let query = AxisQuery {
+            joinids: Joinids::Range(part.clone()),
+            value_filter: wanted.filter.cloned(),
+        };
+        let batch = obs.query(Some(&columns), &query)?;
+        let found = column.map(|column| texts(obs, &batch, column)).transpose()?;
+        let mut asked = wanted.joinids.map(|rows| overlapping(rows, &part));
+        n_looked_at += asked.map_or(part.end - part.start, |ranges| {
+            let here = |rows: &Range<u64>| rows.end.min(part.end) - rows.start.max(part.start);
+            ranges.iter().map(here).sum()
+        });
+        for (row_idx, joinid) in joinids(&batch).iter().map(|joinid| *joinid as u64).enumerate() {
+            let of_dataset = match (&found, &names) {
+                (Some(found), Some(names)) => {
+                    found.is_valid(row_idx) && names.contains(found.value(row_idx))
+                }
+                _ => true,
+            };
+            if of_dataset && asked.as_mut().is_none_or(|ranges| is_in(ranges, joinid)) {
+                cells.push(joinid);
+            }
+        }
+    }
+    let cells = cells.finish()?;
+    if cells.n_rows() == 0 {
+        return Err(Error::NoCells { uri: obs.uri().to_owned(), n_looked_at });
+    }
+    Ok(Chosen { cells, n_datasets: names.map(|names| names.len()) })
+}
+
+impl DatasetSlice {
+    /// The names of the data sets.
+    fn names(
+        &self,
+        obs: &DataFrame,
+        watch: &mut dyn FnMut(&Range<u64>) -> Result<(), Error>,
+    ) -> Result<HashSet<String>, Error> {
+        let mut place_of: HashMap<String, usize> = HashMap::new();
+        let mut datasets: Vec<(String, u64)> = Vec::new();
+        for part in parts(obs)? {
+            watch(&part)?;
+            let batch = obs.query(Some(&[&self.column]), &AxisQuery::range(part))?;
+            for name in texts(obs, &batch, &self.column)?.iter().flatten() {
+                if let Some(place) = place_of.get(name) {
+                    datasets[*place].1 += 1;
+                } else {
+                    place_of.insert(name.to_owned(), datasets.len());
+                    datasets.push((name.to_owned(), 1));
+                }
+            }
+        }
+        if self.sorted {
+            // Stable: those with as many cells stay in the order of their first.
+            datasets.sort_by_key(|(_, n_cells)| *n_cells);
+        }
+        let end = self.end.unwrap_or(datasets.len()).min(datasets.len());
+        if self.start >= end {
+            return Err(Error::NoDatasets {
+                uri: obs.uri().to_owned(),
+                start: self.start,
+                end: self.end.map_or_else(|| "the last".to_owned(), |end| end.to_string()),
+                n_datasets: datasets.len(),
+            });
+        }
+        Ok(datasets.drain(self.start..end).map(|(name, _)| name).collect())
+    }
+}
+
+/// Ranges of joinids that together hold all rows.
+fn parts(frame: &DataFrame) -> Result<impl Iterator<Item = Range<u64>>, Error> {
+    let bounds = frame.joinid_bounds()?.map_or(0..0, |(least, greatest)| least..greatest + 1);
+    let starts = bounds.clone().step_by(PART_ROWS as usize);
+    Ok(starts.map(move |start| start..bounds.end.min(start + PART_ROWS)))
+}
+
+/// The ranges that may hold some of `part`.
+fn overlapping<'a>(rows: &'a RowRanges, part: &Range<u64>) -> &'a [Range<u64>] {
+    let ranges = rows.ranges();
+    let first = ranges.partition_point(|range| range.end <= part.start);
+    let last = ranges.partition_point(|range| range.start < part.end);
+    &ranges[first..last.max(first)]
+}
+
+/// Whether a joinid is in one of the ranges, which lose those before it: joinids come ascending.
+fn is_in(ranges: &mut &[Range<u64>], joinid: u64) -> bool {
+    while let Some((_, later)) = ranges.split_first().filter(|(first, _)| first.end <= joinid) {
+        *ranges = later;
+    }
+    ranges.first().is_some_and(|first| first.contains(&joinid))
+}
+
+/// The joinids of rows that were read with theirs.
+pub(crate) fn joinids(batch: &RecordBatch) -> &[i64] {
+    let column =
+        batch.column_by_name(JOINID).and_then(|column| column.as_primitive_opt::<Int64Type>());
+    column.map_or(&[], |column| column.values().as_ref())
+}
+
+/// A column of names, as texts.
+pub(crate) fn texts(
+    frame: &DataFrame,
+    batch: &RecordBatch,
+    column: &str,
+) -> Result<LargeStringArray, Error> {
+    let failed =
+        |source| Error::Arrow { uri: frame.uri().to_owned(), column: column.to_owned(), source };
+    let array = batch.column(batch.schema_ref().index_of(column).map_err(failed)?);
+    let of = match array.data_type() {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    };
+    if *of != DataType::LargeUtf8 {
+        return Err(Error::NotTexts {
+            uri: frame.uri().to_owned(),
+            column: column.to_owned(),
+            data_type: of.clone(),
+        });
+    }
+    let texts = arrow_cast::cast(array, &DataType::LargeUtf8).map_err(failed)?;
+    Ok(texts.as_string().clone())
+}

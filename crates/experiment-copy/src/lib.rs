@@ -1,0 +1,41 @@
+//! New experiments from others: [`slice()`] takes some cells and genes of one, from a folder or an object store, to a new one.
+//!
+//! Everything is streamed in bounded memory, and the new experiment appears when it is whole ([`soma_io::Destination`]).
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use example_data::{GenerateSpec, generate};
+//! use experiment_copy::{Genes, SliceSpec, slice};
+//! use soma_io::{Experiment, OpenOptions, ValueFilter};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let [from, to] = ["from", "to"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+//! let example = GenerateSpec { n_cells: 500, n_genes: 200, seed: 1, ..GenerateSpec::default() };
+//! generate(&from, &example, &mut |_| {})?;
+//!
+//! let spec = SliceSpec {
+//!     obs_filter: Some(ValueFilter::parse("nnz > 10")?),
+//!     genes: Genes::First(50),
+//!     ..SliceSpec::default()
+//! };
+//! let source = Experiment::open(&from, &OpenOptions::default())?;
+//! let report = slice(&source, &to, &spec, &mut |_| ControlFlow::Continue(()))?;
+//! assert_eq!(report.n_genes, 50);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cells;
+mod error;
+mod genes;
+mod rows;
+mod slice;
+
+pub use cells::DatasetSlice;
+pub use error::Error;
+pub use genes::Genes;
+pub use slice::{SliceEvent, SliceReport, SliceSpec, slice};
+pub use soma_io::{ColumnChoice, Existing};
+
+/// The column that numbers the rows of a data frame.
+const JOINID: &str = "soma_joinid";

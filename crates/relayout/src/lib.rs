@@ -1,0 +1,46 @@
+//! Rewrites an experiment's X for training: the cells of a row together, rows in the order in which they are read, a codec chosen by
+//! measurement, and if wanted all cells shuffled once. The result is a SOMA experiment like any other.
+//!
+//! A Census X has the genes of a row in thirty places, among those of a thousand other rows: right for reading all cells of some genes,
+//! and many times the work for reading some cells with all genes. Epochs over the same data read cells, so that writing them once in
+//! the order in which they are read pays for itself after a few epochs; [`RelayoutReport::epochs_until_paid`] says how many.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use example_data::{GenerateSpec, generate};
+//! use relayout::{RelayoutSpec, relayout};
+//! use soma_io::{Experiment, OpenOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let [from, to] = ["from", "to"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+//! let example = GenerateSpec { n_cells: 500, n_genes: 200, seed: 1, ..GenerateSpec::default() };
+//! generate(&from, &example, &mut |_| {})?;
+//!
+//! let source = Experiment::open(&from, &OpenOptions::default())?;
+//! let spec = RelayoutSpec { shuffle_seed: Some(42), ..RelayoutSpec::default() };
+//! let report = relayout(&source, &to, &spec, &mut |_| ControlFlow::Continue(()))?;
+//! assert_eq!(report.n_cells, 500);
+//! assert!(Experiment::open(&to, &OpenOptions::default())?.obs()?.schema().index_of("source_joinid").is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ahead;
+mod buckets;
+mod codec;
+mod error;
+mod frames;
+mod layout;
+mod measure;
+mod order;
+mod rewrite;
+mod source;
+mod spec;
+mod speed;
+mod temporary;
+
+pub use codec::{Codec, CodecChoice, Codecs, GENE_CODECS, MeasuredCodecs, VALUE_CODECS};
+pub use error::Error;
+pub use rewrite::relayout;
+pub use spec::{RelayoutEvent, RelayoutReport, RelayoutSpec};
+pub use speed::ReadSpeed;

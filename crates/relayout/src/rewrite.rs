@@ -1,0 +1,271 @@
+//! The whole of it: open, choose, write, look at what was written, and give it its name.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use soma_io::{CsrBuffers, Destination, Experiment, ExperimentSpec, ExperimentWriter, RowRanges};
+
+use crate::ahead::ahead;
+use crate::buckets::{Buckets, Gather};
+use crate::codec::{CodecChoice, Codecs, MeasuredCodecs, first_not_whole};
+use crate::order::Order;
+use crate::source::Source;
+use crate::spec::{RelayoutEvent, RelayoutReport, RelayoutSpec};
+use crate::speed::ReadSpeed;
+use crate::temporary::Temporary;
+use crate::{Error, frames, layout, measure};
+
+/// Cells that are compared with the source once all is written.
+const COMPARED_ROWS: u64 = 256;
+
+/// What libtiledb looks at in each cell that it is given, and the writer of X has made sure of: order, and bounds.
+const CHECKS: [&str; 2] = ["sm.check_global_order", "sm.check_coord_oob"];
+
+/// Told what happens; can end it.
+type Watch<'a> = dyn FnMut(RelayoutEvent<'_>) -> ControlFlow<()> + 'a;
+
+/// Writes `source` anew to `uri`, a local path or an address that libtiledb knows.
+///
+/// obs and var are taken over with all columns, and of the rest the measurement and layer that `spec` names. A local experiment is
+/// written under another name and renamed at the end, after some of it was read and compared with the source. `watch` is told what
+/// happens, and can end it; then nothing is left of what was written.
+///
+/// # Errors
+/// What is not there, or cannot be read or written; sizes that cannot be; [`Error::Interrupted`].
+pub fn relayout(
+    source: &Experiment,
+    uri: &str,
+    spec: &RelayoutSpec,
+    watch: &mut dyn FnMut(RelayoutEvent<'_>) -> ControlFlow<()>,
+) -> Result<RelayoutReport, Error> {
+    let started = Instant::now();
+    spec.check()?;
+    let source = Source::open(source, spec)?;
+    let mut destination = Destination::claim(uri, spec.existing)?;
+    let temporary = Temporary::claim(uri, spec.temporary.as_deref())?;
+    if let Some(path) = destination.leftover() {
+        tell(watch, RelayoutEvent::Leftover(path))?;
+    }
+    let (n_cells, n_genes) = (source.cells.n_rows(), source.genes.n_rows());
+    let reader = source.reader.name();
+    let why_not_native = source.reader.why_not_native();
+    tell(watch, RelayoutEvent::Opened { n_cells, n_genes, reader, why_not_native })?;
+    let order = Order::new(&source.cells, spec.shuffle_seed);
+    let mut job = Job { source: &source, order: &order, spec, temporary: &temporary };
+    let measured = job.measure()?;
+    let mut codecs = match spec.codec {
+        CodecChoice::Named(codecs) => codecs,
+        CodecChoice::Measured { .. } => measured[0].codecs,
+    };
+    tell(watch, RelayoutEvent::Chosen(codecs))?;
+    let nnz = match job.write(&destination, codecs, watch) {
+        Err(Error::NotWhole { .. }) if !measured.is_empty() => {
+            codecs = Codecs::named(codecs.genes.name, "zstd")?;
+            tell(watch, RelayoutEvent::NotWhole(codecs))?;
+            drop(destination);
+            destination = Destination::claim(uri, spec.existing)?;
+            job.write(&destination, codecs, watch)?
+        }
+        written => written?,
+    };
+    tell(watch, RelayoutEvent::Measuring)?;
+    let measuring = Instant::now();
+    let written = job.open_written(&destination)?;
+    job.compare(&written)?;
+    let before = ReadSpeed::measure(source.reader.as_ref(), source.x.shape().0, spec.chunk_rows)?;
+    let after = ReadSpeed::measure(written.reader.as_ref(), n_cells, spec.chunk_rows)?;
+    let measuring_seconds = measuring.elapsed().as_secs_f64();
+    let x_bytes = local_bytes(written.x.uri())?;
+    let source_x_bytes = local_bytes(source.x.uri())?;
+    drop(written);
+    let bytes_on_disk = destination.publish()?;
+    Ok(RelayoutReport {
+        n_cells,
+        n_genes,
+        nnz,
+        codecs,
+        measured,
+        source_x_bytes,
+        x_bytes,
+        bytes_on_disk,
+        before,
+        after,
+        seconds: started.elapsed().as_secs_f64(),
+        measuring_seconds,
+    })
+}
+
+fn tell(watch: &mut Watch<'_>, event: RelayoutEvent<'_>) -> Result<(), Error> {
+    match watch(event) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Interrupted),
+    }
+}
+
+/// The size of an array's files, where it is in a folder.
+fn local_bytes(uri: &str) -> Result<Option<u64>, Error> {
+    let path = uri.strip_prefix("file://").unwrap_or(uri);
+    if path.contains("://") { Ok(None) } else { measure::folder_bytes(Path::new(path)).map(Some) }
+}
+
+/// What all steps need.
+struct Job<'a> {
+    source: &'a Source,
+    order: &'a Order,
+    spec: &'a RelayoutSpec,
+    temporary: &'a Temporary,
+}
+
+/// What was written, open to be read.
+struct Written {
+    x: soma_io::SparseNdArray,
+    reader: std::sync::Arc<dyn soma_io::XReader>,
+}
+
+impl Job<'_> {
+    /// Measures codecs, where that is wanted.
+    fn measure(&mut self) -> Result<Vec<MeasuredCodecs>, Error> {
+        let CodecChoice::Measured { storage_bytes_per_second } = self.spec.codec else {
+            return Ok(Vec::new());
+        };
+        let sample = measure::sample(self.source, self.order, self.spec.chunk_rows)?;
+        measure::measure(&sample, &self.temporary.folder(), self.spec, storage_bytes_per_second)
+    }
+
+    /// Writes everything, and says how many values there are.
+    fn write(
+        &self,
+        destination: &Destination,
+        codecs: Codecs,
+        watch: &mut Watch<'_>,
+    ) -> Result<u64, Error> {
+        // Before anything is written: it is here that all values are seen first.
+        let mut gather =
+            self.order.is_shuffled().then(|| self.scatter(codecs, watch)).transpose()?;
+        let Self { source, order, spec, .. } = self;
+        let mut writer = ExperimentWriter::create(destination.uri(), self.experiment_spec(codecs))?;
+        frames::write_var(&mut writer, &source.var, &source.genes)?;
+        frames::write_obs(&mut writer, &source.obs, &source.cells, order, spec.obs_rows())?;
+        let (mut n_rows, mut nnz) = (0, 0);
+        let take = |rows: &CsrBuffers| {
+            if !order.is_shuffled() {
+                self.check(rows, n_rows, codecs)?;
+            }
+            writer.write_x(&spec.layer, &rows.row_offsets, &rows.columns, &rows.values)?;
+            n_rows += rows.n_rows() as u64;
+            nnz += rows.nnz() as u64;
+            tell(watch, RelayoutEvent::Written { n_rows })
+        };
+        match &mut gather {
+            Some(gather) => {
+                let n_values = spec.piece_values() as usize;
+                ahead(|buffer| gather.next(n_values, buffer), take)?;
+            }
+            None => self.each_part(take)?,
+        }
+        writer.finish()?;
+        Ok(nnz)
+    }
+
+    /// Reads all rows of the source in order.
+    fn each_part(&self, take: impl FnMut(&CsrBuffers) -> Result<(), Error>) -> Result<(), Error> {
+        let mut parts = self.source.parts(self.spec.piece_values());
+        let make = |mut buffer| {
+            let Some(rows) = parts.next() else { return Ok(None) };
+            self.source.read(&rows, &mut buffer)?;
+            Ok(Some(buffer))
+        };
+        ahead(make, take)
+    }
+
+    /// Scatters all rows to temporary files by where they go.
+    fn scatter(&self, codecs: Codecs, watch: &mut Watch<'_>) -> Result<Gather, Error> {
+        let Self { source, spec, .. } = self;
+        let places = self.order.places();
+        let n_cells = source.cells.n_rows();
+        // Eight bytes a value, and as many for a row.
+        let bucket_rows = (spec.bucket_bytes() / (8 * source.mean_nnz() + 8)).clamp(1, n_cells);
+        let mut buckets = Buckets::new(
+            &self.temporary.folder(),
+            n_cells,
+            source.genes.n_rows() as usize,
+            bucket_rows,
+            spec.memory_bytes / 8,
+        );
+        let mut n_rows = 0;
+        self.each_part(|rows| {
+            self.check(rows, n_rows, codecs)?;
+            let end = n_rows + rows.n_rows() as u64;
+            buckets.scatter(rows, &places[n_rows as usize..end as usize])?;
+            n_rows = end;
+            tell(watch, RelayoutEvent::Scattered { n_rows })
+        })?;
+        buckets.gather()
+    }
+
+    /// Makes sure that the codec keeps the values of rows of the source, of which `n_before` came before.
+    fn check(&self, rows: &CsrBuffers, n_before: u64, codecs: Codecs) -> Result<(), Error> {
+        if !codecs.values.whole_numbers {
+            return Ok(());
+        }
+        let Some(row) = first_not_whole(&rows.row_offsets, &rows.values) else { return Ok(()) };
+        let position = n_before + row as u64;
+        Err(Error::NotWhole {
+            uri: self.source.x.uri().to_owned(),
+            joinid: self.source.cells.iter().nth(position as usize).unwrap_or_default(),
+            codec: codecs.values.name,
+        })
+    }
+
+    fn experiment_spec(&self, codecs: Codecs) -> ExperimentSpec {
+        let Self { source, spec, .. } = self;
+        let (n_obs, n_var) = (source.cells.n_rows(), source.genes.n_rows());
+        let mut config = spec.config.clone();
+        for check in CHECKS {
+            config.entry(check.to_owned()).or_insert_with(|| "false".to_owned());
+        }
+        ExperimentSpec {
+            n_obs,
+            n_var,
+            obs: source.obs.specs().to_vec(),
+            var: source.var.specs().to_vec(),
+            measurement: spec.measurement.clone(),
+            layers: vec![spec.layer.clone()],
+            extent: spec.extent,
+            x_layout: layout::for_training(spec.chunk_rows, n_var, &codecs),
+            fragment_rows: None,
+            consolidate: false,
+            config,
+        }
+    }
+
+    fn open_written(&self, destination: &Destination) -> Result<Written, Error> {
+        let options = measure::options(&self.spec.config);
+        let experiment = Experiment::open(destination.uri(), &options)?;
+        let x = experiment.measurement(&self.spec.measurement)?.x(&self.spec.layer)?;
+        let reader = x.reader(soma_io::ReaderChoice::Native)?;
+        Ok(Written { x, reader })
+    }
+
+    /// Reads some cells of both, and makes sure that they are the same to the bit.
+    fn compare(&self, written: &Written) -> Result<(), Error> {
+        let n_cells = self.source.cells.n_rows();
+        let n_runs = COMPARED_ROWS.min(n_cells);
+        let starts = (0..n_runs).map(|idx| idx * n_cells / n_runs);
+        let (mut here, mut there) = (CsrBuffers::default(), CsrBuffers::default());
+        for row in starts {
+            let joinid = self.order.joinids(row..row + 1)[0];
+            let one = |row: u64| RowRanges::new(vec![row..row + 1]);
+            self.source.read(&one(joinid)?, &mut there)?;
+            written.reader.read_csr(&one(row)?, &soma_io::GeneSelection::All, &mut here)?;
+            let same = here.columns == there.columns
+                && here.values.len() == there.values.len()
+                && here.values.iter().zip(&there.values).all(|(a, b)| a.to_bits() == b.to_bits());
+            if !same {
+                return Err(Error::Differs { uri: self.source.x.uri().to_owned(), joinid });
+            }
+        }
+        Ok(())
+    }
+}

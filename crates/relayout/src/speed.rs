@@ -1,0 +1,74 @@
+//! How quickly rows are read: a short look at random chunks and at single rows, by the reader that training uses.
+
+use std::time::{Duration, Instant};
+
+use shuffle::{Order, PlanSpec};
+use soma_io::{CsrBuffers, GeneSelection, RowRanges, XReader};
+
+use crate::Error;
+
+/// Chunks that a read asks for.
+const CHUNKS_PER_READ: u64 = 16;
+/// Single rows that a read asks for.
+const ROWS_PER_READ: u64 = 256;
+/// Rows of a pass.
+const CHUNK_PASS_ROWS: u64 = 8192;
+const ROW_PASS_ROWS: u64 = 512;
+/// Passes go on until they have taken so long.
+const LONG_ENOUGH: Duration = Duration::from_millis(400);
+const MOST_PASSES: usize = 9;
+
+/// Rows in a second, read again and again, so that they come from memory: what is measured is the work of reading.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct ReadSpeed {
+    /// In random chunks of the size that X is laid out for.
+    pub chunk_rows_per_second: f64,
+    /// One by one.
+    pub single_rows_per_second: f64,
+}
+
+impl ReadSpeed {
+    /// Reads some rows of X.
+    pub(crate) fn measure(
+        reader: &dyn XReader,
+        n_rows: u64,
+        chunk_rows: u64,
+    ) -> Result<Self, Error> {
+        let chunks =
+            rows_per_second(reader, n_rows, (chunk_rows, CHUNKS_PER_READ, CHUNK_PASS_ROWS))?;
+        let single = rows_per_second(reader, n_rows, (1, ROWS_PER_READ, ROW_PASS_ROWS))?;
+        Ok(Self { chunk_rows_per_second: chunks, single_rows_per_second: single })
+    }
+}
+
+/// The median pass over the same reads, of `chunks_per_read` chunks of `chunk_rows` each, after one that is not counted.
+pub(crate) fn rows_per_second(
+    reader: &dyn XReader,
+    n_rows: u64,
+    (chunk_rows, chunks_per_read, pass_rows): (u64, u64, u64),
+) -> Result<f64, Error> {
+    let chunks_per_block = chunks_per_read.min(n_rows.div_ceil(chunk_rows));
+    let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order: Order::Shuffled, seed: 0 };
+    let n_reads = (pass_rows / (chunk_rows * chunks_per_block)).max(1);
+    let blocks = spec.epoch(0)?.take(n_reads as usize);
+    let reads: Vec<RowRanges> =
+        blocks.map(|block| RowRanges::new(block.chunks)).collect::<Result<_, _>>()?;
+    let n_read: u64 = reads.iter().map(RowRanges::n_rows).sum();
+    let mut out = CsrBuffers::default();
+    let mut pass = || {
+        let started = Instant::now();
+        for rows in &reads {
+            reader.read_csr(rows, &GeneSelection::All, &mut out)?;
+        }
+        Ok::<_, Error>(started.elapsed())
+    };
+    pass()?;
+    let mut passes = vec![pass()?];
+    while passes.iter().sum::<Duration>() < LONG_ENOUGH && passes.len() < MOST_PASSES {
+        passes.push(pass()?);
+    }
+    passes.sort_unstable();
+    let median = passes[passes.len() / 2].as_secs_f64();
+    Ok(n_read as f64 / median.max(f64::MIN_POSITIVE))
+}

@@ -1,0 +1,9 @@
+//! Experiments laid out anew hold what they held.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod failures;
+mod killed;
+mod same;
+mod small;
+mod tiledbsoma;

@@ -1,0 +1,139 @@
+//! Whatever is laid out anew, both readers read from the copy what was in the source, where it was sent.
+
+use proptest::prelude::*;
+use relayout::{CodecChoice, Codecs, GENE_CODECS, RelayoutSpec, VALUE_CODECS};
+
+use crate::small::{Rows, check, lay_out, names, rows, write};
+
+const CHEAP: CodecChoice = CodecChoice::Measured { storage_bytes_per_second: 1e9 };
+
+fn any_value(whole: bool) -> BoxedStrategy<f32> {
+    let counts = prop_oneof![
+        8 => (1_u8..20).prop_map(f32::from),
+        2 => any::<u16>().prop_map(f32::from),
+        1 => (0_u32..=16_777_216).prop_map(|count| count as f32),
+        1 => (-200_i16..0).prop_map(f32::from),
+    ];
+    if whole {
+        counts.boxed()
+    } else {
+        prop_oneof![3 => counts, 1 => any::<f32>(), 1 => Just(-0.0_f32)].boxed()
+    }
+}
+
+/// Rows over `n_var` genes.
+fn any_rows(n_var: u32, whole: bool) -> impl Strategy<Value = Rows> {
+    let row = prop::collection::btree_map(0..n_var, any_value(whole), 0..(n_var as usize).min(40));
+    prop::collection::vec(row.prop_map(|row| row.into_iter().collect()), 1..60)
+}
+
+fn any_case() -> impl Strategy<Value = (u32, Rows, usize, usize)> {
+    let shape = (
+        prop_oneof![Just(1_u32), 2..50_u32, Just(70_000)],
+        0..GENE_CODECS.len(),
+        0..VALUE_CODECS.len(),
+    );
+    shape.prop_flat_map(|(n_var, genes, values)| {
+        let whole = VALUE_CODECS[values].whole_numbers;
+        (Just(n_var), any_rows(n_var, whole), Just(genes), Just(values))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn any_experiment_with_any_codec((n_var, rows, genes, values) in any_case(), chunk_rows in 1_u64..70, seed in prop::option::of(any::<u64>())) {
+        let folder = tempfile::tempdir().unwrap();
+        let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+        write(&from, &rows, n_var.into());
+        let codecs = Codecs { genes: GENE_CODECS[genes], values: VALUE_CODECS[values] };
+        let spec = RelayoutSpec { chunk_rows, codec: CodecChoice::Named(codecs), shuffle_seed: seed, ..RelayoutSpec::default() };
+        let report = lay_out(&from, &to, &spec).unwrap();
+        prop_assert_eq!(report.nnz, rows.iter().map(Vec::len).sum::<usize>() as u64);
+        let n_rows = rows.len() as u32;
+        let joinids = seed.map_or_else(|| (0..n_rows).collect(), |seed| shuffle::storage_order(n_rows, seed));
+        let joinids: Vec<u64> = joinids.into_iter().map(u64::from).collect();
+        check(&to, &rows, &joinids, seed.map(|_| "source_joinid"));
+        prop_assert_eq!(names(folder.path()), ["from", "to"]);
+    }
+}
+
+#[test]
+fn the_quickest_codec_is_chosen_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+    let rows = rows(900, 500, 60);
+    write(&from, &rows, 500);
+    let spec = RelayoutSpec { codec: CHEAP, shuffle_seed: Some(3), ..RelayoutSpec::default() };
+    let report = lay_out(&from, &to, &spec).unwrap();
+    assert_eq!(report.measured.len(), GENE_CODECS.len() + VALUE_CODECS.len() - 1);
+    assert_eq!(report.measured[0].codecs, report.codecs);
+    assert!(
+        report
+            .measured
+            .is_sorted_by(|a, b| a.rows_per_second_of_storage >= b.rows_per_second_of_storage)
+    );
+    assert!(report.measured.iter().all(|one| one.bytes_per_value > 0.0));
+    assert!(report.x_bytes < report.bytes_on_disk && report.source_x_bytes > Some(0));
+    let joinids: Vec<u64> = shuffle::storage_order(900, 3).into_iter().map(u64::from).collect();
+    check(&to, &rows, &joinids, Some("source_joinid"));
+    assert_eq!(names(folder.path()), ["from", "to"]);
+}
+
+#[test]
+fn many_pieces_and_buckets_come_out_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+    let rows = rows(9_000, 3_000, 450);
+    write(&from, &rows, 3_000);
+    let spec = RelayoutSpec {
+        memory_bytes: 64 << 20,
+        codec: CodecChoice::Named(Codecs::named("packed", "packed").unwrap()),
+        shuffle_seed: Some(11),
+        ..RelayoutSpec::default()
+    };
+    lay_out(&from, &to, &spec).unwrap();
+    let joinids: Vec<u64> = shuffle::storage_order(9_000, 11).into_iter().map(u64::from).collect();
+    check(&to, &rows, &joinids, Some("source_joinid"));
+}
+
+#[test]
+fn a_value_that_is_no_whole_number_beyond_the_sample_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, shuffled, kept] = ["from", "shuffled", "kept"].map(|name| folder.path().join(name));
+    // So many values that the sample leaves rows out.
+    let mut rows = rows(30_000, 2_000, 250);
+    let last = rows.len() - 1;
+    rows[last] = vec![(5, 0.25)];
+    write(&from, &rows, 2_000);
+    for (to, seed) in [(&shuffled, Some(1)), (&kept, None)] {
+        let spec = RelayoutSpec { codec: CHEAP, shuffle_seed: seed, ..RelayoutSpec::default() };
+        let report = lay_out(&from, to, &spec).unwrap();
+        assert_eq!(report.codecs.values.name, "zstd");
+        assert!(
+            report.measured.iter().any(|one| one.codecs.values.whole_numbers),
+            "the sample held it"
+        );
+        let joinids =
+            seed.map_or_else(|| (0..30_000).collect(), |seed| shuffle::storage_order(30_000, seed));
+        let joinids: Vec<u64> = joinids.into_iter().map(u64::from).collect();
+        check(to, &rows, &joinids, seed.map(|_| "source_joinid"));
+    }
+}
+
+#[test]
+fn an_experiment_can_take_its_own_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    let rows = rows(200, 100, 20);
+    write(&path, &rows, 100);
+    let spec = RelayoutSpec { existing: soma_io::Existing::Replace, ..RelayoutSpec::default() };
+    lay_out(&path, &path, &spec).unwrap();
+    check(&path, &rows, &(0..200).collect::<Vec<u64>>(), None);
+    // And again, shuffled, from the new layout.
+    lay_out(&path, &path, &RelayoutSpec { shuffle_seed: Some(5), ..spec }).unwrap();
+    let joinids: Vec<u64> = shuffle::storage_order(200, 5).into_iter().map(u64::from).collect();
+    check(&path, &rows, &joinids, Some("source_joinid"));
+    assert_eq!(names(folder.path()), ["x"]);
+}

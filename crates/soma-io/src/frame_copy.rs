@@ -1,0 +1,210 @@
+//! Taking obs or var over into a new experiment: every column of every type, some rows of it, in pieces.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::dataframe::JOINID;
+use crate::{AxisQuery, ColumnKind, ColumnSpec, DataFrame, Error, RowRanges};
+
+/// Which columns of a data frame are taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ColumnChoice {
+    /// All.
+    #[default]
+    All,
+    /// These, in the order of the data frame.
+    Only(Vec<String>),
+    /// All but these.
+    Without(Vec<String>),
+}
+
+/// A data frame that is being taken over. New joinids count on from 0; the old ones can be kept as a column.
+#[derive(Debug)]
+pub struct FrameCopy {
+    frame: DataFrame,
+    /// What is read, `soma_joinid` first.
+    columns: Vec<String>,
+    /// What the old joinids are called.
+    joinid_column: Option<String>,
+    specs: Vec<ColumnSpec>,
+}
+
+/// Rows are read by their ranges up to so many; with more, all that lies between them is read, and they are picked from it.
+const MOST_RANGES: usize = 256;
+
+impl FrameCopy {
+    /// Takes over these columns of `frame`; `joinid_column` is what the column of the old joinids is called, where there is to be one.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`] for a column that is not there, [`Error::Uncopied`] for one that cannot be written, or a name for the old
+    /// joinids that is taken.
+    pub fn new(
+        frame: DataFrame,
+        choice: &ColumnChoice,
+        joinid_column: Option<&str>,
+    ) -> Result<Self, Error> {
+        let all = frame.column_specs()?;
+        if let ColumnChoice::Only(named) | ColumnChoice::Without(named) = choice {
+            let unknown = |name: &&String| all.iter().all(|column| column.name != **name);
+            if let Some(name) = named.iter().find(unknown) {
+                return Err(Error::NoColumn {
+                    uri: frame.uri().to_owned(),
+                    name: name.clone(),
+                    existing: all.into_iter().map(|column| column.name).collect(),
+                });
+            }
+        }
+        let chosen = |name: &String| match choice {
+            ColumnChoice::All => true,
+            ColumnChoice::Only(names) => names.contains(name),
+            ColumnChoice::Without(names) => !names.contains(name),
+        };
+        let mut specs: Vec<ColumnSpec> =
+            all.into_iter().filter(|column| chosen(&column.name)).collect();
+        let columns = [JOINID.to_owned()];
+        let columns = columns.into_iter().chain(specs.iter().map(|column| column.name.clone()));
+        let columns = columns.collect();
+        if let Some(name) = joinid_column {
+            if specs.iter().any(|column| column.name == name) {
+                return Err(Error::Uncopied {
+                    uri: frame.uri().to_owned(),
+                    column: name.to_owned(),
+                    problem: "the old joinids were to be kept under its name".into(),
+                });
+            }
+            specs.push(ColumnSpec::new(name, ColumnKind::Int64));
+        }
+        Ok(Self { frame, columns, joinid_column: joinid_column.map(str::to_owned), specs })
+    }
+
+    /// The data frame.
+    pub fn frame(&self) -> &DataFrame {
+        &self.frame
+    }
+
+    /// The columns of the new data frame; the old joinids, where they are kept, last.
+    pub fn specs(&self) -> &[ColumnSpec] {
+        &self.specs
+    }
+
+    /// Reads rows by ascending joinid, for [`ExperimentWriter`](crate::ExperimentWriter) to write.
+    ///
+    /// # Errors
+    /// As [`DataFrame::query`]; [`Error::Joinid`] for a joinid that no row has.
+    pub fn read(&self, rows: &RowRanges) -> Result<RecordBatch, Error> {
+        let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        let batch = if rows.ranges().len() <= MOST_RANGES {
+            self.frame.read(Some(&columns), Some(rows))?
+        } else {
+            let query = AxisQuery::list(rows.iter().collect::<Vec<_>>());
+            self.frame.query(Some(&columns), &query)?
+        };
+        let found = joinids(&batch);
+        if !found.iter().map(|joinid| *joinid as u64).eq(rows.iter()) {
+            let missing = rows.iter().find(|row| found.binary_search(&(*row as i64)).is_err());
+            return Err(Error::Joinid {
+                uri: self.frame.uri().to_owned(),
+                joinid: missing.unwrap_or_default(),
+                problem: if missing.is_some() {
+                    "is that of no row"
+                } else {
+                    "and others come twice"
+                },
+            });
+        }
+        self.renamed(&batch)
+    }
+
+    /// Reads rows in any order, each once: the `i`-th row that comes is that of `joinids[i]`.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; [`Error::Joinid`] for a joinid that comes twice.
+    pub fn read_in_order(&self, joinids: &[u64]) -> Result<RecordBatch, Error> {
+        let mut order: Vec<u64> = (0..joinids.len() as u64).collect();
+        order.sort_unstable_by_key(|place| joinids[*place as usize]);
+        let sorted: Vec<u64> = order.iter().map(|place| joinids[*place as usize]).collect();
+        if let Some([joinid, _]) = sorted.array_windows().find(|[joinid, next]| joinid == next) {
+            return Err(Error::Joinid {
+                uri: self.frame.uri().to_owned(),
+                joinid: *joinid,
+                problem: "comes twice in the list: name it once",
+            });
+        }
+        let rows = RowRanges::new(sorted.into_iter().map(|joinid| joinid..joinid + 1).collect())?;
+        let batch = self.read(&rows)?;
+        // Where each row that is wanted stands among those that came.
+        let mut places = vec![0; joinids.len()];
+        for (found, wanted) in (0..).zip(&order) {
+            places[*wanted as usize] = found;
+        }
+        arrow_select::take::take_record_batch(&batch, &UInt64Array::from(places))
+            .map_err(|source| self.arrow_error(source))
+    }
+
+    /// Cuts rows into parts of at most `most_rows`, each of which can be read in memory for so many: one that is read by what lies
+    /// between its ranges does not lie far apart.
+    pub fn parts(rows: &RowRanges, most_rows: u64) -> impl Iterator<Item = RowRanges> {
+        let most_rows = most_rows.max(1);
+        let mut rest: std::collections::VecDeque<Range<u64>> =
+            rows.ranges().iter().cloned().collect();
+        std::iter::from_fn(move || {
+            let mut part: Vec<Range<u64>> = Vec::new();
+            let mut n_rows = 0;
+            while let Some(mut range) = rest.pop_front() {
+                let start = part.first().map_or(range.start, |first| first.start);
+                let most = if part.len() < MOST_RANGES {
+                    most_rows - n_rows
+                } else {
+                    // From here on all between the first and the last is read.
+                    (start + most_rows).saturating_sub(range.start).min(most_rows - n_rows)
+                };
+                if most < range.end - range.start {
+                    rest.push_front(range.start + most..range.end);
+                    range.end = range.start + most;
+                }
+                n_rows += range.end - range.start;
+                if !range.is_empty() {
+                    part.push(range);
+                }
+                if n_rows == most_rows || most == 0 {
+                    break;
+                }
+            }
+            RowRanges::new(part).ok().filter(|part| part.n_rows() > 0)
+        })
+    }
+
+    /// The same without `soma_joinid`, or with it under the name that is kept.
+    fn renamed(&self, batch: &RecordBatch) -> Result<RecordBatch, Error> {
+        let schema = batch.schema_ref();
+        let mut fields: Vec<Field> =
+            schema.fields().iter().skip(1).map(|field| field.as_ref().clone()).collect();
+        let mut arrays = batch.columns()[1..].to_vec();
+        if let Some(name) = &self.joinid_column {
+            fields.push(Field::new(name, DataType::Int64, false));
+            arrays.push(Arc::clone(batch.column(0)));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+            .map_err(|source| self.arrow_error(source))
+    }
+
+    fn arrow_error(&self, source: arrow_schema::ArrowError) -> Error {
+        Error::Arrow {
+            uri: self.frame.uri().to_owned(),
+            what: "the rows taken over".into(),
+            source,
+        }
+    }
+}
+
+/// The joinids of rows that were read with them in front.
+fn joinids(batch: &RecordBatch) -> &[i64] {
+    let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+    column.map_or(&[], |column| column.values().as_ref())
+}

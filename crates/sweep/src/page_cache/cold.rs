@@ -1,0 +1,166 @@
+//! Putting the data's files out of the page cache.
+
+use std::fs::{self, File};
+use std::io::{self, IoSliceMut};
+use std::path::Path;
+
+use clap::ValueEnum;
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use serde::{Deserialize, Serialize};
+
+use super::{DataFile, PageCache, files, local_path};
+
+/// How the cache is made cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+pub(crate) enum Cold {
+    /// Drop the machine's cache where that is permitted, else as `advise`
+    Auto,
+    /// Drop the machine's cache, for root only; others who use the machine feel it
+    Drop,
+    /// Advise the kernel that the data's files are not needed
+    Advise,
+}
+
+/// Written to by root, it drops the whole page cache.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Pages that are looked at in a file, from its beginning to its end.
+const SAMPLED_PAGES: u64 = 16;
+const PAGE_BYTES: u64 = 4096;
+
+/// Share of the sampled pages that may be left.
+const MOST_LEFT: f64 = 0.05;
+
+/// Puts the data's files out of the cache; what could not be done is said by the state.
+pub(crate) fn cool(uri: &str, measurement: &str, layer: &str, how: Cold) -> PageCache {
+    if local_path(uri).is_none() {
+        return PageCache::Unknown("the data is not on a local disk".to_owned());
+    }
+    match files(uri, measurement, layer) {
+        Ok(files) => cool_files(&files, how, Path::new(DROP_CACHES)),
+        Err(error) => PageCache::Unknown(format!("the files cannot be listed: {error}")),
+    }
+}
+
+fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
+    // Pages that are not on the disk yet stay, whatever is asked.
+    if let Err(error) = each(files, File::sync_all) {
+        return PageCache::Unknown(format!("the files cannot be written back: {error}"));
+    }
+    let dropped = match how {
+        Cold::Advise => Err(io::ErrorKind::Unsupported.into()),
+        // 1 is the page cache alone, without the caches of names.
+        Cold::Auto | Cold::Drop => fs::write(drop_caches, "1"),
+    };
+    let state = match (dropped, how) {
+        (Ok(()), _) => PageCache::Dropped,
+        (Err(error), Cold::Drop) => {
+            return PageCache::Unknown(format!("{} refuses: {error}", drop_caches.display()));
+        }
+        (Err(_), Cold::Auto | Cold::Advise) => match each(files, advise) {
+            Ok(()) => PageCache::Advised,
+            Err(error) => return PageCache::Unknown(format!("the kernel refuses: {error}")),
+        },
+    };
+    match left(files) {
+        // What looking has brought in goes again.
+        Ok(share) if share <= MOST_LEFT => match each(files, advise) {
+            Ok(()) => state,
+            Err(error) => PageCache::Unknown(format!("the kernel refuses: {error}")),
+        },
+        Ok(share) => PageCache::Unknown(format!(
+            "{:.0} % of the pages looked at are in the cache still: another process uses the files, or they are in memory only",
+            100.0 * share
+        )),
+        Err(error) => PageCache::Unknown(format!("what is left cannot be seen: {error}")),
+    }
+}
+
+fn each(files: &[DataFile], mut act: impl FnMut(&File) -> io::Result<()>) -> io::Result<()> {
+    files.iter().try_for_each(|file| {
+        File::open(&file.path).and_then(|open| act(&open)).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", file.path.display()))
+        })
+    })
+}
+
+fn advise(file: &File) -> io::Result<()> {
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+/// The share of pages, of some of each file, that are in the cache.
+fn left(files: &[DataFile]) -> io::Result<f64> {
+    let (mut n_looked, mut n_there) = (0_u64, 0_u64);
+    for file in files {
+        let open = File::open(&file.path)?;
+        // Otherwise a look at one page fetches those behind it.
+        fadvise(&open, 0, None, Advice::Random)?;
+        let n_pages = file.bytes.div_ceil(PAGE_BYTES);
+        let step = n_pages.div_ceil(SAMPLED_PAGES).max(1);
+        for page in (0..n_pages).step_by(step as usize) {
+            n_looked += 1;
+            n_there += u64::from(is_there(&open, page * PAGE_BYTES)?);
+        }
+    }
+    Ok(if n_looked == 0 { 0.0 } else { n_there as f64 / n_looked as f64 })
+}
+
+/// Whether a byte can be read without waiting for the disk.
+fn is_there(file: &File, at: u64) -> io::Result<bool> {
+    let mut byte = [0];
+    match preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the target folder, which lies on a disk; /tmp may be memory.
+    fn data() -> (tempfile::TempDir, Vec<DataFile>) {
+        let target = std::env::current_exe().unwrap();
+        let folder = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
+        fs::create_dir(folder.path().join("obs")).unwrap();
+        fs::write(folder.path().join("obs/a"), vec![7; 1 << 20]).unwrap();
+        fs::write(folder.path().join("obs/empty"), "").unwrap();
+        let files = files(folder.path().to_str().unwrap(), "RNA", "raw").unwrap();
+        assert_eq!(files.len(), 2);
+        (folder, files)
+    }
+
+    #[test]
+    fn files_are_advised_out_and_read_in_again() {
+        let (_folder, files) = data();
+        let nowhere = Path::new("/nonexistent/drop_caches");
+        assert!(left(&files).unwrap() > 0.99, "what was just written is in the cache");
+        for how in [Cold::Advise, Cold::Auto] {
+            assert_eq!(cool_files(&files, how, nowhere), PageCache::Advised);
+            assert!(left(&files).unwrap() < 0.01);
+        }
+        let told = cool_files(&files, Cold::Drop, nowhere);
+        assert!(
+            matches!(&told, PageCache::Unknown(why) if why.contains("drop_caches")),
+            "{told:?}"
+        );
+        fs::read(&files[0].path).unwrap();
+        assert!(left(&files).unwrap() > 0.99);
+    }
+
+    #[test]
+    fn a_drop_that_drops_nothing_is_not_believed() {
+        let (folder, files) = data();
+        let pretended = folder.path().join("drop_caches");
+        let told = cool_files(&files, Cold::Auto, &pretended);
+        assert!(matches!(&told, PageCache::Unknown(why) if why.contains("100 %")), "{told:?}");
+        assert_eq!(fs::read_to_string(pretended).unwrap(), "1");
+    }
+
+    #[test]
+    fn data_in_a_store_is_not_called_cold() {
+        assert_eq!(cool("s3://b/x", "RNA", "raw", Cold::Auto).name(), "unknown");
+    }
+}

@@ -1,0 +1,298 @@
+//! `relayout`: an experiment whose X is written anew for training, and what that gains.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use bytesize::ByteSize;
+use clap::Args;
+use relayout::{
+    CodecChoice, Codecs, Error, GENE_CODECS, RelayoutEvent, RelayoutReport, RelayoutSpec,
+    VALUE_CODECS,
+};
+use serde_json::json;
+use soma_io::{Existing, Experiment, OpenOptions};
+
+use crate::args::{Reader, key_value};
+use crate::config::{self, UsageError};
+use crate::display::{Display, grouped};
+use crate::interrupt;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RelayoutArgs {
+    /// The experiment: a folder or a URI such as s3://...
+    pub(crate) source: String,
+    /// Where the new experiment is written; must not be there yet, unless with -f
+    pub(crate) target: String,
+    /// Rows that training will read together
+    #[arg(long, value_name = "ROWS", default_value_t = 64)]
+    pub(crate) chunk_rows: u64,
+    /// Store the cells in the random order of this seed; their joinids are kept as a column
+    #[arg(long, value_name = "SEED")]
+    pub(crate) shuffle: Option<u64>,
+    /// How genes and values are compressed, as packed,zstd; see below [default: the quickest on a sample of the data]
+    #[arg(long, value_name = "GENES,VALUES")]
+    pub(crate) codec: Option<String>,
+    /// Bytes in a second that the new copy will be read at, for the choice of a codec: small files win where it is slow
+    #[arg(long, value_name = "SIZE", default_value = "2GB", conflicts_with = "codec")]
+    pub(crate) storage_rate: ByteSize,
+    /// Measurement of the experiment
+    #[arg(long, default_value = "RNA")]
+    pub(crate) measurement: String,
+    /// Layer of the measurement's X
+    #[arg(long, default_value = "raw")]
+    pub(crate) layer: String,
+    /// Column of obs that keeps the joinids of the source, where they change
+    #[arg(long, value_name = "COLUMN", default_value = "source_joinid")]
+    pub(crate) joinid_column: String,
+    /// What reads X
+    #[arg(long, value_enum, default_value_t = Reader::Auto)]
+    pub(crate) reader: Reader,
+    /// Memory for rows on their way, as 512MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub(crate) memory: ByteSize,
+    /// Folder for temporary files [default: beside the new experiment]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) temporary: Option<PathBuf>,
+    /// Replace an experiment that is there, once the new one is whole
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
+    /// A setting of TileDB, for reading and writing, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Say what it came to as one line of JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Codecs of genes: packed, zstd, delta-zstd. Of values: packed, whole-zstd (both for whole numbers), zstd. Packed ones are read back
+the quickest and take the most room.
+
+Shuffling needs 8 bytes on disk for each value while it runs.
+
+Examples:
+  cargo xtask relayout ~/census/experiment ~/data/for-training
+  cargo xtask relayout ~/census/experiment ~/data/shuffled --shuffle 42 --storage-rate 500MB";
+
+impl RelayoutArgs {
+    fn spec(&self) -> anyhow::Result<RelayoutSpec> {
+        let codec = match &self.codec {
+            None => CodecChoice::Measured {
+                storage_bytes_per_second: self.storage_rate.as_u64() as f64,
+            },
+            Some(text) => CodecChoice::Named(codecs(text)?),
+        };
+        Ok(RelayoutSpec {
+            measurement: self.measurement.clone(),
+            layer: self.layer.clone(),
+            chunk_rows: self.chunk_rows,
+            codec,
+            shuffle_seed: self.shuffle,
+            joinid_column: self.joinid_column.clone(),
+            reader: config::reader(self.reader),
+            memory_bytes: self.memory.as_u64(),
+            temporary: self.temporary.clone(),
+            existing: if self.force { Existing::Replace } else { Existing::Keep },
+            config: config::pairs("--config", &self.config)?,
+            ..RelayoutSpec::default()
+        })
+    }
+}
+
+fn codecs(text: &str) -> anyhow::Result<Codecs> {
+    let Some((genes, values)) = text.split_once(',') else {
+        let names = |codecs: &[relayout::Codec]| {
+            codecs.iter().map(|codec| codec.name).collect::<Vec<_>>().join(", ")
+        };
+        return Err(UsageError::new(format!(
+            "--codec {text:?} must name two, as packed,zstd: for genes {}; for values {}",
+            names(&GENE_CODECS),
+            names(&VALUE_CODECS)
+        ))
+        .into());
+    };
+    Codecs::named(genes.trim(), values.trim())
+        .map_err(|error| UsageError::new(format!("--codec: {error}")).into())
+}
+
+/// Writes the experiment anew.
+pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
+    let interrupted = interrupt::watch();
+    let spec = args.spec()?;
+    let options = OpenOptions { config: spec.config.clone(), timestamp: None };
+    let source = Experiment::open(&args.source, &options)?;
+    let mut progress = Progress::new(args);
+    let outcome = relayout::relayout(&source, &args.target, &spec, &mut |event| {
+        progress.tell(event);
+        if interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    progress.display.finish();
+    match outcome {
+        Ok(report) => {
+            if args.json {
+                println!("{}", as_json(args, &report));
+            } else {
+                tell(args, &report);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error @ Error::Interrupted) => {
+            eprintln!("{error}");
+            Ok(ExitCode::from(interrupt::EXIT_CODE))
+        }
+        Err(error @ Error::Size { .. }) => Err(UsageError::new(error.to_string()).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The bar, which begins anew with each pass over the rows.
+struct Progress<'a> {
+    args: &'a RelayoutArgs,
+    display: Display,
+    n_cells: u64,
+    stage: &'static str,
+}
+
+impl<'a> Progress<'a> {
+    fn new(args: &'a RelayoutArgs) -> Self {
+        let display = Display::counting("cells", args.quiet);
+        display.now("opening");
+        Self { args, display, n_cells: 0, stage: "" }
+    }
+
+    fn tell(&mut self, event: RelayoutEvent<'_>) {
+        match event {
+            RelayoutEvent::Leftover(path) => self.display.line(&format!(
+                "{}: what a run that was killed had left there is removed",
+                path.display()
+            )),
+            RelayoutEvent::Opened { n_cells, n_genes, reader, why_not_native } => {
+                self.n_cells = n_cells;
+                let why = why_not_native.map_or_else(String::new, |why| format!(" ({why})"));
+                self.display.line(&format!(
+                    "laying out {} cells x {} genes, reader {reader}{why}",
+                    grouped(n_cells),
+                    grouped(n_genes)
+                ));
+                self.display.now("measuring codecs");
+            }
+            RelayoutEvent::Chosen(codecs) => self.display.line(&format!("codec {codecs}")),
+            RelayoutEvent::NotWhole(codecs) => self.display.line(&format!(
+                "not all values are whole numbers, as those of the sample were: starting again with codec {codecs}"
+            )),
+            RelayoutEvent::Scattered { n_rows } => self.pass("scattering", n_rows),
+            RelayoutEvent::Written { n_rows } => self.pass("writing", n_rows),
+            RelayoutEvent::Measuring => self.display.now("reading both"),
+            _ => {}
+        }
+    }
+
+    fn pass(&mut self, stage: &'static str, n_rows: u64) {
+        if self.stage != stage {
+            self.stage = stage;
+            self.display.finish();
+            self.display = Display::new(self.n_cells, "cells", self.args.quiet);
+            self.display.now(stage);
+        }
+        self.display.position(n_rows);
+    }
+}
+
+fn as_json(args: &RelayoutArgs, report: &RelayoutReport) -> serde_json::Value {
+    let measured = report.measured.iter().map(|one| {
+        json!({
+            "codec": one.codecs.to_string(),
+            "bytes_per_value": one.bytes_per_value,
+            "rows_per_second": one.rows_per_second,
+            "rows_per_second_of_storage": one.rows_per_second_of_storage,
+        })
+    });
+    json!({
+        "uri": args.target,
+        "cells": report.n_cells,
+        "genes": report.n_genes,
+        "nnz": report.nnz,
+        "chunk_rows": args.chunk_rows,
+        "shuffle_seed": args.shuffle,
+        "codec": report.codecs.to_string(),
+        "measured": measured.collect::<Vec<_>>(),
+        "source_x_bytes": report.source_x_bytes,
+        "x_bytes": report.x_bytes,
+        "bytes": report.bytes_on_disk,
+        "seconds": report.seconds,
+        "measuring_seconds": report.measuring_seconds,
+        "cells_per_second": cells_per_second(report),
+        "before": {
+            "chunk_rows_per_second": report.before.chunk_rows_per_second,
+            "single_rows_per_second": report.before.single_rows_per_second,
+        },
+        "after": {
+            "chunk_rows_per_second": report.after.chunk_rows_per_second,
+            "single_rows_per_second": report.after.single_rows_per_second,
+        },
+        "epochs_until_paid": report.epochs_until_paid(),
+    })
+}
+
+fn cells_per_second(report: &RelayoutReport) -> f64 {
+    report.n_cells as f64 / (report.seconds - report.measuring_seconds).max(f64::MIN_POSITIVE)
+}
+
+fn tell(args: &RelayoutArgs, report: &RelayoutReport) {
+    for one in &report.measured {
+        println!(
+            "  {:20} {:.2} bytes a value, {} rows/s from memory, {} from storage",
+            one.codecs.to_string(),
+            one.bytes_per_value,
+            grouped(one.rows_per_second as u64),
+            grouped(one.rows_per_second_of_storage as u64)
+        );
+    }
+    let size =
+        |bytes: Option<u64>| bytes.map_or_else(String::new, |n| format!(" in {}", ByteSize(n)));
+    println!(
+        "{}: {} cells x {} genes, {} values{}, X{} (before{}), codec {}, in {:.1} s ({} cells/s)",
+        args.target,
+        grouped(report.n_cells),
+        grouped(report.n_genes),
+        grouped(report.nnz),
+        size(report.bytes_on_disk),
+        size(report.x_bytes),
+        size(report.source_x_bytes),
+        report.codecs,
+        report.seconds,
+        grouped(cells_per_second(report) as u64)
+    );
+    let compared = |before: f64, after: f64| {
+        format!(
+            "{} rows/s, before {} ({:.1} x)",
+            grouped(after as u64),
+            grouped(before as u64),
+            after / before
+        )
+    };
+    let (before, after) = (report.before, report.after);
+    println!(
+        "chunks of {} rows: {}",
+        args.chunk_rows,
+        compared(before.chunk_rows_per_second, after.chunk_rows_per_second)
+    );
+    println!(
+        "single rows: {}",
+        compared(before.single_rows_per_second, after.single_rows_per_second)
+    );
+    match report.epochs_until_paid() {
+        Some(epochs) => println!("reading alone, it has paid for itself after {epochs:.1} epochs"),
+        None => println!("reading chunks is no quicker than before: it does not pay"),
+    }
+}

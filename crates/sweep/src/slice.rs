@@ -1,0 +1,90 @@
+//! `slice`: a part of an experiment as a new one.
+
+mod args;
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use bytesize::ByteSize;
+use experiment_copy::{Error, SliceEvent, SliceReport};
+use serde_json::json;
+use soma_io::{Experiment, OpenOptions};
+
+use crate::data_commands::tell_leftover;
+use crate::display::{Display, grouped};
+use crate::interrupt;
+
+pub(crate) use args::SliceArgs;
+
+/// Takes the part that is asked for.
+pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
+    let interrupted = interrupt::watch();
+    let (spec, config) = (args.spec()?, args.reading_config()?);
+    let source = Experiment::open(&args.source, &OpenOptions { config, timestamp: None })?;
+    let mut display = Display::counting("cells", args.quiet);
+    display.now("choosing cells and genes");
+    // obs is written beside them.
+    let n_layers = spec.layers.len() as u64;
+    let outcome = experiment_copy::slice(&source, &args.target, &spec, &mut |event| {
+        match event {
+            SliceEvent::Leftover(path) => tell_leftover(Some(path), &display),
+            SliceEvent::Choosing { n_looked_at } => display.position(n_looked_at),
+            SliceEvent::Chosen { n_cells, n_genes, reader } => {
+                display.finish();
+                display = Display::new(n_cells * (n_layers + 1), "rows", args.quiet);
+                let (cells, genes) = (grouped(n_cells), grouped(n_genes));
+                display.line(&format!("taking {cells} cells x {genes} genes, reader {reader}"));
+            }
+            SliceEvent::Written { n_rows } => display.position(n_rows),
+            _ => {}
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    display.finish();
+    match outcome {
+        Ok(report) => {
+            tell(args, &report, &display);
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error @ Error::Interrupted) => {
+            eprintln!("{error}");
+            Ok(ExitCode::from(interrupt::EXIT_CODE))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn tell(args: &SliceArgs, report: &SliceReport, display: &Display) {
+    let rate = report.n_cells as f64 / report.seconds.max(f64::MIN_POSITIVE);
+    if args.json {
+        let line = json!({
+            "uri": args.target,
+            "cells": report.n_cells,
+            "genes": report.n_genes,
+            "nnz": report.nnz,
+            "datasets": report.n_datasets,
+            "bytes": report.bytes_on_disk,
+            "seconds": report.seconds,
+            "cells_per_second": rate,
+        });
+        println!("{line}");
+        return;
+    }
+    let datasets = report.n_datasets.map_or_else(String::new, |n| format!(" of {n} data sets"));
+    let bytes =
+        report.bytes_on_disk.map_or_else(String::new, |bytes| format!(" in {}", ByteSize(bytes)));
+    display.line(&format!(
+        "{}: {} cells{datasets} x {} genes, {} values{bytes}, in {:.1} s ({} cells/s)",
+        args.target,
+        grouped(report.n_cells),
+        grouped(report.n_genes),
+        grouped(report.nnz),
+        report.seconds,
+        grouped(rate as u64)
+    ));
+}

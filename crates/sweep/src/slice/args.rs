@@ -1,0 +1,252 @@
+//! The command line of `slice`, as typed and as meant.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use bytesize::ByteSize;
+use clap::Args;
+use experiment_copy::{ColumnChoice, DatasetSlice, Existing, Genes, SliceSpec};
+use soma_io::{AxisQuery, Config, RowRanges, ValueFilter};
+
+use crate::args::{Reader, key_value};
+use crate::config::{self, UsageError};
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SliceArgs {
+    /// The experiment: a folder or a URI such as s3://... or census://2025-11-08/homo_sapiens
+    pub(crate) source: String,
+    /// Where the new experiment is written; must not be there yet, unless with -f
+    pub(crate) target: String,
+    /// Take data sets from this one on, counted from 0 in the order of their first cells
+    #[arg(short = 's', long, value_name = "N")]
+    pub(crate) start: Option<usize>,
+    /// Take data sets before this one
+    #[arg(short = 'e', long, value_name = "N")]
+    pub(crate) end: Option<usize>,
+    /// Count data sets by their number of cells, fewest first
+    #[arg(short = 'S', long)]
+    pub(crate) sorted_datasets: bool,
+    /// obs column that says of which data set a cell is
+    #[arg(long, value_name = "COLUMN", default_value = "dataset_id")]
+    pub(crate) dataset_column: String,
+    /// Take the cells that match, as `tissue == "lung" and nnz > 500` (tiledbsoma's grammar)
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) obs_filter: Option<String>,
+    /// Take cells of these joinids, of those that there are: 7 or 0..1000 (end excluded), separated by commas
+    #[arg(long, value_name = "JOINIDS", value_delimiter = ',', value_parser = joinid_range)]
+    pub(crate) joinids: Vec<Range<u64>>,
+    /// Take the first N genes; 0 is all
+    #[arg(short = 'v', long, value_name = "N", default_value_t = 0, conflicts_with_all = ["genes", "var_filter"])]
+    pub(crate) n_vars: u64,
+    /// Take the genes that match, as `feature_name in ["CD4", "CD8A"]`
+    #[arg(long, value_name = "FILTER", conflicts_with = "genes")]
+    pub(crate) var_filter: Option<String>,
+    /// Take the genes that this file names, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) genes: Option<PathBuf>,
+    /// var column with the names [default: feature_id or feature_name, whichever has them]
+    #[arg(long, value_name = "COLUMN", requires = "genes")]
+    pub(crate) gene_column: Option<String>,
+    /// Pass over names that var does not have
+    #[arg(long, requires = "genes")]
+    pub(crate) skip_absent_genes: bool,
+    /// Measurement of the experiment
+    #[arg(long, default_value = "RNA")]
+    pub(crate) measurement: String,
+    /// Layers of the measurement's X, separated by commas
+    #[arg(long, value_name = "LAYERS", value_delimiter = ',', default_value = "raw")]
+    pub(crate) layers: Vec<String>,
+    /// Take only these obs columns, separated by commas
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        conflicts_with = "without_obs_columns"
+    )]
+    pub(crate) obs_columns: Vec<String>,
+    /// Leave out these obs columns
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) without_obs_columns: Vec<String>,
+    /// Take only these var columns, separated by commas
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        conflicts_with = "without_var_columns"
+    )]
+    pub(crate) var_columns: Vec<String>,
+    /// Leave out these var columns
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) without_var_columns: Vec<String>,
+    /// Keep the joinids of the source as a column of obs and var
+    #[arg(long, value_name = "COLUMN", num_args = 0..=1, require_equals = true, default_missing_value = "source_joinid")]
+    pub(crate) keep_joinids: Option<String>,
+    /// What reads X
+    #[arg(long, value_enum, default_value_t = Reader::Auto)]
+    pub(crate) reader: Reader,
+    /// Memory for rows on their way, as 512MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub(crate) memory: ByteSize,
+    /// Replace an experiment that is there, once the new one is whole
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
+    /// A setting of TileDB, for reading and writing, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Say what was taken as one line of JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask slice ~/census/experiment ~/data/lung --obs-filter 'tissue == \"lung\"' -v 20000
+  cargo xtask slice census://2023-12-15/homo_sapiens ~/data/small -S -e 10 --genes genes.txt";
+
+/// libtiledb's share of the memory, unless it is told its own.
+const TOTAL_BUDGET: &str = "sm.mem.total_budget";
+
+impl SliceArgs {
+    /// TileDB's parameters for reading.
+    pub(crate) fn reading_config(&self) -> anyhow::Result<Config> {
+        let mut config = self.writing_config()?;
+        let share = (self.memory.as_u64() / 4).to_string();
+        config.entry(TOTAL_BUDGET.to_owned()).or_insert(share);
+        Ok(config)
+    }
+
+    fn writing_config(&self) -> anyhow::Result<Config> {
+        config::pairs("--config", &self.config).map_err(|error| usage(&error))
+    }
+
+    /// What is meant.
+    pub(crate) fn spec(&self) -> anyhow::Result<SliceSpec> {
+        Ok(SliceSpec {
+            measurement: self.measurement.clone(),
+            layers: self.layers()?,
+            joinids: self.joinids()?,
+            obs_filter: self.obs_filter.as_deref().map(filter("--obs-filter")).transpose()?,
+            datasets: self.datasets()?,
+            genes: self.genes()?,
+            obs_columns: columns(&self.obs_columns, &self.without_obs_columns),
+            var_columns: columns(&self.var_columns, &self.without_var_columns),
+            joinid_column: self.keep_joinids.clone(),
+            reader: config::reader(self.reader),
+            memory_bytes: self.memory.as_u64(),
+            existing: if self.force { Existing::Replace } else { Existing::Keep },
+            config: self.writing_config()?,
+            ..SliceSpec::default()
+        })
+    }
+
+    fn layers(&self) -> anyhow::Result<Vec<String>> {
+        let mut layers: Vec<String> = Vec::with_capacity(self.layers.len());
+        for layer in &self.layers {
+            if layers.contains(layer) {
+                return Err(usage(&anyhow::anyhow!("--layers names {layer} twice")));
+            }
+            layers.push(layer.clone());
+        }
+        Ok(layers)
+    }
+
+    fn joinids(&self) -> anyhow::Result<Option<RowRanges>> {
+        if self.joinids.is_empty() {
+            return Ok(None);
+        }
+        let mut ranges = self.joinids.clone();
+        ranges.sort_by_key(|range| range.start);
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        RowRanges::new(joined).map(Some).map_err(|error| usage(&anyhow::Error::new(error)))
+    }
+
+    fn datasets(&self) -> anyhow::Result<Option<DatasetSlice>> {
+        if self.start.is_none() && self.end.is_none() {
+            if self.sorted_datasets {
+                return Err(usage(&anyhow::anyhow!(
+                    "-S/--sorted-datasets needs -s/--start or -e/--end"
+                )));
+            }
+            return Ok(None);
+        }
+        let start = self.start.unwrap_or(0);
+        if let Some(end) = self.end.filter(|end| *end <= start) {
+            return Err(usage(&anyhow::anyhow!(
+                "-s/--start {start} and -e/--end {end} leave no data set"
+            )));
+        }
+        let column = self.dataset_column.clone();
+        Ok(Some(DatasetSlice { column, start, end: self.end, sorted: self.sorted_datasets }))
+    }
+
+    fn genes(&self) -> anyhow::Result<Genes> {
+        if let Some(path) = &self.genes {
+            let names = gene_names(path)?;
+            let (column, skip_absent) = (self.gene_column.clone(), self.skip_absent_genes);
+            return Ok(Genes::Named { names, column, skip_absent });
+        }
+        Ok(match (&self.var_filter, self.n_vars) {
+            (Some(text), _) => Genes::Query(AxisQuery {
+                value_filter: Some(filter("--var-filter")(text)?),
+                ..AxisQuery::default()
+            }),
+            (None, 0) => Genes::All,
+            (None, n_genes) => Genes::First(n_genes),
+        })
+    }
+}
+
+/// The lines of a file, without blanks around them and empty ones.
+fn gene_names(path: &PathBuf) -> anyhow::Result<Vec<String>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the genes of {}", path.display()))?;
+    let names: Vec<String> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if names.is_empty() {
+        bail!("{} names no gene", path.display());
+    }
+    Ok(names)
+}
+
+fn columns(only: &[String], without: &[String]) -> ColumnChoice {
+    match (only, without) {
+        ([], []) => ColumnChoice::All,
+        ([], without) => ColumnChoice::Without(without.to_vec()),
+        (only, _) => ColumnChoice::Only(only.to_vec()),
+    }
+}
+
+fn filter(flag: &str) -> impl Fn(&str) -> anyhow::Result<ValueFilter> {
+    move |text| {
+        ValueFilter::parse(text)
+            .map_err(|error| usage(&anyhow::Error::new(error).context(flag.to_owned())))
+    }
+}
+
+fn usage(error: &anyhow::Error) -> anyhow::Error {
+    UsageError::new(format!("{error:#}")).into()
+}
+
+fn joinid_range(text: &str) -> Result<Range<u64>, String> {
+    let number =
+        |text: &str| text.trim().parse::<u64>().map_err(|_| format!("{text:?} is no joinid"));
+    let range = if let Some((start, end)) = text.split_once("..") {
+        number(start)?..number(end)?
+    } else {
+        let joinid = number(text)?;
+        joinid..joinid.checked_add(1).ok_or("that is no joinid")?
+    };
+    if range.is_empty() { Err("it holds no joinid".to_owned()) } else { Ok(range) }
+}

@@ -1,0 +1,216 @@
+//! Sweeps that end before their grid does, that go on, and that share a folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use bench_report::{EpochRecord, Status, append, read};
+
+use crate::bed::{Bed, SMALL_BUFFERS, child_of, rows, signal, stderr, wait_for};
+
+/// Two points.
+const GRID: [&str; 4] = ["-b", "128 / [1,2]", "-m", "native"];
+
+/// Runs of the grid into `results` with `--resume`; what it says.
+#[track_caller]
+fn resumed(bed: &Bed, results: &str, arguments: &[&str]) -> (Vec<EpochRecord>, String) {
+    let all = ["sweep", "experiment", "--results", results, "--resume", "--config", SMALL_BUFFERS];
+    let output = bed.run(&[&all[..], &GRID, arguments].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    (read(&bed.path(results)).unwrap(), stderr(&output))
+}
+
+#[test]
+fn what_is_measured_under_the_same_conditions_is_left_out() {
+    let bed = Bed::new();
+    let (first, told) = resumed(&bed, "out", &[]);
+    assert_eq!(first.len(), 2);
+    assert!(told.contains("resume: 0 of 2 points are measured (0 rows"), "{told}");
+    let (again, told) = resumed(&bed, "out", &[]);
+    assert_eq!(again, first);
+    assert!(told.contains("resume: 2 of 2 points are measured (2 rows"), "{told}");
+    // More of the same: the rows that are there count.
+    let (more, told) = resumed(&bed, "out", &["--repeat", "2"]);
+    assert!(told.contains("resume: 2 of 4 points"), "{told}");
+    assert_eq!((more.len(), &more[..2]), (4, &first[..]));
+    // A second epoch needs the first again, which is not added again.
+    let (epochs, told) = resumed(&bed, "out", &["-E", "2"]);
+    assert!(told.contains("it is there already"), "{told}");
+    assert_eq!(epochs.len(), 6);
+    assert!(epochs[4..].iter().all(|row| row.measured.epoch == Some(1)));
+    // Other settings, other rows.
+    let (other, told) = resumed(&bed, "out", &["--seed", "3"]);
+    assert!(
+        told.contains(
+            "resume: 0 of 2 points are measured (0 rows under the same conditions, 6 of others)"
+        ),
+        "{told}"
+    );
+    assert_eq!(other.len(), 8);
+    // So does other data at the same place.
+    fs::rename(bed.path("experiment"), bed.path("before")).unwrap();
+    let made = bed.run(&[
+        "generate",
+        "experiment",
+        "--cells",
+        "200",
+        "--genes",
+        "300",
+        "--seed",
+        "5",
+        "-q",
+    ]);
+    assert!(made.status.success());
+    let (_, told) = resumed(&bed, "out", &[]);
+    assert!(told.contains("resume: 0 of 2"), "{told}");
+    // Without --resume rows are added, as repetitions.
+    assert_eq!(bed.sweep("out", &[&GRID[..], &["-q"]].concat()).len(), 12);
+}
+
+#[test]
+fn memory_that_ran_out_is_left_out_and_what_crashed_is_tried_again() {
+    let bed = Bed::new();
+    let (rows, _) = resumed(&bed, "out", &[]);
+    let mut kept = rows;
+    for (row, status) in kept.iter_mut().zip([Status::Oom, Status::Crashed]) {
+        row.measured.status = status;
+    }
+    append(&bed.path("other"), &kept).unwrap();
+    let (rows, told) = resumed(&bed, "other", &[]);
+    assert!(told.contains("resume: 1 of 2"), "{told}");
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[2].point.chunks_per_block, kept[1].point.chunks_per_block);
+}
+
+/// How often each epoch of each repeat of each point is there.
+fn counted(records: &[EpochRecord]) -> BTreeMap<(String, Option<u64>, Option<u64>), usize> {
+    let mut counts = BTreeMap::new();
+    for record in records {
+        let measured = &record.measured;
+        let key = (record.point.id(), measured.repeat, measured.epoch);
+        *counts.entry(key).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn two_sweeps_at_once_lose_and_double_nothing() {
+    let bed = Bed::new();
+    let arguments = [&GRID[..], &["--repeat", "2"]].concat();
+    let both: Vec<_> = (0..2).map(|_| bed.start("apart", &arguments)).collect();
+    let told: Vec<Output> = both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
+    assert!(told.iter().all(|output| output.status.success()), "{told:?}");
+    // Each has measured all of it.
+    let counts = counted(&read(&bed.path("apart")).unwrap());
+    assert_eq!(counts.len(), 4);
+    assert!(counts.values().all(|n| *n == 2), "{counts:?}");
+
+    // Going on, they measure it once between them.
+    let arguments = [&arguments[..], &["--resume"]].concat();
+    let both: Vec<_> = (0..2).map(|_| bed.start("together", &arguments)).collect();
+    let told: Vec<Output> = both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
+    assert!(told.iter().all(|output| output.status.success()), "{told:?}");
+    let counts = counted(&read(&bed.path("together")).unwrap());
+    assert_eq!(counts.len(), 4);
+    assert!(counts.values().all(|n| *n == 1), "{counts:?}");
+}
+
+#[test]
+fn a_killed_sweep_has_kept_what_it_told_and_goes_on() {
+    let bed = Bed::new();
+    let arguments = [&GRID[..], &["--repeat", "4", "--resume"]].concat();
+    let mut n_before = 0;
+    for round in 0..4_u64 {
+        let mut sweep = bed.start("out", &arguments);
+        wait_for("another row", || {
+            (n_before < rows(&bed.path("out")) || sweep.try_wait().unwrap().is_some()).then_some(())
+        });
+        // A different moment each time.
+        sleep(Duration::from_millis(37 * round));
+        let point = child_of(sweep.id());
+        sweep.kill().unwrap();
+        let output = sweep.wait_with_output().unwrap();
+        // A point does not outlive its sweep.
+        if let Some(point) = point {
+            wait_for("the end of the point", || (!is_running(point)).then_some(()));
+        }
+        let told = stderr(&output);
+        let n_told = told.lines().filter(|line| line.starts_with("native ")).count();
+        let records = read(&bed.path("out")).unwrap();
+        assert!((n_before + n_told..=n_before + n_told + 1).contains(&records.len()), "{told}");
+        n_before = records.len();
+    }
+    let all = ["sweep", "experiment", "--results", "out", "--config", SMALL_BUFFERS];
+    let output = bed.run(&[&all[..], &arguments].concat());
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains(" of 8 points are measured") && !told.contains("resume: 0 of"), "{told}");
+    let counts = counted(&read(&bed.path("out")).unwrap());
+    assert!(counts.len() == 8 && counts.values().all(|n| *n == 1), "{counts:?}");
+}
+
+fn is_running(id: u32) -> bool {
+    fs::read_to_string(format!("/proc/{id}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on() {
+    let bed = Bed::new();
+    let sweep = bed.start("out", &[&GRID[..], &["--repeat", "3", "--resume"]].concat());
+    wait_for("the first row", || (0 < rows(&bed.path("out"))).then_some(()));
+    signal("-INT", sweep.id());
+    let output = sweep.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let before = read(&bed.path("out")).unwrap();
+    let (after, told) = resumed(&bed, "out", &["--repeat", "3"]);
+    assert!(told.contains(&format!("resume: {} of 6", before.len())), "{told}");
+    assert_eq!((after.len(), &after[..before.len()]), (6, &before[..]));
+}
+
+#[test]
+fn a_full_disk_is_said_and_loses_nothing_that_was_kept() {
+    let bed = Bed::new();
+    let first = bed.sweep("out", &["-b", "64", "-m", "native", "-q"]);
+    let path = bed.path("out/epochs.parquet");
+    let room_kib = fs::metadata(&path).unwrap().len().div_ceil(1024) + 2;
+    // A limit on the size of files stands in for a full disk: writing past it is an error once its signal is ignored.
+    let sweep = bed.command(&[
+        "sweep",
+        "experiment",
+        "--results",
+        "out",
+        "--repeat",
+        "40",
+        "-b",
+        "64",
+        "-m",
+        "native",
+        "--config",
+        SMALL_BUFFERS,
+    ]);
+    let mut command = Command::new("bash");
+    command.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {room_kib}; exec \"$0\" \"$@\""));
+    command.arg(sweep.get_program()).args(sweep.get_args()).current_dir(bed.path("."));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let last = told.lines().last().unwrap();
+    assert!(
+        last.starts_with("error: ")
+            && last.contains("cannot write")
+            && last.contains("epochs.parquet"),
+        "{told}"
+    );
+    let n_told = told.lines().filter(|line| line.starts_with("native ")).count();
+    let records = read(&bed.path("out")).unwrap();
+    assert_eq!((records.len(), &records[..1]), (1 + n_told, &first[..]), "{told}");
+    assert!(
+        last.contains(&format!("{n_told} rows are kept, this one is not: native 1x64")),
+        "{told}"
+    );
+    // With room again, the folder takes rows.
+    assert_eq!(bed.sweep("out", &["-b", "64", "-m", "native", "-q"]).len(), records.len() + 1);
+}
