@@ -18,6 +18,7 @@ mod native;
 mod peers;
 mod progress;
 mod python;
+mod read_chunks;
 mod sweep;
 mod test;
 mod tidy;
@@ -34,6 +35,8 @@ Commands:
   sweep     measure the loader over a grid of settings; without --uri on an example experiment that it makes
               cargo xtask sweep
               cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,native
+  growth    generate and sweep experiments of several sizes: time per cell and memory against size
+              cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m native
   generate  write a Census-shaped experiment
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   import    turn a 10x Genomics folder into an experiment
@@ -49,6 +52,9 @@ Commands:
               cargo xtask bench-readers --uri ~/census/experiment
   peers     compare the loader with TileDB-SOMA-ML side by side: the same cells, then speed and memory
               cargo xtask peers --uri ~/census/experiment
+  read-chunks
+            read all rows in tiledbsoma's four ways and by both readers of X, and see that they read the same
+              cargo xtask read-chunks ~/census/experiment -s
   test      run every test of the workspace, with mpirun installed where it is missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
@@ -84,12 +90,14 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }),
         Some("peers") => peers::run(&rest),
+        Some("read-chunks") => read_chunks::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
-        Some(name @ ("sweep" | "generate" | "import" | "slice" | "relayout" | "bench-readers")) => {
-            sweep::run(name, &rest)
-        }
+        Some(
+            name @ ("sweep" | "growth" | "generate" | "import" | "slice" | "relayout"
+            | "bench-readers"),
+        ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),
     };
     outcome.unwrap_or_else(|error| {

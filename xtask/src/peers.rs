@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether clap will print its help, before `--`.
-fn asks_for_help(arguments: &[OsString]) -> bool {
+pub(crate) fn asks_for_help(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h")
 }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, against which the interoperability tests run.
+//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, against which the interoperability tests run, and whose
+//! ways of reading `read-chunks` measures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +25,7 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
     }
     let environment = Environment {
         folder: format!("python-tiledbsoma-{VERSION}"),
-        what: format!("tiledbsoma {VERSION} for the tests"),
+        what: format!("tiledbsoma {VERSION}"),
         requirements: REQUIREMENTS.to_owned(),
         download: "about 300 MB".to_owned(),
         instead: format!("set {VARIABLE} to an interpreter that has tiledbsoma {VERSION}"),

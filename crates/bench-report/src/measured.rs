@@ -24,7 +24,7 @@ column_group! {
     pub struct Measured {
         /// How it ended.
         pub status: Status,
-        /// What was said about it, where it did not end well.
+        /// What was said about it, where it did not end well; a warning where it did.
         pub message: Option<String>,
         /// Number of the epoch, from 0.
         pub epoch: Option<u64>,
@@ -95,6 +95,13 @@ column_group! {
         pub cpu_system_secs: Option<f64>,
         /// Bytes read from storage.
         pub bytes_read: Option<u64>,
+        /// Bytes that were read under a limit of their rate, as what holds it counts them: those that the reader asked for, or those that
+        /// the disk read.
+        pub io_bytes: Option<u64>,
+        /// Seconds in which they were read: those in which a read was under way, or those of the epoch.
+        pub io_secs: Option<f64>,
+        /// The rate that came of it: `io_bytes` over `io_secs`.
+        pub io_bytes_per_sec: Option<f64>,
         /// Requests to an object store, by a reader that counts them.
         pub requests: Option<u64>,
         /// Blocks that the cache in front of an object store had, since the process began.

@@ -130,6 +130,10 @@ column_group! {
         pub point_memory_limit: Option<u64>,
         /// What was to end it: `cgroup`, or `rlimit`, which counts private memory that is asked for rather than used.
         pub point_memory_limit_by: Option<String>,
+        /// Bytes a second that reading from storage was held to; null where there was no limit.
+        pub io_limit: Option<u64>,
+        /// What held it: `bucket`, which counts what the reader asks for, or `kernel`, which counts what the disk reads.
+        pub io_limit_by: Option<String>,
         /// State of the page cache when the epoch began: `warm`, `unknown`, or `cold` and how: `cold-dropped` (the machine's whole cache)
         /// or `cold-advised` (the data's files, by advice to the kernel).
         pub cache: String,
@@ -172,6 +176,8 @@ impl GridPoint {
             self.drop_last.then(|| "drop-last".to_owned()),
             self.consumer.clone(),
             self.memory_limit.map(|bytes| format!("memory{bytes}")),
+            self.io_limit
+                .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
             self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
             self.point_memory_limit.map(|bytes| format!("limit{bytes}")),
             self.point_memory_limit_by.clone(),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{EntropySummary, PointSummary, Spread};
+use crate::{EntropySummary, GridPoint, PointSummary, Spread};
 
 /// The column of [`TABLE_HEADER`] that says how random the order was: measured and expected entropy of each label.
 pub const ENTROPY_HEADER: &str = "entropy / expected";
@@ -48,7 +48,7 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
         point.form.clone(),
         format!("{} × {}", grouped(point.chunk_size), grouped(point.chunks_per_block)),
         grouped(point.batch_size),
-        format!("{}, {}", point.reader, point.cache),
+        reader(point),
         epochs,
         speed,
         median(summary.samples_per_sec_after_first, 1.0, 0),
@@ -58,6 +58,15 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
         median(summary.stall_share, 100.0, 0),
         entropies(&summary.order_entropy),
     ]
+}
+
+/// As `native, warm`, and what reading was held to.
+fn reader(point: &GridPoint) -> String {
+    let limit = point.io_limit.map_or_else(String::new, |rate| {
+        let by = point.io_limit_by.as_deref().unwrap_or("?");
+        format!(", {} MB/s by {by}", decimal(rate as f64 / 1e6, 1))
+    });
+    format!("{}, {}{limit}", point.reader, point.cache)
 }
 
 /// As `cell_type 3.41 / 3.43`, for each label.

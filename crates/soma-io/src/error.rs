@@ -24,6 +24,17 @@ pub enum Error {
         /// What it is instead.
         found: String,
     },
+    /// Reads of X are to be held to a rate, and libtiledb would read it.
+    #[error(
+        "{uri} would be read by libtiledb{}, whose reads cannot be held to a rate: take the native reader, or no limit",
+        .why_not_native.as_ref().map_or_else(String::new, |why| format!(", because {why}"))
+    )]
+    NotHeld {
+        /// The array.
+        uri: String,
+        /// Why the native reader does not read it, where that was left to choose.
+        why_not_native: Option<String>,
+    },
     /// The encoding version is not one that this crate reads.
     #[error("{uri} has SOMA encoding version {found:?}; versions 1 and 1.1.0 can be read")]
     EncodingVersion {

@@ -1,6 +1,9 @@
 //! Experiments and measurements: the collections that lead to obs, var and X.
 
+use std::sync::Arc;
+
 use tiledb::Config;
+use tiledb_native::ReadLimit;
 
 use crate::soma_object::{Collection, Place, trimmed};
 use crate::{DataFrame, Error, SparseNdArray, census, remote};
@@ -42,8 +45,16 @@ impl Experiment {
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let context = tiledb::Context::new(&remote::completed(&uri, &config)?)?;
         let uri = uri.into_owned();
-        let place = Place { context, timestamp: options.timestamp, uri };
+        let place = Place { context, timestamp: options.timestamp, uri, read_limit: None };
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
+    }
+
+    /// The same, with what the native reader reads of X held to a rate, together with all else that is held to this limit. Not held are
+    /// obs, var and what opening looks at, which libtiledb reads; where it would read X as well, asking for a reader fails.
+    #[must_use]
+    pub fn held_to(mut self, limit: Arc<ReadLimit>) -> Self {
+        self.members.place.read_limit = Some(limit);
+        self
     }
 
     /// Where it is.

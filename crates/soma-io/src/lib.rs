@@ -55,6 +55,8 @@ pub use remote::CacheUse;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::{Config, Filter};
-pub use tiledb_native::{CacheStats, Clock, PackedCsr, PackedValues, ReadTimes, ThreadTime};
+pub use tiledb_native::{
+    CacheStats, Clock, PackedCsr, PackedValues, ReadLimit, ReadLimitUse, ReadTimes, ThreadTime,
+};
 pub use value_filter::ValueFilter;
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use tiledb_native::{Array, CachedStorage, ColumnSelection, LocalStorage, OpenOptions};
+use tiledb_native::{
+    Array, CachedStorage, ColumnSelection, LimitedStorage, LocalStorage, OpenOptions, ReadLimit,
+    Storage,
+};
 
 use crate::arrow::coo_batch;
 use crate::remote::{self, CacheUse, Cached};
@@ -96,7 +99,8 @@ impl From<Error> for NotNative {
 /// The files at a place.
 fn storage(place: &Place) -> Result<Cached, NotNative> {
     let uri = &place.uri;
-    if let Some(storage) = remote::storage(uri, place.context.config())? {
+    if let Some(storage) = remote::storage(uri, place.context.config(), place.read_limit.as_ref())?
+    {
         return Ok(storage);
     }
     let folder = match uri.split_once("://") {
@@ -107,7 +111,16 @@ fn storage(place: &Place) -> Result<Cached, NotNative> {
             return Err(NotNative::Unsupported(reason));
         }
     };
-    Ok((Arc::new(LocalStorage::new(PathBuf::from(folder))), None))
+    let storage = Arc::new(LocalStorage::new(PathBuf::from(folder)));
+    Ok((held(storage, place.read_limit.as_ref()), None))
+}
+
+/// `storage`, held to a limit where there is one.
+pub(crate) fn held(storage: Arc<dyn Storage>, limit: Option<&Arc<ReadLimit>>) -> Arc<dyn Storage> {
+    match limit {
+        Some(limit) => Arc::new(LimitedStorage::new(storage, Arc::clone(limit))),
+        None => storage,
+    }
 }
 
 /// Genes as the array's columns.

@@ -49,14 +49,14 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use tiledb::Config;
-use tiledb_native::{ObjectOptions, ObjectStorage};
+use tiledb_native::{ObjectOptions, ObjectStorage, ReadLimit};
 
 pub use self::cache::CacheUse;
 pub(crate) use self::cache::Cached;
 use self::environment::Environment;
 use self::settings::Settings;
 use crate::Error;
-use crate::native::NotNative;
+use crate::native::{NotNative, held};
 
 /// The kinds of object store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,8 +106,12 @@ pub(crate) fn completed(uri: &str, config: &Config) -> Result<Config, Error> {
     }
 }
 
-/// The files at an address of an object store; `None` where it is none.
-pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Cached>, NotNative> {
+/// The files at an address of an object store; `None` where it is none. What a cache has is not held to `limit`.
+pub(crate) fn storage(
+    uri: &str,
+    config: &Config,
+    limit: Option<&Arc<ReadLimit>>,
+) -> Result<Option<Cached>, NotNative> {
     let Some(address) = Address::parse(uri)? else { return Ok(None) };
     let (settings, environment) = (Settings::new(config), Environment::of_process());
     let (store, max_requests): (Arc<dyn ObjectStore>, _) = match address.kind {
@@ -130,7 +134,7 @@ pub(crate) fn storage(uri: &str, config: &Config) -> Result<Option<Cached>, NotN
     }
     let storage = ObjectStorage::new(store, prefix, uri, options)
         .map_err(|source| Error::Client { uri: uri.to_owned(), source: Box::new(source) })?;
-    Ok(Some(cache::cached(uri, Arc::new(storage), &settings)?))
+    Ok(Some(cache::cached(uri, held(Arc::new(storage), limit), &settings)?))
 }
 
 /// A client that could not be made.
@@ -175,7 +179,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.replace("URL", &url)))
             .collect();
-        let (storage, _) = storage(uri, &config).unwrap().unwrap();
+        let (storage, _) = storage(uri, &config, None).unwrap().unwrap();
         let mut bytes = [0; 4];
         storage.read(&[Piece { file: "d0.tdb", range: 8..12 }], &mut bytes).unwrap();
         assert_eq!((&bytes, storage.requests()), (b"abcd", Some(1)));

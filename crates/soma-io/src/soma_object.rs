@@ -5,6 +5,10 @@ use tiledb::{
     ReadQuery,
 };
 
+use std::sync::Arc;
+
+use tiledb_native::ReadLimit;
+
 use crate::Error;
 
 pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
@@ -23,6 +27,8 @@ pub(crate) struct Place {
     pub(crate) context: Context,
     pub(crate) timestamp: Option<u64>,
     pub(crate) uri: String,
+    /// What reads of X are held to.
+    pub(crate) read_limit: Option<Arc<ReadLimit>>,
 }
 
 /// A SOMA collection: a group with members.

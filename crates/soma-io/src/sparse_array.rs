@@ -127,7 +127,8 @@ impl SparseNdArray {
     /// by default as many as the machine has.
     ///
     /// Fails where the native reader is wanted and does not know such an array, or where the array cannot be opened; that a file is
-    /// damaged or missing never makes `Auto` choose libtiledb.
+    /// damaged or missing never makes `Auto` choose libtiledb. Where X is [held to a rate](crate::Experiment::held_to), fails with
+    /// [`Error::NotHeld`] where libtiledb would read.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
@@ -145,6 +146,9 @@ impl SparseNdArray {
     }
 
     fn libtiledb_reader(&self, why_not_native: Option<String>) -> Result<Arc<dyn XReader>, Error> {
+        if self.place.read_limit.is_some() {
+            return Err(Error::NotHeld { uri: self.uri().to_owned(), why_not_native });
+        }
         let buffer_bytes = self.parameter(BUFFER_PARAMETER, "bytes")?.unwrap_or(Self::BUFFER_BYTES);
         let kind = (self.shape, self.data_type()?);
         let reader = LibtiledbReader::open(&self.place, kind, buffer_bytes, why_not_native)?;

@@ -7,14 +7,15 @@ mod cells;
 #[path = "support/small.rs"]
 mod small;
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use proptest::prelude::*;
 use soma_io::{
-    Config, CsrBuffers, Experiment, Extent, GeneSelection, MemoryReader, OpenOptions, ReaderChoice,
-    RowRanges, SparseNdArray, XReader,
+    Config, CsrBuffers, Experiment, Extent, GeneSelection, MemoryReader, OpenOptions, ReadLimit,
+    ReaderChoice, RowRanges, SparseNdArray, XReader,
 };
 
 use cells::{all_rows, cells_of, read_coo, read_csr};
@@ -464,5 +465,29 @@ fn the_size_that_old_arrays_note() {
             let csr = read_csr(&*reader, &all_rows(&*reader), &GeneSelection::All).unwrap();
             assert_eq!(cells_of(&csr), cells);
         }
+    }
+}
+
+#[test]
+fn a_limit_holds_the_native_reader_and_libtiledb_refuses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = Small::new(500, 60, 3);
+    small.write(&uri(folder.path())).unwrap();
+    let limit = Arc::new(ReadLimit::new(NonZeroU64::new(1 << 30).unwrap()));
+    let experiment = open(folder.path()).held_to(Arc::clone(&limit));
+    let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
+    let error = x.reader(ReaderChoice::Libtiledb).unwrap_err().to_string();
+    assert!(error.contains("would be read by libtiledb, whose reads cannot be held"), "{error}");
+    assert_eq!(limit.used().bytes, 0);
+    for _ in 0..2 {
+        // What opening an array reads is counted too, and that of several arrays together.
+        let reader = x.reader(ReaderChoice::Auto).unwrap();
+        let opened = limit.used().bytes;
+        let mut csr = CsrBuffers::default();
+        let stats = reader.read_csr(&all_rows(&*reader), &GeneSelection::All, &mut csr).unwrap();
+        assert_eq!(csr, small.x);
+        // To which come the parts of footers that are read when first needed.
+        assert!(stats.bytes_read.unwrap() <= limit.used().bytes - opened);
+        assert!(0 < stats.bytes_read.unwrap() && 0 < opened);
     }
 }

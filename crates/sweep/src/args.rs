@@ -6,9 +6,12 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::consumer::Consumer;
+use crate::growth::GrowthArgs;
+use crate::io_limit::{LimitBy, Rate};
 use crate::original_flags::OriginalFlags;
 use crate::page_cache::Cold;
 use crate::peers::PeersArgs;
+use crate::read_chunks::ReadChunksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::slice::SliceArgs;
 
@@ -36,6 +39,10 @@ pub(crate) enum Command {
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others, side by side on the same data
     Peers(Box<PeersArgs>),
+    /// Read all rows in tiledbsoma's four ways and by our readers, and see that they read the same
+    ReadChunks(Box<ReadChunksArgs>),
+    /// Generate and sweep experiments of several sizes, and set time per cell and memory against size
+    Growth(GrowthArgs),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,
@@ -145,6 +152,12 @@ pub(crate) struct SweepArgs {
     /// which trains a linear classifier of cell_type or another obs column
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
+    /// Hold bytes from storage to a rate, as 1000MB/s (millions; 1000MiB/s is what docker calls 1000mb) [default: no limit]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) io_limit: Option<Rate>,
+    /// What holds it; each row says which it was
+    #[arg(long, value_enum, default_value_t = LimitBy::Auto, requires = "io_limit")]
+    pub(crate) io_limit_by: LimitBy,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,

@@ -13,6 +13,7 @@ use bench_report::{HostInfo, Versions};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
+use crate::io_limit::{Holder, IoLimit};
 use crate::job::{Data, Opened, Point};
 use crate::page_cache;
 
@@ -40,6 +41,11 @@ impl Conditions {
             (&host.hostname, &host.cpu_model, host.n_cores, host.memory_bytes),
             (host.memory_limit_bytes, &host.kernel, &host.gpu),
         );
+        let mut data = data.clone();
+        if let Some(IoLimit { by: Holder::Kernel(group), .. }) = &mut data.io_limit {
+            // It has another name in each run.
+            group.clear();
+        }
         let shared = (digest_of_file(program)?, data, opened, machine, versions, files);
         Ok(Self { shared: digest(&shared)? })
     }
@@ -73,6 +79,8 @@ fn digest_of_file(path: &Path) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
     use crate::job::point_for_tests;
 
@@ -95,8 +103,18 @@ mod tests {
         let of = |conditions: &Conditions| conditions.of(&point, None).unwrap();
         let same = conditions(folder.path(), |_, _, _| {});
         assert_eq!(of(&same), of(&conditions(folder.path(), |_, _, _| {})));
+        let held = |by: Holder| {
+            let bytes_per_second = NonZeroU64::MIN;
+            conditions(folder.path(), |data, _, _| {
+                data.io_limit = Some(IoLimit { bytes_per_second, by: by.clone() });
+            })
+        };
+        let [one, other] = ["/a", "/b"].map(|group| of(&held(Holder::Kernel(group.into()))));
+        assert_eq!(one, other);
         let mut all = vec![
             of(&same),
+            one,
+            of(&held(Holder::Bucket)),
             same.of(&point, Some("cgroup")).unwrap(),
             same.of(&Point { seed: 3, ..point.clone() }, None).unwrap(),
             same.of(&Point { prefetch_batches: 9, ..point.clone() }, None).unwrap(),

@@ -78,6 +78,7 @@ impl Config {
             obs_filter: args.obs_filter.clone(),
             var_filter: args.var_filter.clone(),
             totals: args.totals.clone(),
+            io_limit: None,
         };
         let metadata = pairs("-M/--metadata", &args.metadata)?;
         Ok(Self { points, data, metadata, repeat: args.repeat })

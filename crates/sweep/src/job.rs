@@ -10,8 +10,10 @@ use loader::{LoaderSpec, Order, Remainder, Totals, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::consumer::Consumer;
+use crate::io_limit::IoLimit;
 use crate::page_cache::Cold;
 use crate::peers::{Delivered, PeerEpoch};
+use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
 
 /// The data to measure on.
@@ -38,6 +40,8 @@ pub(crate) struct Data {
     pub(crate) var_filter: Option<String>,
     /// obs column of the totals to scale by; the sum of the selected genes where there is none.
     pub(crate) totals: Option<String>,
+    /// What reading is held to.
+    pub(crate) io_limit: Option<IoLimit>,
 }
 
 /// The settings of one grid point.
@@ -126,6 +130,8 @@ pub(crate) enum Task {
         /// Seed of the random rows.
         seed: u64,
     },
+    /// Read X chunk by chunk as CSR, and tell what was read.
+    ReadChunks(ChunksJob),
 }
 
 /// All that the process needs to know.
@@ -160,6 +166,8 @@ pub(crate) enum Event {
         /// The most memory that it took.
         peak_bytes: u64,
     },
+    /// X was read chunk by chunk.
+    ChunksRead(Box<ChunksRead>),
     /// Something does not work as it should, and it goes on.
     Warning {
         /// What, in one line.

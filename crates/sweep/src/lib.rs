@@ -3,12 +3,15 @@
 //! The parts, in the order in which a sweep passes them:
 //! - `args` with `original_flags`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
 //! - `sweep_command`, what comes before anything is measured: `results_folder`, `example` (the data where none is named),
-//!   `page_cache`, `conditions` (all that a measurement depends on) and `found` (what need not be measured again);
+//!   `io_limit` (the rate that reading is held to), `page_cache`, `conditions` (all that a measurement depends on) and `found` (what
+//!   need not be measured again);
 //! - `sweep_loop`, the loop over the grid, with `process` to run a point under its `memory_limit` and tell how it ended, `display` and
 //!   `summary`;
 //! - `point`, the other end: what runs in that process, with `consumer` for what takes the batches, `label_entropy` for how random
 //!   they are and `point_settings` for what is noted of the settings. `job` is what the two say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
+//! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
+//! - `growth`, sweeps of several sizes of data;
 //! - `data_commands`, `slice` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the
 //!   readers of X on the rows that
 //!   `readers` picks.
@@ -30,7 +33,9 @@ mod display;
 mod example;
 mod found;
 pub mod grid;
+mod growth;
 mod interrupt;
+mod io_limit;
 mod job;
 mod label_entropy;
 mod memory_limit;
@@ -41,6 +46,7 @@ mod point;
 mod point_settings;
 mod process;
 mod process_tree;
+mod read_chunks;
 mod readers;
 mod readers_command;
 mod relayout_command;
@@ -73,6 +79,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Relayout(args) => relayout_command::run(&args),
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
+        Command::ReadChunks(args) => read_chunks::run(&args),
+        Command::Growth(args) => growth::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -16,16 +16,17 @@ use loader::{
     AxisQuery, Dataset, DatasetSpec, EpochStats, Genes, Joinids, StageTimes, ValueFilter,
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
-use soma_io::{CacheUse, Experiment, OpenOptions};
+use soma_io::{CacheUse, Experiment, OpenOptions, ReadLimit};
 use torch_feed::TensorLoader;
 
 use crate::consumer::{self, Taker};
+use crate::io_limit::{IoLimit, IoMeter};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::label_entropy::{self, Labels, Meters};
 use crate::page_cache::{self, Cold, PageCache};
 use crate::peers::{Delivered, Tally};
 use crate::point_settings::{as_it_ran, versions};
-use crate::readers_command;
+use crate::{read_chunks, readers_command};
 
 /// How often an epoch says how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
@@ -67,11 +68,14 @@ fn perform(
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let taken = || anyhow::Ok(resident_bytes()?.saturating_sub(start_bytes));
+    let limit = &job.data.io_limit;
+    limit.as_ref().map_or(Ok(()), IoLimit::enter)?;
+    let bucket = limit.as_ref().and_then(IoLimit::bucket);
     match &job.task {
         Task::Check(points) => {
             // All points of a grid have one consumer.
             let label = points.first().and_then(|point| point.consumer.label());
-            let opened = open(&job.data, label, tell)?;
+            let opened = open(&job.data, bucket.as_ref(), label, tell)?;
             for point in points {
                 loader(opened.dataset.clone(), point, &job.data, taken()?)
                     .with_context(|| point.to_string())?;
@@ -85,21 +89,26 @@ fn perform(
                 None => job.cache.clone(),
             };
             let opening = Instant::now();
-            let opened = open(&job.data, point.consumer.label(), tell)?;
+            let opened = open(&job.data, bucket.as_ref(), point.consumer.label(), tell)?;
             let loader = loader(opened.dataset, point, &job.data, taken()?)?;
             let open_secs = opening.elapsed().as_secs_f64();
             let taker = point.consumer.ready(&loader, opened.n_classes);
-            let mut measuring = Measuring { loader, point, job, taker, cache };
+            let mut measuring = Measuring { loader, point, job, taker, cache, bucket };
             measuring.run(&opened.labels, open_secs, tell)
         }
         Task::Tally(point) => {
-            let loader = loader(open(&job.data, None, tell)?.dataset, point, &job.data, taken()?)?;
+            let opened = open(&job.data, bucket.as_ref(), None, tell)?;
+            let loader = loader(opened.dataset, point, &job.data, taken()?)?;
             let delivered = tally(&loader, tell)?;
             tell(&Event::Delivered(delivered))
         }
         Task::Read { kind, seed } => {
             let peak_bytes = readers_command::read(&job.data, *kind, *seed)?;
             tell(&Event::Read { peak_bytes })
+        }
+        Task::ReadChunks(chunks) => {
+            let read = read_chunks::read(&job.data, chunks, tell)?;
+            tell(&Event::ChunksRead(Box::new(read)))
         }
     }
 }
@@ -135,11 +144,15 @@ struct OpenData {
 /// The data set, which is told about, with the classes of the obs column that the consumer learns.
 fn open(
     data: &Data,
+    limit: Option<&Arc<ReadLimit>>,
     learned: Option<&str>,
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<OpenData> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let experiment = Experiment::open(&data.uri, &options)?;
+    let mut experiment = Experiment::open(&data.uri, &options)?;
+    if let Some(limit) = limit {
+        experiment = experiment.held_to(Arc::clone(limit));
+    }
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
     let obs = experiment.obs()?;
     let labels = label_entropy::columns(data.entropy_of.as_deref(), obs.schema());
@@ -212,6 +225,8 @@ struct Measuring<'a> {
     taker: Taker,
     /// State of the page cache when the next epoch begins.
     cache: String,
+    /// That the reader's bytes go through.
+    bucket: Option<Arc<ReadLimit>>,
 }
 
 /// What the consumer saw of an epoch.
@@ -233,12 +248,16 @@ impl Measuring<'_> {
     ) -> anyhow::Result<()> {
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let expected = labels.expected(dataset, spec, self.point.max_batches)?;
+        let (job, bucket) = (self.job, self.bucket.clone());
         for epoch in 0..self.point.n_epochs {
             if self.point.cold.is_some() {
                 self.cache = cooled(&self.job.data, self.point, tell)?;
             }
             let mut meters = labels.meters(self.loader.loader().spec().batch_rows)?;
+            let limit = job.data.io_limit.as_ref();
+            let io = limit.map(|limit| IoMeter::start(limit, bucket.as_deref())).transpose()?;
             let mut record = self.measure(epoch, &mut meters, tell)?;
+            io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
             record.measured.open_secs = (epoch == 0).then_some(open_secs);
             record.measured.order_entropy = meters.measured(&expected);
             tell(&Event::Epoch(Box::new(record)))?;

@@ -33,6 +33,8 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         // The sweep limits the process, and enters it.
         point_memory_limit: None,
         point_memory_limit_by: None,
+        io_limit: io_limit(data),
+        io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }
 }
@@ -62,6 +64,8 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         // The sweep limits the process, and enters it.
         point_memory_limit: None,
         point_memory_limit_by: None,
+        io_limit: io_limit(data),
+        io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }
 }
@@ -77,6 +81,14 @@ fn transform(transform: Transform, data: &Data) -> Option<String> {
         _ => transform.to_string(),
     };
     (!transform.is_identity()).then_some(told)
+}
+
+fn io_limit(data: &Data) -> Option<u64> {
+    data.io_limit.as_ref().map(|limit| limit.bytes_per_second.get())
+}
+
+fn io_limit_by(data: &Data) -> Option<String> {
+    data.io_limit.as_ref().map(|limit| limit.by.name().to_owned())
 }
 
 /// Bytes of libtiledb's buffer for each column that is read.

@@ -9,6 +9,7 @@ use bench_report::{
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::display::grouped;
+use crate::io_limit;
 use crate::job::Point;
 
 /// Columns with words; the others are numbers, or say why there is none.
@@ -36,7 +37,8 @@ pub(crate) fn told(record: &EpochRecord, n_repeats: u64) -> String {
                 .filter(|epoch| *epoch != 0)
                 .map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
             let rate = grouped(rate.round() as u64);
-            format!("{name}{epoch}: {rate} samples/s{gigabytes}{}", entropy(record))
+            let (read, entropy) = (read_rate(record), entropy(record));
+            format!("{name}{epoch}: {rate} samples/s{gigabytes}{read}{entropy}")
         }
         (status, _) => format!(
             "{name}: {}{gigabytes}: {}",
@@ -44,6 +46,14 @@ pub(crate) fn told(record: &EpochRecord, n_repeats: u64) -> String {
             measured.message.clone().unwrap_or_default()
         ),
     }
+}
+
+/// The rate that came of a limit, and what is to be said of it.
+fn read_rate(record: &EpochRecord) -> String {
+    let measured = &record.measured;
+    let Some(rate) = measured.io_bytes_per_sec else { return String::new() };
+    let warning = measured.message.as_ref().map_or_else(String::new, |text| format!(" ({text})"));
+    format!(", read at {}{warning}", io_limit::told_rate(rate))
 }
 
 /// How random the order was, by the first label.

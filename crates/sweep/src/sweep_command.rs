@@ -15,6 +15,7 @@ use crate::args::SweepArgs;
 use crate::conditions::Conditions;
 use crate::config::{self, Config};
 use crate::display::{Display, grouped};
+use crate::io_limit::{self, Decided, Holder};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::memory_limit::MemoryLimit;
 use crate::page_cache::{self, PageCache};
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         let example = example::ensure(args.quiet)?;
         config.data.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
     }
+    let held = hold(args, &mut config)?;
     let program =
         std::env::current_exe().context("cannot find the program itself to start it again")?;
     let opened = check(&program, &config.data, &config.points, interrupted)?;
@@ -43,6 +45,9 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let n_measurements = points.len() as u64 * config.repeat;
     let display = Display::new(n_measurements, "points", args.quiet);
     let cache = announce(&display, &config, &opened, &folder.path);
+    if let Some(held) = &held {
+        display.line(&format!("reading is held to {}, {}", held.limit, held.why));
+    }
     if let Some(limit) = &limit {
         let size = ByteSize(limit.bytes());
         display.line(&format!("memory of a point: {size} at most, by {}", limit.by()));
@@ -70,6 +75,15 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let closed = sweep.close();
     looped?;
     closed
+}
+
+/// What `--io-limit` comes to, in force as long as it is kept; the processes are told of it.
+fn hold(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Decided>> {
+    let Some(rate) = args.io_limit else { return Ok(None) };
+    let reader = config::reader(args.reader);
+    let held = io_limit::decide(rate, args.io_limit_by, reader, &config.data.uri)?;
+    config.data.io_limit = Some(held.limit.clone());
+    Ok(Some(held))
 }
 
 /// The points, each with the digest of all that its measurement depends on.
@@ -208,7 +222,12 @@ fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) 
         // Each point sees to it itself, and says what came of it.
         (COLD_ASKED, "cold, the data is put out of it before each epoch".to_owned())
     } else {
-        let cache = page_cache::warm(uri, measurement, layer);
+        let cache = match &config.data.io_limit {
+            Some(limit) if limit.by != Holder::Bucket => PageCache::Unknown(
+                "it is left as it is, for what it has is free of the limit".to_owned(),
+            ),
+            _ => page_cache::warm(uri, measurement, layer),
+        };
         let told = match &cache {
             PageCache::Warm { bytes } => {
                 format!("warm, {:.1} MB were read through once", *bytes as f64 / 1e6)

@@ -150,6 +150,7 @@ impl Sweep<'_> {
                     Event::PeerEpoch(_)
                     | Event::Delivered(_)
                     | Event::Read { .. }
+                    | Event::ChunksRead(_)
                     | Event::Failed { .. }
                     | Event::Done => {}
                 }

@@ -41,7 +41,7 @@
 //!
 //! Tasks run on a rayon pool of the array's own or one handed in, never the global one. Storage is a small trait, [`Storage`], that is
 //! given many ranges at once: [`LocalStorage`] for a folder, [`ObjectStorage`] for an object store, [`CachedStorage`] around either to
-//! keep on disk what was read.
+//! keep on disk what was read, [`LimitedStorage`] to hold reads to a rate.
 //!
 //! # The format, and where its specification says so
 //!
@@ -111,7 +111,7 @@ pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;
 pub use request::ColumnSelection;
 pub use storage::{
-    CacheSpec, CacheStats, CachedStorage, Coalesce, Entry, FileVersion, LocalStorage,
-    ObjectOptions, ObjectStorage, Piece, Storage,
+    CacheSpec, CacheStats, CachedStorage, Coalesce, Entry, FileVersion, LimitedStorage,
+    LocalStorage, ObjectOptions, ObjectStorage, Piece, ReadLimit, ReadLimitUse, Storage,
 };
 pub use unsupported::Unsupported;

@@ -5,6 +5,7 @@
 //! concurrently; it returns when all have arrived.
 
 mod cache;
+mod limited;
 mod local;
 mod object;
 
@@ -13,6 +14,7 @@ use std::io;
 use std::ops::Range;
 
 pub use cache::{CacheSpec, CacheStats, CachedStorage};
+pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};
 pub use local::LocalStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 

@@ -43,6 +43,7 @@ const FIGURES = {
   cpu_user_secs: { label: "CPU user, s", digits: 2 },
   cpu_system_secs: { label: "CPU system, s", digits: 2 },
   bytes_read: { label: "read from storage, MB", factor: 1e-6, digits: 1 },
+  io_bytes_per_sec: { label: "read under its limit, MB/s", factor: 1e-6, digits: 1 },
   cells_decoded: { label: "cells decoded, million", factor: 1e-6, digits: 2 },
   bytes_decoded: { label: "decoded, MB", factor: 1e-6, digits: 1 },
   bytes_needed: { label: "needed of that, MB", factor: 1e-6, digits: 1 },

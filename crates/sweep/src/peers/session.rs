@@ -153,7 +153,11 @@ impl Session<'_> {
                 Event::Warning { message } => {
                     display.line(&format!("warning: {}: {message}", job.work));
                 }
-                Event::Opened(_) | Event::Read { .. } | Event::Failed { .. } | Event::Done => {}
+                Event::Opened(_)
+                | Event::Read { .. }
+                | Event::ChunksRead(_)
+                | Event::Failed { .. }
+                | Event::Done => {}
             }
             Ok(())
         };

@@ -1,0 +1,188 @@
+"""tiledbsoma's four ways of reading rows of X, chunk by chunk, for `cargo xtask read-chunks`: one way a process.
+
+It says how it went in the events of `benches/peers/measuring.py`, with in place of an epoch
+
+    {"ChunksRead": {...}}
+
+Times are seconds of reading, without opening and without what is counted afterwards; memory is bytes.
+"""
+
+import argparse
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
+
+import measuring  # noqa: E402
+import tiledbsoma  # noqa: E402
+
+# Few enough that counting takes next to no memory beside what was read.
+SLICE = 1 << 16
+SLICE_ROWS = 64
+FACTORS = [np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)]
+
+Values = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Of some values: the joinids of their cells, those of their genes, and the values themselves."""
+
+
+def main() -> None:
+    job = arguments()
+    try:
+        measuring.tell({"ChunksRead": run(job)})
+        measuring.tell("Done")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        measuring.tell({"Failed": {"message": f"{type(error).__name__}: {first}"}})
+        sys.exit(1)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("way", choices=list(WAYS))
+    parser.add_argument("--uri", required=True, help="the experiment")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of TileDB")
+    parser.add_argument("--measurement", default="RNA")
+    parser.add_argument("--layer", default="raw")
+    parser.add_argument("--joinids", required=True, help="file of the cells to read, in order, int64")
+    parser.add_argument("--chunk-rows", type=int, required=True, help="cells that are read at once")
+    parser.add_argument("--genes", type=int, required=True, help="the first so many")
+    job = parser.parse_args()
+    job.config = dict(setting.split("=", 1) for setting in job.config)
+    return job
+
+
+def run(job: argparse.Namespace) -> dict[str, Any]:
+    started = time.perf_counter()
+    context = tiledbsoma.SOMATileDBContext(tiledb_config=job.config)
+    # X is closed with the experiment, which must therefore be kept.
+    experiment = tiledbsoma.Experiment.open(job.uri, context=context)
+    x = experiment.ms[job.measurement].X[job.layer]
+    open_secs = time.perf_counter() - started
+    start_mem_bytes = measuring.status_bytes("VmRSS:")
+    read, values = WAYS[job.way]
+    order = np.memmap(job.joinids, dtype="<i8", mode="r")
+    elements, read_secs, cpu_secs, n_cells = Elements(), 0.0, 0.0, 0
+    for start in range(0, len(order), job.chunk_rows):
+        joinids = np.array(order[start : start + job.chunk_rows])
+        clock, cpu = time.perf_counter(), time.process_time()
+        found = read(x, joinids, job.genes)
+        read_secs += time.perf_counter() - clock
+        cpu_secs += time.process_time() - cpu
+        for piece in values(found, joinids):
+            elements.add(*piece)
+        # So that its memory is free before the next is read.
+        del found
+        n_cells += len(joinids)
+        measuring.tell({"Progress": {"n_rows": n_cells, "of_rows": len(order)}})
+    packages = {name: version(name) for name in ["tiledbsoma", "pyarrow", "scipy", "numpy"]}
+    return {
+        "versions": packages | {"Python": platform.python_version()},
+        "open_secs": open_secs,
+        "read_secs": read_secs,
+        "cpu_secs": cpu_secs,
+        "start_mem_bytes": start_mem_bytes,
+        "max_mem": measuring.status_bytes("VmHWM:"),
+        "n_cells": n_cells,
+        "elements": elements.told(),
+    }
+
+
+def coordinates(x: Any, joinids: np.ndarray, genes: int) -> Any:
+    return x.read((joinids, slice(0, genes - 1)))
+
+
+def blockwise(x: Any, joinids: np.ndarray, genes: int) -> Any:
+    """The chunk as one block, whose rows are numbered in the order of `joinids`; genes keep their joinids. tiledbsoma's read-ahead has
+    nothing to do where there is one block."""
+    return coordinates(x, joinids, genes).blockwise(axis=0, size=len(joinids), reindex_disable_on_axis=[1])
+
+
+def read_table(x: Any, joinids: np.ndarray, genes: int) -> list[Any]:
+    return [coordinates(x, joinids, genes).tables().concat()]
+
+
+def read_blockwise_table(x: Any, joinids: np.ndarray, genes: int) -> list[Any]:
+    return [table for table, _ in blockwise(x, joinids, genes).tables()]
+
+
+def read_coo(x: Any, joinids: np.ndarray, genes: int) -> list[Any]:
+    return [coo for coo, _ in blockwise(x, joinids, genes).scipy(compress=False)]
+
+
+def read_csr(x: Any, joinids: np.ndarray, genes: int) -> list[Any]:
+    return [csr for csr, _ in blockwise(x, joinids, genes).scipy(compress=True)]
+
+
+def of_tables(tables: list[Any], joinids: np.ndarray | None) -> Iterator[Values]:
+    """With `joinids` the first column is a position among them."""
+    for table in tables:
+        for batch in table.to_batches(max_chunksize=SLICE):
+            rows, genes, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            yield (rows if joinids is None else joinids[rows]), genes, values
+
+
+def of_coo(matrices: list[Any], joinids: np.ndarray) -> Iterator[Values]:
+    for coo in matrices:
+        for start in range(0, coo.nnz, SLICE):
+            part = slice(start, start + SLICE)
+            yield joinids[coo.row[part]], coo.col[part], coo.data[part]
+
+
+def of_csr(matrices: list[Any], joinids: np.ndarray) -> Iterator[Values]:
+    for csr in matrices:
+        for start in range(0, csr.shape[0], SLICE_ROWS):
+            offsets = csr.indptr[start : start + SLICE_ROWS + 1]
+            part = slice(offsets[0], offsets[-1])
+            cells = np.repeat(joinids[start : start + SLICE_ROWS], np.diff(offsets))
+            yield cells, csr.indices[part], csr.data[part]
+
+
+WAYS: dict[str, tuple[Callable[..., list[Any]], Callable[..., Iterator[Values]]]] = {
+    "table": (read_table, lambda tables, _: of_tables(tables, None)),
+    "blockwise-table": (read_blockwise_table, of_tables),
+    "coo": (read_coo, of_coo),
+    "csr": (read_csr, of_csr),
+}
+
+
+class Elements:
+    """What was read, as numbers that do not depend on the order: `sweep` has the same and compares them."""
+
+    def __init__(self) -> None:
+        self.n_values, self.sums, self.checksum = 0, [0] * 256, 0
+
+    def add(self, cells: np.ndarray, genes: np.ndarray, values: np.ndarray) -> None:
+        bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+        self.n_values += len(bits)
+        self.checksum = (self.checksum + int(value_hash(cells, genes, bits).sum(dtype=np.uint64))) % 2**64
+        exponents = (bits >> 23) & 0xFF
+        significands = ((bits & 0x7FFFFF) | ((exponents != 0).astype(np.uint32) << 23)).astype(np.float64)
+        significands[bits >> 31 != 0] *= -1
+        # Sums of so few whole numbers below 2^24 are exact.
+        for exponent, total in enumerate(np.bincount(exponents, significands, minlength=256)):
+            self.sums[exponent] += int(total)
+
+    def told(self) -> dict[str, Any]:
+        signed = [(total + 2**63) % 2**64 - 2**63 for total in self.sums]
+        return {"n_values": self.n_values, "sums": signed, "checksum": self.checksum}
+
+
+def value_hash(cells: np.ndarray, genes: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    """64 bits of each value and its place."""
+    terms = (term.astype(np.uint64) * factor for term, factor in zip([cells, genes, bits], FACTORS, strict=True))
+    x = sum(terms, start=np.zeros(len(bits), dtype=np.uint64))
+    x = (x ^ (x >> np.uint64(32))) * FACTORS[1]
+    return x ^ (x >> np.uint64(29))
+
+
+if __name__ == "__main__":
+    main()

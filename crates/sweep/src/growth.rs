@@ -1,0 +1,198 @@
+//! `growth`: how the cost grows with the number of cells. Generates an experiment of each size, sweeps it into one folder of results, and
+//! sets time per cell and memory against size.
+//!
+//! The experiments and the sweeps are those of `generate` and `sweep`, started as a user would start them; an experiment that is there
+//! from before is used again, XX.
+
+mod args;
+mod line;
+mod report;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, bail};
+use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, check_folder, read, write_text};
+
+pub(crate) use args::GrowthArgs;
+
+use crate::config::{self, UsageError};
+use crate::display::{Display, grouped};
+use crate::{interrupt, results_folder};
+
+/// The report's name in the folder of results, beside the sweep's own README.
+const REPORT: &str = "growth.md";
+
+/// Runs it and prints the table.
+pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let sizes = sizes(args)?;
+    let interrupted = interrupt::watch();
+    let folder = folder(args)?;
+    fs::create_dir_all(&args.data)
+        .with_context(|| format!("cannot make the folder {}", args.data.display()))?;
+    let growth = Growth {
+        args,
+        program: std::env::current_exe()
+            .context("cannot find the program itself to start it again")?,
+        folder,
+        interrupted,
+        command: config::command_line(
+            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()),
+        )?,
+    };
+    let display = Display::new(sizes.len() as u64, "sizes", args.quiet);
+    display.line(&format!("results: {}", growth.folder.display()));
+    let mut ended = ExitCode::SUCCESS;
+    for (size, done) in sizes.iter().zip(1..) {
+        display.now(format!("{} cells", grouped(*size)));
+        let code = growth.measure(*size)?;
+        growth.report(&sizes)?;
+        if growth.stopped() {
+            display.finish();
+            eprintln!("interrupted: what was measured is kept in {}", growth.folder.display());
+            return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        }
+        if code != 0 {
+            eprintln!("error: points of {} cells failed; their rows say why", grouped(*size));
+            ended = ExitCode::FAILURE;
+        }
+        display.position(done);
+    }
+    display.finish();
+    println!("{}\n{}", growth.report(&sizes)?, growth.folder.join(REPORT).display());
+    Ok(ended)
+}
+
+/// Ascending, each once.
+fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
+    let mut sizes = args.cells.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.first() == Some(&0) {
+        return Err(UsageError::new("--cells must be numbers of 1 or more").into());
+    }
+    Ok(sizes)
+}
+
+fn folder(args: &GrowthArgs) -> anyhow::Result<PathBuf> {
+    let folder = if let Some(folder) = &args.results {
+        folder.clone()
+    } else {
+        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+        let hostname = HostInfo::gather().hostname;
+        results_folder::make(&args.results_root, &date, &hostname, "growth")?
+    };
+    check_folder(&folder).context("nothing was measured")?;
+    Ok(folder)
+}
+
+struct Growth<'a> {
+    args: &'a GrowthArgs,
+    program: PathBuf,
+    folder: PathBuf,
+    interrupted: &'a AtomicBool,
+    command: String,
+}
+
+impl Growth<'_> {
+    /// Generates one size and sweeps it; the sweep's exit code.
+    fn measure(&self, n_cells: u64) -> anyhow::Result<i32> {
+        let args = self.args;
+        let data = self.data(n_cells);
+        let uri = data.to_str().with_context(|| format!("{} is not UTF-8", data.display()))?;
+        if !data.is_dir() && !self.generate(n_cells, uri)? {
+            return Ok(0);
+        }
+        let swept = if self.stopped() { Ok(0) } else { self.sweep(uri) };
+        if !args.keep {
+            fs::remove_dir_all(&data)
+                .with_context(|| format!("cannot remove {}", data.display()))?;
+        }
+        swept
+    }
+
+    /// Writes the experiment of a size, in a process of its own that Ctrl-C ends; false where it did.
+    fn generate(&self, n_cells: u64, uri: &str) -> anyhow::Result<bool> {
+        let GrowthArgs { genes, seed, fragment_rows, consolidate, quiet, .. } = self.args;
+        let mut command = Command::new(&self.program);
+        let number = |flag: &str, number: u64| [flag.to_owned(), number.to_string()];
+        command.args(["generate", uri]).args(number("--cells", n_cells));
+        command.args(number("--genes", *genes)).args(number("--seed", *seed));
+        if *fragment_rows != 0 {
+            command.args(number("--fragment-rows", *fragment_rows));
+        }
+        command.args(consolidate.then_some("--consolidate")).args(quiet.then_some("--quiet"));
+        let status = command.status().context("cannot start the generator")?;
+        if !status.success() && !self.stopped() {
+            bail!("the experiment of {} cells could not be written: {status}", grouped(n_cells));
+        }
+        Ok(status.success())
+    }
+
+    /// Where the experiment of a size is: its name says all that it is made from.
+    fn data(&self, n_cells: u64) -> PathBuf {
+        let GrowthArgs { genes, seed, fragment_rows, consolidate, data, .. } = self.args;
+        let consolidated = if *consolidate { "-consolidated" } else { "" };
+        data.join(format!(
+            "growth-{n_cells}x{genes}-seed{seed}-fragments{fragment_rows}{consolidated}"
+        ))
+    }
+
+    fn sweep(&self, uri: &str) -> anyhow::Result<i32> {
+        let mut command = Command::new(&self.program);
+        command.args(["sweep", "--uri", uri, "--results"]).arg(&self.folder);
+        if let Some(revision) = &self.args.revision {
+            command.args(["--revision", revision]);
+        }
+        if self.args.quiet {
+            command.arg("--quiet");
+        }
+        // The sweep's table and its paths are not what this command prints.
+        let quietly = self.args.quiet;
+        let stdout = if quietly { Stdio::null() } else { Stdio::from(std::io::stderr()) };
+        command.args(&self.args.sweep).stdout(stdout);
+        let status = command.status().context("cannot start the sweep")?;
+        match status.code() {
+            // What it was asked is wrong, and would be wrong of every size.
+            Some(2) => bail!(UsageError::new("what stands behind -- is no sweep's command line")),
+            Some(code) if code == i32::from(interrupt::EXIT_CODE) => {
+                self.interrupted.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            Some(code) => Ok(code),
+            None => bail!("the sweep of {uri} was ended: {status}"),
+        }
+    }
+
+    /// Writes the report of what there is so far; its tables.
+    fn report(&self, sizes: &[u64]) -> anyhow::Result<String> {
+        if !self.folder.join(EPOCHS_FILE).exists() {
+            return Ok("nothing was measured".to_owned());
+        }
+        let rows: Vec<EpochRecord> = read(&self.folder)?
+            .into_iter()
+            .filter(|row| row.data.n_cols != 0 && self.is_of(&row.data.uri, sizes))
+            .collect();
+        let tables = report::tables(&rows);
+        let host = rows.first().map_or_else(String::new, |row| row.host.host.clone());
+        let text = format!(
+            "# How the cost grows\n\n- command: {}\n- machine: {host}\n\n{tables}\n",
+            self.command
+        );
+        write_text(&self.folder, REPORT, &text)?;
+        Ok(tables)
+    }
+
+    /// Whether these are data of this run's kind: the folder may have rows of others.
+    fn is_of(&self, uri: &str, sizes: &[u64]) -> bool {
+        let name = Path::new(uri).file_name();
+        sizes.iter().any(|size| self.data(*size).file_name() == name)
+    }
+
+    fn stopped(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

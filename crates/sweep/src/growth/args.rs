@@ -1,0 +1,58 @@
+//! The command line of `growth` as typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct GrowthArgs {
+    /// Numbers of cells, separated by commas
+    #[arg(
+        long,
+        value_name = "SIZES",
+        value_delimiter = ',',
+        default_value = "100000,300000,1000000"
+    )]
+    pub(crate) cells: Vec<u64>,
+    /// Number of genes
+    #[arg(long, value_name = "N", default_value_t = 60_000)]
+    pub(crate) genes: u64,
+    /// What the data is made from
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Write X in fragments of so many cells; 0 is one fragment
+    #[arg(long, value_name = "CELLS", default_value_t = 20_480)]
+    pub(crate) fragment_rows: u64,
+    /// Consolidate the fragments of X into one
+    #[arg(long)]
+    pub(crate) consolidate: bool,
+    /// Folder that the experiments are written to
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: PathBuf,
+    /// Keep the experiments, for another run; without it each is removed when it was measured
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-growth]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) results: Option<PathBuf>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+    /// The commit that is measured, with -dirty where files differ from it
+    #[arg(long, hide = true)]
+    pub(crate) revision: Option<String>,
+    /// Where folders for results are made
+    #[arg(long, hide = true, default_value = "results")]
+    pub(crate) results_root: PathBuf,
+    /// What the sweep of each size is told
+    #[arg(last = true, value_name = "SWEEP")]
+    pub(crate) sweep: Vec<String>,
+}
+
+const EXAMPLE: &str = "\
+Each size is generated, swept by `cargo xtask sweep` with what stands behind --, and removed. The table has time per cell and peak
+memory against the number of cells, and the straight line through each.
+
+Example:
+  cargo xtask growth --data /scratch --cells 100000,300000,1000000 --genes 60000 -- -b 1024x64 -b 128x64 -m native";

@@ -1,0 +1,185 @@
+//! The tables of a growth run: each point's time per cell and memory by size, and the lines through them.
+
+use std::collections::BTreeMap;
+
+use bench_report::{EpochRecord, Spread, Status};
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::line::Line;
+use crate::display::grouped;
+
+const HEADER: [&str; 8] = [
+    "point",
+    "cells",
+    "values",
+    "epoch s",
+    "µs per cell",
+    "ns per value",
+    "first batch s",
+    "peak MB",
+];
+
+/// The epochs of one point on data of one size.
+struct Sized<'a> {
+    n_cells: u64,
+    rows: Vec<&'a EpochRecord>,
+}
+
+/// A table of the sizes of each point, and the lines through time and memory. Medians of the epochs; those that failed say so.
+pub(crate) fn tables(rows: &[EpochRecord]) -> String {
+    let mut points: BTreeMap<(usize, String), BTreeMap<u64, Vec<&EpochRecord>>> = BTreeMap::new();
+    let mut names: Vec<String> = Vec::new();
+    for row in rows {
+        let name = name(row);
+        // In the order in which points first come.
+        let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            names.push(name.clone());
+            names.len() - 1
+        });
+        points.entry((at, name)).or_default().entry(row.data.total_rows).or_default().push(row);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(HEADER);
+    let mut lines = String::new();
+    for ((_, name), sizes) in points {
+        let sizes: Vec<Sized<'_>> =
+            sizes.into_iter().map(|(n_cells, rows)| Sized { n_cells, rows }).collect();
+        for size in &sizes {
+            table.add_row(size.cells(&name));
+        }
+        lines.push_str(&told_lines(&name, &sizes));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n{lines}")
+}
+
+/// The settings that tell points of a run from each other.
+fn name(row: &EpochRecord) -> String {
+    let point = &row.point;
+    let (form, reader, cache) = (&point.form, &point.reader, &point.cache);
+    let chunks = format!("{}x{}", point.chunks_per_block, point.chunk_size);
+    format!("{} {chunks} b{} {form}, {reader}, {cache}", point.chunk_method, point.batch_size)
+}
+
+impl Sized<'_> {
+    fn median(&self, figure: impl Fn(&EpochRecord) -> Option<f64>) -> Option<f64> {
+        let well = self.rows.iter().filter(|row| row.measured.status == Status::Ok);
+        Spread::of(well.filter_map(|row| figure(row))).map(|spread| spread.median)
+    }
+
+    /// Seconds of an epoch of all cells.
+    fn secs(&self) -> Option<f64> {
+        self.median(|row| {
+            let measured = &row.measured;
+            let (rate, n_rows) = (measured.samples_per_sec?, measured.n_rows?);
+            // Of an epoch that was cut off, what all of it would have taken.
+            (0 < n_rows && 0.0 < rate).then(|| self.n_cells as f64 / rate)
+        })
+    }
+
+    fn megabytes(&self) -> Option<f64> {
+        self.median(|row| row.measured.max_mem.map(|bytes| bytes as f64 / 1e6))
+    }
+
+    fn cells(&self, name: &str) -> Vec<String> {
+        let told = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let values = self.rows.iter().find_map(|row| row.data.total_nnz);
+        let secs = self.secs();
+        let failure = self.rows.iter().find(|row| row.measured.status != Status::Ok);
+        let epoch = match (secs, failure) {
+            (None, Some(row)) => row.measured.status.name().to_owned(),
+            _ => told(secs, 2),
+        };
+        let per = |n: u64, unit: f64| secs.filter(|_| n != 0).map(|secs| secs / n as f64 / unit);
+        vec![
+            name.to_owned(),
+            grouped(self.n_cells),
+            values.map_or_else(|| "–".to_owned(), grouped),
+            epoch,
+            told(per(self.n_cells, 1e-6), 2),
+            told(per(values.unwrap_or(0), 1e-9), 2),
+            told(self.median(|row| row.measured.time_to_first_batch_secs), 2),
+            told(self.megabytes(), 0),
+        ]
+    }
+}
+
+/// A line of text for time and one for memory, where there are sizes enough.
+fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
+    let points = |figure: &dyn Fn(&Sized<'_>) -> Option<f64>| -> Vec<(f64, f64)> {
+        let known = sizes.iter().filter_map(|size| Some((size.n_cells as f64, figure(size)?)));
+        known.collect()
+    };
+    let mut told = Vec::new();
+    if let Some(line) = Line::through(&points(&|size| size.secs())) {
+        told.push(format!(
+            "\n- {name}: an epoch takes {:.2} s + {:.2} µs per cell; the sizes lie within {:.1} % of that line",
+            line.intercept,
+            line.slope * 1e6,
+            line.farthest * 100.0
+        ));
+    }
+    if let Some(line) = Line::through(&points(&|size| size.megabytes())) {
+        told.push(format!(
+            "\n- {name}: the peak is {:.0} MB + {:.1} bytes per cell; the sizes lie within {:.1} % of that line",
+            line.intercept,
+            line.slope * 1e6,
+            line.farthest * 100.0
+        ));
+    }
+    told.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench_report::Measured;
+
+    fn row(n_cells: u64, secs: f64, bytes: u64) -> EpochRecord {
+        let mut row = EpochRecord::default();
+        row.point.chunk_method = "native".into();
+        (row.point.chunks_per_block, row.point.chunk_size, row.point.batch_size) = (8, 64, 16);
+        row.data.total_rows = n_cells;
+        row.data.total_nnz = Some(n_cells * 1_000);
+        row.measured.status = Status::Ok;
+        row.measured.n_rows = Some(n_cells);
+        row.measured.samples_per_sec = Some(n_cells as f64 / secs);
+        row.measured.max_mem = Some(bytes);
+        row
+    }
+
+    #[test]
+    fn time_per_cell_and_the_lines_are_told() {
+        let rows = [
+            row(1_000_000, 21.0, 600_000_000),
+            row(100_000, 3.0, 510_000_000),
+            row(100_000, 3.0, 510_000_000),
+        ];
+        let text = tables(&rows);
+        let of = |cells: &str| {
+            let line = text.lines().find(|line| line.contains(&format!(" {cells} |"))).unwrap();
+            line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("100,000")[4..7], ["3.00", "30.00", "30.00"]);
+        assert_eq!(of("1,000,000")[4..7], ["21.00", "21.00", "21.00"]);
+        assert!(
+            text.contains("takes 1.00 s + 20.00 µs per cell; the sizes lie within 0.0 %"),
+            "{text}"
+        );
+        assert!(text.contains("the peak is 500 MB + 100.0 bytes per cell"), "{text}");
+    }
+
+    #[test]
+    fn what_failed_says_so_and_has_no_line() {
+        let mut failed = row(500, 1.0, 1);
+        failed.measured = Measured::failed(Status::Oom, "no memory".to_owned());
+        let text = tables(&[row(100, 1.0, 1_000_000), failed]);
+        assert!(text.contains("oom") && !text.contains("per cell;"), "{text}");
+        assert!(tables(&[]).contains("µs per cell"));
+    }
+}

@@ -1,0 +1,61 @@
+"""tiledbsoma's ways for tests, of the standard library alone: lets the `sweep` program (variable SWEEP) read, and tells what it read as
+tiledbsoma's script would. FAULT says what is wrong, and FAULT_WAY in which way; every run is noted in LOG."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("way")
+    for flag in ["--uri", "--measurement", "--layer", "--joinids"]:
+        parser.add_argument(flag)
+    for flag in ["--chunk-rows", "--genes"]:
+        parser.add_argument(flag, type=int)
+    parser.add_argument("--config", action="append", default=[])
+    job = parser.parse_args()
+    with open(os.environ["LOG"], "a") as log:
+        log.write(f"{job.way} {' '.join(job.config)}\n")
+    fault = os.environ.get("FAULT", "") if os.environ.get("FAULT_WAY", job.way) == job.way else ""
+    if fault == "crash":
+        sys.exit("Traceback\nValueError: no such thing")
+    if fault == "slow":
+        time.sleep(600)
+    if fault == "short":
+        with open(job.joinids, "r+b") as order:
+            order.truncate(os.path.getsize(job.joinids) - 8)
+    read = answer(job)
+    if fault == "lost value":
+        read["elements"]["n_values"] -= 1
+    if fault == "other values":
+        read["elements"]["sums"][127] += 1
+    if fault == "other places":
+        read["elements"]["checksum"] ^= 1
+    if fault == "no time":
+        read["read_secs"] = -1
+    print("a line that a library printed", flush=True)
+    print(json.dumps({"ChunksRead": read}), flush=True)
+    print(json.dumps("Done"), flush=True)
+
+
+def answer(job):
+    data = {
+        "uri": job.uri,
+        "config": {},
+        "measurement": job.measurement,
+        "layer": job.layer,
+        "reader": "native",
+        "obs_columns": [],
+    }
+    task = {"ReadChunks": {"joinids": job.joinids, "chunk_rows": job.chunk_rows, "n_genes": job.genes}}
+    text = json.dumps({"data": data, "cache": "", "task": task})
+    ran = subprocess.run([os.environ["SWEEP"], "point"], input=text, capture_output=True, text=True, check=True)
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    return next(event["ChunksRead"] for event in events if "ChunksRead" in event)
+
+
+main()
