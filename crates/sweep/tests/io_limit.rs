@@ -41,7 +41,7 @@ fn a_rate_is_held_and_told_with_each_row() {
     assert!(output.status.success(), "{}", stderr(&output));
     let told = stderr(&output);
     assert!(told.contains("reading is held to 2.0 MB/s by bucket, which counts"), "{told}");
-    assert!(told.contains(" GB peak, read at 2.0 MB/s") || told.contains("read at 1."), "{told}");
+    assert!(told.contains(" GB peak, read at "), "{told}");
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(table.contains("native, warm, 2.0 MB/s by bucket"), "{table}");
     let rows = rows(folder.path());
