@@ -119,6 +119,7 @@ mod tests {
             let values: Vec<f32> = (1..=columns.len()).map(|value| value as f32).collect();
             let mut out = vec![V::from_f32(9.0); N_COLUMNS];
             let stray = dense.write(columns, &values, V::from_f32, &mut out);
+            dense.segment.iter_mut().for_each(|(_, past_caches)| past_caches.fence());
             let expected_stray = columns.iter().find(|column| N_COLUMNS <= **column as usize);
             assert_eq!(stray.is_some(), expected_stray.is_some());
             if stray.is_none() {

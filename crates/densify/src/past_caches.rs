@@ -2,16 +2,18 @@
 //!
 //! A dense batch is larger than the caches. Written as usual, each line of it is first read from memory, and then pushes out what is
 //! needed again, as the block that rows come from. x86-64 has stores that do neither; elsewhere this is a plain copy.
-#![cfg_attr(
-    target_arch = "x86_64",
-    expect(unsafe_code, reason = "nothing safe gives the stores that go past the caches")
-)]
+#![expect(unsafe_code, reason = "nothing safe gives the stores that go past the caches")]
 
-/// A number: all of its bytes are its value's, and have one.
-pub trait Plain: Copy {}
+/// A number.
+///
+/// # Safety
+/// All of its bytes are its value's, and have one.
+pub unsafe trait Plain: Copy {}
 
-impl Plain for f32 {}
-impl Plain for half::f16 {}
+// SAFETY: 32 bits, each of its value.
+unsafe impl Plain for f32 {}
+// SAFETY: 16 bits, each of its value.
+unsafe impl Plain for half::f16 {}
 
 /// Writes past the caches. When it is dropped, other threads that hear of it see all that was written.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use soma_io::{CsrBuffers, PackedCsr, ThreadTime};
 use crate::buffers::ElementsMut;
 use crate::clock;
 use crate::error::Error;
+use crate::memory::PACKED_CELL_BYTES;
 
 /// Values of a dense batch that are worth a thread of their own: about a millisecond's work, against some 20 µs for a thread.
 const THREAD_VALUES: usize = 1 << 22;
@@ -64,7 +65,7 @@ impl Block {
         self.order.len()
     }
 
-    /// Bytes of its rows and values.
+    /// Bytes of its rows and values; of packed ones as many as they take where some value is no count, which a later block's may be.
     pub(crate) fn bytes(&self) -> u64 {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
@@ -73,7 +74,9 @@ impl Block {
             Values::Dense(values) => size_of_val(values.as_slice()),
             Values::Counted(csr) => of_csr(&csr.row_offsets, csr.nnz()),
             Values::Read(csr) => of_csr(&csr.row_offsets, csr.nnz()),
-            Values::Packed(csr) => csr.bytes(),
+            Values::Packed(csr) => {
+                size_of_val(csr.row_offsets()) + csr.nnz() * PACKED_CELL_BYTES as usize
+            }
         };
         let rows = size_of_val(self.rows.as_slice()) + size_of_val(self.order.as_slice());
         (values + rows) as u64

@@ -17,7 +17,7 @@ const FIXED_BYTES: u64 = 64 << 20;
 /// Column and value of a value in CSR, which is what blocks are kept as.
 const CSR_CELL_BYTES: u64 = 8;
 /// The same of packed rows, where some value is no count.
-const PACKED_CELL_BYTES: u64 = 6;
+pub(crate) const PACKED_CELL_BYTES: u64 = 6;
 /// Row, column and value of a value in COO, collected before it is counted into CSR.
 const COO_CELL_BYTES: u64 = 12;
 /// Of each row of a block: which it is, its place in the order, and where its values begin.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -94,7 +95,8 @@ impl Array {
             fragments,
             indices,
             timestamp,
-            has_floats: std::sync::atomic::AtomicBool::new(false),
+            has_floats: AtomicBool::new(false),
+            is_collected: AtomicBool::new(false),
             clock: std::sync::OnceLock::new(),
             scratch: std::sync::Mutex::default(),
         };
@@ -179,7 +181,8 @@ impl Array {
         self.reader.fragments.iter().map(Fragment::n_cells).sum()
     }
 
-    /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result.
+    /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result; more where cells repeat or
+    /// stand in no order, until a read has found that.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
     }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::csr::CsrBuffers;
 
 /// Rows in CSR of at most 65,536 columns: a value with its column in 4 bytes where all values are whole numbers from 0 to 65,535, as
-/// counts are, otherwise in 6. Nothing is rounded.
+/// counts are, otherwise in 6. Nothing is rounded. Once a read has met another value of the array, wanted or beside what was wanted, it
+/// and all later ones take 6.
 ///
 /// Like [`CsrBuffers`], kept from read to read the buffers are filled without being allocated or faulted in again.
 #[derive(Debug, Clone)]
@@ -76,15 +77,6 @@ impl PackedCsr {
             Values::Counts(values) => PackedValues::Counts(&values[..self.nnz()]),
             Values::Floats(values) => PackedValues::Floats(&values[..self.nnz()]),
         }
-    }
-
-    /// Bytes of the memory that its rows take.
-    pub fn bytes(&self) -> usize {
-        let values = match self.values() {
-            PackedValues::Counts(values) => size_of_val(values),
-            PackedValues::Floats(values) => size_of_val(values),
-        };
-        size_of_val(self.row_offsets()) + size_of_val(self.columns()) + values
     }
 
     /// The same rows with whole columns and values.

@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::clock::{Clock, ReadTimes, ThreadTime};
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::files::Files;
 use crate::filter::Decoder;
-use crate::fragment::Fragment;
+use crate::fragment::{Field, Fragment};
 use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
@@ -79,8 +79,10 @@ pub(crate) struct Reader {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) indices: IndexCache,
     pub(crate) timestamp: u64,
-    /// Whether a value was found that is no count.
+    /// Whether a value was found that is no count, wanted or not.
     pub(crate) has_floats: AtomicBool,
+    /// Whether a read had to collect what it might have written to its place: later ones do not try.
+    pub(crate) is_collected: AtomicBool,
     /// By which reads are timed, once somebody wants that.
     pub(crate) clock: OnceLock<Clock>,
     /// Buffers that threads of earlier reads have left.
@@ -102,13 +104,14 @@ pub(crate) struct Scratch {
 
 impl Reader {
     /// Bytes of memory that a read of `nnz` cells takes at most, beside those of its result: what each thread keeps, row indices, and
-    /// the rows of all tasks where they are collected before they are put together.
+    /// the rows of all tasks where they are collected before they are put together. That cells repeat, or stand in no order, is known
+    /// only after a read that found it so.
     pub(crate) fn working_bytes(&self, nnz: u64, columns: &ColumnSelection, n_threads: u64) -> u64 {
         let n_cells: u64 = self.fragments.iter().map(Fragment::n_cells).sum();
         // Row indices take fewer than an eighth of a byte for each cell.
         let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
-        let is_range = columns.range().is_some() && !self.files.storage().coalesce().prefetch;
-        let is_direct = (*columns == ColumnSelection::All || is_range) && !self.is_by_time();
+        let is_range = columns.range().is_some() && !self.is_announced();
+        let is_direct = (*columns == ColumnSelection::All || is_range) && self.is_tried_direct();
         let collected = if is_direct {
             0
         } else {
@@ -117,6 +120,31 @@ impl Reader {
             nnz * staged::TASK_CELL_BYTES + at_once * staged::COLLECTED_CELL_BYTES
         };
         collected + indices + n_threads * THREAD_BYTES
+    }
+
+    /// Whether cells may be written straight to their place, as far as is known.
+    fn is_tried_direct(&self) -> bool {
+        !self.is_by_time() && !self.is_collected.load(Ordering::Relaxed)
+    }
+
+    /// Makes sure that no column lies outside the array, which fragments say for themselves: packed it would become another.
+    fn check_columns(&self, planned: &[plan::Planned]) -> Result<(), Error> {
+        let n_columns = self.layout.shape[1].1;
+        for work in planned.iter().flat_map(|planned| &planned.works) {
+            let fragment = &self.fragments[work.fragment];
+            let (_, last) = fragment.tiles(&self.files)?.bounds(work.tile).columns;
+            if u64::from(last) >= n_columns {
+                let what = format!("a tile with columns to {last} of an array with {n_columns}");
+                let file = &fragment.files[Field::Columns.idx()];
+                return Err(Fault::new(what).in_file(self.files.name(file), 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the storage is told ahead what will be read; then a range of columns is collected as a list is.
+    fn is_announced(&self) -> bool {
+        self.files.storage().coalesce().prefetch
     }
 
     /// Whether the times of cells decide which of them count at the opening time.
@@ -164,7 +192,11 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let tasks = plan::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
-        if !self.is_by_time() && planned.iter().all(|planned| planned.is_counted) {
+        if matches!(out, Output::Packed(_)) && columns.is_all() {
+            self.check_columns(&planned)?;
+        }
+        let is_tried = self.is_tried_direct();
+        if is_tried && planned.iter().all(|planned| planned.is_counted) {
             let (mut outcome, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
             stats.add(read);
             if outcome == Outcome::Unfit {
@@ -177,6 +209,8 @@ impl Reader {
                 return Ok(stats);
             }
         }
+        let is_range = columns.range().is_some() && !self.is_announced();
+        self.is_collected.fetch_or(is_tried && (columns.is_all() || is_range), Ordering::Relaxed);
         stats.add(staged::read(self, rows, &planned, columns, out)?);
         Ok(stats)
     }

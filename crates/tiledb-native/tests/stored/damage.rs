@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr};
 
 use crate::packed::MemoryStorage;
 use crate::stored;
@@ -26,9 +26,28 @@ fn open_and_read(storage: MemoryStorage, what: &str) -> bool {
     let read = Array::open(Arc::new(storage), &OpenOptions::new(1)).and_then(|array| {
         let mut out = CsrBuffers::new();
         let rows = array.n_rows().min(200);
-        for columns in [ColumnSelection::All, ColumnSelection::Range(0..array.n_columns().min(40))]
-        {
+        let mut packed = PackedCsr::default();
+        let some = 1..array.n_columns().clamp(1, 40);
+        for columns in [ColumnSelection::All, ColumnSelection::Range(some)] {
             array.read_csr(&[0..rows], &columns, &mut out)?;
+            // What was wide is packed to the same, and what cannot be packed is refused.
+            match array.read_packed(&[0..rows], &columns, &mut packed) {
+                Ok(_) => {
+                    let unpacked = packed.unpack();
+                    assert_eq!(
+                        (&unpacked.row_offsets, &unpacked.columns),
+                        (&out.row_offsets, &out.columns),
+                        "{what}"
+                    );
+                }
+                Err(error) => {
+                    assert_eq!(packed.n_rows(), 0, "{what}: {error}");
+                    assert!(
+                        matches!(error, Error::Damaged { .. } | Error::TooManyToPack { .. }),
+                        "{what}: {error}"
+                    );
+                }
+            }
             assert_eq!(out.n_rows() as u64, rows, "{what}");
             assert!(
                 out.row_offsets.is_sorted() && out.row_offsets.last() == Some(&out.values.len()),
