@@ -110,9 +110,8 @@ impl Reader {
         let n_cells: u64 = self.fragments.iter().map(Fragment::n_cells).sum();
         // Row indices take fewer than an eighth of a byte for each cell.
         let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
-        let is_range = columns.range().is_some() && !self.is_announced();
-        let is_direct = (*columns == ColumnSelection::All || is_range) && self.is_tried_direct();
-        let collected = if is_direct {
+        let is_all = *columns == ColumnSelection::All;
+        let collected = if self.is_direct(is_all, columns.range().is_some()) {
             0
         } else {
             let row_cells = n_cells / self.layout.shape[0].1.max(1);
@@ -122,9 +121,13 @@ impl Reader {
         collected + indices + n_threads * THREAD_BYTES
     }
 
-    /// Whether cells may be written straight to their place, as far as is known.
-    fn is_tried_direct(&self) -> bool {
-        !self.is_by_time() && !self.is_collected.load(Ordering::Relaxed)
+    /// Whether cells of all columns, or of a range of them, are written straight to their place, as far as is known. From a storage
+    /// that is told ahead what will be read, a range is collected as a list is.
+    fn is_direct(&self, is_all: bool, is_range: bool) -> bool {
+        let is_announced = self.files.storage().coalesce().prefetch;
+        (is_all || (is_range && !is_announced))
+            && !self.is_by_time()
+            && !self.is_collected.load(Ordering::Relaxed)
     }
 
     /// Makes sure that no column lies outside the array, which fragments say for themselves: packed it would become another.
@@ -140,11 +143,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    /// Whether the storage is told ahead what will be read; then a range of columns is collected as a list is.
-    fn is_announced(&self) -> bool {
-        self.files.storage().coalesce().prefetch
     }
 
     /// Whether the times of cells decide which of them count at the opening time.
@@ -195,7 +193,7 @@ impl Reader {
         if matches!(out, Output::Packed(_)) && columns.is_all() {
             self.check_columns(&planned)?;
         }
-        let is_tried = self.is_tried_direct();
+        let is_tried = self.is_direct(columns.is_all(), columns.range().is_some());
         if is_tried && planned.iter().all(|planned| planned.is_counted) {
             let (mut outcome, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
             stats.add(read);
@@ -209,8 +207,7 @@ impl Reader {
                 return Ok(stats);
             }
         }
-        let is_range = columns.range().is_some() && !self.is_announced();
-        self.is_collected.fetch_or(is_tried && (columns.is_all() || is_range), Ordering::Relaxed);
+        self.is_collected.fetch_or(is_tried, Ordering::Relaxed);
         stats.add(staged::read(self, rows, &planned, columns, out)?);
         Ok(stats)
     }

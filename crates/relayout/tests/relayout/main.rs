@@ -4,6 +4,8 @@
 
 mod failures;
 mod killed;
+#[path = "../../../soma-io/tests/support/python.rs"]
+mod python;
 mod same;
 mod small;
 mod tiledbsoma;

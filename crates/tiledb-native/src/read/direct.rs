@@ -17,6 +17,7 @@ use crate::csr::CsrBuffers;
 use crate::error::{Error, Fault};
 use crate::fragment::Field;
 use crate::request::{self, Rows};
+use crate::values::{Columns, Position};
 
 /// One field of the cells of a task.
 struct Job<'a> {
@@ -137,20 +138,10 @@ fn fill(
         let cursor = Cursor { planned, work, next: &mut next, part };
         match target {
             Target::Columns(out) => {
-                let columns = chunk.columns(reader, work)?;
-                cursor.scatter(&chunk, wide, out, |from, to| {
-                    columns.check(&from)?;
-                    columns.copy(from, first_column, to);
-                    Ok(())
-                })
+                cursor.columns(&chunk, wide, out, (chunk.columns(reader, work)?, first_column))
             }
             Target::NarrowColumns(out) => {
-                let columns = chunk.columns(reader, work)?;
-                cursor.scatter(&chunk, narrow, out, |from, to| {
-                    columns.check(&from)?;
-                    columns.copy(from, first_column, to);
-                    Ok(())
-                })
+                cursor.columns(&chunk, narrow, out, (chunk.columns(reader, work)?, first_column))
             }
             Target::Values(out) => {
                 let values = chunk.values(reader, work);
@@ -179,6 +170,21 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
+    /// Copies the wanted columns of `chunk`, each as its distance from `first`.
+    fn columns<T: Position + Default>(
+        self,
+        chunk: &Chunk<'_>,
+        buffer: &mut Vec<T>,
+        out: &mut [&mut [T]],
+        (columns, first): (Columns<'_>, u32),
+    ) -> Result<(), Fault> {
+        self.scatter(chunk, buffer, out, |from, to| {
+            columns.check(&from)?;
+            columns.copy(from, first, to);
+            Ok(())
+        })
+    }
+
     /// Copies the wanted cells of `chunk` to the slices of the task's ranges. `convert` makes them of those of the chunk that it is
     /// told, those of many rows at once: rows are too short to do it row by row.
     fn scatter<T: Copy + Default>(

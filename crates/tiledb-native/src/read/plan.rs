@@ -304,8 +304,7 @@ fn plan_one(
         }
     }
     let is_counted = match columns.range() {
-        // Another path is as good where every request has to be told ahead.
-        Some(range) if reader.is_tried_direct() && !reader.is_announced() => {
+        Some(range) if reader.is_direct(false, true) => {
             kept::keep(reader, &mut works, &range, scratch, stats)?
         }
         _ => columns.is_all(),
