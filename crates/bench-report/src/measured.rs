@@ -110,6 +110,9 @@ column_group! {
         pub cache_misses: Option<u64>,
         /// Cells of X (non-zeros) that were decoded to deliver those that were asked for.
         pub cells_decoded: Option<u64>,
+        /// Bytes that values kept decoded took when the epoch had ended, those of epochs before included; what they hold is not decoded
+        /// again.
+        pub kept_decoded_bytes: Option<u64>,
         /// Bytes that the filters gave to deliver those that were asked for: rows, columns and values of cells.
         pub bytes_decoded: Option<u64>,
         /// Bytes that the cells asked for take so.

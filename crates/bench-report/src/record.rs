@@ -124,6 +124,8 @@ column_group! {
         pub consumer: Option<String>,
         /// Bytes of memory that the process was to take at most beside what it had at its start; null where there was no limit.
         pub memory_limit: Option<u64>,
+        /// Bytes of X's values that were to stay decoded at most; null where that was left to `memory_limit`, none without one.
+        pub keep_decoded: Option<u64>,
         /// Batches made ahead of the one in use; null in files from before it was noted.
         pub prefetch_batches: Option<u64>,
         /// Bytes of memory above which the process was to be ended; null where it was not limited so.
@@ -176,6 +178,7 @@ impl GridPoint {
             self.drop_last.then(|| "drop-last".to_owned()),
             self.consumer.clone(),
             self.memory_limit.map(|bytes| format!("memory{bytes}")),
+            self.keep_decoded.map(|bytes| format!("keep{bytes}")),
             self.io_limit
                 .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
             self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),

@@ -65,8 +65,17 @@ impl Block {
         self.order.len()
     }
 
-    /// Bytes of its rows and values; of packed ones as many as they take where some value is no count, which a later block's may be.
+    /// Bytes of its rows and values.
     pub(crate) fn bytes(&self) -> u64 {
+        let unpacked = match &self.values {
+            Values::Packed(csr) => (csr.nnz() as u64) * (PACKED_CELL_BYTES - csr.cell_bytes()),
+            _ => 0,
+        };
+        self.most_bytes() - unpacked
+    }
+
+    /// The same; of packed ones as many as they take where some value is no count, which a later block's may be.
+    pub(crate) fn most_bytes(&self) -> u64 {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
         };

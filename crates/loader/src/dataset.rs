@@ -226,6 +226,20 @@ impl Dataset {
         self.sources.iter().map(of).max().unwrap_or(0)
     }
 
+    /// Bytes of memory that values of X take which are kept decoded ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
+    pub fn decoded_bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.x.decoded_bytes()).sum()
+    }
+
+    /// Keeps values of up to so many bytes decoded, of each source as its share of the rows is.
+    pub(crate) fn keep_decoded(&self, limit_bytes: u64) {
+        let n_rows = u128::from(self.n_rows().max(1));
+        for source in self.sources.iter() {
+            let share = u128::from(limit_bytes) * u128::from(source.cells.n_rows()) / n_rows;
+            source.x.keep_decoded(share as u64);
+        }
+    }
+
     /// Whether its rows can be read packed: those of one experiment, whose genes are the batch's columns.
     pub(crate) fn packs(&self) -> bool {
         match &self.sources[..] {

@@ -14,7 +14,7 @@ use crate::cut::Cutter;
 use crate::dataset::Dataset;
 use crate::epoch::Epoch;
 use crate::error::Error;
-use crate::memory::Ahead;
+use crate::memory::{Ahead, Densest};
 use crate::read::BlockReading;
 use crate::spec::{LoaderSpec, Method, Totals};
 use crate::state::LoaderState;
@@ -30,6 +30,8 @@ pub struct Loader<B: BatchBuffers = HeapBuffers> {
     lanes: OnceLock<u64>,
     /// What a state must say to be of this loader.
     state: LoaderState,
+    /// Of all epochs.
+    densest: Arc<Densest>,
 }
 
 impl Loader<HeapBuffers> {
@@ -71,7 +73,15 @@ impl<B: BatchBuffers> Loader<B> {
         }
         let lanes = spec.default_lanes();
         let state = LoaderState::new(&dataset, &spec, &spec.batches(lanes))?;
-        let loader = Self { dataset, spec, buffers, n_batches: 0, lanes: OnceLock::new(), state };
+        let loader = Self {
+            dataset,
+            spec,
+            buffers,
+            n_batches: 0,
+            lanes: OnceLock::new(),
+            state,
+            densest: Arc::default(),
+        };
         loader.ahead(lanes)?;
         let rows = loader.spec.epoch_rows(loader.dataset.n_rows());
         let n_batches = loader.spec.batches(lanes).n_batches(rows);
@@ -194,6 +204,7 @@ impl<B: BatchBuffers> Loader<B> {
             n_rows_wanted: plan.n_rows(),
             first_rows: (self.spec.order == Order::InOrder).then_some(self.spec.batch_rows),
             ahead: Ahead { blocks: n_blocks - 1, ..ahead },
+            densest: Arc::clone(&self.densest),
             free,
             full,
             stop: Arc::clone(&stop),

@@ -4,6 +4,13 @@
 //! A block's bytes are known only when it is read. Before that they are taken to be those of its rows times the mean number of values
 //! of a row of X (times the share of the genes that are read), with an eighth to spare; from the first block on the densest block so
 //! far takes the mean's place. A further block is made only where it fits beside those there are.
+//!
+//! Packed rows take more from the first value on that is no count: any block may be the one that has it, so there is room for one such.
+//! When it comes, others are not made again where they do not fit. What blocks leave is for values that the reader keeps decoded, also
+//! the room for such a block: the reader lets go of what it keeps when it meets the value.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use soma_io::ReadForm;
 
@@ -16,7 +23,9 @@ use crate::spec::{BatchForm, LoaderSpec, Method};
 const FIXED_BYTES: u64 = 64 << 20;
 /// Column and value of a value in CSR, which is what blocks are kept as.
 const CSR_CELL_BYTES: u64 = 8;
-/// The same of packed rows, where some value is no count.
+/// The same of packed rows of counts.
+const PACKED_COUNT_BYTES: u64 = 4;
+/// And where some value is no count.
 pub(crate) const PACKED_CELL_BYTES: u64 = 6;
 /// Row, column and value of a value in COO, collected before it is counted into CSR.
 const COO_CELL_BYTES: u64 = 12;
@@ -34,12 +43,19 @@ pub(crate) struct Ahead {
     pub(crate) block_limit: Option<u64>,
     /// Rows of the largest block.
     pub(crate) block_rows: u64,
+    /// Bytes that a block is expected to take before one is read.
+    pub(crate) block_bytes: u64,
+    /// Bytes that values kept decoded may take; within a limit of memory no more than blocks leave.
+    pub(crate) decoded_limit: u64,
 }
 
 /// Bytes of what is held, as far as it can be known before reading.
 #[derive(Clone, Copy, Debug)]
 struct Need {
+    /// A block of counts, where those take less.
     block: u64,
+    /// Any block.
+    largest: u64,
     batch: u64,
     /// What reading takes, and all else that does not depend on how much is read ahead.
     other: u64,
@@ -52,13 +68,14 @@ impl Need {
         let nnz_of = |n_rows: u64| with_spare((row_nnz * n_rows as f64).ceil() as u64);
         let block_nnz = nnz_of(block_rows);
         let batch_rows = spec.batch_rows.min(dataset.n_rows());
-        let (block, scratch, form) = match spec.method {
-            Method::NpArray => (block_rows * n_columns * 4, 0, ReadForm::Coo),
-            Method::ScipyCsr => {
-                (block_nnz * CSR_CELL_BYTES, block_nnz * COO_CELL_BYTES, ReadForm::Coo)
-            }
-            Method::Native if dataset.packs() => (block_nnz * PACKED_CELL_BYTES, 0, ReadForm::Csr),
-            Method::Native => (block_nnz * CSR_CELL_BYTES, 0, ReadForm::Csr),
+        let csr = block_nnz * CSR_CELL_BYTES;
+        let dense = block_rows * n_columns * 4;
+        let packed = (block_nnz * PACKED_COUNT_BYTES, block_nnz * PACKED_CELL_BYTES);
+        let ((block, largest), scratch, form) = match spec.method {
+            Method::NpArray => ((dense, dense), 0, ReadForm::Coo),
+            Method::ScipyCsr => ((csr, csr), block_nnz * COO_CELL_BYTES, ReadForm::Coo),
+            Method::Native if dataset.packs() => (packed, 0, ReadForm::Csr),
+            Method::Native => ((csr, csr), 0, ReadForm::Csr),
         };
         let several = if dataset.n_experiments() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };
         let batch = match (spec.form, spec.form.dense_type()) {
@@ -69,15 +86,16 @@ impl Need {
         };
         Ok(Self {
             block: block + block_rows * BLOCK_ROW_BYTES,
+            largest: largest + block_rows * BLOCK_ROW_BYTES,
             batch,
             other: FIXED_BYTES + scratch + several + dataset.working_bytes(block_nnz, form),
         })
     }
 
-    /// With so many blocks, and as many batches as must be.
-    fn with_blocks(&self, n_blocks: u64) -> u64 {
-        let (blocks, batches) = (self.block.saturating_mul(n_blocks), self.batch.saturating_mul(2));
-        self.other.saturating_add(blocks).saturating_add(batches)
+    /// With one block, and as many batches as must be.
+    fn least(&self) -> u64 {
+        let batches = self.batch.saturating_mul(2);
+        self.other.saturating_add(self.largest).saturating_add(batches)
     }
 }
 
@@ -91,10 +109,19 @@ impl Ahead {
         let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
         let block_rows = block_rows.min(dataset.n_rows());
         let Some(limit) = spec.memory_bytes else {
-            return Ok(Self { blocks, batches, block_limit: None, block_rows });
+            let decoded_limit = spec.keep_decoded_bytes.unwrap_or(0);
+            let block_bytes = 0;
+            return Ok(Self {
+                blocks,
+                batches,
+                block_limit: None,
+                block_rows,
+                block_bytes,
+                decoded_limit,
+            });
         };
         let need = Need::of(dataset, spec, block_rows)?;
-        let least = need.with_blocks(1);
+        let least = need.least();
         let Some(spare) = limit.checked_sub(least) else {
             return Err(Error::Memory {
                 limit,
@@ -107,18 +134,45 @@ impl Ahead {
         let more_blocks = (spare / need.block.max(1)).min(blocks as u64);
         let spare = spare - more_blocks * need.block;
         let more_batches = (spare / need.batch.max(1)).min(batches as u64);
-        let block_limit = (more_blocks + 1) * need.block + spare - more_batches * need.batch;
+        let spare = spare - more_batches * need.batch;
+        let block_limit = need.largest + more_blocks * need.block + spare;
         Ok(Self {
             blocks: more_blocks as usize,
             batches: more_batches as usize,
             block_limit: Some(block_limit),
             block_rows,
+            block_bytes: need.block,
+            decoded_limit: spec.keep_decoded_bytes.unwrap_or(u64::MAX),
         })
     }
 }
 
 fn with_spare(n: u64) -> u64 {
     n.saturating_add(n / 8)
+}
+
+/// Bytes of a row in the densest block of all epochs so far.
+#[derive(Debug, Default)]
+pub(crate) struct Densest {
+    row_bytes: AtomicU64,
+    /// Where packed values are no counts.
+    most_row_bytes: AtomicU64,
+}
+
+impl Densest {
+    fn saw(&self, block: &Block) {
+        let of_row = |bytes: u64| bytes.div_ceil(block.n_rows().max(1) as u64);
+        self.row_bytes.fetch_max(of_row(block.bytes()), Ordering::Relaxed);
+        self.most_row_bytes.fetch_max(of_row(block.most_bytes()), Ordering::Relaxed);
+    }
+
+    /// What a block may take that is as dense, and what any may.
+    fn block_bytes(&self, n_rows: u64) -> (u64, u64) {
+        let of = |row_bytes: &AtomicU64| {
+            with_spare(row_bytes.load(Ordering::Relaxed).saturating_mul(n_rows))
+        };
+        (of(&self.row_bytes), of(&self.most_row_bytes))
+    }
 }
 
 /// The blocks that there are, and whether there may be another.
@@ -130,15 +184,37 @@ pub(crate) struct BlocksMade {
     block_rows: u64,
     n_made: usize,
     held_bytes: u64,
-    /// Of the densest block so far.
-    row_bytes: u64,
+    densest: Arc<Densest>,
+    /// Of a block while there was none.
+    expected_bytes: u64,
+    decoded_limit: u64,
 }
 
 impl BlocksMade {
-    pub(crate) fn new(ahead: Ahead) -> Self {
-        let Ahead { blocks, block_limit: limit, block_rows, .. } = ahead;
-        let most = blocks.saturating_add(1);
-        Self { most, limit, block_rows, n_made: 0, held_bytes: 0, row_bytes: 0 }
+    pub(crate) fn new(ahead: Ahead, densest: Arc<Densest>) -> Self {
+        let Ahead { blocks, block_limit: limit, block_rows, block_bytes, decoded_limit, .. } =
+            ahead;
+        Self {
+            most: blocks.saturating_add(1),
+            limit,
+            block_rows,
+            n_made: 0,
+            held_bytes: 0,
+            densest,
+            expected_bytes: block_bytes,
+            decoded_limit,
+        }
+    }
+
+    /// Bytes that values kept decoded may take: within a limit what the blocks leave that there may be.
+    pub(crate) fn decoded_limit(&self) -> u64 {
+        let Some(limit) = self.limit else { return self.decoded_limit };
+        let block_bytes = match self.densest.block_bytes(self.block_rows) {
+            (0, _) => self.expected_bytes,
+            (block_bytes, _) => block_bytes,
+        };
+        let blocks = block_bytes.saturating_mul(self.most as u64).max(self.held_bytes);
+        self.decoded_limit.min(limit.saturating_sub(blocks))
     }
 
     /// Another block, where there may be one.
@@ -163,7 +239,8 @@ impl BlocksMade {
 
     /// Whether a block that holds so many bytes can hold any of those to come.
     fn fits(&self, held_bytes: u64) -> bool {
-        let needed = with_spare(self.row_bytes.saturating_mul(self.block_rows)).max(held_bytes);
+        let (_, largest) = self.densest.block_bytes(self.block_rows);
+        let needed = largest.max(held_bytes);
         let others = self.held_bytes - held_bytes;
         self.limit.is_none_or(|limit| others.saturating_add(needed) <= limit)
     }
@@ -174,7 +251,7 @@ impl BlocksMade {
         let bytes = block.bytes();
         block.held_bytes = before.max(bytes);
         self.held_bytes = self.held_bytes + block.held_bytes - before;
-        self.row_bytes = self.row_bytes.max(bytes.div_ceil(block.n_rows().max(1) as u64));
+        self.densest.saw(block);
         match self.limit {
             Some(limit) if limit.saturating_add(FIXED_BYTES / 2) < self.held_bytes => {
                 Err(Error::BlockMemory {

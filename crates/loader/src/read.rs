@@ -14,7 +14,7 @@ use crate::block::{Block, BlockId};
 use crate::clock;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::memory::{Ahead, BlocksMade};
+use crate::memory::{Ahead, BlocksMade, Densest};
 use crate::source::{Part, Source};
 use crate::spec::Method;
 use crate::stats::{Counters, add};
@@ -31,6 +31,8 @@ pub(crate) struct BlockReading {
     pub(crate) first_rows: Option<u64>,
     /// The blocks that there may be.
     pub(crate) ahead: Ahead,
+    /// The densest block that was ever read.
+    pub(crate) densest: Arc<Densest>,
     /// Blocks to read into.
     pub(crate) free: Receiver<Block>,
     /// Takes the blocks that are read.
@@ -55,7 +57,8 @@ impl BlockReading {
     pub(crate) fn run(self, mut plan: EpochPlan) -> Result<(), Error> {
         let mut scratch = Scratch::default();
         scratch.columns.resize_with(self.dataset.n_experiments(), || None);
-        let mut blocks = BlocksMade::new(self.ahead);
+        let mut blocks = BlocksMade::new(self.ahead, Arc::clone(&self.densest));
+        self.dataset.keep_decoded(blocks.decoded_limit());
         let mut n_rows = 0;
         let first = self.first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
         let mut plans = first.into_iter().flatten().chain(plan);
@@ -76,6 +79,7 @@ impl BlockReading {
                 result => result?,
             }
             blocks.filled(&mut block)?;
+            self.dataset.keep_decoded(blocks.decoded_limit());
             n_rows += block.n_rows() as u64;
             if self.full.send(block).is_err() {
                 break;

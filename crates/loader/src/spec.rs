@@ -152,6 +152,10 @@ pub struct LoaderSpec {
     /// Bytes that blocks, batches and reading may take together, beside what is in memory when the loader is made. Where that is too
     /// little for all that is to be read ahead, less is read ahead. No limit where there is none.
     pub memory_bytes: Option<u64>,
+    /// Bytes of values of X that stay decoded in memory for later blocks and epochs, where X's reader can do that: what is read beside a
+    /// chunk's rows need not be read again for the chunks beside it, and nothing need where all fits. `None` is what a limit of memory
+    /// leaves, and none where there is no limit. What is kept stays with the data set; the loader that reads sets how much.
+    pub keep_decoded_bytes: Option<u64>,
 }
 
 /// Shuffled dense batches of 1,024 rows out of blocks of 1,024 chunks of 64 rows, the `native` way, one block and one batch ahead.
@@ -175,6 +179,7 @@ impl Default for LoaderSpec {
             prefetch_batches: 1,
             batch_threads: 2,
             memory_bytes: None,
+            keep_decoded_bytes: None,
         }
     }
 }

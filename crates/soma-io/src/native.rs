@@ -174,6 +174,14 @@ impl XReader for NativeReader {
         let _first = self.clock.set(clock);
     }
 
+    fn keep_decoded(&self, limit_bytes: u64) {
+        self.array.keep_decoded(limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.array.decoded_bytes()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

@@ -77,6 +77,14 @@ pub trait XReader: Send + Sync + Debug {
     /// Times the reads that follow by `clock`, where the reader can tell fetching from decoding. The first clock given stays.
     fn time_reads(&self, _clock: Clock) {}
 
+    /// Keeps values of up to so many bytes decoded for later reads, where the reader can; where more are kept, all go.
+    fn keep_decoded(&self, _limit_bytes: u64) {}
+
+    /// Bytes of memory that the values kept take at the moment.
+    fn decoded_bytes(&self) -> u64 {
+        0
+    }
+
     /// Reads rows as CSR: one row for each joinid of `rows`, ascending, also where it has no values; columns as `genes` numbers
     /// them, ascending within a row. What `out` held is replaced.
     ///

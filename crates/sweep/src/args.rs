@@ -145,6 +145,9 @@ pub(crate) struct SweepArgs {
     /// Memory that a point may take, as 4GiB: as much is read ahead as fits [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
+    /// Values of X kept decoded for later blocks and epochs, as 1GiB [default: what --memory leaves, none without it]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) keep_decoded: Option<ByteSize>,
     /// Memory above which a point's process is ended, as 8GiB: then the row says so, and the sweep goes on [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) point_memory_limit: Option<ByteSize>,

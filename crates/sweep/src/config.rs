@@ -129,6 +129,7 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
         consumer: args.consumer.clone(),
         memory_limit: args.memory.map(|size| size.as_u64()),
+        keep_decoded: args.keep_decoded.map(|size| size.as_u64()),
         process_limit: args.point_memory_limit.map(|size| size.as_u64()),
         cold: args.cold,
     }

@@ -66,6 +66,8 @@ pub(crate) struct Point {
     pub(crate) consumer: Consumer,
     /// Bytes of memory that the process may take beside those of its start.
     pub(crate) memory_limit: Option<u64>,
+    /// Bytes of values that may stay decoded.
+    pub(crate) keep_decoded: Option<u64>,
     /// Bytes of memory above which the process is ended.
     pub(crate) process_limit: Option<u64>,
     /// How the data is put out of the page cache before each epoch; where it is not, it stays as the sweep left it.
@@ -103,6 +105,7 @@ impl Point {
             transform: self.transform.into(),
             totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
             memory_bytes: self.memory_limit.map(|limit| limit.saturating_sub(taken)),
+            keep_decoded_bytes: self.keep_decoded,
             ..LoaderSpec::default()
         })
     }
@@ -217,6 +220,7 @@ pub(crate) fn point_for_tests() -> Point {
         max_batches: Some(5),
         consumer: Consumer::Fixed { millis: 2.5 },
         memory_limit: Some(5 << 30),
+        keep_decoded: None,
         process_limit: Some(6 << 30),
         cold: Some(Cold::Advise),
     }

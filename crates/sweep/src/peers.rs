@@ -186,6 +186,7 @@ fn point(args: &PeersArgs, work: &Work) -> Point {
         max_batches: None,
         consumer: args.consumer.clone(),
         memory_limit: None,
+        keep_decoded: None,
         process_limit: None,
         cold: None,
     }

@@ -289,6 +289,7 @@ impl Measuring<'_> {
         measured.epoch = Some(epoch);
         let dataset = self.loader.loader().dataset();
         enter_stats(&mut measured, &stats, dataset.n_rows());
+        measured.kept_decoded_bytes = Some(dataset.decoded_bytes());
         for cache in caches(dataset) {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;

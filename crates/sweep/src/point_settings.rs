@@ -29,6 +29,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         n_threads: None,
         consumer: point.consumer.noted(),
         memory_limit: point.memory_limit,
+        keep_decoded: point.keep_decoded,
         prefetch_batches: Some(spec.prefetch_batches as u64),
         // The sweep limits the process, and enters it.
         point_memory_limit: None,
@@ -60,6 +61,7 @@ pub(crate) fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         n_threads: None,
         consumer: point.consumer.noted(),
         memory_limit: point.memory_limit,
+        keep_decoded: point.keep_decoded,
         prefetch_batches: Some(point.prefetch_batches as u64),
         // The sweep limits the process, and enters it.
         point_memory_limit: None,

@@ -217,6 +217,7 @@ mod tests {
             drop_last: false,
             prefetch_blocks: 1,
             prefetch_batches: 1,
+            keep_decoded: None,
             n_epochs: 1,
             max_batches: None,
             consumer: crate::consumer::Consumer::None,

@@ -10,6 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::clock::Clock;
 use crate::csr::CsrBuffers;
 use crate::datatype::Datatype;
+use crate::decoded_cache::DecodedCache;
 use crate::directory::Directory;
 use crate::error::{Error, Fault};
 use crate::files::Files;
@@ -94,6 +95,7 @@ impl Array {
             layout,
             fragments,
             indices,
+            decoded: DecodedCache::default(),
             timestamp,
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
@@ -207,6 +209,18 @@ impl Array {
     /// Whether a place may hold more than one cell.
     pub fn allows_duplicates(&self) -> bool {
         self.reader.layout.allows_duplicates
+    }
+
+    /// Keeps decoded cells of up to so many bytes for later reads, which then need not decode them: some 2 bytes a cell where values are
+    /// counts, otherwise 5 to 6. None is put out for another; where there are more than `limit_bytes`, all go. 0, from the beginning,
+    /// keeps none.
+    pub fn keep_decoded(&self, limit_bytes: u64) {
+        self.reader.decoded.set_limit_bytes(limit_bytes);
+    }
+
+    /// Memory that the decoded cells kept take at the moment.
+    pub fn decoded_bytes(&self) -> u64 {
+        self.reader.decoded.bytes()
     }
 
     /// Memory that row indices take at the moment.

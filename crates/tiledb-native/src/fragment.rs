@@ -21,7 +21,7 @@ pub(crate) use tiles::Tiles;
 const AT_ONCE: usize = 32;
 
 /// A file of a fragment, by what is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Field {
     Rows,
     Columns,

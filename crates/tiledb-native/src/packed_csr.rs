@@ -56,6 +56,15 @@ impl PackedCsr {
         self.row_offsets.last().copied().unwrap_or(0)
     }
 
+    /// Bytes that a value takes with its column: 4, or 6 where some value is no count.
+    pub fn cell_bytes(&self) -> u64 {
+        let value = match &self.values {
+            Values::Counts(_) => size_of::<u16>(),
+            Values::Floats(_) => size_of::<f32>(),
+        };
+        (size_of::<u16>() + value) as u64
+    }
+
     /// Columns that there are.
     pub fn n_columns(&self) -> usize {
         self.n_columns

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::clock::{Clock, ReadTimes, ThreadTime};
+use crate::decoded_cache::DecodedCache;
 use crate::error::{Error, Fault};
 use crate::files::Files;
 use crate::filter::Decoder;
@@ -78,6 +79,7 @@ pub(crate) struct Reader {
     pub(crate) layout: std::sync::Arc<Layout>,
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) indices: IndexCache,
+    pub(crate) decoded: DecodedCache,
     pub(crate) timestamp: u64,
     /// Whether a value was found that is no count, wanted or not.
     pub(crate) has_floats: AtomicBool,
@@ -94,12 +96,20 @@ pub(crate) struct Reader {
 pub(crate) struct Scratch {
     /// Filtered bytes as they were read.
     bytes: Vec<u8>,
-    decoder: Decoder,
+    decoding: Decoding,
     columns: Vec<u32>,
     /// Columns or counts of packed rows.
     narrow: Vec<u16>,
     values: Vec<f32>,
     times: Vec<u64>,
+}
+
+/// What decoding a chunk takes.
+#[derive(Debug, Default)]
+struct Decoding {
+    decoder: Decoder,
+    /// Cells that are about to be kept.
+    packed: Vec<u8>,
 }
 
 impl Reader {
@@ -212,9 +222,11 @@ impl Reader {
         Ok(stats)
     }
 
-    /// Makes packed rows hold values as they are, now and in later reads: some are no counts.
+    /// Makes packed rows hold values as they are, now and in later reads: some are no counts. The rows become larger by that, so what is
+    /// kept of cells makes room, until it is told anew how much may be kept.
     fn hold_floats(&self, out: &mut Output<'_>) {
         self.has_floats.store(true, Ordering::Relaxed);
+        self.decoded.set_limit_bytes(0);
         out.set_form(false);
     }
 

@@ -8,9 +8,11 @@
 use std::ops::Range;
 
 use crate::datatype::Number;
+use crate::decoded_cache::DecodedChunk;
 use crate::error::Fault;
 use crate::filter::Decoded;
 use crate::packed_csr::pack;
+use crate::packed_integers::PackedIntegers;
 
 /// The columns of a chunk, of a tile whose first and last columns are known.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +49,8 @@ enum ColumnBytes<'a> {
     FourPlanes([&'a [u8]; 4], ZeroPlanes<'a>),
     Words4(&'a [[u8; 4]]),
     Words8(&'a [[u8; 8]]),
+    /// Kept, each as its distance from the tile's first.
+    Distances(&'a PackedIntegers),
 }
 
 /// Planes of `n` bytes each in which nothing but 0 is expected.
@@ -93,6 +97,21 @@ impl<'a> Columns<'a> {
         Self { chunk, bounds }
     }
 
+    /// Those of a kept chunk of the tile, which were checked before; none of one of values.
+    pub(crate) fn kept(chunk: &'a DecodedChunk, bounds: (u32, u32)) -> Option<Self> {
+        match chunk {
+            DecodedChunk::Columns(kept) => {
+                Some(Self { chunk: ColumnBytes::Distances(kept), bounds })
+            }
+            _ => None,
+        }
+    }
+
+    /// The tile's first and last column.
+    pub(crate) fn bounds(&self) -> (u32, u32) {
+        self.bounds
+    }
+
     /// Makes sure that no column of `range` lies outside the bounds.
     pub(crate) fn check(&self, range: &Range<usize>) -> Result<(), Fault> {
         fn ends<T: Ord + Copy + Into<u64>>(columns: impl Iterator<Item = T> + Clone) -> (u64, u64) {
@@ -121,6 +140,7 @@ impl<'a> Columns<'a> {
             ColumnBytes::Words8(words) => {
                 (ends(words[range].iter().map(|word| u64::from_le_bytes(*word))), true)
             }
+            ColumnBytes::Distances(_) => return Ok(()),
         };
         let (first, last) = self.bounds;
         let outside = |what: &str| {
@@ -165,6 +185,15 @@ impl<'a> Columns<'a> {
                     .zip(&words[range])
                     .for_each(|(to, word)| *to = position(u64::from_le_bytes(*word) as u32));
             }
+            ColumnBytes::Distances(distances) => {
+                let tile_first = self.bounds.0.wrapping_sub(first);
+                distances.unpack(range, |to, distances| {
+                    let distances = out[to].iter_mut().zip(distances);
+                    distances.for_each(|(to, distance)| {
+                        *to = T::new(tile_first.wrapping_add(*distance));
+                    });
+                });
+            }
         }
     }
 }
@@ -184,6 +213,10 @@ pub(crate) enum Values<'a> {
     /// Planes of so many bytes each.
     Planes(&'a [u8], usize, Number),
     Plain(&'a [u8], Number),
+    /// Kept, whole numbers that 16 bits can hold.
+    Counts(&'a PackedIntegers),
+    /// Kept.
+    Converted(&'a [f32]),
 }
 
 impl<'a> Values<'a> {
@@ -197,6 +230,15 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// Those of a kept chunk; none of one of columns.
+    pub(crate) fn kept(chunk: &'a DecodedChunk) -> Option<Self> {
+        match chunk {
+            DecodedChunk::Counts(counts) => Some(Self::Counts(counts)),
+            DecodedChunk::Floats(values) => Some(Self::Converted(values)),
+            DecodedChunk::Columns(_) => None,
+        }
+    }
+
     /// Copies the values of `range` into `out`.
     pub(crate) fn copy(&self, range: Range<usize>, out: &mut [f32]) {
         match *self {
@@ -207,6 +249,10 @@ impl<'a> Values<'a> {
                     .for_each(|(to, word)| *to = f32::from_le_bytes(*word));
             }
             Self::Planes(planes, n, number) => convert_planes(planes, n, number, range, out),
+            Self::Counts(counts) => counts.unpack(range, |to, counts| {
+                out[to].iter_mut().zip(counts).for_each(|(to, count)| *to = *count as f32);
+            }),
+            Self::Converted(values) => out.copy_from_slice(&values[range]),
             Self::Plain(bytes, number) => {
                 let size = number.size();
                 let stored = bytes[range.start * size..range.end * size].chunks_exact(size);
@@ -226,11 +272,21 @@ const AT_ONCE: usize = 64;
 impl Values<'_> {
     /// Copies the values of `range` as whole numbers into `out`. Returns whether all of them are such.
     pub(crate) fn copy_counts(&self, range: Range<usize>, out: &mut [u16]) -> bool {
-        if let Self::FloatPlanes(planes) = *self {
-            let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
-            let bytes = a.iter().zip(b).zip(c).zip(d);
-            let values = bytes.map(|(((&a, &b), &c), &d)| f32::from_le_bytes([a, b, c, d]));
-            return pack(values, out);
+        match *self {
+            Self::FloatPlanes(planes) => {
+                let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
+                let bytes = a.iter().zip(b).zip(c).zip(d);
+                let values = bytes.map(|(((&a, &b), &c), &d)| f32::from_le_bytes([a, b, c, d]));
+                return pack(values, out);
+            }
+            Self::Counts(counts) => {
+                counts.unpack(range, |to, counts| {
+                    out[to].iter_mut().zip(counts).for_each(|(to, count)| *to = *count as u16);
+                });
+                return true;
+            }
+            Self::Converted(values) => return pack(values[range].iter().copied(), out),
+            Self::Floats(_) | Self::Planes(..) | Self::Plain(..) => {}
         }
         let mut fits = true;
         for (start, out) in range.step_by(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {

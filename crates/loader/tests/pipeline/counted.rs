@@ -1,5 +1,6 @@
 //! A reader in memory that counts what is asked of it.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
@@ -13,6 +14,8 @@ pub(crate) struct CountedReader {
     inner: MemoryReader,
     pub(crate) n_started: AtomicUsize,
     pub(crate) n_fresh: AtomicUsize,
+    /// What it was told to keep decoded, each time.
+    pub(crate) told_to_keep: Mutex<Vec<u64>>,
     working_bytes: u64,
 }
 
@@ -20,7 +23,7 @@ impl CountedReader {
     /// Counts the reads of a reader, and says that each takes so much memory.
     pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
         let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
-        Self { inner, n_started, n_fresh, working_bytes }
+        Self { inner, n_started, n_fresh, told_to_keep: Mutex::default(), working_bytes }
     }
 }
 
@@ -47,6 +50,10 @@ impl XReader for CountedReader {
 
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         self.working_bytes
+    }
+
+    fn keep_decoded(&self, limit_bytes: u64) {
+        self.told_to_keep.lock().unwrap().push(limit_bytes);
     }
 
     fn read_csr(

@@ -97,3 +97,41 @@ fn a_block_that_is_denser_than_told_ends_the_epoch() {
     assert!(matches!(error, Error::BlockMemory { bytes, limit, .. } if limit < bytes), "{error}");
     assert!(epoch.next().is_none());
 }
+
+#[test]
+fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
+    // 8 rows of 6 genes in a block, of 8 bytes a value and 20 a row.
+    const BLOCK: u64 = 8 * (6 * 8 + 20);
+    let reader = Arc::new(CountedReader::new(sample::reader(N_ROWS, 6), 0));
+    let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
+    let base = LoaderSpec { form: loader::BatchForm::Csr, ..sample::spec() };
+    let told = |memory_bytes, keep_decoded_bytes| {
+        let spec = LoaderSpec { memory_bytes, keep_decoded_bytes, ..base.clone() };
+        let loader = Loader::new(data.clone(), spec).unwrap();
+        reader.told_to_keep.lock().unwrap().clear();
+        let mut of_epochs = Vec::new();
+        for epoch in 0..2 {
+            let epoch = loader.epoch(epoch).unwrap();
+            epoch.for_each(|batch| drop(batch.unwrap()));
+            of_epochs.push(std::mem::take(&mut *reader.told_to_keep.lock().unwrap()));
+        }
+        of_epochs
+    };
+    let least = least(&data, &base);
+    for epoch in told(None, None) {
+        assert!(epoch.iter().all(|&told| told == 0), "{epoch:?}");
+    }
+    for epoch in told(None, Some(77)) {
+        assert!(epoch.iter().all(|&told| told == 77), "{epoch:?}");
+    }
+    for epoch in told(Some(least), None) {
+        assert!(epoch.iter().all(|&told| told < BLOCK / 2), "{epoch:?}");
+    }
+    let more = 1 << 20;
+    let [first, second] = told(Some(least + more), None).try_into().unwrap();
+    assert!(first.iter().chain(&second).all(|&told| (more - 4 * BLOCK..more).contains(&told)));
+    assert_eq!(first.last(), second.first(), "what was learned of blocks stays");
+    for epoch in told(Some(least + more), Some(77)) {
+        assert!(epoch.iter().all(|&told| told == 77), "{epoch:?}");
+    }
+}

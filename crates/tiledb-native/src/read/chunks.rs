@@ -1,18 +1,20 @@
-//! Fetching and decoding the chunks that hold wanted cells, each once.
+//! Fetching and decoding the chunks that hold wanted cells, each once; those that are kept neither.
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::fetch::announce;
 use super::plan::{Part, Planned, TileWork};
-use super::{ReadStats, Reader};
+use super::{Decoding, ReadStats, Reader};
+use crate::decoded_cache::{DecodedChunk, DecodedTile};
 use crate::error::{Error, Fault};
-use crate::filter::{Decoded, Decoder};
+use crate::filter::Decoded;
 use crate::fragment::Field;
 use crate::schema::Stored;
 use crate::storage::Piece;
 use crate::tile::{self, Chunks};
-use crate::values::{Columns, Values};
+use crate::values::{Columns, Values, copy_times};
 
 /// A decoded chunk.
 #[derive(Debug, Clone)]
@@ -22,7 +24,16 @@ pub(super) struct Chunk<'a> {
     pub(super) work: usize,
     /// The cells it holds.
     pub(super) cells: Range<u32>,
-    pub(super) decoded: Decoded<'a>,
+    pub(super) content: Content<'a>,
+}
+
+/// The cells of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content<'a> {
+    /// As the filters gave them.
+    Decoded(Decoded<'a>),
+    /// As they are kept.
+    Kept(&'a DecodedChunk),
 }
 
 impl<'a> Chunk<'a> {
@@ -36,28 +47,91 @@ impl<'a> Chunk<'a> {
         let fragment = &reader.fragments[work.fragment];
         let tiles = fragment.tiles(&reader.files).map_err(|error| Fault::new(error.to_string()))?;
         let bounds = tiles.bounds(work.tile).columns;
-        Ok(Columns::new(self.decoded, self.cells.len(), fragment.layout.columns.number, bounds))
+        let columns = match self.content {
+            Content::Decoded(decoded) => {
+                let number = fragment.layout.columns.number;
+                Some(Columns::new(decoded, self.cells.len(), number, bounds))
+            }
+            Content::Kept(kept) => Columns::kept(kept, bounds),
+        };
+        columns.ok_or_else(|| misplaced(Field::Columns))
     }
 
     /// The values of a chunk of values.
-    pub(super) fn values(&self, reader: &Reader, work: &TileWork) -> Values<'a> {
-        let number = reader.fragments[work.fragment].layout.values.number;
-        Values::new(self.decoded, self.cells.len(), number)
+    pub(super) fn values(&self, reader: &Reader, work: &TileWork) -> Result<Values<'a>, Fault> {
+        let values = match self.content {
+            Content::Decoded(decoded) => {
+                let number = reader.fragments[work.fragment].layout.values.number;
+                Some(Values::new(decoded, self.cells.len(), number))
+            }
+            Content::Kept(kept) => Values::kept(kept),
+        };
+        values.ok_or_else(|| misplaced(Field::Values))
+    }
+
+    /// Copies the times of the cells at `range` of a chunk of times.
+    pub(super) fn copy_times(&self, range: Range<usize>, out: &mut [u64]) -> Result<(), Fault> {
+        let Content::Decoded(decoded) = self.content else { return Err(misplaced(Field::Times)) };
+        copy_times(decoded, self.cells.len(), range, out);
+        Ok(())
+    }
+
+    /// Keeps its cells as number `idx` of the tile's, where there is room and nothing is wrong with them. Damage is for the part of the
+    /// read to find that wants what is damaged.
+    fn keep(
+        &mut self,
+        reader: &Reader,
+        work: &TileWork,
+        (tile, idx): (&'a DecodedTile, usize),
+        scratch: &mut Vec<u8>,
+    ) {
+        let n = self.cells.len();
+        if !reader.decoded.has_room(n) {
+            return;
+        }
+        let decoded = match self.field {
+            Field::Columns => {
+                let columns = self.columns(reader, work).ok();
+                columns.and_then(|columns| DecodedChunk::of_columns(&columns, n, scratch))
+            }
+            Field::Values => self
+                .values(reader, work)
+                .ok()
+                .map(|values| DecodedChunk::of_values(&values, n, scratch)),
+            Field::Rows | Field::Times => None,
+        };
+        let kept = decoded.and_then(|decoded| reader.decoded.keep(tile, idx, decoded));
+        if let Some(kept) = kept {
+            self.content = Content::Kept(kept);
+        }
     }
 }
 
-/// Bytes to fetch for a tile: all of it while its chunks are not known, or a run of chunks.
+/// That a chunk of another field is kept in the place of one of this.
+fn misplaced(field: Field) -> Fault {
+    Fault::new(format!("no {field:?} are kept where they should be"))
+}
+
+/// What is wanted of a tile: all of it while its chunks are not known, or a run of chunks.
 struct Wish {
     field: Field,
     work: usize,
     /// The chunks wanted; `None` for the whole tile.
     chunks: Option<Range<usize>>,
+    /// The bytes to fetch; none where the chunks are kept.
     range: Range<u64>,
+    /// Where the tile's chunks are kept, if any are.
+    kept: Option<Arc<DecodedTile>>,
 }
 
 impl Wish {
     fn len(&self) -> u64 {
         self.range.end - self.range.start
+    }
+
+    /// Whether all that is wanted is kept.
+    fn is_kept(&self) -> bool {
+        self.range.is_empty()
     }
 }
 
@@ -105,11 +179,11 @@ pub(super) fn for_each(
     reader: &Reader,
     works: &[TileWork],
     fields: &[Field],
-    scratch: (&mut Vec<u8>, &mut Decoder),
+    scratch: (&mut Vec<u8>, &mut Decoding),
     stats: &mut ReadStats,
     mut sink: impl FnMut(Chunk<'_>) -> Result<(), Fault>,
 ) -> Result<(), Error> {
-    let (buffer, decoder) = scratch;
+    let (buffer, decoding) = scratch;
     let all = wishes(reader, works, fields)?;
     let limit = reader.files.storage().coalesce().batch_bytes;
     let mut rest = all.as_slice();
@@ -120,11 +194,15 @@ pub(super) fn for_each(
             bytes <= limit
         });
         let (batch, after) = rest.split_at(fits.count().max(1));
-        let pieces: Vec<_> = batch.iter().map(|wish| piece(reader, works, wish)).collect();
-        let places = reader.fetch(&pieces, buffer, stats)?;
-        for ((wish, place), piece) in batch.iter().zip(places).zip(&pieces) {
+        let fetched = batch.iter().filter(|wish| !wish.is_kept());
+        let pieces: Vec<_> = fetched.map(|wish| piece(reader, works, wish)).collect();
+        let mut places = reader.fetch(&pieces, buffer, stats)?.into_iter();
+        for wish in batch {
             let work = &works[wish.work];
-            let n_cells = decode(reader, work, wish, &buffer[place], decoder, &mut sink)
+            let place = if wish.is_kept() { None } else { places.next() };
+            let bytes = place.map_or(&[][..], |place| &buffer[place]);
+            let piece = piece(reader, works, wish);
+            let n_cells = decode(reader, work, wish, bytes, decoding, &mut sink)
                 .map_err(|fault| fault.in_file(reader.files.name(piece.file), piece.range.start))?;
             let size = stored(reader, work, wish.field).number.size();
             stats.bytes_decoded += n_cells * size as u64;
@@ -161,14 +239,25 @@ fn wishes(reader: &Reader, works: &[TileWork], fields: &[Field]) -> Result<Vec<W
             }
             let tile = fragment.tiles(&reader.files)?.bytes(field, work.tile);
             let Some(chunks) = work.index.chunks[slot(field)].get() else {
-                out.push(Wish { field, work: idx, chunks: None, range: tile });
+                out.push(Wish { field, work: idx, chunks: None, range: tile, kept: None });
                 continue;
             };
-            out.extend(needed(&work.parts, chunks).map(|run| {
-                let bytes = chunks.bytes(run.start).start..chunks.bytes(run.end - 1).end;
-                let range = tile.start + u64::from(bytes.start)..tile.start + u64::from(bytes.end);
-                Wish { field, work: idx, chunks: Some(run), range }
-            }));
+            let kept = reader.decoded.tile((work.fragment, work.tile), field, chunks.n_chunks());
+            let is_kept = |chunk| kept.as_ref().is_some_and(|kept| kept.get(chunk).is_some());
+            for run in needed(&work.parts, chunks) {
+                let mut rest = run;
+                while !rest.is_empty() {
+                    let of_first = is_kept(rest.start);
+                    let end = rest.clone().find(|&chunk| is_kept(chunk) != of_first);
+                    let run = rest.start..end.unwrap_or(rest.end);
+                    rest.start = run.end;
+                    let bytes = chunks.bytes(run.start).start..chunks.bytes(run.end - 1).end;
+                    let end = if of_first { bytes.start } else { bytes.end };
+                    let range = tile.start + u64::from(bytes.start)..tile.start + u64::from(end);
+                    let kept = kept.clone();
+                    out.push(Wish { field, work: idx, chunks: Some(run), range, kept });
+                }
+            }
         }
     }
     Ok(out)
@@ -198,7 +287,7 @@ fn decode(
     work: &TileWork,
     wish: &Wish,
     bytes: &[u8],
-    decoder: &mut Decoder,
+    Decoding { decoder, packed }: &mut Decoding,
     sink: &mut impl FnMut(Chunk<'_>) -> Result<(), Fault>,
 ) -> Result<u64, Fault> {
     let stored = stored(reader, work, wish.field);
@@ -215,16 +304,32 @@ fn decode(
     let base = wish.chunks.as_ref().map_or(0, |run| chunks.bytes(run.start).start);
     let found = wish.chunks.is_none().then(|| needed(&work.parts, chunks));
     let runs = wish.chunks.clone().into_iter().chain(found.into_iter().flatten());
+    let tile = match &wish.kept {
+        Some(kept) => Some(Arc::clone(kept)),
+        None => reader.decoded.tile((work.fragment, work.tile), wish.field, chunks.n_chunks()),
+    };
     let mut n_cells = 0;
-    for chunk in runs.flatten() {
-        let at = chunks.bytes(chunk);
-        let cells = chunks.values(chunk);
-        n_cells += u64::from(cells.end - cells.start);
-        let part = &bytes[(at.start - base) as usize..(at.end - base) as usize];
-        tile::decode_chunk(part, &stored.pipeline, size, decoder)
-            .and_then(|decoded| whole(decoded, &cells, size))
-            .and_then(|decoded| sink(Chunk { field: wish.field, work: wish.work, cells, decoded }))
-            .map_err(|fault| Fault { at: (at.start - base).into(), what: fault.what })?;
+    for idx in runs.flatten() {
+        let at = chunks.bytes(idx);
+        let cells = chunks.values(idx);
+        let (field, of) = (wish.field, wish.work);
+        let done = if let Some(kept) = tile.as_deref().and_then(|tile| tile.get(idx)) {
+            sink(Chunk { field, work: of, cells, content: Content::Kept(kept) })
+        } else {
+            n_cells += u64::from(cells.end - cells.start);
+            let part = &bytes[(at.start - base) as usize..(at.end - base) as usize];
+            tile::decode_chunk(part, &stored.pipeline, size, decoder)
+                .and_then(|decoded| whole(decoded, &cells, size))
+                .and_then(|decoded| {
+                    let mut chunk =
+                        Chunk { field, work: of, cells, content: Content::Decoded(decoded) };
+                    if let Some(tile) = tile.as_deref() {
+                        chunk.keep(reader, work, (tile, idx), packed);
+                    }
+                    sink(chunk)
+                })
+        };
+        done.map_err(|fault| Fault { at: (at.start - base).into(), what: fault.what })?;
     }
     Ok(n_cells)
 }

@@ -131,8 +131,8 @@ fn fill(
         next.extend(offsets[..offsets.len() - 1].iter().map(|offset| offset - offsets[0]));
     }
     let mut next_part = vec![0; planned.works.len()];
-    let Scratch { bytes, decoder, columns: wide, narrow, values: floats, .. } = scratch;
-    chunks::for_each(reader, &planned.works, &[field], (bytes, decoder), stats, |chunk| {
+    let Scratch { bytes, decoding, columns: wide, narrow, values: floats, .. } = scratch;
+    chunks::for_each(reader, &planned.works, &[field], (bytes, decoding), stats, |chunk| {
         let work = &planned.works[chunk.work];
         let part = &mut next_part[chunk.work];
         let cursor = Cursor { planned, work, next: &mut next, part };
@@ -144,14 +144,14 @@ fn fill(
                 cursor.columns(&chunk, narrow, out, (chunk.columns(reader, work)?, first_column))
             }
             Target::Values(out) => {
-                let values = chunk.values(reader, work);
+                let values = chunk.values(reader, work)?;
                 cursor.scatter(&chunk, floats, out, |from, to| {
                     values.copy(from, to);
                     Ok(())
                 })
             }
             Target::Counts { values: out, fits } => {
-                let values = chunk.values(reader, work);
+                let values = chunk.values(reader, work)?;
                 cursor.scatter(&chunk, narrow, out, |from, to| {
                     *fits &= values.copy_counts(from, to);
                     Ok(())

@@ -80,8 +80,8 @@ fn find(
     let mut kept: Vec<Kept> = works.iter().map(|work| Kept(vec![0..0; n_rows(work)])).collect();
     let mut are_runs = true;
     let mut next_part = vec![0; works.len()];
-    let Scratch { bytes, decoder, columns, .. } = scratch;
-    chunks::for_each(reader, works, &[Field::Columns], (bytes, decoder), stats, |chunk| {
+    let Scratch { bytes, decoding, columns, .. } = scratch;
+    chunks::for_each(reader, works, &[Field::Columns], (bytes, decoding), stats, |chunk| {
         let work = &works[chunk.work];
         let kept = &mut kept[chunk.work];
         let stored = chunk.columns(reader, work)?;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::fetch::announce;
 use super::kept::{self, Kept};
-use super::{ReadStats, Reader, Scratch};
+use super::{Decoding, ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::{Field, Fragment};
 use crate::index_cache::Key;
@@ -364,7 +364,7 @@ fn indices(
             .collect();
         let at = reader.fetch(&pieces, &mut scratch.bytes, stats)?;
         for ((&idx, at), piece) in batch.iter().zip(at).zip(&pieces) {
-            let Scratch { bytes, decoder, .. } = scratch;
+            let Scratch { bytes, decoding: Decoding { decoder, .. }, .. } = scratch;
             let tile = tiles[idx];
             let index = build(reader, fragment_idx, tile, &bytes[at], decoder)
                 .map_err(|fault| fault.in_file(reader.files.name(file), piece.range.start))?;

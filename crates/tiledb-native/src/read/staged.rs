@@ -9,7 +9,6 @@ use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::Field;
 use crate::request::{Columns, Rows};
-use crate::values::copy_times;
 
 /// Of a cell of a task's rows, kept until all tasks are put together: column and value.
 pub(super) const TASK_CELL_BYTES: u64 = 8;
@@ -171,10 +170,10 @@ fn load(
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<(), Error> {
-    let Scratch { bytes, decoder, columns, values, times, .. } = scratch;
+    let Scratch { bytes, decoding, columns, values, times, .. } = scratch;
     let mut next_part = vec![[0; 4]; works.len()];
     let mut filled: Vec<[usize; 4]> = (0..works.len()).map(|idx| [offsets[idx]; 4]).collect();
-    chunks::for_each(reader, works, fields, (bytes, decoder), stats, |chunk| {
+    chunks::for_each(reader, works, fields, (bytes, decoding), stats, |chunk| {
         let work = &works[chunk.work];
         let field = chunk.field.idx();
         let part = &mut next_part[chunk.work][field];
@@ -189,10 +188,8 @@ fn load(
                     stored.check(&range)?;
                     stored.copy(range, 0, &mut columns[to]);
                 }
-                Field::Values => chunk.values(reader, work).copy(range, &mut values[to]),
-                Field::Times => {
-                    copy_times(chunk.decoded, chunk.cells.len(), range, &mut times[to]);
-                }
+                Field::Values => chunk.values(reader, work)?.copy(range, &mut values[to]),
+                Field::Times => chunk.copy_times(range, &mut times[to])?,
                 Field::Rows => {}
             }
             Ok(())

@@ -100,9 +100,12 @@ fn check(
     columns: &[ColumnSelection],
 ) {
     let cells = spec.read_with_libtiledb(at, timestamp);
-    for (n_threads, index_bytes) in [(2, 1 << 20), (1, 3000)] {
+    for (n_threads, index_bytes, decoded_bytes) in
+        [(2, 1 << 20, 0), (1, 3000, 1 << 20), (2, 1 << 20, 3000)]
+    {
         let options = OpenOptions { timestamp, index_bytes, ..OpenOptions::new(n_threads) };
         let array = Array::open_local(at, &options).unwrap();
+        array.keep_decoded(decoded_bytes);
         let (mut out, mut packed) = (CsrBuffers::new(), PackedCsr::default());
         for columns in columns {
             let all_rows = 0..spec.shape.0;
@@ -110,5 +113,8 @@ fn check(
             check_read(&array, &cells, rows, columns, (&mut out, &mut packed));
         }
         assert!(array.index_bytes() <= index_bytes);
+        assert!(array.decoded_bytes() <= decoded_bytes);
+        array.keep_decoded(0);
+        assert_eq!(array.decoded_bytes(), 0);
     }
 }

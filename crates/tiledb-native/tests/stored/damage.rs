@@ -28,10 +28,15 @@ fn open_and_read(storage: MemoryStorage, what: &str) -> bool {
         let rows = array.n_rows().min(200);
         let mut packed = PackedCsr::default();
         let some = 1..array.n_columns().clamp(1, 40);
-        for columns in [ColumnSelection::All, ColumnSelection::Range(some)] {
-            array.read_csr(&[0..rows], &columns, &mut out)?;
+        let all = ColumnSelection::All;
+        // What is kept of the reads before serves the last one.
+        for (columns, kept) in
+            [(&all, 0), (&ColumnSelection::Range(some), 1 << 20), (&all, 1 << 20)]
+        {
+            array.keep_decoded(kept);
+            array.read_csr(&[0..rows], columns, &mut out)?;
             // What was wide is packed to the same, and what cannot be packed is refused.
-            match array.read_packed(&[0..rows], &columns, &mut packed) {
+            match array.read_packed(&[0..rows], columns, &mut packed) {
                 Ok(_) => {
                     let unpacked = packed.unpack();
                     assert_eq!(

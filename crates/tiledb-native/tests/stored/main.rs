@@ -5,6 +5,7 @@
 mod cache;
 mod damage;
 mod formats;
+mod kept;
 mod object;
 mod packed;
 mod prefetch;

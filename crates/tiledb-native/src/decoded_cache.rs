@@ -1,0 +1,180 @@
+//! Decoded chunks that are kept in memory, so that what lies beside the rows of one read is there for the next.
+//!
+//! A chunk is decoded whole where any of its rows is wanted. A loader that reads short runs of rows in a random order so decodes each
+//! chunk several times an epoch, and all again in the next. What is kept here is decoded once, and takes a sixth of what the filters
+//! gave: some 2 bytes a cell. Reads come in a random order, where no chunk is more likely to be wanted soon than another, so that nothing
+//! is ever put out to make room: what comes when there is none is not kept.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use crate::fragment::Field;
+use crate::packed_integers::PackedIntegers;
+use crate::values::{Columns, Values};
+
+/// Fragment, tile and field.
+type Key = (usize, usize, Field);
+
+/// What the allocator and the tables take for each chunk, about.
+const CHUNK_OVERHEAD_BYTES: u64 = 48;
+
+/// A chunk's cells, as small as they go without being rounded.
+#[derive(Debug)]
+pub(crate) enum DecodedChunk {
+    /// Columns, each as its distance from the first of the tile.
+    Columns(PackedIntegers),
+    /// Whole numbers from 0 to 65,535.
+    Counts(PackedIntegers),
+    /// Other values.
+    Floats(Box<[f32]>),
+}
+
+/// Of one field of a tile, the chunks that are kept. The memory is the cache's for as long as anybody has the tile.
+#[derive(Debug)]
+pub(crate) struct DecodedTile {
+    chunks: Box<[OnceLock<DecodedChunk>]>,
+    bytes: AtomicU64,
+    cache_bytes: Arc<AtomicU64>,
+}
+
+/// The chunks that are kept of an array, shared by the threads of all its reads.
+#[derive(Debug, Default)]
+pub(crate) struct DecodedCache {
+    limit_bytes: AtomicU64,
+    bytes: Arc<AtomicU64>,
+    tiles: RwLock<HashMap<Key, Arc<DecodedTile>>>,
+}
+
+impl DecodedChunk {
+    /// The columns of a whole chunk of `n`; none where some lie outside their bounds.
+    pub(crate) fn of_columns(
+        columns: &Columns<'_>,
+        n: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Self> {
+        columns.check(&(0..n)).ok()?;
+        let (first, _) = columns.bounds();
+        let packed = PackedIntegers::pack(n, scratch, |range, out| {
+            columns.copy(range, first, out);
+            true
+        });
+        packed.map(Self::Columns)
+    }
+
+    /// The values of a whole chunk of `n`.
+    pub(crate) fn of_values(values: &Values<'_>, n: usize, scratch: &mut Vec<u8>) -> Self {
+        let mut counts = Vec::new();
+        let packed = PackedIntegers::pack(n, scratch, |range, out| {
+            counts.resize(out.len(), 0);
+            let are_counts = values.copy_counts(range, &mut counts);
+            out.iter_mut().zip(&counts).for_each(|(to, count)| *to = u32::from(*count));
+            are_counts
+        });
+        packed.map_or_else(
+            || {
+                let mut floats = vec![0.0; n];
+                values.copy(0..n, &mut floats);
+                Self::Floats(floats.into())
+            },
+            Self::Counts,
+        )
+    }
+
+    fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Columns(packed) | Self::Counts(packed) => packed.n_bytes(),
+            Self::Floats(values) => size_of_val(&**values),
+        };
+        bytes as u64 + CHUNK_OVERHEAD_BYTES
+    }
+}
+
+impl DecodedTile {
+    /// The chunk, where it is kept.
+    pub(crate) fn get(&self, chunk: usize) -> Option<&DecodedChunk> {
+        self.chunks.get(chunk)?.get()
+    }
+}
+
+impl Drop for DecodedTile {
+    fn drop(&mut self) {
+        self.cache_bytes.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+impl DecodedCache {
+    /// Whether anything is, or may be, kept.
+    pub(crate) fn is_used(&self) -> bool {
+        self.limit_bytes.load(Ordering::Relaxed) > 0
+    }
+
+    /// Keeps at most so many bytes from now on. Where there are more, all go.
+    pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
+        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+        if self.bytes() > limit_bytes {
+            self.tiles.write().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+
+    /// Bytes that are kept.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What is kept of a field of a tile that has `n_chunks`, and a place for more of it.
+    pub(crate) fn tile(
+        &self,
+        (fragment, tile): (usize, usize),
+        field: Field,
+        n_chunks: usize,
+    ) -> Option<Arc<DecodedTile>> {
+        if !self.is_used() || !matches!(field, Field::Columns | Field::Values) {
+            return None;
+        }
+        let key = (fragment, tile, field);
+        if let Some(tile) = self.tiles.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Some(Arc::clone(tile));
+        }
+        if self.bytes() + CHUNK_OVERHEAD_BYTES > self.limit_bytes.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
+        let tile = tiles.entry(key).or_insert_with(|| {
+            let chunks = std::iter::repeat_with(OnceLock::new).take(n_chunks).collect();
+            let cache_bytes = Arc::clone(&self.bytes);
+            Arc::new(DecodedTile { chunks, bytes: AtomicU64::new(0), cache_bytes })
+        });
+        Some(Arc::clone(tile))
+    }
+
+    /// Whether there is room for a chunk of `n` cells, in the most that it may take.
+    pub(crate) fn has_room(&self, n: usize) -> bool {
+        let most = n as u64 * size_of::<f32>() as u64 + CHUNK_OVERHEAD_BYTES;
+        self.bytes() + most <= self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a chunk, where there is room.
+    pub(crate) fn keep<'a>(
+        &self,
+        tile: &'a DecodedTile,
+        chunk: usize,
+        decoded: DecodedChunk,
+    ) -> Option<&'a DecodedChunk> {
+        let place = tile.chunks.get(chunk)?;
+        let bytes = decoded.bytes();
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        self.bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|held| *held <= limit)
+            })
+            .ok()?;
+        tile.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if place.set(decoded).is_err() {
+            // Another thread was first.
+            tile.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        place.get()
+    }
+}
