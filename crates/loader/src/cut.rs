@@ -36,7 +36,7 @@ pub(crate) struct Cutter<B: BatchBuffers> {
     lengths: BatchLengths,
     /// The next batch, counted from the epoch's beginning.
     batch_idx: u64,
-    /// Of the sparse batches made so far.
+    /// Of the sparse batches made so far; before there is one, as many as are to be expected.
     most_nnz: usize,
     /// Rows of padding at the end of the last batch.
     n_padding: usize,
@@ -53,8 +53,9 @@ impl<B: BatchBuffers> Cutter<B> {
         (blocks, used): (Receiver<Block>, Sender<Block>),
         plan: &EpochPlan,
         counters: Counters,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        let row_nnz = dataset.mean_row_nnz()?;
+        Ok(Self {
             dataset,
             buffers,
             form: spec.form,
@@ -65,10 +66,21 @@ impl<B: BatchBuffers> Cutter<B> {
             used,
             lengths: BatchLengths::new(plan.n_rows(), spec.batch_rows),
             batch_idx: plan.first_batch(),
-            most_nnz: 0,
+            most_nnz: (row_nnz * spec.batch_rows.min(plan.n_rows()) as f64) as usize,
             n_padding: plan.n_padding() as usize,
             current: None,
             counters,
+        })
+    }
+
+    /// Has the memory of `n_batches` made while the first block is read, which later would keep the consumer waiting: memory is slow when
+    /// it is touched for the first time. Where there is none to be had, a batch that needs it says so.
+    pub(crate) fn prepare(&self, n_batches: usize) {
+        let n_rows = self.lengths.clone().next().unwrap_or(0) as usize;
+        let mut prepared = Vec::new();
+        while prepared.len() < n_batches && self.blocks.is_empty() {
+            let Ok(filling) = self.begin(n_rows) else { break };
+            prepared.push(filling);
         }
     }
 

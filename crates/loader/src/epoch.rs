@@ -83,7 +83,10 @@ impl<B: BatchBuffers> Epoch<B> {
             let (batches, made) = bounded(prefetch_batches);
             epoch.source = Source::Ahead(made);
             let mut cutter = cutter;
+            // Those that wait, the one in the making, and the consumer's.
+            let n_buffers = n_batches.min(prefetch_batches as u64 + 2) as usize;
             epoch.spawn("somafeed-batch", move || {
+                cutter.prepare(n_buffers);
                 while let Some(batch) = cutter.next_batch()? {
                     if batches.send(batch).is_err() {
                         break; // The epoch was dropped.

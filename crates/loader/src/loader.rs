@@ -212,7 +212,7 @@ impl<B: BatchBuffers> Loader<B> {
         };
         let buffers = Arc::clone(&self.buffers);
         let cutter =
-            Cutter::new(dataset, buffers, &self.spec, (blocks, used), &plan, counters.clone());
+            Cutter::new(dataset, buffers, &self.spec, (blocks, used), &plan, counters.clone())?;
         let n_left = plan.n_batches() - plan.first_batch();
         let prefetch_batches = prefetch_batches.min(n_left as usize);
         let place = (from, plan.n_batches());

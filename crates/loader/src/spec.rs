@@ -145,7 +145,7 @@ pub struct LoaderSpec {
     /// reads a block only when the one before it is used up.
     pub prefetch_blocks: usize,
     /// Batches that wait, made, while the consumer works on one. 0 makes each batch on the consumer's thread when it
-    /// asks for it.
+    /// asks for it. A sparse batch takes little memory: 16 or more of those cover what a late block would keep a consumer waiting.
     pub prefetch_batches: usize,
     /// Threads that write a large dense batch together. The values do not depend on it.
     pub batch_threads: usize,

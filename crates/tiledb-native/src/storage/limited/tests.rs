@@ -51,16 +51,16 @@ struct DrivenClock {
 }
 
 impl DrivenClock {
-    /// Waits until `n_waiting` threads wait, then goes to the earliest moment that one waits for.
-    fn advance(&self, n_waiting: usize) {
+    /// Goes to the earliest moment that a thread waits for, where `n_left` threads wait: not those that have been told to go on.
+    fn advance(&self, n_left: usize) {
         let mut state = self.state.lock().unwrap();
-        while state.1.len() < n_waiting {
-            state = self.changed.wait(state).unwrap();
+        let waiting = state.1.iter().filter(|until| state.0 < **until);
+        if waiting.clone().count() == n_left
+            && let Some(earliest) = waiting.min().copied()
+        {
+            state.0 = earliest;
+            self.changed.notify_all();
         }
-        if let Some(earliest) = state.1.iter().min().copied() {
-            state.0 = state.0.max(earliest);
-        }
-        self.changed.notify_all();
     }
 }
 
@@ -74,7 +74,6 @@ impl Clock for DrivenClock {
         let mut state = self.state.lock().unwrap();
         if state.0 < until {
             state.1.push(until);
-            self.changed.notify_all();
             while state.0 < until {
                 state = self.changed.wait(state).unwrap();
             }
@@ -235,10 +234,7 @@ fn takes_at_the_same_time(in_whole: bool) -> Vec<(u64, u64, usize)> {
     while takers.iter().any(|taker| !taker.is_finished()) {
         // Only when those that are left wait: the clock never overtakes a thread that is about to ask.
         let n_left = takers.iter().filter(|taker| !taker.is_finished()).count();
-        let waiting = clock.state.lock().unwrap().1.len();
-        if 0 < waiting && waiting == n_left {
-            clock.advance(n_left);
-        }
+        clock.advance(n_left);
         thread::yield_now();
     }
     for taker in takers {
