@@ -20,9 +20,10 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use soma_io::{ReadLimit, ReadLimitUse, ReaderChoice};
 
-pub(crate) use kernel::{KernelLimit, join};
+pub(crate) use kernel::KernelLimit;
 
 use crate::config::UsageError;
+use crate::control_group::{self, Version};
 
 /// How much more than the limit a row may have read, beside a burst.
 const TOLERANCE: f64 = 1.05;
@@ -94,9 +95,11 @@ impl IoLimit {
     pub(crate) fn enter(&self) -> anyhow::Result<()> {
         match &self.by {
             Holder::Bucket => Ok(()),
-            Holder::Kernel(folder) => join(folder, std::process::id()).with_context(|| {
-                format!("--io-limit: cannot join the control group {}", folder.display())
-            }),
+            Holder::Kernel(folder) => {
+                control_group::join(folder, std::process::id()).with_context(|| {
+                    format!("--io-limit: cannot join the control group {}", folder.display())
+                })
+            }
         }
     }
 }
@@ -112,7 +115,14 @@ impl fmt::Display for IoLimit {
 pub(crate) struct Decided {
     pub(crate) limit: IoLimit,
     pub(crate) why: String,
-    _group: Option<KernelLimit>,
+    group: Option<KernelLimit>,
+}
+
+impl Decided {
+    /// The version of the control group that processes are put into, if they are.
+    pub(crate) fn group_version(&self) -> Option<Version> {
+        self.group.as_ref().map(KernelLimit::version)
+    }
 }
 
 /// Decides what holds a rate for the data at `uri`. Fails where it would not be held.
@@ -126,12 +136,12 @@ pub(crate) fn decide(
     let bucket = |why: &str| Decided {
         limit: IoLimit { bytes_per_second: rate.0, by: Holder::Bucket },
         why: why.to_owned(),
-        _group: None,
+        group: None,
     };
     let of_kernel = |group: KernelLimit, why: &str| Decided {
         limit: IoLimit { bytes_per_second: rate.0, by: Holder::Kernel(group.folder().to_owned()) },
         why: why.to_owned(),
-        _group: Some(group),
+        group: Some(group),
     };
     let usage = |message: String| anyhow::Error::from(UsageError::new(message));
     match (by, reader) {

@@ -28,6 +28,7 @@ mod args;
 mod conditions;
 mod config;
 mod consumer;
+mod control_group;
 mod data_commands;
 mod display;
 mod example;

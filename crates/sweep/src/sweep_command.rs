@@ -40,7 +40,8 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     if interrupted.load(Ordering::Relaxed) {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
-    let limit = args.point_memory_limit.map(|size| MemoryLimit::new(size.as_u64(), &program));
+    let grouped = held.as_ref().and_then(Decided::group_version);
+    let limit = args.point_memory_limit.map(|size| MemoryLimit::new(size.as_u64(), grouped));
     let points = conditioned(&config, &opened, &host, &program, limit.as_ref())?;
     let n_measurements = points.len() as u64 * config.repeat;
     let display = Display::new(n_measurements, "points", args.quiet);
