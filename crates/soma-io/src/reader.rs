@@ -77,7 +77,7 @@ pub trait XReader: Send + Sync + Debug {
     /// Times the reads that follow by `clock`, where the reader can tell fetching from decoding. The first clock given stays.
     fn time_reads(&self, _clock: Clock) {}
 
-    /// Keeps values of up to so many bytes decoded for later reads, where the reader can; where more are kept, all go.
+    /// Keeps values of up to so many bytes decoded for later reads, where the reader can; of more that are kept some go.
     fn keep_decoded(&self, _limit_bytes: u64) {}
 
     /// Bytes of memory that the values kept take at the moment.

@@ -212,8 +212,7 @@ impl Array {
     }
 
     /// Keeps decoded cells of up to so many bytes for later reads, which then need not decode them: some 2 bytes a cell where values are
-    /// counts, otherwise 5 to 6. None is put out for another; where there are more than `limit_bytes`, all go. 0, from the beginning,
-    /// keeps none.
+    /// counts, otherwise 5 to 6. None is put out for another; of more than `limit_bytes` some go. 0, from the beginning, keeps none.
     pub fn keep_decoded(&self, limit_bytes: u64) {
         self.reader.decoded.set_limit_bytes(limit_bytes);
     }

@@ -109,11 +109,19 @@ impl DecodedCache {
         self.limit_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Keeps at most so many bytes from now on. Where there are more, all go.
+    /// Keeps at most so many bytes from now on. Of more that there are some tiles go, it does not matter which.
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
-        if self.bytes() > limit_bytes {
-            self.tiles.write().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut over = self.bytes().saturating_sub(limit_bytes);
+        if 0 < over {
+            let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
+            tiles.retain(|_, tile| {
+                let stays = over == 0;
+                if !stays {
+                    over = over.saturating_sub(tile.bytes.load(Ordering::Relaxed));
+                }
+                stays
+            });
         }
     }
 

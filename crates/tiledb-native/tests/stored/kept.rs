@@ -26,6 +26,8 @@ fn what_is_kept_is_neither_read_nor_decoded_again() {
         let mut packed = PackedCsr::default();
         let part = array.read_packed(&[7..9, 30..55], &some, &mut packed).unwrap();
         assert_eq!(part.cells_decoded, 0, "{name}");
+        array.keep_decoded(kept - 1);
+        assert!(array.decoded_bytes() < kept, "{name}");
         array.keep_decoded(0);
         array.read_csr(&[7..9, 30..55], &some, &mut out).unwrap();
         assert_eq!(packed.unpack(), out, "{name}");
