@@ -185,7 +185,7 @@ fn point(args: &PeersArgs, work: &Work) -> Point {
         n_epochs: args.epochs,
         max_batches: None,
         consumer: args.consumer.clone(),
-        memory_limit: None,
+        memory_limit: args.memory.map(|size| size.as_u64()),
         keep_decoded: None,
         process_limit: None,
         cold: None,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
 use clap::Args;
 
 use super::work::Work;
@@ -53,6 +54,9 @@ pub(crate) struct PeersArgs {
     /// Batches that our loader makes ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_batches: usize,
+    /// Memory that our loader may take, as 2GiB; what is left of it holds values decoded for later blocks [default: no limit, none kept]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
     /// A setting of TileDB for all loaders, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
