@@ -10,7 +10,9 @@
 
 mod cache;
 mod cargo;
+mod chromium;
 mod ci;
+mod debian;
 mod environment;
 mod interpreter;
 mod mpirun;
@@ -55,7 +57,10 @@ Commands:
   read-chunks
             read all rows in tiledbsoma's four ways and by both readers of X, and see that they read the same
               cargo xtask read-chunks ~/census/experiment -s
-  test      run every test of the workspace, with mpirun installed where it is missing; further arguments go to `cargo test`
+  report    draw results anew, or several side by side: a page, pictures and tables
+              cargo xtask report results/2026-11-21-vm-example --baseline
+              cargo xtask report results/before results/after --out compared
+  test      run every test of the workspace, with mpirun and Chromium installed where they are missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
   ci        formatting, tidy, clippy, documentation, benches: everything but the tests
@@ -70,7 +75,7 @@ Commands:
 
 Everything but tidy and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
-SOMAFEED_PYTHON_TILEDBSOMA_ML one for `peers`.
+SOMAFEED_PYTHON_TILEDBSOMA_ML one for `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 What was chosen is kept in .cargo/native.toml; delete that file to choose anew.";
 
 fn main() -> ExitCode {
@@ -95,7 +100,7 @@ fn main() -> ExitCode {
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
-            name @ ("sweep" | "growth" | "generate" | "import" | "slice" | "relayout"
+            name @ ("sweep" | "growth" | "report" | "generate" | "import" | "slice" | "relayout"
             | "bench-readers"),
         ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),

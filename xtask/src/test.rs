@@ -1,22 +1,25 @@
-//! `cargo xtask test`: every test of the workspace, with the native libraries, Python's tiledbsoma and mpirun in place.
+//! `cargo xtask test`: every test of the workspace, with the native libraries, Python's tiledbsoma, mpirun and a browser in place.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use crate::{cargo, mpirun, native, python};
+use crate::{cargo, chromium, mpirun, native, python};
 
 /// Runs `cargo test` on the workspace, or on the packages that the arguments name; documentation tests are among them.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare()?;
     let python = python::prepare()?;
     mpirun::prepare()?;
+    let chromium = chromium::prepare()?;
     let mut command = cargo::cargo([OsStr::new("test")], &native);
     if !names_packages(arguments) {
         command.arg("--workspace");
     }
-    // With the last two a test that needs Python or mpirun fails without it, instead of saying that it was not run.
-    command.args(arguments).env("SOMAFEED_PYTHON", python);
-    command.env("SOMAFEED_REQUIRE_PYTHON", "1").env("SOMAFEED_REQUIRE_MPIRUN", "1");
+    command.args(arguments).env("SOMAFEED_PYTHON", python).env("SOMAFEED_CHROMIUM", chromium);
+    // A test that needs one of these fails without it, instead of saying that it was not run.
+    for needed in ["PYTHON", "MPIRUN", "BROWSER"] {
+        command.env(format!("SOMAFEED_REQUIRE_{needed}"), "1");
+    }
     Ok(cargo::exit_code(cargo::run(&mut command)?))
 }
 

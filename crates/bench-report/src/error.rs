@@ -62,13 +62,21 @@ pub enum Error {
     #[error("{path} has no usable entry {entry}")]
     ProcessEntry { path: &'static str, entry: &'static str },
 
+    /// A folder to report on is not there.
+    #[error("no such folder of results: {}; name one that holds epochs.parquet", folder.display())]
+    NoFolder { folder: PathBuf },
+
     /// There is nothing to report on.
     #[error("{} holds no epochs to report on", folder.display())]
     NoEpochs { folder: PathBuf },
 
     /// The picture cannot be drawn.
-    #[error("cannot draw the picture of speed against memory: {message}")]
+    #[error("cannot draw the picture: {message}")]
     Draw { message: String },
+
+    /// The table cannot be written as CSV.
+    #[error("cannot write the table: {message}")]
+    Table { message: String },
 
     /// The page's data cannot be written as JSON.
     #[error("cannot write the page's data: {source}")]

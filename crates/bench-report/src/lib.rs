@@ -5,7 +5,8 @@
 //! - the machine ([`HostInfo`]) and this process's true peak memory and CPU time ([`ProcessMeter`]),
 //! - the Parquet file of a results folder ([`append`], [`read`]): several processes may append at once,
 //! - the summary of a grid point over epochs and repetitions ([`summarize`]), the table of it ([`markdown`]),
-//! - the picture of speed against memory and the page that works offline ([`write_report`]).
+//! - the picture of speed against memory and the page that works offline ([`write_report`]),
+//! - the same of several results folders side by side, and each view as a picture ([`write_side_by_side`]).
 //!
 //! Only this crate names a column of the Parquet file.
 //!
@@ -28,6 +29,8 @@
 //! ```
 
 mod column;
+mod csv_table;
+mod curves;
 mod error;
 #[cfg(test)]
 mod fixture;
@@ -38,8 +41,12 @@ mod order_entropy;
 mod page;
 mod peak;
 mod picture;
+mod pixels;
+mod published;
 mod record;
 mod report;
+mod side_by_side;
+mod source;
 mod stage_table;
 mod stages;
 mod statistics;
@@ -58,6 +65,8 @@ pub use peak::{
 };
 pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
 pub use report::{MarkedPoint, ReportFiles, ReportOptions, describe_run, write_report};
+pub use side_by_side::{ReportFormat, WrittenFile, write_side_by_side};
+pub use source::Source;
 pub use stage_table::{STAGE_HEADER, STAGE_LEGEND, stage_markdown, stage_rows};
 pub use stages::{STAGES, StageTimes};
 pub use statistics::{Spread, percentile};

@@ -140,6 +140,8 @@ column_group! {
         pub order_entropy: Vec<OrderEntropy>,
         /// Seconds waited for each batch, in order; empty where they were not kept.
         pub batch_wait_secs: Vec<f64>,
+        /// Seconds that the consumer spent with each batch, in order; empty where they were not kept.
+        pub batch_consume_secs: Vec<f64>,
         /// Batches that were ready when the consumer asked, for each batch in order; empty where they were not counted.
         pub batch_ready_batches: Vec<f64>,
         /// Blocks that were ready when the consumer asked, for each batch in order.
@@ -194,6 +196,7 @@ impl Measured {
             wait_secs: Some(wait_secs),
             consume_secs: Some(consume_secs),
             batch_wait_secs: waits,
+            batch_consume_secs: batches.iter().map(|batch| batch.consume_secs).collect(),
             ..Self::default()
         }
     }
@@ -258,6 +261,7 @@ mod tests {
         );
         assert_eq!(found.busy_share, Some(0.375));
         assert_eq!(found.batch_wait_secs, [4.0, 0.5, 0.25]);
+        assert_eq!(found.batch_consume_secs, [1.0; 3]);
     }
 
     #[test]

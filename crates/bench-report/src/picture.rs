@@ -4,19 +4,26 @@
 //! rows of a block, its color the chunks of a block; thin bars reach from the smallest to the largest epoch. No font
 //! of this machine is asked for, so the same records give the same bytes anywhere.
 
+mod bars;
 mod canvas;
 mod caption;
+mod chart;
 mod legend;
+mod log_scale;
 mod mark;
 mod scale;
+mod views;
 
 use self::{
     canvas::{Align, Canvas, Ink},
-    mark::Mark,
+    mark::{Encoding, Mark},
     scale::Axis,
 };
-pub(crate) use self::{caption::subtitle, mark::Encoding};
-use crate::{EpochRecord, Error, PointSummary, ReportOptions, Spread, table::decimal};
+pub(crate) use self::{
+    caption::subtitle,
+    views::{Picture, draw as draw_views},
+};
+use crate::{Error, PointSummary, ReportOptions, Source, Spread, table::decimal};
 
 /// What picture, page and README are called without a title of the user's.
 pub(crate) const TITLE: &str = "Samples per second against peak memory";
@@ -58,9 +65,9 @@ struct Placed<'a> {
     speed: Spread,
 }
 
-/// The picture of `points`, which sum up `records`, as an SVG file of 1000 by 600.
+/// The picture of `points`, which sum up the epochs of `sources`, as an SVG file of 1000 by 600.
 pub(crate) fn draw(
-    records: &[EpochRecord],
+    sources: &[Source],
     points: &[PointSummary],
     options: &ReportOptions,
     convention: Convention,
@@ -71,10 +78,10 @@ pub(crate) fn draw(
     let [left, upper, right, lower] = PLOT;
     let x = Axis::new(top(|point| point.gigabytes.max), left..right, 8);
     let y = Axis::new(top(|point| point.speed.max), lower..upper, 6);
-    let encoding = Encoding::of(placed.iter().map(|point| &point.summary.point));
+    let encoding = Encoding::of(placed.iter().map(|point| point.summary));
 
     canvas::svg(SIZE, |canvas| {
-        caption::draw(canvas, records, points, options, convention)?;
+        caption::draw(canvas, sources, points, options, convention)?;
         draw_axes(canvas, &x, &y, convention)?;
         let mut marks: Vec<Mark<'_>> =
             placed.iter().map(|point| encoding.mark(point, &x, &y)).collect();

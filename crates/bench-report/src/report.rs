@@ -6,11 +6,12 @@ use std::{
 };
 
 use crate::{
-    EPOCHS_FILE, EpochRecord, Error, PointSummary, STAGE_LEGEND,
+    EPOCHS_FILE, EpochRecord, Error, PointSummary, STAGE_LEGEND, Source,
     folder::WriteLock,
     markdown, page,
     picture::{self, Convention},
-    read, stage_markdown, summarize,
+    source::summarize_all,
+    stage_markdown,
     table::{escape, grouped},
 };
 
@@ -26,6 +27,8 @@ pub struct ReportOptions {
     pub title: Option<String>,
     /// The point that an arrow names, where it was measured.
     pub marked: Option<MarkedPoint>,
+    /// Whether the page can show what arrayloader-benchmarks published behind the points.
+    pub published: bool,
 }
 
 /// A grid point to be pointed at.
@@ -76,16 +79,13 @@ pub struct ReportFiles {
 
 /// Writes picture, page and README of the epochs in `folder`, each wholly or not at all.
 pub fn write_report(folder: &Path, options: &ReportOptions) -> Result<ReportFiles, Error> {
-    let records = read(folder)?;
-    if records.is_empty() {
-        return Err(Error::NoEpochs { folder: folder.to_owned() });
-    }
-    let points = summarize(&records);
-    let draw = |convention| picture::draw(&records, &points, options, convention);
+    let sources = Source::read_all(&[folder.to_owned()])?;
+    let points = summarize_all(&sources);
+    let draw = |convention| picture::draw(&sources, &points, options, convention);
     let picture = draw(Convention::FirstBatchCounted)?;
     let picture_after_first = draw(Convention::FirstBatchLeftOut)?;
-    let page = page::render(&records, &points, options)?;
-    let readme = readme(&records, &points, options);
+    let page = page::render(&sources, &points, options)?;
+    let readme = readme(&sources[0].records, &points, options);
     let lock = WriteLock::acquire(folder)?;
     Ok(ReportFiles {
         picture: lock.replace(PICTURE_FILE, picture.as_bytes())?,

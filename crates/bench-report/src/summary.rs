@@ -9,6 +9,9 @@ use crate::{DataInfo, EpochRecord, GridPoint, OrderEntropy, STAGES, Spread, Stat
 /// A spread is over the epochs that ended well and have the figure; it is nothing when there are none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointSummary {
+    /// The results folder, where a report is of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// The settings; the seed is the first epoch's.
     #[serde(flatten)]
     pub point: GridPoint,
@@ -142,6 +145,7 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
             .map_or_else(|| status.to_owned(), |message| format!("{status}: {message}"))
     });
     PointSummary {
+        folder: None,
         point: first.point.clone(),
         data: first.data.clone(),
         hostname: first.host.hostname.clone(),

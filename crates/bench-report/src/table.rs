@@ -82,6 +82,23 @@ fn entropies(labels: &[EntropySummary]) -> String {
     if told.is_empty() { "–".to_owned() } else { told.join(", ") }
 }
 
+/// The table as Markdown, with the results folder before each row where there are several.
+pub(crate) fn markdown_side_by_side(points: &[PointSummary]) -> String {
+    if points.iter().all(|point| point.folder.is_none()) {
+        return markdown(points);
+    }
+    let table = markdown(points);
+    let rows = table.lines().enumerate().map(|(idx, line)| {
+        let first = match idx {
+            0 => "results".to_owned(),
+            1 => "---".to_owned(),
+            _ => escape(points[idx - 2].folder.as_deref().unwrap_or_default()),
+        };
+        format!("| {first} {line}\n")
+    });
+    rows.collect()
+}
+
 /// The table as Markdown.
 pub fn markdown(points: &[PointSummary]) -> String {
     let mut text = String::new();

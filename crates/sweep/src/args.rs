@@ -13,6 +13,7 @@ use crate::page_cache::Cold;
 use crate::peers::PeersArgs;
 use crate::read_chunks::ReadChunksArgs;
 use crate::relayout_command::RelayoutArgs;
+use crate::report_command::ReportArgs;
 use crate::slice::SliceArgs;
 
 /// Measures the loader; writes and imports experiments.
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     ReadChunks(Box<ReadChunksArgs>),
     /// Generate and sweep experiments of several sizes, and set time per cell and memory against size
     Growth(GrowthArgs),
+    /// Draw results anew, or several side by side: a page, pictures and tables
+    Report(ReportArgs),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,

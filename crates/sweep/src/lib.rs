@@ -12,6 +12,7 @@
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
 //! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
 //! - `growth`, sweeps of several sizes of data;
+//! - `report_command`, the report of results that are there;
 //! - `data_commands`, `slice` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the
 //!   readers of X on the rows that
 //!   `readers` picks.
@@ -51,6 +52,7 @@ mod read_chunks;
 mod readers;
 mod readers_command;
 mod relayout_command;
+mod report_command;
 mod results_folder;
 mod slice;
 mod summary;
@@ -81,6 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::BenchReaders(args) => readers_command::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
         Command::ReadChunks(args) => read_chunks::run(&args),
+        Command::Report(args) => report_command::run(&args),
         Command::Growth(args) => growth::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };

@@ -124,19 +124,24 @@ pub(crate) fn stages(records: &[EpochRecord]) -> String {
 
 /// The arrow points at the granularity that the Census loaders made the default: chunks of 64 rows.
 pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
-    let has = |chunks_per_block: &u64| {
+    let has = |chunks_per_block| {
         points
             .iter()
-            .any(|point| point.chunk_rows == 64 && point.chunks_per_block == *chunks_per_block)
+            .any(|point| point.chunk_rows == 64 && point.chunks_per_block == chunks_per_block)
     };
-    let marked =
-        [2048, 2000, 1024, 128].into_iter().find(has).map(|chunks_per_block| MarkedPoint {
-            label: format!("default: {chunks_per_block} x 64"),
-            chunk_size: 64,
-            chunks_per_block,
-            chunk_method: None,
-        });
-    ReportOptions { title: None, marked }
+    ReportOptions { marked: marked(has), ..ReportOptions::default() }
+}
+
+/// The point that the original's arrow points at, or the nearest to it that was measured: chunks of 64 rows, so many of them that `has`
+/// is true of.
+pub(crate) fn marked(has: impl Fn(u64) -> bool) -> Option<MarkedPoint> {
+    let chunks_per_block = [2048, 2000, 1024, 128].into_iter().find(|&n| has(n))?;
+    Some(MarkedPoint {
+        label: format!("default: {chunks_per_block} x 64"),
+        chunk_size: 64,
+        chunks_per_block,
+        chunk_method: None,
+    })
 }
 
 #[cfg(test)]

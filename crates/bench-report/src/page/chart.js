@@ -1,145 +1,267 @@
-// The scatter plot: linear axes from 0, a mark for each grid point that is not filtered out.
+// The views, and what happens when one is looked at: drawing, pointing, going from mark to mark by key.
 
-function axisOf(largest, from, to, mostSteps) {
-  const top = largest > 0 ? largest * 1.04 : 1;
-  const rough = top / mostSteps;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 2.5, 5].find((factor) => factor * power >= rough) ?? 10);
-  const count = Math.max(1, Math.ceil(top / step));
-  let digits = 0;
-  while (digits < 6 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
-  return {
-    ticks: Array.from({ length: count + 1 }, (_, idx) => idx * step),
-    text: (tick) => decimal(tick, digits),
-    at: (value) => from + ((to - from) * value) / (step * count),
+const VIEWS = [
+  {
+    id: "memory",
+    title: "Speed and memory",
+    controls: ["y", "x", "scale", "shape", "color", "behind"],
+    draw: drawMemory,
+    note: () => behindNote(),
+    empty: "No point has both figures.",
+  },
+  {
+    id: "chunk-size",
+    title: "By chunk size",
+    controls: ["y", "shape", "lines"],
+    draw: drawChunkSize,
+    note: () => linesNote("chunks_per_block"),
+    empty: "No point has this figure.",
+  },
+  {
+    id: "chunks",
+    title: "By chunks per block",
+    controls: ["y", "shape", "lines"],
+    draw: drawChunks,
+    note: () => linesNote("chunk_size"),
+    empty: "No point has this figure.",
+  },
+  {
+    id: "entropy",
+    title: "Randomness",
+    controls: ["y", "shape", "color"],
+    draw: drawEntropy,
+    note: () => "Entropy of a label within full batches: the farther to the right, the more random the order.",
+    empty: "No point has a label's entropy: the sweep was told --entropy-of none, or the data has no such column.",
+  },
+  {
+    id: "waits",
+    title: "Waits",
+    controls: ["y", "color", "shape"],
+    draw: drawWaits,
+    note: () =>
+      cutNote(
+        points.filter(isShown).filter((point) => point.waits).length,
+        MOST_LINES,
+        "All batches, the first among them, in which the first block is read.",
+      ),
+    empty: "No point has the waits of its batches.",
+  },
+  {
+    id: "stages",
+    title: "Stages",
+    controls: ["clock"],
+    draw: drawStages,
+    note: () =>
+      cutNote(
+        points.filter(isShown).length,
+        MOST_BARS,
+        "Each stage is summed over its threads; stages overlap, so they add up to more than the epoch.",
+      ),
+    empty: "No point has the time of its stages.",
+  },
+  {
+    id: "busy",
+    title: "Busy share",
+    controls: [],
+    draw: drawBusy,
+    note: () =>
+      cutNote(
+        points.filter(isShown).filter((point) => point.busy).length,
+        MOST_BANDS,
+        "Mean of the epochs and repeats, and the range of them. With --consumer none a consumer is hardly ever busy.",
+      ),
+    empty: "No point has the time of each of its batches: these results are from before it was kept.",
+  },
+  {
+    id: "growth",
+    title: "Growth",
+    controls: ["shape"],
+    draw: drawGrowth,
+    note: () =>
+      valuesOf("total_rows").length > 1
+        ? "Time for a cell, and memory, by the number of cells."
+        : "Only one size of data is here: cargo xtask growth measures several, and a report of several folders shows them together.",
+    empty: "No point has these figures.",
+  },
+];
+
+const currentView = () => VIEWS.find(({ id }) => id === state.view) ?? VIEWS[0];
+
+const linesNote = (other) =>
+  state.lines === "block_size"
+    ? "A line for each number of rows per block, so along it chunk size and chunks per block change together."
+    : `A line for each ${SETTINGS[other]}.`;
+
+function behindNote() {
+  const slice = report.published?.slices[state.behind];
+  if (!slice) return "";
+  return publishedPoints().length
+    ? `Hollow marks behind: ${report.published.told}. ${slice.name}.`
+    : "What was published has no such figures.";
+}
+
+// A plot in the page's own look; the rest is Plot's.
+function framed(width, options) {
+  const narrow = width < 500;
+  const height = Math.round(Math.min(560, Math.max(330, width * 0.6)));
+  return Plot.plot({
+    width,
+    height,
+    marginTop: 30,
+    marginLeft: narrow ? 52 : 62,
+    marginRight: 20,
+    marginBottom: 44,
+    r: { type: "identity" },
+    ...options,
+    style: { background: "none", fontFamily: "inherit", fontSize: narrow ? "11.5px" : "13px", overflow: "visible" },
+  });
+}
+
+let drawnNow = [];
+
+function drawChart() {
+  const chart = document.getElementById("chart");
+  const view = currentView();
+  hideTip();
+  drawnNow = view.draw(Math.max(280, chart.clientWidth));
+  const isEmpty = !drawnNow.some(({ anchors }) => anchors.some(({ point }) => point));
+  const figures = drawnNow.map((drawn) => {
+    const { plot, key } = drawn;
+    plot.setAttribute("role", "img");
+    plot.setAttribute("tabindex", "0");
+    plot.setAttribute("aria-label", `${view.title}. Arrow keys go from mark to mark.`);
+    drawn.ring = shape("g", { class: "ring" });
+    plot.append(drawn.ring);
+    watch(drawn);
+    const box = element("div", { class: "plot" }, plot);
+    if (key) {
+      const lines = key.map(({ color, words }) =>
+        element("li", {}, swatch(shape("path", { d: "M-9,0H9", stroke: color, "stroke-width": 3 })), words),
+      );
+      box.append(element("ul", { class: "key" }, ...lines));
+    }
+    return box;
+  });
+  const said =
+    isEmpty && !publishedPoints().length
+      ? [element("p", { class: "empty" }, points.some(isShown) ? view.empty : "Nothing is left to draw: take a filter off.")]
+      : figures;
+  chart.replaceChildren(...said);
+  document.getElementById("note").textContent = view.note();
+  ring();
+}
+
+// The nearest mark to a place in the plot, within reach of a finger.
+function nearest(anchors, x, y) {
+  let best = null;
+  for (const anchor of anchors) {
+    const away = anchor.bar
+      ? Math.abs(anchor.at[1] - y) <= anchor.bar.half && x >= 0
+        ? 0
+        : Infinity
+      : Math.hypot(anchor.at[0] - x, anchor.at[1] - y) - (anchor.r ?? 0);
+    if (away < 24 && (!best || away < best.away)) best = { away, anchor };
+  }
+  return best?.anchor ?? null;
+}
+
+function watch(drawn) {
+  const { plot, anchors } = drawn;
+  // Ours before the published ones: those lie behind.
+  const front = anchors.filter(({ point }) => point);
+  const behind = anchors.filter(({ published }) => published);
+  const at = (event) => {
+    const box = plot.getBoundingClientRect();
+    const scale = Number(plot.getAttribute("width")) / box.width;
+    const place = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+    return nearest(front, ...place) ?? nearest(behind, ...place);
   };
+  plot.addEventListener("pointermove", (event) => {
+    const anchor = at(event);
+    if (!anchor) return hideTip();
+    if (anchor.point && !state.isPinned) choose(anchor.point);
+    showTip(drawn, anchor);
+  });
+  plot.addEventListener("pointerleave", hideTip);
+  plot.addEventListener("click", (event) => {
+    const anchor = at(event);
+    pin(anchor?.point ?? null);
+    if (anchor) showTip(drawn, anchor);
+  });
+  const order = front
+    .map((anchor, idx) => ({ anchor, idx }))
+    .sort((a, b) => a.anchor.at[0] - b.anchor.at[0] || b.anchor.at[1] - a.anchor.at[1]);
+  plot.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") return pin(null);
+    if (!step || !order.length) return;
+    event.preventDefault();
+    drawn.at = drawn.at === undefined ? 0 : (drawn.at + step + order.length) % order.length;
+    const { anchor } = order[drawn.at];
+    state.isPinned = false;
+    choose(anchor.point);
+    showTip(drawn, anchor);
+    document.getElementById("said").textContent = tipLines(anchor.point).flat().join(" ");
+  });
 }
 
-function drawChart(state) {
-  const svg = document.querySelector("#chart > svg");
-  const width = svg.parentElement.clientWidth;
-  const height = Math.round(Math.min(580, Math.max(320, width * 0.62)));
-  const frame = { left: 66, top: 14, right: width - 12, bottom: height - 50 };
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.style.height = `${height}px`;
-  svg.replaceChildren();
-
-  const shown = state.points
-    .filter((point) => isShown(state, point))
-    .map((point) => ({ point, x: spread(point, state.x), y: spread(point, state.y) }))
-    .filter(({ x, y }) => x && y);
-  const most = (name) => shown.reduce((top, one) => Math.max(top, one[name].max), 0);
-  const x = axisOf(most("x"), frame.left, frame.right, Math.max(3, Math.round(width / 110)));
-  const y = axisOf(most("y"), frame.bottom, frame.top, 6);
-  drawAxes(svg, frame, x, y, state);
-
-  const marks = shown
-    .map((one) => ({ ...one, at: [x.at(one.x.median), y.at(one.y.median)], radius: one.point.radius }))
-    .sort((a, b) => b.radius - a.radius);
-  for (const { x: across, y: up, at } of marks) {
-    const bar = (x1, y1, x2, y2) => svg.append(shape("line", { class: "bar", x1, y1, x2, y2 }));
-    if (up.n > 1) bar(at[0], y.at(up.min), at[0], y.at(up.max));
-    if (across.n > 1) bar(x.at(across.min), at[1], x.at(across.max), at[1]);
-  }
-  for (const mark of marks) drawMark(svg, mark, state);
-  const marked = marks.find(({ point }) => point.id === state.markedId);
-  if (marked) drawArrow(svg, marked, marks, frame, state.markedLabel);
-  if (!marks.length) {
-    const middle = { x: (frame.left + frame.right) / 2, y: height / 2, "text-anchor": "middle" };
-    svg.append(shape("text", middle, "nothing to draw: see the table, or take a filter off"));
-  }
+// Figures worth a line in the tip; the axes' own come first.
+function tipLines(point) {
+  const usual = ["samples_per_sec", "max_mem", "time_to_first_batch_secs", "wait_p99_secs", "stall_share", "cpu_secs", "entropy"];
+  const names = [...new Set([state.y, state.x, ...usual])].filter((name) => spread(point, name));
+  const lines = names.map((name) => {
+    const found = spread(point, name);
+    const spanned = range(found, name);
+    return [label(name), `${number(found.median, name)}${spanned ? ` (${spanned})` : ""}`];
+  });
+  return [[nameOf(point), ""], ...lines];
 }
 
-function drawAxes(svg, frame, x, y, state) {
-  const { left, top, right, bottom } = frame;
-  for (const tick of x.ticks) {
-    const at = x.at(tick);
-    svg.append(shape("line", { class: "grid", x1: at, x2: at, y1: top, y2: bottom }));
-    svg.append(shape("text", { x: at, y: bottom + 18, "text-anchor": "middle" }, x.text(tick)));
-  }
-  for (const tick of y.ticks) {
-    const at = y.at(tick);
-    svg.append(shape("line", { class: "grid", x1: left, x2: right, y1: at, y2: at }));
-    svg.append(shape("text", { x: left - 7, y: at + 4, "text-anchor": "end" }, y.text(tick)));
-  }
-  svg.append(shape("path", { class: "axis", d: `M${left},${top}V${bottom}H${right}` }));
-  const across = { class: "title", x: (left + right) / 2, y: bottom + 41, "text-anchor": "middle" };
-  svg.append(shape("text", across, label(state.x)));
-  const middle = (top + bottom) / 2;
-  const up = { class: "title", x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` };
-  svg.append(shape("text", up, label(state.y)));
-}
-
-function drawMark(svg, mark, state) {
-  const { point, at, radius } = mark;
-  const name = `${nameOf(point)}: ${number(mark.y.median, state.y)} ${label(state.y)}`;
-  const attributes = {
-    class: point === state.chosen ? "mark chosen" : "mark",
-    fill: point.color,
-    tabindex: 0,
-    role: "img",
-    "aria-label": name,
-  };
-  const drawn = markOf(point.settings.chunk_method, at[0], at[1], radius, attributes);
-  const show = () => {
-    choose(state, point);
-    showTip(mark, state);
-  };
-  drawn.addEventListener("pointerenter", show);
-  drawn.addEventListener("focus", show);
-  drawn.addEventListener("click", show);
-  for (const away of ["pointerleave", "blur"]) drawn.addEventListener(away, hideTip);
-  drawn.pointId = point.id;
-  svg.append(drawn);
-  if (state.bothForms && point.settings.form === "csr") {
-    svg.append(shape("circle", { class: "hole", cx: at[0], cy: at[1], r: radius * 0.4 }));
-  }
-}
-
-function showTip(mark, state) {
+function showTip(drawn, anchor) {
   const tip = document.getElementById("tip");
-  const line = (found, name) => element("div", {}, `${number(found.median, name)} ${label(name)}`);
-  tip.replaceChildren(element("b", {}, nameOf(mark.point)), line(mark.y, state.y), line(mark.x, state.x));
+  const { published } = anchor;
+  const lines = published
+    ? [
+        [`${published.chunk_method} ${grouped(published.chunks_per_block)} × ${grouped(published.chunk_size)}`, ""],
+        ["published in 2024, another machine", ""],
+        ["samples/s, first batch left out", decimal(published.y, 0)],
+        ["memory as sampled, GB", decimal(published.x, 1)],
+        ["epochs", grouped(published.n_epochs)],
+      ]
+    : tipLines(anchor.point);
+  const [[heading], ...rest] = lines;
+  const rows = rest.map(([name, value]) => element("tr", {}, element("td", {}, name), element("td", {}, value)));
+  tip.replaceChildren(element("b", {}, heading), element("table", {}, ...rows));
   tip.hidden = false;
-  const [x, y] = mark.at;
-  const wide = tip.parentElement.clientWidth;
-  const left = x + mark.radius + 12 + tip.offsetWidth > wide ? x - mark.radius - 12 - tip.offsetWidth : x + mark.radius + 12;
-  tip.style.left = `${Math.max(0, left)}px`;
-  tip.style.top = `${Math.max(0, y - tip.offsetHeight / 2)}px`;
+  const plot = drawn.plot.getBoundingClientRect();
+  const page = document.documentElement.clientWidth;
+  const scale = plot.width / Number(drawn.plot.getAttribute("width"));
+  const reach = (anchor.bar ? 0 : (anchor.r ?? 0)) + 14;
+  const x = plot.left + anchor.at[0] * scale;
+  const fits = x + reach + tip.offsetWidth < page - 4;
+  const left = fits ? x + reach : Math.max(4, x - reach - tip.offsetWidth);
+  const y = plot.top + anchor.at[1] * scale - tip.offsetHeight / 2;
+  // Under the mark where there is room on neither side, as on a phone.
+  const covers = !fits && x - reach - tip.offsetWidth < 4;
+  const top = covers ? plot.top + anchor.at[1] * scale + reach : Math.max(4, y);
+  tip.style.left = `${left + scrollX}px`;
+  tip.style.top = `${top + scrollY}px`;
 }
 
 function hideTip() {
   document.getElementById("tip").hidden = true;
 }
 
-// An arrow with its words where they cover the fewest marks.
-function drawArrow(svg, marked, marks, frame, words) {
-  const [width, height] = [words.length * 6.8 + 14, 22];
-  const places = [];
-  for (let idx = 0; idx < 16; idx += 1) {
-    const angle = (2 * Math.PI * idx) / 16;
-    for (const reach of [50, 80, 120]) {
-      const x = marked.at[0] + Math.cos(angle) * (reach + width / 2);
-      const y = marked.at[1] + Math.sin(angle) * reach;
-      const inside =
-        x - width / 2 > frame.left && x + width / 2 < frame.right && y - height / 2 > frame.top && y + height / 2 < frame.bottom;
-      if (inside) places.push({ x, y, reach });
-    }
+// Rings the marks of the chosen point in every plot.
+function ring() {
+  for (const { ring: group, anchors } of drawnNow) {
+    const own = anchors.filter(({ point }) => point && point === state.chosen);
+    const around = ({ at, r, bar }) =>
+      bar
+        ? shape("rect", { x: bar.from, width: bar.to - bar.from, y: at[1] - bar.half, height: 2 * bar.half })
+        : shape("circle", { cx: at[0], cy: at[1], r: (r ?? 4) * 1.25 + 3 });
+    // Of a curve the curve itself.
+    const drawn = own.length > 1 ? [shape("path", { d: `M${own.map(({ at }) => at.join()).join("L")}` })] : own.map(around);
+    group.replaceChildren(...drawn);
   }
-  if (!places.length) return;
-  const gap = ({ at, radius }, { x, y }) =>
-    Math.hypot(Math.max(0, Math.abs(at[0] - x) - width / 2), Math.max(0, Math.abs(at[1] - y) - height / 2)) - radius;
-  const room = (place) => Math.min(14, ...marks.map((mark) => gap(mark, place))) - place.reach * 0.03;
-  const best = places.reduce((a, b) => (room(b) > room(a) ? b : a));
-  const clamp = (value, middle, half) => Math.min(middle + half, Math.max(middle - half, value));
-  const start = [clamp(marked.at[0], best.x, width / 2), clamp(marked.at[1], best.y, height / 2)];
-  const length = Math.hypot(marked.at[0] - start[0], marked.at[1] - start[1]) || 1;
-  const [run, rise] = [(marked.at[0] - start[0]) / length, (marked.at[1] - start[1]) / length];
-  const back = (far) => [marked.at[0] - run * (marked.radius * 1.3 + 3 + far), marked.at[1] - rise * (marked.radius * 1.3 + 3 + far)];
-  const [tip, neck] = [back(0), back(8)];
-  svg.append(shape("path", { class: "arrow", d: `M${start}L${neck}` }));
-  const head = [tip, [neck[0] - rise * 4, neck[1] + run * 4], [neck[0] + rise * 4, neck[1] - run * 4]];
-  svg.append(shape("polygon", { class: "arrow-head", points: head.join(" ") }));
-  const box = { class: "arrow-box", x: best.x - width / 2, y: best.y - height / 2, width, height, rx: 3 };
-  svg.append(shape("rect", box), shape("text", { class: "arrow-text", x: best.x, y: best.y + 4 }, words));
 }

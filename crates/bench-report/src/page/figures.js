@@ -16,6 +16,7 @@ const FIGURES = {
   wait_p50_after_first_secs: { label: "wait p50 after the first batch, ms", factor: 1e3, digits: 2 },
   wait_p99_after_first_secs: { label: "wait p99 after the first batch, ms", factor: 1e3, digits: 2 },
   wait_max_secs: { label: "wait max, ms", factor: 1e3, digits: 2 },
+  wait_slowest_tenth_share: { label: "share of all waiting in the slowest 10 % of batches, %", factor: 100, digits: 1 },
   wait_mean_secs: { label: "wait mean, ms", factor: 1e3, digits: 2 },
   stall_share: { label: "stalled, %", factor: 100, digits: 1 },
   busy_share: { label: "consumer busy, %", factor: 100, digits: 1 },
@@ -70,10 +71,13 @@ const label = (name) => FIGURES[name]?.label ?? name;
 // A spread in the unit that the figure is shown in, or null.
 function spread(point, name) {
   const found = point.figures[name];
-  if (!found) return null;
+  if (found == null) return null;
   const factor = FIGURES[name]?.factor ?? 1;
-  return { median: found.median * factor, min: found.min * factor, max: found.max * factor, n: found.n };
+  const [median, min, max, n] = typeof found === "number" ? [found, found, found, 1] : found;
+  return { median: median * factor, min: min * factor, max: max * factor, n };
 }
+
+const median = (point, name) => spread(point, name)?.median ?? null;
 
 const number = (value, name) => decimal(value, FIGURES[name]?.digits ?? 3);
 
@@ -90,23 +94,9 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-const SVG_NAMESPACE = document.querySelector("svg").namespaceURI;
-
 function shape(name, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG_NAMESPACE, name);
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;
-}
-
-// The shape of a method, with the area of a circle of that radius.
-function markOf(method, x, y, radius, attributes) {
-  if (method === "np.array") return shape("circle", { cx: x, cy: y, r: radius, ...attributes });
-  const [corners, distance, turn] =
-    method === "scipy.csr" ? [4, 1.2533, 0.125] : method === "native" ? [3, 1.5551, 0] : [4, 1.2533, 0];
-  const points = Array.from({ length: corners }, (_, idx) => {
-    const angle = 2 * Math.PI * (idx / corners + turn);
-    return `${x + radius * distance * Math.sin(angle)},${y - radius * distance * Math.cos(angle)}`;
-  });
-  return shape("polygon", { points: points.join(" "), "stroke-linejoin": "round", ...attributes });
 }

@@ -1,194 +1,225 @@
-// Around the plot: the legend that filters, the whole row of the chosen point, the table, the runs.
+// Around the plot: the views, the axes, the legend that filters, the whole row of the chosen point, the runs.
 
-const FILTERS = [
-  { key: "chunk_method", title: "method" },
-  { key: "form", title: "batches" },
-  { key: "block_size", title: "rows per block" },
-  { key: "chunks_per_block", title: "chunks per block" },
-  { key: "batch_size", title: "rows per batch" },
-  { key: "reader", title: "reader" },
-  { key: "cache", title: "page cache" },
-  { key: "hostname", title: "machine" },
-  { key: "uri", title: "data" },
-];
+const swatch = (...drawn) => shape("svg", { viewBox: "-9 -9 18 18", "aria-hidden": "true" }, ...drawn);
 
-const nameOf = ({ settings }) =>
-  `${settings.chunk_method} ${grouped(settings.chunk_size)} × ${grouped(settings.chunks_per_block)}`;
-
-const isShown = (state, point) => !state.hidden.some(({ key, value }) => point.settings[key] === value);
-
-function drawLegend(state) {
-  const legend = document.getElementById("legend");
-  legend.replaceChildren();
-  for (const { key, title } of FILTERS) {
-    const values = [...new Set(state.points.map((point) => point.settings[key]))];
-    // One value leaves nothing to filter; shape, size and color are explained all the same.
-    if (values.length < 2 && !["chunk_method", "block_size", "chunks_per_block"].includes(key)) continue;
-    if (values.every((value) => typeof value === "number")) values.sort((a, b) => a - b);
-    const chips = values.map((value) => chip(state, key, value));
-    legend.append(element("span", {}, title), element("div", {}, ...chips));
-  }
+function drawViews() {
+  const links = VIEWS.map(({ id, title }) => {
+    const link = element("a", { href: addressOf({ view: id }) }, title);
+    if (id === currentView().id) link.setAttribute("aria-current", "page");
+    return link;
+  });
+  const views = document.getElementById("views");
+  views.replaceChildren(...links);
+  // On a phone they do not all fit.
+  const current = views.querySelector("[aria-current]");
+  views.scrollLeft = current.offsetLeft - views.offsetLeft - 40;
 }
 
-function chip(state, key, value) {
-  const isHidden = state.hidden.some((entry) => entry.key === key && entry.value === value);
-  const made = element("button", { type: "button", class: "chip", "aria-pressed": String(!isHidden) });
-  const example = state.points.find((point) => point.settings[key] === value);
-  const swatch = shape("svg", { viewBox: "-9 -9 18 18" });
-  if (key === "chunk_method") swatch.append(markOf(value, 0, 0, 6, { class: "sample" }));
-  if (key === "block_size") {
-    const radius = example.radius;
-    swatch.setAttribute("style", `width:${2 * radius + 2}px;height:${2 * radius + 2}px`);
-    swatch.setAttribute("viewBox", `${-radius - 1} ${-radius - 1} ${2 * radius + 2} ${2 * radius + 2}`);
-    swatch.append(markOf("np.array", 0, 0, radius, { class: "sample" }));
-  }
-  if (key === "chunks_per_block") swatch.append(markOf("np.array", 0, 0, 6, { fill: example.color, class: "mark" }));
-  if (key === "form" && value === "csr") {
-    swatch.append(markOf("np.array", 0, 0, 6, { class: "sample" }), shape("circle", { class: "hole", r: 2.4 }));
-  }
-  if (swatch.childElementCount) made.append(swatch);
-  made.append(grouped(value));
-  made.addEventListener("click", () => {
-    state.hidden = isHidden
-      ? state.hidden.filter((entry) => entry.key !== key || entry.value !== value)
-      : [...state.hidden, { key, value }];
-    drawAll(state);
+const Y_FIGURES = ["samples_per_sec", "samples_per_sec_after_first", "nnz_per_sec"];
+const X_FIGURES = ["max_mem", "pss_bytes"];
+const EITHER = [
+  "time_to_first_batch_secs",
+  "wait_p50_secs",
+  "wait_p99_secs",
+  "wait_max_secs",
+  "wait_slowest_tenth_share",
+  "stall_share",
+  "busy_share",
+  "cpu_secs",
+  "bytes_read",
+  "amplification",
+  "bytes_amplification",
+  "entropy",
+  "open_secs",
+];
+
+function choices(name) {
+  const there = (names) => names.filter((one) => report.figures.includes(one)).map((one) => [one, label(one)]);
+  const settings = [...new Set(["chunk_method", "reader", "chunks_per_block", ...varying])].map((key) => [key, SETTINGS[key]]);
+  const sizes = [
+    ["block_size", "rows per block"],
+    ["other", currentView().id === "chunks" ? "rows per chunk" : "chunks per block"],
+  ];
+  return {
+    y: () => there([...Y_FIGURES, ...EITHER, ...X_FIGURES]),
+    x: () => there([...X_FIGURES, ...EITHER, ...Y_FIGURES]),
+    shape: () => settings,
+    color: () => settings,
+    lines: () => sizes,
+    scale: () => [
+      ["linear", "from zero"],
+      ["log", "logarithmic"],
+    ],
+    clock: () => [
+      ["wall", "thread seconds"],
+      ["cpu", "processor seconds"],
+    ],
+    behind: () =>
+      report.published ? [["", "nothing"], ...report.published.slices.map(({ name }, idx) => [String(idx), name])] : [],
+  }[name]();
+}
+
+const CONTROLS = {
+  y: "up",
+  x: "across",
+  shape: "shape",
+  color: "color",
+  lines: "a line for each",
+  clock: "in",
+  scale: "axes",
+  behind: "behind, published in 2024",
+};
+
+function drawControls() {
+  const made = currentView().controls.map((name) => {
+    const options = choices(name);
+    if (!options.length) return null;
+    const select = element(
+      "select",
+      { id: `choose-${name}` },
+      ...options.map(([value, words]) => element("option", { value }, words)),
+    );
+    select.value = state[name];
+    select.addEventListener("change", () => {
+      state[name] = select.value;
+      drawAll();
+      document.getElementById(`choose-${name}`)?.focus();
+    });
+    return element("label", {}, element("span", {}, CONTROLS[name === "shape" && isLines() ? "color" : name]), select);
   });
+  document.getElementById("controls").replaceChildren(...made.filter(Boolean));
+}
+
+const isLines = () => ["chunk-size", "chunks", "growth"].includes(currentView().id);
+
+function drawLegend() {
+  const view = currentView().id;
+  const encoded = isLines()
+    ? [state.shape, "block_size"]
+    : view === "busy"
+      ? []
+      : view === "stages"
+        ? []
+        : [state.shape, state.color, "block_size"];
+  // One value leaves nothing to filter; what shape, size and color mean is explained all the same.
+  const keys = [...new Set([...encoded, ...varying])];
+  const row = (title, key, values) => [
+    element("span", {}, title),
+    element("div", {}, ...values.map((value) => chip(key, value, encoded))),
+  ];
+  // More values than this are no legend, but an axis.
+  const rows = keys.filter((key) => valuesOf(key).length <= 40).flatMap((key) => row(SETTINGS[key], key, valuesOf(key)));
+  document.getElementById("legend").replaceChildren(...rows);
+  document.getElementById("stages").replaceChildren(...(view === "stages" ? row("stage", "stage", STAGES) : []));
+}
+
+function chip(key, value, encoded) {
+  const words = key === "stage" ? value : shownValue(key, value);
+  const made = element("button", {
+    type: "button",
+    class: "chip",
+    "aria-pressed": String(!isHidden(key, value)),
+    "data-key": key,
+    "data-value": value,
+  });
+  made.title = "click: show or hide; double click: only this one, then click: all";
+  const drawn = sample(key, value, encoded);
+  if (drawn) made.append(drawn);
+  made.append(words);
+  const again = (change) => {
+    change(key, value);
+    drawAll();
+    document.querySelector(`.chip[data-key="${CSS.escape(key)}"][data-value="${CSS.escape(String(value))}"]`)?.focus();
+  };
+  made.addEventListener("click", (event) => again(event.shiftKey || event.detail > 1 ? only : toggle));
   return made;
 }
 
-function choose(state, point) {
-  state.chosen = point;
-  for (const mark of document.querySelectorAll("#chart .mark")) {
-    mark.classList.toggle("chosen", mark.pointId === point.id);
+function sample(key, value, encoded) {
+  if (key === "stage") return swatch(shape("rect", { x: -7, y: -6, width: 14, height: 12, fill: STAGE_COLORS[value] }));
+  if (!encoded.includes(key)) return null;
+  if (isLines() && key === state.shape) {
+    const color = lineColorOf(key, value);
+    return swatch(
+      shape("path", { d: "M-9,0H9", stroke: color, "stroke-width": 2 }),
+      shape("path", { d: symbolPath(markOf(key, value), 4), fill: color }),
+    );
   }
-  for (const row of document.querySelectorAll("#table tbody tr")) {
-    row.classList.toggle("chosen", row.pointId === point.id);
+  if (key === state.shape || key === state.color) {
+    const symbol = key === state.shape ? markOf(key, value) : "circle";
+    const fill = key === state.color ? fillOf(key, value) : "var(--paper)";
+    return swatch(shape("path", { class: "sample", d: symbolPath(symbol, 6), fill }));
   }
-  drawDetail(state);
+  if (key === "block_size" && typeof value === "number" && !isLines()) {
+    const radius = radiusOf(value);
+    const made = shape("svg", {
+      viewBox: `${-radius - 1} ${-radius - 1} ${2 * radius + 2} ${2 * radius + 2}`,
+      "aria-hidden": "true",
+    });
+    made.setAttribute("style", `width:${2 * radius + 2}px;height:${2 * radius + 2}px`);
+    made.append(shape("circle", { class: "sample", r: radius, fill: "var(--paper)" }));
+    return made;
+  }
+  return null;
 }
 
-const tableOf = (lines) =>
-  element("table", {}, ...lines.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell)))));
+function choose(point) {
+  if (state.chosen === point) return;
+  markRow(state.chosen, false);
+  state.chosen = point;
+  markRow(point, true);
+  ring();
+  drawDetail();
+}
 
-function drawDetail(state) {
-  const detail = document.getElementById("detail");
+// Keeps a point chosen, whatever is pointed at, and puts it into the address; null lets go of it.
+function pin(point) {
+  state.isPinned = point !== null;
+  if (point) choose(point);
+  document.getElementById("pinned").hidden = !state.isPinned;
+  writeAddress();
+  drawViews();
+}
+
+const tableOf = (lines, kind = "") =>
+  element("table", { class: kind }, ...lines.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell)))));
+
+function drawDetail() {
+  const detail = document.getElementById("detail-body");
   const point = state.chosen;
-  if (!point) return;
-  const figures = [...Object.keys(FIGURES), ...Object.keys(point.figures).filter((name) => !FIGURES[name])]
-    .filter((name) => point.figures[name])
+  if (!point) return detail.replaceChildren();
+  const names = [...Object.keys(FIGURES), ...report.figures.filter((name) => !FIGURES[name])];
+  const figures = names
+    .filter((name) => spread(point, name))
     .map((name) => {
       const found = spread(point, name);
-      const spanned = element("span", { class: "range" }, range(found, name));
-      return [label(name), number(found.median, name), spanned];
+      return [label(name), number(found.median, name), element("span", { class: "range" }, range(found, name))];
     });
-  const epochs = point.epochs.map((epoch) => [
-    `epoch ${epoch.epoch ?? "–"}${epoch.repeat == null ? "" : `, process ${epoch.repeat}`}`,
-    epoch.status === "ok" && epoch.samples_per_sec != null ? `${decimal(epoch.samples_per_sec, 0)}/s` : epoch.status,
+  const epochs = point.epochs.map(([epoch, repeat, status, speed]) => [
+    `epoch ${epoch ?? "–"}${repeat == null ? "" : `, process ${repeat}`}`,
+    status === "ok" && speed != null ? `${decimal(speed, 0)}/s` : status,
   ]);
   detail.replaceChildren(element("h2", {}, nameOf(point)));
   if (point.failure) detail.append(element("p", { class: "failure" }, point.failure));
   const heading = point.epochs.length > 1 ? "median of the epochs, range" : "the epoch";
-  if (figures.length) detail.append(element("h3", {}, heading), tableOf(figures));
-  detail.append(element("h3", {}, "epochs, first batch counted"), tableOf(epochs));
-  drawSettings(point);
+  if (figures.length) detail.append(element("h3", {}, heading), tableOf(figures, "figures"));
+  const settings = Object.entries(point.settings).map(([name, value]) => [
+    SETTINGS[name] ?? name.replaceAll("_", " "),
+    shownValue(name, value),
+  ]);
+  detail.append(
+    element("h3", {}, "epochs, first batch counted"),
+    tableOf(epochs),
+    element("h3", {}, "settings"),
+    tableOf(settings),
+  );
 }
 
-function drawSettings(point) {
-  const list = element("dl");
-  for (const [name, value] of Object.entries(point.settings)) {
-    const text = grouped(value);
-    const kind = text.length > 24 ? "wide" : "";
-    list.append(element("div", { class: kind }, element("dt", {}, name), element("dd", {}, text)));
-  }
-  document.getElementById("settings").replaceChildren(list);
-}
-
-const COLUMNS = [
-  { title: "method", of: ({ settings }) => settings.chunk_method },
-  { title: "form", of: ({ settings }) => settings.form },
-  { title: "chunk", of: ({ settings }) => settings.chunk_size },
-  { title: "chunks", of: ({ settings }) => settings.chunks_per_block },
-  { title: "block", of: ({ settings }) => settings.block_size },
-  { title: "batch", of: ({ settings }) => settings.batch_size },
-  { title: "epochs", of: ({ epochs }) => epochs.length },
-  { title: "samples/s", figure: "samples_per_sec", ranged: true },
-  { title: "without first batch", figure: "samples_per_sec_after_first" },
-  { title: "peak GB", figure: "max_mem", ranged: true },
-  { title: "first batch s", figure: "time_to_first_batch_secs" },
-  { title: "wait p99 ms", figure: "wait_p99_secs" },
-  { title: "stalled %", figure: "stall_share" },
-  { title: "blocks ready", figure: "ready_blocks_mean" },
-  { title: "CPU s", figure: "cpu_secs" },
-  { title: "amplification", figure: "amplification" },
-  { title: "decoded / needed bytes", figure: "bytes_amplification" },
-  { title: "entropy bits", figure: "entropy" },
-  { title: "expected", figure: "entropy_expected" },
-];
-
-const valueOf = (column, point) => (column.of ? column.of(point) : (spread(point, column.figure)?.median ?? null));
-
-function sorted(state) {
-  const column = COLUMNS[state.sortBy];
-  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
-  return state.points
-    .filter((point) => isShown(state, point))
-    .sort((a, b) => {
-      const [one, other] = [valueOf(column, a), valueOf(column, b)];
-      // What has no value comes last, whichever way the rest runs.
-      if (one === null || other === null) return (one === null) - (other === null);
-      return compare(one, other) * (state.descending ? -1 : 1);
-    });
-}
-
-function drawTable(state) {
-  const heads = COLUMNS.map((column, idx) => {
-    const arrow = idx === state.sortBy ? (state.descending ? " ▾" : " ▴") : "";
-    const button = element("button", { type: "button" }, column.title + arrow);
-    button.addEventListener("click", () => {
-      const isText = typeof valueOf(column, state.points[0]) === "string";
-      state.descending = idx === state.sortBy ? !state.descending : !isText;
-      state.sortBy = idx;
-      drawTable(state);
-    });
-    const sort = idx === state.sortBy ? (state.descending ? "descending" : "ascending") : "none";
-    return element("th", { class: idx < 2 ? "text" : "", "aria-sort": sort }, button);
-  });
-  const body = sorted(state).map((point) => {
-    const row = element("tr", { class: point === state.chosen ? "chosen" : "" }, ...cells(point));
-    row.pointId = point.id;
-    row.addEventListener("pointerenter", () => choose(state, point));
-    row.addEventListener("click", () => choose(state, point));
-    return row;
-  });
-  const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...body));
-  document.getElementById("table").replaceChildren(table);
-}
-
-function cells(point) {
-  const made = [];
-  for (const [idx, column] of COLUMNS.entries()) {
-    const found = column.figure ? spread(point, column.figure) : null;
-    if (column.figure === "samples_per_sec" && !found && point.failure) {
-      made.push(element("td", { class: "failure", colspan: COLUMNS.length - idx }, point.failure));
-      break;
-    }
-    const cell = element("td", { class: idx < 2 ? "text" : "" });
-    if (column.of) cell.append(grouped(column.of(point)));
-    else if (found) {
-      cell.append(number(found.median, column.figure));
-      const spanned = column.ranged ? range(found, column.figure) : "";
-      if (spanned) cell.append(" ", element("span", { class: "range" }, `(${spanned})`));
-    } else cell.append("–");
-    made.push(cell);
-  }
-  return made;
-}
-
-function drawRuns(runs) {
-  const lists = runs.map((run) => {
+function drawRuns() {
+  const lists = report.runs.map(({ folder, facts }) => {
     const list = element("dl");
-    for (const [name, value] of run) list.append(element("dt", {}, name), element("dd", {}, value));
+    for (const [name, value] of [...(folder ? [["results", folder]] : []), ...facts])
+      list.append(element("dt", {}, name), element("dd", {}, value));
     return list;
   });
   document.getElementById("runs").replaceChildren(...lists);

@@ -1,10 +1,14 @@
 //! Tests of `page`.
 
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
 use super::*;
-use crate::{MarkedPoint, fixture, summarize};
+use crate::{EpochRecord, MarkedPoint, fixture, source::summarize_all};
 
 fn render_all(records: &[EpochRecord], options: &ReportOptions) -> String {
-    render(records, &summarize(records), options).unwrap()
+    let sources = [Source { name: "results".to_owned(), records: records.to_vec() }];
+    render(&sources, &summarize_all(&sources), options).unwrap()
 }
 
 /// The page's data, found as a browser finds it: up to the first end of the script tag.
@@ -16,7 +20,13 @@ fn data(page: &str) -> Value {
 
 #[test]
 fn the_page_asks_for_nothing() {
-    let page = render_all(&fixture::grid(), &ReportOptions::default());
+    let mut page = render_all(&fixture::grid(), &ReportOptions::default());
+    // Libraries know how to ask; that they do not is seen in a browser, and the page's policy forbids it.
+    for vendored in VENDORED {
+        assert!(page.contains(vendored));
+        page = page.replace(vendored, "");
+    }
+    page = page.replace("http://www.w3.org/2000/svg", "");
     let requests = [
         "http:",
         "https:",
@@ -47,16 +57,17 @@ fn no_text_breaks_out_of_its_place() {
     record.data.uri = hostile.to_owned();
     record.run.metadata.insert(hostile.to_owned(), hostile.to_owned());
     record.measured.message = Some(hostile.to_owned());
-    let options = ReportOptions { title: Some(hostile.to_owned()), marked: None };
+    let options = ReportOptions { title: Some(hostile.to_owned()), ..ReportOptions::default() };
     let page = render_all(&[record], &options);
     let clean = render_all(&fixture::grid(), &ReportOptions::default());
     for tag in ["<script", "</script", "<!--"] {
         assert_eq!(page.matches(tag).count(), clean.matches(tag).count(), "{tag}");
     }
-    let point = &data(&page)["points"][0];
-    assert_eq!(point["settings"]["chunk_method"], hostile);
-    assert_eq!(point["settings"]["uri"], hostile);
-    assert_eq!(point["failure"], format!("oom: {hostile}"));
+    let data = data(&page);
+    // What all points share stands apart.
+    assert_eq!(data["shared"]["chunk_method"], hostile);
+    assert_eq!(data["shared"]["uri"], hostile);
+    assert_eq!(data["points"][0]["failure"], format!("oom: {hostile}"));
 }
 
 #[test]
@@ -68,25 +79,39 @@ fn a_point_carries_its_whole_row() {
         chunk_method: None,
     };
     let records = fixture::grid();
-    let data = data(&render_all(&records, &ReportOptions { title: None, marked: Some(marked) }));
+    let data = data(&render_all(
+        &records,
+        &ReportOptions { marked: Some(marked), ..ReportOptions::default() },
+    ));
     let points = data["points"].as_array().unwrap();
     assert_eq!(points.len(), 7);
     // Of the points of 64 x 256, the fastest is the native one.
-    assert_eq!(
-        points[data["marked_id"].as_u64().unwrap() as usize]["settings"]["chunk_method"],
-        "native"
-    );
+    let marked = &points[data["marked"]["id"].as_u64().unwrap() as usize];
+    assert_eq!(marked["settings"]["chunk_method"], "native");
 
+    let names = data["figures"].as_array().unwrap();
+    let figure = |point: &Value, name: &str| {
+        point["figures"][names.iter().position(|known| known == name).unwrap()].clone()
+    };
     let two_epochs = &points[1];
-    let speeds = &two_epochs["figures"]["samples_per_sec"];
-    assert_eq!(speeds["n"], 2);
-    assert_eq!(speeds["max"].as_f64(), records[1].measured.samples_per_sec);
-    assert_eq!(speeds["min"].as_f64(), records[2].measured.samples_per_sec);
+    // Median, least, most and how many.
+    let speeds = figure(two_epochs, "samples_per_sec");
+    assert_eq!(speeds[3], 2);
+    for (idx, speed) in [(2, &records[1]), (1, &records[2])] {
+        let exact = speed.measured.samples_per_sec.unwrap();
+        assert!((speeds[idx].as_f64().unwrap() / exact - 1.0).abs() < 1e-5, "{speeds}");
+    }
+    assert!(figure(&points[0], "samples_per_sec").is_number(), "of one epoch a number will do");
     assert_eq!(two_epochs["epochs"].as_array().unwrap().len(), 2);
+    assert_eq!(two_epochs["busy"]["n"], 2);
+    assert_eq!(
+        two_epochs["waits"].as_array().unwrap().len(),
+        data["wait_percents"].as_array().unwrap().len()
+    );
     // Too large for a number of JavaScript's, so text.
-    assert_eq!(two_epochs["settings"]["seed"], u64::MAX.to_string());
+    assert_eq!(data["shared"]["seed"], u64::MAX.to_string());
     assert_eq!(two_epochs["settings"]["entropy_of"], "cell_type");
-    for figure in [
+    for name in [
         "amplification",
         "wait_p99_secs",
         "max_mem",
@@ -95,12 +120,45 @@ fn a_point_carries_its_whole_row() {
         "entropy",
         "entropy_expected",
         "entropy sd of tissue, bits",
+        "wait_slowest_tenth_share",
     ] {
-        assert!(two_epochs["figures"][figure]["median"].is_f64(), "{figure}");
+        assert!(!figure(two_epochs, name).is_null(), "{name}");
     }
     let failed = &points[3];
     assert_eq!(failed["failure"], "oom: killed by signal 9 | no memory");
-    assert!(failed["figures"].as_object().unwrap().is_empty());
+    assert!(failed["figures"].as_array().unwrap().iter().all(Value::is_null));
+}
+
+#[test]
+fn what_was_published_comes_only_when_it_is_asked_for() {
+    let asked = ReportOptions { published: true, ..ReportOptions::default() };
+    let with = data(&render_all(&fixture::grid(), &asked));
+    assert_eq!(with["published"]["slices"].as_array().unwrap().len(), 16);
+    assert!(with["published"]["told"].as_str().unwrap().contains("another machine"));
+    let without = data(&render_all(&fixture::grid(), &ReportOptions::default()));
+    assert!(without["published"].is_null());
+}
+
+/// Libraries are as they were published, and their folder says so.
+#[test]
+fn vendored_libraries_are_unchanged() {
+    let told = include_str!("vendor/README.md");
+    for library in VENDORED {
+        let digest = Sha256::digest(library.as_bytes())
+            .iter()
+            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        assert!(told.contains(&digest), "{digest} of {}", library.lines().next().unwrap());
+    }
+}
+
+/// Thousands of points stay a page that a browser opens at once.
+#[test]
+fn a_page_of_many_points_is_small() {
+    let records: Vec<EpochRecord> = (0..2000)
+        .map(|idx| fixture::epoch("native", (64 + idx % 100, 1 + idx / 100), 0.5))
+        .collect();
+    let page = render_all(&records, &ReportOptions::default());
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
 }
 
 /// A figure without words would be shown by its column's name.
@@ -108,9 +166,9 @@ fn a_point_carries_its_whole_row() {
 fn the_script_has_words_for_every_figure() {
     let words = SCRIPT[0];
     for record in fixture::grid() {
-        for (name, value) in figures_of(&record).unwrap() {
+        for (name, value) in data::figures_of(&record).unwrap() {
             // Labels behind the first are named in words as they are.
-            let is_named = ["epoch", "repeat"].contains(&name.as_str()) || name.contains(' ');
+            let is_named = name.contains(' ');
             if value.is_number() && !is_named {
                 assert!(words.contains(&format!("  {name}: {{ label:")), "{name}");
             }

@@ -41,6 +41,7 @@ impl Ink {
     }
 
     /// The color as a page writes it, without its opacity.
+    #[cfg(test)]
     pub(crate) fn hex(self) -> String {
         let RGBAColor(red, green, blue, _) = self.0;
         format!("#{red:02x}{green:02x}{blue:02x}")

@@ -8,7 +8,7 @@ use super::{
     mark::Mark,
 };
 use crate::{
-    EpochRecord, Error, MarkedPoint, PointSummary, ReportOptions,
+    Error, MarkedPoint, PointSummary, ReportOptions, Source,
     table::{decimal, grouped},
 };
 
@@ -19,14 +19,23 @@ const LINE_WIDTH: f64 = 900.0;
 
 pub(super) fn draw(
     canvas: &Canvas<'_>,
-    records: &[EpochRecord],
+    sources: &[Source],
     points: &[PointSummary],
     options: &ReportOptions,
     convention: Convention,
 ) -> Result<(), Error> {
     let title = format!("{}, {}", options.title.as_deref().unwrap_or(TITLE), convention.words());
-    canvas.heading(&cut_to_width(&title, 20.0, LINE_WIDTH), (PLOT[0], 24.0), 20.0, Align::Left)?;
-    for (idx, line) in subtitle(records, points).iter().enumerate() {
+    draw_lines(canvas, &title, &subtitle(sources, points))
+}
+
+/// The heading and the lines under it, over the plot.
+pub(super) fn draw_lines(
+    canvas: &Canvas<'_>,
+    title: &str,
+    lines: &[String; 2],
+) -> Result<(), Error> {
+    canvas.heading(&cut_to_width(title, 20.0, LINE_WIDTH), (PLOT[0], 24.0), 20.0, Align::Left)?;
+    for (idx, line) in lines.iter().enumerate() {
         let line = cut_to_width(line, SUBTITLE, LINE_WIDTH);
         canvas.text(
             &line,
@@ -40,8 +49,8 @@ pub(super) fn draw(
 }
 
 /// The machine; then the data, the batches and what failed.
-pub(crate) fn subtitle(records: &[EpochRecord], points: &[PointSummary]) -> [String; 2] {
-    let machines = each(records.iter().map(|record| {
+pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 2] {
+    let machines = each(sources.iter().flat_map(|source| &source.records).map(|record| {
         record
             .host
             .gpu
@@ -85,7 +94,7 @@ fn last_part(uri: &str) -> &str {
     uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
 }
 
-fn cut_to_width(text: &str, size: f64, width: f64) -> String {
+pub(super) fn cut_to_width(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();
     }

@@ -44,10 +44,11 @@ pub(super) fn draw(
 }
 
 fn draw_methods(canvas: &Canvas<'_>, encoding: &Encoding, top: f64) -> Result<f64, Error> {
-    canvas.heading("method", (LEFT, top), 13.0, Align::Left)?;
+    let heading = if encoding.of_folders { "results" } else { "method" };
+    canvas.heading(heading, (LEFT, top), 13.0, Align::Left)?;
     let mut y = top + 24.0;
     for method in &encoding.methods {
-        draw_shape(canvas, method, (MARK_X, y), 7.0, Ink::PAPER)?;
+        draw_shape(canvas, encoding.shape(method), (MARK_X, y), 7.0, Ink::PAPER)?;
         canvas.text(method, (TEXT_X, y), 13.0, Ink::TEXT, Align::Left)?;
         y += 23.0;
     }

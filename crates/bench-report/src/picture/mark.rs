@@ -7,7 +7,7 @@ use super::{
     canvas::{Canvas, Ink},
     scale::Axis,
 };
-use crate::{Error, GridPoint};
+use crate::{Error, PointSummary};
 
 /// Radius of the largest block's circle, and the least that is still seen.
 const RADII: (f64, f64) = (15.0, 4.5);
@@ -32,8 +32,9 @@ const VIRIDIS: [[u8; 3]; 9] = [
 /// How settings become marks: one rule for marks and legends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Encoding {
-    /// Methods that occur.
+    /// Methods that occur; where several folders are drawn, those: they have the shapes then.
     pub(super) methods: Vec<String>,
+    pub(super) of_folders: bool,
     /// Rows of a block that occur, ascending.
     pub(super) block_rows: Vec<u64>,
     /// Chunks of a block that occur, ascending.
@@ -51,9 +52,10 @@ pub(super) struct Mark<'a> {
 }
 
 impl Encoding {
-    pub(crate) fn of<'a>(points: impl Iterator<Item = &'a GridPoint> + Clone) -> Self {
-        let mut methods: Vec<String> =
-            points.clone().map(|point| point.chunk_method.clone()).collect();
+    pub(crate) fn of<'a>(summaries: impl Iterator<Item = &'a PointSummary> + Clone) -> Self {
+        let points = summaries.clone().map(|summary| &summary.point);
+        let of_folders = summaries.clone().any(|summary| summary.folder.is_some());
+        let mut methods: Vec<String> = summaries.map(named_by_shape).collect();
         let mut block_rows: Vec<u64> = points.clone().map(|point| point.block_size).collect();
         let mut chunks: Vec<u64> = points.clone().map(|point| point.chunks_per_block).collect();
         let mut forms: Vec<&String> = points.map(|point| &point.form).collect();
@@ -71,7 +73,7 @@ impl Encoding {
         }
         forms.sort();
         forms.dedup();
-        Self { both_forms: forms.len() > 1, methods, block_rows, chunks }
+        Self { both_forms: forms.len() > 1, methods, of_folders, block_rows, chunks }
     }
 
     pub(super) fn mark<'a>(&self, point: &'a Placed<'a>, x: &Axis, y: &Axis) -> Mark<'a> {
@@ -82,11 +84,21 @@ impl Encoding {
     pub(super) fn draw(&self, canvas: &Canvas<'_>, mark: &Mark<'_>) -> Result<(), Error> {
         let point = &mark.point.summary.point;
         let fill = self.color(point.chunks_per_block).with_opacity(0.88);
-        draw_shape(canvas, &point.chunk_method, mark.at, mark.radius, fill)?;
+        let name = named_by_shape(mark.point.summary);
+        draw_shape(canvas, self.shape(&name), mark.at, mark.radius, fill)?;
         if self.both_forms && point.form == "csr" {
             draw_hole(canvas, mark.at, mark.radius)?;
         }
         Ok(())
+    }
+
+    /// The method whose shape stands for `name`.
+    pub(super) fn shape<'n>(&self, name: &'n str) -> &'n str {
+        if !self.of_folders {
+            return name;
+        }
+        let idx = self.methods.iter().position(|known| known == name).unwrap_or(METHODS.len());
+        METHODS.get(idx).copied().unwrap_or_default()
     }
 
     /// Radius of the circle that stands for `block_rows`; other shapes have its area. The area goes with the rows.
@@ -106,6 +118,10 @@ impl Encoding {
         }
         viridis((log(chunks) - log(least)) / (log(most) - log(least)))
     }
+}
+
+fn named_by_shape(summary: &PointSummary) -> String {
+    summary.folder.as_ref().unwrap_or(&summary.point.chunk_method).clone()
 }
 
 /// The color at `share` (0 to 1) of the scale.

@@ -1,7 +1,7 @@
 //! Tests of `picture`.
 
 use super::*;
-use crate::{MarkedPoint, fixture, summarize};
+use crate::{EpochRecord, MarkedPoint, fixture, summarize};
 
 fn options() -> ReportOptions {
     let marked = MarkedPoint {
@@ -10,11 +10,12 @@ fn options() -> ReportOptions {
         chunks_per_block: 256,
         chunk_method: None,
     };
-    ReportOptions { title: None, marked: Some(marked) }
+    ReportOptions { marked: Some(marked), ..ReportOptions::default() }
 }
 
 fn draw_all(records: &[EpochRecord], options: &ReportOptions, convention: Convention) -> String {
-    draw(records, &summarize(records), options, convention).unwrap()
+    let source = Source { name: "results".to_owned(), records: records.to_vec() };
+    draw(&[source], &summarize(records), options, convention).unwrap()
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn marks_and_their_bars_stay_in_the_plot() {
     let placed: Vec<Placed<'_>> =
         points.iter().filter_map(|point| place(point, Convention::FirstBatchCounted)).collect();
     assert_eq!(placed.len(), points.len() - 1);
-    let encoding = Encoding::of(placed.iter().map(|point| &point.summary.point));
+    let encoding = Encoding::of(placed.iter().map(|point| point.summary));
     let radii: Vec<f64> = [1024, 4096, 16_384].map(|rows| encoding.radius(rows)).to_vec();
     assert!(radii.is_sorted() && radii[0] > 3.0, "{radii:?}");
     // Area goes with rows: a quarter of the rows, half the radius.

@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{append, check_folder, fixture};
+use crate::{append, check_folder, fixture, summarize};
 
 #[test]
 fn a_report_is_written_beside_the_epochs_and_again() {
@@ -17,7 +17,8 @@ fn a_report_is_written_beside_the_epochs_and_again() {
         chunks_per_block: 256,
         chunk_method: None,
     };
-    let options = ReportOptions { title: Some("Example".to_owned()), marked: Some(marked) };
+    let options =
+        ReportOptions { title: Some("Example".to_owned()), marked: Some(marked), published: false };
     let files = write_report(folder.path(), &options).unwrap();
     let written =
         [&files.picture, &files.picture_after_first, &files.page, &files.readme].map(|path| {

@@ -1,0 +1,123 @@
+//! The table for programs: CSV with a row a grid point, all settings, and of each figure median, least and most.
+
+use serde_json::{Map, Value};
+
+use crate::{EntropySummary, Error, PointSummary, Spread, StageSummary};
+
+/// Columns: what the folder, the settings and the data are called in the file of epochs; then the figures.
+pub(crate) fn csv(points: &[PointSummary]) -> Result<Vec<u8>, Error> {
+    let rows: Vec<Vec<(String, String)>> = points
+        .iter()
+        .map(row)
+        .collect::<Result<_, _>>()
+        .map_err(|source| Error::PageData { source })?;
+    // Settings that are null in one point are there in another.
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in rows.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let failed = |error: csv::Error| Error::Table { message: error.to_string() };
+    writer.write_record(&names).map_err(failed)?;
+    for row in &rows {
+        let cell = |name: &&String| {
+            row.iter().find(|(known, _)| known == *name).map_or("", |(_, value)| value.as_str())
+        };
+        writer.write_record(names.iter().map(cell)).map_err(failed)?;
+    }
+    writer.into_inner().map_err(|error| Error::Table { message: error.to_string() })
+}
+
+fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Error> {
+    let mut cells = vec![("results".to_owned(), summary.folder.clone().unwrap_or_default())];
+    for group in [serde_json::to_value(&summary.point)?, serde_json::to_value(&summary.data)?] {
+        cells.extend(object(group).into_iter().map(|(name, value)| (name, text(&value))));
+    }
+    cells.push(("hostname".to_owned(), summary.hostname.clone()));
+    cells.push(("n_ok".to_owned(), summary.n_ok.to_string()));
+    cells.push(("n_failed".to_owned(), summary.n_failed.to_string()));
+    cells.push(("failure".to_owned(), summary.failure.clone().unwrap_or_default()));
+    let mut push = |name: String, spread: Option<Spread>| {
+        let values = spread.map(|one| [one.median, one.min, one.max]);
+        for (idx, end) in ["", "_min", "_max"].iter().enumerate() {
+            let value = values.map_or_else(String::new, |values| values[idx].to_string());
+            cells.push((format!("{name}{end}"), value));
+        }
+    };
+    for (name, spread) in figures(summary) {
+        push(name.to_owned(), spread);
+    }
+    for StageSummary { stage, wall_secs, cpu_secs } in &summary.stages {
+        push(format!("{stage}_wall_secs"), *wall_secs);
+        push(format!("{stage}_cpu_secs"), *cpu_secs);
+    }
+    for EntropySummary { label, mean, expected, perfect, data } in &summary.order_entropy {
+        push(format!("entropy of {label}"), *mean);
+        push(format!("entropy expected of {label}"), *expected);
+        push(format!("entropy perfect of {label}"), *perfect);
+        push(format!("entropy data of {label}"), *data);
+    }
+    Ok(cells)
+}
+
+fn figures(summary: &PointSummary) -> [(&'static str, Option<Spread>); 13] {
+    [
+        ("samples_per_sec", summary.samples_per_sec),
+        ("samples_per_sec_after_first", summary.samples_per_sec_after_first),
+        ("max_mem", summary.max_mem),
+        ("time_to_first_batch_secs", summary.time_to_first_batch_secs),
+        ("wait_p50_secs", summary.wait_p50_secs),
+        ("wait_p99_secs", summary.wait_p99_secs),
+        ("stall_share", summary.stall_share),
+        ("busy_share", summary.busy_share),
+        ("ready_batches_mean", summary.ready_batches_mean),
+        ("ready_blocks_mean", summary.ready_blocks_mean),
+        ("cpu_secs", summary.cpu_secs),
+        ("amplification", summary.amplification),
+        ("bytes_amplification", summary.bytes_amplification),
+    ]
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fixture, summarize};
+
+    #[test]
+    fn the_table_of_a_grid() {
+        let bytes = csv(&summarize(&fixture::grid())).unwrap();
+        insta::assert_snapshot!(String::from_utf8(bytes).unwrap());
+    }
+
+    #[test]
+    fn cells_stay_cells() {
+        let mut record = fixture::epoch("a,\"b\"\nc", (64, 16), 0.5);
+        record.data.obs_filter = Some("tissue == \"lung\"".to_owned());
+        let speed = record.measured.samples_per_sec.unwrap().to_string();
+        let bytes = csv(&summarize(&[record])).unwrap();
+        let mut reader = csv::Reader::from_reader(bytes.as_slice());
+        let header = reader.headers().unwrap().clone();
+        let row = reader.records().next().unwrap().unwrap();
+        let of = |name: &str| &row[header.iter().position(|column| column == name).unwrap()];
+        assert_eq!(of("chunk_method"), "a,\"b\"\nc");
+        assert_eq!(of("obs_filter"), "tissue == \"lung\"");
+        assert_eq!(of("samples_per_sec"), speed);
+    }
+}

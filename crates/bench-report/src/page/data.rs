@@ -1,0 +1,253 @@
+//! What the page's script reads: kept small, since a page may hold thousands of points. Names of figures stand once, a figure of one
+//! epoch is a bare number, and settings that all points share stand apart.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    EpochRecord, Error, Measured, ReportOptions, Source, Spread, Status,
+    curves::{self, BusyCurve, WAIT_PERCENTS},
+    picture::subtitle,
+    published::{self, Slice},
+    report::{describe_run, runs},
+    summary::{PointSummary, group},
+};
+
+/// What JavaScript's numbers hold exactly; a larger one, such as a seed, is handed over as text.
+const MOST_EXACT: u64 = 1 << 53;
+/// Digits of a figure that is no whole number.
+const DIGITS: usize = 6;
+
+#[derive(Debug, Serialize)]
+pub(super) struct PageData {
+    subtitle: [String; 2],
+    marked: Option<Marked>,
+    runs: Vec<Run>,
+    figures: Vec<String>,
+    shared: Map<String, Value>,
+    wait_percents: &'static [f64],
+    points: Vec<PagePoint>,
+    published: Option<Published>,
+}
+
+/// The point that the arrow points at.
+#[derive(Debug, Serialize)]
+struct Marked {
+    id: usize,
+    label: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Run {
+    folder: Option<String>,
+    facts: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Published {
+    told: &'static str,
+    slices: &'static [Slice],
+}
+
+/// A grid point: its settings, each of its figures over the epochs that ended well, and those epochs.
+#[derive(Debug, Serialize)]
+struct PagePoint {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+    settings: Map<String, Value>,
+    /// In the order of [`PageData::figures`]: nothing, a number, or median, least, most and count.
+    figures: Vec<Value>,
+    /// Epoch, repeat, status and speed of each.
+    epochs: Vec<[Value; 4]>,
+    /// Seconds at [`PageData::wait_percents`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy: Option<Busy>,
+}
+
+#[derive(Debug, Serialize)]
+struct Busy {
+    mean: Vec<Value>,
+    least: Vec<Value>,
+    most: Vec<Value>,
+    n: usize,
+}
+
+impl Busy {
+    fn of(curve: &BusyCurve) -> Self {
+        // Half a percent is a pixel.
+        let short = |shares: &[f64]| shares.iter().map(|&share| rounded(share, 3)).collect();
+        let one = curve.n == 1;
+        Self {
+            mean: short(&curve.mean),
+            least: if one { Vec::new() } else { short(&curve.least) },
+            most: if one { Vec::new() } else { short(&curve.most) },
+            n: curve.n,
+        }
+    }
+}
+
+/// The page's data of `points`, which sum up the epochs of `sources` in turn.
+pub(super) fn of(
+    sources: &[Source],
+    points: &[PointSummary],
+    options: &ReportOptions,
+) -> Result<PageData, Error> {
+    let groups: Vec<Vec<&EpochRecord>> =
+        sources.iter().flat_map(|source| group(&source.records)).collect();
+    let spreads: Vec<BTreeMap<String, Spread>> = groups
+        .iter()
+        .map(|epochs| figures(epochs))
+        .collect::<Result<_, _>>()
+        .map_err(|source| Error::PageData { source })?;
+    let mut names: Vec<String> = spreads.iter().flat_map(BTreeMap::keys).cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    let page_points: Result<Vec<PagePoint>, serde_json::Error> = points
+        .iter()
+        .zip(&groups)
+        .zip(&spreads)
+        .map(|((summary, epochs), spreads)| page_point(summary, epochs, spreads, &names))
+        .collect();
+    let mut page_points = page_points.map_err(|source| Error::PageData { source })?;
+    let several = sources.len() > 1;
+    let describe = |source: &Source| -> Vec<Run> {
+        let folder = several.then(|| source.name.clone());
+        let all = runs(&source.records).into_iter();
+        all.map(|record| Run { folder: folder.clone(), facts: describe_run(record) }).collect()
+    };
+    let marked = options.marked.as_ref();
+    Ok(PageData {
+        subtitle: subtitle(sources, points),
+        marked: marked.and_then(|marked| {
+            marked.find(points).map(|id| Marked { id, label: marked.label.clone() })
+        }),
+        runs: sources.iter().flat_map(describe).collect(),
+        figures: names,
+        shared: take_shared(&mut page_points),
+        wait_percents: &WAIT_PERCENTS,
+        points: page_points,
+        published: options
+            .published
+            .then(|| Published { told: published::TOLD, slices: published::slices() }),
+    })
+}
+
+fn page_point(
+    summary: &PointSummary,
+    epochs: &[&EpochRecord],
+    spreads: &BTreeMap<String, Spread>,
+    names: &[String],
+) -> Result<PagePoint, serde_json::Error> {
+    let told = |epoch: &&EpochRecord| {
+        let Measured { epoch, repeat, status, samples_per_sec, .. } = &epoch.measured;
+        let speed = samples_per_sec.map_or(Value::Null, |speed| rounded(speed, DIGITS));
+        [Value::from(*epoch), Value::from(*repeat), Value::from(status.name()), speed]
+    };
+    let waits = curves::waits(epochs);
+    Ok(PagePoint {
+        failure: summary.failure.clone(),
+        settings: settings(summary)?,
+        figures: names.iter().map(|name| spreads.get(name).map_or(Value::Null, short)).collect(),
+        epochs: epochs.iter().map(told).collect(),
+        waits: waits.map(|waits| waits.into_iter().map(|secs| rounded(secs, 4)).collect()),
+        busy: curves::busy(epochs).as_ref().map(Busy::of),
+    })
+}
+
+fn settings(summary: &PointSummary) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut settings = object(&summary.point)?;
+    settings.extend(object(&summary.data)?);
+    settings.insert("hostname".to_owned(), Value::from(summary.hostname.clone()));
+    settings.insert("folder".to_owned(), Value::from(summary.folder.clone()));
+    let label = summary.order_entropy.first().map(|label| label.label.clone());
+    settings.insert("entropy_of".to_owned(), Value::from(label));
+    settings.retain(|_, value| !value.is_null());
+    for value in settings.values_mut() {
+        match value.as_u64() {
+            Some(number) if number > MOST_EXACT => *value = Value::from(number.to_string()),
+            _ => {}
+        }
+    }
+    Ok(settings)
+}
+
+/// Takes the settings that are the same in all points out of them.
+fn take_shared(points: &mut [PagePoint]) -> Map<String, Value> {
+    let Some(first) = points.first() else { return Map::new() };
+    let mut shared = first.settings.clone();
+    shared.retain(|key, value| points.iter().all(|point| point.settings.get(key) == Some(value)));
+    for point in points {
+        point.settings.retain(|key, _| !shared.contains_key(key));
+    }
+    shared
+}
+
+/// The spread of every figure over the epochs that ended well.
+fn figures(epochs: &[&EpochRecord]) -> Result<BTreeMap<String, Spread>, serde_json::Error> {
+    let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for epoch in epochs.iter().filter(|epoch| epoch.measured.status == Status::Ok) {
+        for (name, value) in figures_of(epoch)? {
+            if let Some(number) = value.as_f64() {
+                columns.entry(name).or_default().push(number);
+            }
+        }
+    }
+    let spreads = columns.into_iter();
+    Ok(spreads.filter_map(|(name, values)| Some((name, Spread::of(values)?))).collect())
+}
+
+/// An epoch's columns and its stages, with what follows from them as columns of their own.
+pub(super) fn figures_of(epoch: &EpochRecord) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut columns = object(&epoch.measured)?;
+    columns.extend(object(&epoch.stages)?);
+    for name in ["epoch", "repeat"] {
+        columns.remove(name);
+    }
+    let share = curves::slowest_tenth_share(&epoch.measured.batch_wait_secs);
+    columns.insert("wait_slowest_tenth_share".to_owned(), Value::from(share));
+    for (idx, label) in epoch.measured.order_entropy.iter().enumerate() {
+        let named = label.figures(idx == 0).into_iter();
+        columns.extend(named.map(|(name, bits)| (name, Value::from(bits))));
+    }
+    Ok(columns)
+}
+
+fn object(value: &impl Serialize) -> Result<Map<String, Value>, serde_json::Error> {
+    match serde_json::to_value(value)? {
+        Value::Object(object) => Ok(object),
+        _ => Ok(Map::new()),
+    }
+}
+
+fn short(spread: &Spread) -> Value {
+    let [median, min, max] =
+        [spread.median, spread.min, spread.max].map(|number| rounded(number, DIGITS));
+    if spread.n == 1 { median } else { Value::from(vec![median, min, max, Value::from(spread.n)]) }
+}
+
+/// `number` with so many digits that count; whole numbers keep all of theirs.
+fn rounded(number: f64, digits: usize) -> Value {
+    if number.fract() == 0.0 && number.abs() < MOST_EXACT as f64 {
+        return Value::from(number as i64);
+    }
+    let text = format!("{number:.*e}", digits.saturating_sub(1));
+    text.parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_the_digits_that_count() {
+        let check = |number: f64, expect: &str| assert_eq!(rounded(number, 4).to_string(), expect);
+        check(1_234_567_890.0, "1234567890");
+        check(0.000_123_456, "0.0001235");
+        check(98_765.4, "98770.0");
+        check(f64::NAN, "null");
+    }
+}

@@ -1,0 +1,72 @@
+// How settings become marks: shape, size and color, the same in every view and in the legend.
+
+// Okabe and Ito's colors, which the color-blind tell apart; yellow last, since white paper swallows it.
+const CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#f0e442"];
+const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "wye", "cross"];
+const SYMBOL_OF = { "np.array": "circle", "scipy.csr": "square", native: "triangle" };
+const DASHES = ["none", "7 4", "2 4", "10 4 2 4", "4 2"];
+const STAGE_COLORS = {
+  read: "#0072b2",
+  decode: "#56b4e9",
+  shuffle: "#f0e442",
+  densify: "#009e73",
+  wait: "#d55e00",
+  consume: "#999999",
+};
+const LARGEST_RADIUS = 14;
+const SMALLEST_RADIUS = 4;
+
+// A setting of numbers is colored by its logarithm along viridis, without the yellow end; others by category.
+function colorOf(key, value) {
+  const values = valuesOf(key);
+  const numbers = values.filter((one) => typeof one === "number");
+  if (numbers.length && numbers.length === values.length) {
+    const log = (one) => Math.log2(Math.max(1, one));
+    const [least, most] = [log(numbers[0]), log(numbers.at(-1))];
+    return d3.interpolateViridis(least === most ? 0.45 : 0.92 * ((log(value) - least) / (most - least)));
+  }
+  return CATEGORIES[values.indexOf(value) % CATEGORIES.length];
+}
+
+// What lines are colored by: the setting of the shape, in colors of categories.
+const lineColorOf = (key, value) => CATEGORIES[Math.max(0, valuesOf(key).indexOf(value)) % CATEGORIES.length];
+
+function symbolOf(key, value) {
+  if (key === "chunk_method") {
+    const others = valuesOf(key).filter((method) => !SYMBOL_OF[method]);
+    return SYMBOL_OF[value] ?? SYMBOLS[3 + (others.indexOf(value) % 4)];
+  }
+  return SYMBOLS[Math.max(0, valuesOf(key).indexOf(value)) % SYMBOLS.length];
+}
+
+// The area of a mark goes with the rows of a block.
+function radiusOf(rows) {
+  const most = Math.max(1, ...valuesOf("block_size").filter((value) => typeof value === "number"));
+  // Less where there are many points, or little room.
+  const many = points.length > 300 || document.documentElement.clientWidth < 500 ? 0.6 : 1;
+  return Math.max(SMALLEST_RADIUS * many, LARGEST_RADIUS * many * Math.sqrt(Math.min(1, rows / most)));
+}
+
+const SYMBOL_TYPES = {
+  circle: d3.symbolCircle,
+  square: d3.symbolSquare,
+  triangle: d3.symbolTriangle,
+  diamond: d3.symbolDiamond,
+  star: d3.symbolStar,
+  wye: d3.symbolWye,
+  cross: d3.symbolCross,
+};
+
+const symbolPath = (symbol, radius) => d3.symbol(SYMBOL_TYPES[symbol], Math.PI * radius * radius)();
+
+// Looked up often where there are many points.
+function memoized(of) {
+  const known = new Map();
+  return (key, value) => {
+    const name = `${key}\n${value}`;
+    if (!known.has(name)) known.set(name, of(key, value));
+    return known.get(name);
+  };
+}
+const fillOf = memoized(colorOf);
+const markOf = memoized(symbolOf);

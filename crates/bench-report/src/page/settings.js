@@ -1,0 +1,82 @@
+// The settings of a grid point: what they are called, which of them differ, and what tells points apart.
+
+const SETTINGS = {
+  folder: "results",
+  loader: "loader",
+  chunk_method: "method",
+  form: "batches",
+  block_size: "rows per block",
+  chunk_size: "rows per chunk",
+  chunks_per_block: "chunks per block",
+  batch_size: "rows per batch",
+  reader: "reader",
+  cache: "page cache",
+  order: "order",
+  transform: "values",
+  consumer: "consumer",
+  prefetch_blocks: "blocks read ahead",
+  prefetch_batches: "batches made ahead",
+  n_threads: "threads",
+  memory_limit: "memory limit",
+  point_memory_limit: "memory limit of the process",
+  io_limit: "limit of reading",
+  max_batches: "batches of an epoch",
+  drop_last: "short batch left out",
+  soma_buffer_size: "read buffer",
+  hostname: "machine",
+  uri: "data",
+  layer: "layer",
+  obs_filter: "cells",
+  var_filter: "genes",
+  total_rows: "number of cells",
+  n_cols: "number of genes",
+};
+const BYTES = ["memory_limit", "point_memory_limit", "io_limit", "soma_buffer_size"];
+const NONE = "none";
+
+const report = JSON.parse(document.getElementById("report-data").textContent);
+
+const points = report.points.map((point, id) => ({
+  ...point,
+  id,
+  settings: { loader: "somafeed", ...report.shared, ...point.settings },
+  figures: Object.fromEntries(report.figures.map((name, idx) => [name, point.figures[idx]])),
+}));
+
+const settingOf = (point, key) => point.settings[key] ?? NONE;
+
+// All values of a setting: numbers in their order, methods and others as they first come, "none" last.
+const knownValues = new Map();
+
+function valuesOf(key) {
+  if (!knownValues.has(key)) knownValues.set(key, findValues(key));
+  return knownValues.get(key);
+}
+
+function findValues(key) {
+  const values = [...new Set(points.map((point) => settingOf(point, key)))];
+  const rank = (value) => (value === NONE ? 1 : 0);
+  return values.sort((a, b) => rank(a) - rank(b) || (typeof a === "number" && typeof b === "number" ? a - b : 0));
+}
+
+const varying = Object.keys(SETTINGS).filter((key) => valuesOf(key).length > 1);
+
+function shownValue(key, value) {
+  if (value === NONE) return NONE;
+  if (BYTES.includes(key)) return `${decimal(value / 1e6, 0)} MB${key === "io_limit" ? "/s" : ""}`;
+  if (key === "uri") return String(value).replace(/\/+$/, "").split("/").pop();
+  return grouped(value);
+}
+
+const chunksOf = ({ settings }) => `${grouped(settings.chunks_per_block)} × ${grouped(settings.chunk_size)}`;
+
+// The method and the chunks, and whatever else differs between the points of this report.
+function nameOf(point) {
+  const said = ["chunk_method", "chunks_per_block", "chunk_size", "block_size", "n_cols", "layer"];
+  const others = varying.filter((key) => !said.includes(key) && key !== "loader" && settingOf(point, key) !== NONE);
+  const told = others.map((key) => {
+    const value = shownValue(key, settingOf(point, key));
+    return typeof settingOf(point, key) === "number" ? `${value} ${SETTINGS[key]}` : value;
+  });
+  return [`${point.settings.chunk_method} ${chunksOf(point)}`, ...told].join(", ");
+}

@@ -1,0 +1,74 @@
+// What the reader of the page has chosen, and its place in the address: a link to a view shows the same again.
+
+const STARTING = {
+  view: "memory",
+  x: "max_mem",
+  y: "samples_per_sec",
+  shape: varying.includes("folder")
+    ? "folder"
+    : varying.includes("reader") && !varying.includes("chunk_method")
+      ? "reader"
+      : "chunk_method",
+  color: "chunks_per_block",
+  // What was published lies so far away that marks would lie on each other.
+  scale: report.published ? "log" : "linear",
+  lines: "block_size",
+  clock: "wall",
+  behind: report.published ? "0" : "",
+  sort: "-samples_per_sec",
+};
+
+const state = { ...STARTING, hidden: [], chosen: null };
+
+const isShown = (point) => !state.hidden.some(({ key, value }) => String(settingOf(point, key)) === value);
+const isHidden = (key, value) => state.hidden.some((entry) => entry.key === key && entry.value === String(value));
+
+// Hides or shows a value; where it is the only one that is shown, all of them: nothing left to see is of use to nobody.
+function toggle(key, value) {
+  const values = key === "stage" ? STAGES : valuesOf(key);
+  const others = values.filter((other) => other !== value);
+  const isOnly = !isHidden(key, value) && others.every((other) => isHidden(key, other));
+  if (isOnly) state.hidden = state.hidden.filter((entry) => entry.key !== key);
+  else if (isHidden(key, value)) state.hidden = state.hidden.filter((entry) => entry.key !== key || entry.value !== String(value));
+  else state.hidden = [...state.hidden, { key, value: String(value) }];
+}
+
+// Leaves only this value of the setting.
+function only(key, value) {
+  const values = key === "stage" ? STAGES : valuesOf(key);
+  const others = values.filter((other) => other !== value).map((other) => ({ key, value: String(other) }));
+  state.hidden = [...state.hidden.filter((entry) => entry.key !== key), ...others];
+}
+
+// The part of the address behind #; `changes` are taken for a link to something else.
+function addressOf(changes = {}) {
+  const told = { ...state, ...changes };
+  const parameters = new URLSearchParams();
+  for (const [name, start] of Object.entries(STARTING)) {
+    if (name === "view" || told[name] !== start) parameters.set(name, told[name]);
+  }
+  for (const { key, value } of told.hidden) parameters.append("without", `${key}:${value}`);
+  if (told.chosen && told.isPinned) parameters.set("point", told.chosen.id);
+  return `#${parameters}`;
+}
+
+function readAddress() {
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  for (const [name, start] of Object.entries(STARTING)) state[name] = parameters.get(name) ?? start;
+  const hasFigure = (name) => report.figures.includes(name);
+  if (!hasFigure(state.x)) state.x = STARTING.x;
+  if (!hasFigure(state.y)) state.y = STARTING.y;
+  for (const name of ["shape", "color"]) if (!SETTINGS[state[name]]) state[name] = STARTING[name];
+  state.hidden = parameters.getAll("without").map((text) => {
+    const [key, ...rest] = text.split(":");
+    return { key, value: rest.join(":") };
+  });
+  const pinned = parameters.get("point");
+  state.isPinned = pinned !== null && Boolean(points[pinned]);
+  state.chosen = state.isPinned ? points[pinned] : null;
+}
+
+function writeAddress() {
+  const address = addressOf();
+  if (address !== location.hash) history.replaceState(null, "", address);
+}

@@ -1,0 +1,72 @@
+//! Logarithmic axes: ticks at powers of the base.
+
+use std::ops::Range;
+
+/// An axis that holds all of some positive values, over a range of picture units.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LogAxis {
+    ticks: Vec<f64>,
+    least: f64,
+    most: f64,
+    units: Range<f64>,
+}
+
+impl LogAxis {
+    /// With at most `most_ticks` ticks at powers of `base`; the values' own range where no power lies in it.
+    pub(super) fn new(values: &[f64], base: f64, units: Range<f64>, most_ticks: usize) -> Self {
+        let positive = || values.iter().copied().filter(|value| *value > 0.0 && value.is_finite());
+        let least = positive().fold(f64::INFINITY, f64::min);
+        let most = positive().fold(0.0, f64::max);
+        let (least, most) = if least <= most { (least, most) } else { (1.0, 1.0) };
+        let (least, most) = (least / 1.25, most * 1.25);
+        let first = (least.ln() / base.ln()).ceil() as i32;
+        let last = (most.ln() / base.ln()).floor() as i32;
+        let every = usize::try_from(last - first + 1).unwrap_or(0).div_ceil(most_ticks).max(1);
+        let mut ticks: Vec<f64> =
+            (first..=last).step_by(every).map(|power| base.powi(power)).collect();
+        if ticks.is_empty() {
+            ticks.push((least * most).sqrt());
+        }
+        Self { ticks, least, most, units }
+    }
+
+    pub(super) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
+    /// Where `value` lies; what is too small for the axis lies at its beginning.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        let share = (value.max(self.least) / self.least).ln() / (self.most / self.least).ln();
+        self.units.start + (self.units.end - self.units.start) * share.min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ticks_are_powers() {
+        let axis = LogAxis::new(&[64.0, 4096.0], 2.0, 0.0..100.0, 10);
+        assert_eq!(axis.ticks(), [64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0]);
+        assert_eq!(
+            LogAxis::new(&[64.0, 4096.0], 2.0, 0.0..100.0, 4).ticks(),
+            [64.0, 256.0, 1024.0, 4096.0]
+        );
+        assert_eq!(LogAxis::new(&[], 10.0, 0.0..100.0, 4).ticks(), [1.0]);
+        assert_eq!(LogAxis::new(&[0.0, f64::NAN], 10.0, 0.0..100.0, 4).ticks(), [1.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn everything_lies_on_the_axis(values in prop::collection::vec(1e-9_f64..1e12, 1..20)) {
+            let axis = LogAxis::new(&values, 10.0, 10.0..90.0, 5);
+            prop_assert!((1..=5).contains(&axis.ticks().len()), "{:?}", axis);
+            for value in values.iter().chain(axis.ticks()).chain(&[0.0]) {
+                prop_assert!((9.999..=90.001).contains(&axis.position(*value)), "{value}");
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Results that lie side by side in a report: each from one folder, under a name that tells it from the others.
+
+use std::path::{Path, PathBuf};
+
+use crate::{EpochRecord, Error, PointSummary, read, summarize};
+
+/// The epochs of one results folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// What the folder is called in the report.
+    pub name: String,
+    /// Its epochs, at least one.
+    pub records: Vec<EpochRecord>,
+}
+
+impl Source {
+    /// Reads each of `folders`; an error where one is missing, is no folder of results, or has no epochs.
+    pub fn read_all(folders: &[PathBuf]) -> Result<Vec<Self>, Error> {
+        let names = names(folders);
+        folders
+            .iter()
+            .zip(names)
+            .map(|(folder, name)| {
+                if !folder.is_dir() {
+                    return Err(Error::NoFolder { folder: folder.clone() });
+                }
+                let records = read(folder)?;
+                if records.is_empty() {
+                    return Err(Error::NoEpochs { folder: folder.clone() });
+                }
+                Ok(Self { name, records })
+            })
+            .collect()
+    }
+}
+
+/// The points of all sources in turn. Where there are several, a point says which it is of: it is never one with another's.
+pub(crate) fn summarize_all(sources: &[Source]) -> Vec<PointSummary> {
+    let several = sources.len() > 1;
+    sources
+        .iter()
+        .flat_map(|source| {
+            let mut points = summarize(&source.records);
+            for point in &mut points {
+                point.folder = several.then(|| source.name.clone());
+            }
+            points
+        })
+        .collect()
+}
+
+/// The last part of each path, and more of it where that is not enough to tell two apart.
+fn names(folders: &[PathBuf]) -> Vec<String> {
+    let parts = |path: &Path| -> Vec<String> {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
+    };
+    let all: Vec<Vec<String>> = folders.iter().map(|folder| parts(folder)).collect();
+    let longest = all.iter().map(Vec::len).max().unwrap_or(1);
+    let cut = |n: usize| -> Vec<String> {
+        all.iter().map(|parts| parts[parts.len().saturating_sub(n)..].join("/")).collect()
+    };
+    let is_enough = |names: &Vec<String>| {
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        different.len() == names.len()
+    };
+    (1..=longest).map(cut).find(is_enough).unwrap_or_else(|| {
+        // A folder given twice: it lies beside itself.
+        let numbered = cut(1).into_iter().enumerate();
+        numbered.map(|(idx, name)| format!("{name} ({})", idx + 1)).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{append, fixture};
+
+    #[track_caller]
+    fn check_names(folders: &[&str], expected: &[&str]) {
+        let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
+        assert_eq!(names(&folders), expected);
+    }
+
+    #[test]
+    fn names_are_as_short_as_they_can_be() {
+        check_names(&["/absent/a/warm"], &["warm"]);
+        check_names(&["/absent/a/warm/", "/absent/b/cold"], &["warm", "cold"]);
+        check_names(&["/absent/a/x", "/absent/b/x", "/absent/b/y"], &["a/x", "b/x", "b/y"]);
+        check_names(&["/absent/x", "/absent/x"], &["x (1)", "x (2)"]);
+    }
+
+    #[test]
+    fn points_of_two_folders_are_never_one() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = ["a", "b"].map(|name| root.path().join(name));
+        for folder in &folders {
+            append(folder, &fixture::grid()).unwrap();
+        }
+        let both = summarize_all(&Source::read_all(&folders).unwrap());
+        assert_eq!(both.len(), 14);
+        assert_eq!(both[0].folder.as_deref(), Some("a"));
+        assert_eq!(both[13].folder.as_deref(), Some("b"));
+        let alone = summarize_all(&Source::read_all(&folders[..1]).unwrap());
+        assert!(alone.iter().all(|point| point.folder.is_none()));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let error = Source::read_all(&[PathBuf::from("/absent/results")]).unwrap_err().to_string();
+        assert!(error.contains("/absent/results") && error.contains("no such folder"), "{error}");
+    }
+}

@@ -1,0 +1,116 @@
+//! `report`: the page, the pictures and the tables of results, drawn anew, of one folder or of several side by side.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use bench_report::{ReportFormat, ReportOptions, Source, WrittenFile, write_side_by_side};
+use clap::Args;
+use serde_json::json;
+
+use crate::config::UsageError;
+use crate::summary;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReportArgs {
+    /// Results folders, each with an epochs.parquet
+    #[arg(required = true, value_name = "FOLDER")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Folder to write to, made where it is missing [default: the results folder, where there is one alone]
+    #[arg(short = 'o', long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Let the page show what arrayloader-benchmarks published in 2024 behind the points, as another machine's
+    #[arg(long)]
+    pub(crate) baseline: bool,
+    /// What to write, separated by commas [default: all]
+    #[arg(long = "format", value_name = "FORMATS", value_delimiter = ',', value_enum)]
+    pub(crate) formats: Vec<Format>,
+    /// Heading of the page and the pictures
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Print an object for each file that was written, one a line, instead of its path
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// As a user names it.
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// The page with all views
+    Html,
+    /// A picture of each view
+    Svg,
+    /// The same as pixels, for what cannot take SVG
+    Png,
+    /// The table, for people
+    Md,
+    /// The table with all figures, for programs
+    Csv,
+}
+
+impl From<Format> for ReportFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Html => Self::Html,
+            Format::Svg => Self::Svg,
+            Format::Png => Self::Png,
+            Format::Md => Self::Markdown,
+            Format::Csv => Self::Csv,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Writes report.html (one page that needs no network), a picture of each view that the results have figures for, table.md and table.csv.
+A README.md that is there stays. Points of different folders are never summed up together.
+
+Examples:
+  cargo xtask report results/2026-11-21-vm-example
+  cargo xtask report results/before results/after --out results/compared --baseline
+  cargo xtask report results/2026-11-21-vm-example --out figures --format svg,png";
+
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let out = match (&args.out, args.folders.as_slice()) {
+        (Some(out), _) => out,
+        (None, [folder]) => folder,
+        (None, _) => {
+            let told = "several results folders are reported on together: name a folder to write to with --out";
+            return Err(UsageError::new(told).into());
+        }
+    };
+    let sources = Source::read_all(&args.folders)?;
+    let options = ReportOptions {
+        title: args.title.clone(),
+        marked: summary::marked(|chunks_per_block| has_default(&sources, chunks_per_block)),
+        published: args.baseline,
+    };
+    let formats: Vec<ReportFormat> = if args.formats.is_empty() {
+        ReportFormat::ALL.to_vec()
+    } else {
+        args.formats.iter().map(|&format| format.into()).collect()
+    };
+    let files = write_side_by_side(&sources, out, &formats, &options)
+        .with_context(|| format!("the report in {} is not whole", out.display()))?;
+    tell(&files, args.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn has_default(sources: &[Source], chunks_per_block: u64) -> bool {
+    let mut records = sources.iter().flat_map(|source| &source.records);
+    records.any(|record| {
+        record.point.chunk_size == 64 && record.point.chunks_per_block == chunks_per_block
+    })
+}
+
+fn tell(files: &[WrittenFile], as_json: bool) {
+    for WrittenFile { path, format, view } in files {
+        let path: &Path = path;
+        if as_json {
+            let told = json!({ "path": path, "format": format.extension(), "view": view });
+            println!("{told}");
+        } else {
+            println!("{}", path.display());
+        }
+    }
+}

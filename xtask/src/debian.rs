@@ -1,0 +1,113 @@
+//! Programs that tests start and a machine may lack, from Debian's packages.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use crate::interpreter::{last_line, run_watched};
+use crate::progress::Step;
+
+/// A program that tests need.
+#[derive(Debug)]
+pub(crate) struct Needed {
+    /// What the tests do with it, as `the tests start ranks under mpirun`.
+    pub(crate) what_for: &'static str,
+    /// The package that has it.
+    pub(crate) package: &'static str,
+    /// What a user can do where it cannot be installed.
+    pub(crate) by_hand: &'static str,
+}
+
+impl Needed {
+    /// Makes sure that `find` finds it, installing the package where it does not.
+    pub(crate) fn prepare<T>(&self, find: impl Fn() -> Option<T>) -> anyhow::Result<T> {
+        if let Some(found) = find() {
+            return Ok(found);
+        }
+        let Self { what_for, package, by_hand } = self;
+        let Some(mut as_root) = become_root() else {
+            bail!("{what_for}, and there is none: {by_hand}");
+        };
+        as_root.push("apt-get");
+        self.install(&as_root)?;
+        find().with_context(|| {
+            format!("{package} was installed, and still it does not run: {by_hand}")
+        })
+    }
+
+    fn install(&self, apt_get: &[&str]) -> anyhow::Result<()> {
+        let Self { package, by_hand, .. } = *self;
+        let step =
+            Step::start(format!("installing {package} for the tests with {}", apt_get.join(" ")));
+        let run = |arguments: &[&str]| -> anyhow::Result<Option<String>> {
+            let (program, before) = apt_get.split_first().context("apt-get is a program")?;
+            let mut command = Command::new(program);
+            command
+                .args(before)
+                .args(arguments)
+                .stdin(Stdio::null())
+                .env("DEBIAN_FRONTEND", "noninteractive");
+            let outcome = run_watched(command, false, || step.still()).context(by_hand)?;
+            Ok((!outcome.status.success()).then(|| last_line(&outcome.said)))
+        };
+        let install = ["install", "-y", "--no-install-recommends", package];
+        if run(&install)?.is_some() {
+            // A fresh machine has no lists of packages yet.
+            run(&["update"])?;
+            if let Some(said) = run(&install)? {
+                bail!("cannot install {package}: {said}; {by_hand}");
+            }
+        }
+        step.done();
+        Ok(())
+    }
+}
+
+/// What stands before a command that only root may run; `None` where nobody becomes root without a password.
+fn become_root() -> Option<Vec<&'static str>> {
+    let is_root =
+        Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    if is_root {
+        return Some(Vec::new());
+    }
+    let sudo = Command::new("sudo").args(["-n", "true"]).stdin(Stdio::null()).output();
+    sudo.is_ok_and(|sudo| sudo.status.success()).then(|| vec!["sudo", "-n"])
+}
+
+/// Whether `program` says its version.
+pub(crate) fn runs(program: &std::ffi::OsStr) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|ran| ran.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    const NEEDED: Needed =
+        Needed { what_for: "tests need it", package: "a-package", by_hand: "apt install it" };
+
+    #[test]
+    fn a_package_that_cannot_be_had_says_what_to_do() {
+        let error = format!("{:#}", NEEDED.install(&["false"]).unwrap_err());
+        assert!(
+            error.contains("cannot install a-package") && error.contains("apt install"),
+            "{error}"
+        );
+        let error = format!("{:#}", NEEDED.install(&["/nonexistent/apt-get"]).unwrap_err());
+        assert!(error.contains("/nonexistent/apt-get") && error.contains("apt install"), "{error}");
+        assert!(NEEDED.install(&["true"]).is_ok());
+    }
+
+    #[test]
+    fn what_is_there_is_not_installed() {
+        assert_eq!(NEEDED.prepare(|| Some(7)).unwrap(), 7);
+    }
+
+    #[test]
+    fn only_what_runs_is_there() {
+        assert!(runs(OsStr::new("true")));
+        assert!(!runs(OsStr::new("/nonexistent/mpirun")));
+    }
+}
