@@ -1,12 +1,14 @@
 """What every peer's script shares: its command line, the clock, memory and processor time, and the events that it prints.
 
-A script hands `main` a function that opens its loader. One process measures the loader's epochs, or tallies what one delivers; it says
-so in events, a line of JSON each, on stdout:
+A script hands `main` what its loader can do, a function that opens it and, where the loader reads a format of its own, one that converts
+the data. One process does one task and says so in events, a line of JSON each, on stdout:
 
     {"Progress": {"n_rows": 2048, "of_rows": 200000}}      while it runs
+    {"PeerFacts": {...}}                                   what the loader can do (`describe`)
+    {"PeerConversion": {...}}                              what the conversion took (`convert`)
     {"PeerEpoch": {...}}                                   what an epoch took (`measure`), a line for each
     {"Delivered": {...}}                                   what an epoch delivered (`tally`)
-    {"Failed": {"message": "..."}}                         in place of the last two
+    {"Failed": {"message": "..."}}                         in place of those
     "Done"
 
 Other lines are passed over. Times are seconds, memory is bytes.
@@ -16,15 +18,43 @@ import argparse
 import gc
 import json
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 PROGRESS_SECS = 0.2
+
+
+@dataclass
+class Variant:
+    """Settings that the loader is measured at."""
+
+    name: str
+    told: str
+    """What they are, in a line."""
+    takes_blocks: bool = True
+    """Whether its chunks and blocks are those of the work; settings of its own are measured once for all works of a form."""
+    forms: tuple[str, ...] = ("dense", "csr")
+    """Forms of batches that it can make."""
+
+
+@dataclass
+class Peer:
+    """What a loader can do."""
+
+    packages: list[str]
+    """Whose versions are noted, the loader's own first."""
+    variants: list[Variant] = field(default_factory=lambda: [Variant("ours", "chunks and blocks of the work")])
+    gene_subsets: bool = True
+    """Whether it can take the first so many genes."""
+    conversion: str | None = None
+    """The format of its own that it reads, in a line; another line makes other copies. Versions need not be in it."""
 
 
 @dataclass
@@ -34,27 +64,27 @@ class Loader:
     epoch: Callable[[int], Iterable[Any]]
     """The batches of an epoch, counted from 0: what the peer hands to training, as it hands it over."""
     x: Callable[[Any], Any]
-    """The values of a batch, cells x genes: a numpy array or a scipy CSR matrix."""
+    """The values of a batch, cells x genes: a numpy array or a scipy CSR matrix. Measured is `rows` alone."""
     joinids: Callable[[Any], np.ndarray]
     """The `soma_joinid` of each row of a batch, int64."""
     n_cells: int
     """Cells of an epoch."""
-    versions: dict[str, str]
-    """Of the loader and of what it stands on, the loader's first."""
+    rows: Callable[[Any], int] | None = None
+    """Rows of a batch, where `x` does work of its own."""
+    chunk_rows: int | None = None
+    """Rows that are read together, where they are not those that were asked for."""
+    chunks_per_block: int | None = None
+    """As `chunk_rows`."""
 
 
-def main(open_loader: Callable[[argparse.Namespace], Loader]) -> None:
-    job = arguments()
+def main(
+    peer: Peer,
+    open_loader: Callable[[argparse.Namespace], Loader],
+    convert: Callable[[argparse.Namespace], None] | None = None,
+) -> None:
+    job = arguments(peer)
     try:
-        started = time.perf_counter()
-        loader = open_loader(job)
-        open_secs = time.perf_counter() - started
-        if job.task == "tally":
-            tell({"Delivered": tally(loader)})
-        else:
-            for epoch in range(job.epochs):
-                measured = measure(loader, epoch, job)
-                tell({"PeerEpoch": {"epoch": epoch, "open_secs": open_secs, "versions": loader.versions, **measured}})
+        run(job, peer, open_loader, convert)
         tell("Done")
     except KeyboardInterrupt:
         sys.exit(130)
@@ -64,10 +94,36 @@ def main(open_loader: Callable[[argparse.Namespace], Loader]) -> None:
         sys.exit(1)
 
 
-def arguments() -> argparse.Namespace:
+def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> None:
+    versions = {name: version(name) for name in peer.packages} | {"Python": platform.python_version()}
+    if job.task == "describe":
+        facts = {"versions": versions, "gene_subsets": peer.gene_subsets, "conversion": peer.conversion}
+        tell({"PeerFacts": {**facts, "variants": [vars(variant) for variant in peer.variants]}})
+        return
+    if job.task == "convert":
+        started = time.perf_counter()
+        convert(job)
+        tell({"PeerConversion": {"secs": time.perf_counter() - started, "max_mem": status_bytes("VmHWM:")}})
+        return
+    started = time.perf_counter()
+    loader = open_loader(job)
+    open_secs = time.perf_counter() - started
+    if job.task == "tally":
+        tell({"Delivered": tally(loader)})
+        return
+    ran = {"chunk_rows": loader.chunk_rows or job.chunk_rows}
+    ran["chunks_per_block"] = loader.chunks_per_block or job.chunks_per_block
+    for epoch in range(job.epochs):
+        measured = measure(loader, epoch, job)
+        tell({"PeerEpoch": {"epoch": epoch, "open_secs": open_secs, "versions": versions, **ran, **measured}})
+
+
+def arguments(peer: Peer) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", choices=["measure", "tally"])
-    parser.add_argument("--uri", required=True, help="the experiment")
+    parser.add_argument("task", choices=["describe", "convert", "measure", "tally"])
+    parser.add_argument("--uri", help="the experiment")
+    parser.add_argument("--copy", metavar="FOLDER", help="where the converted copy lies, or is made: an empty folder")
+    parser.add_argument("--variant", choices=[variant.name for variant in peer.variants], default=peer.variants[0].name)
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of TileDB")
     parser.add_argument("--measurement", default="RNA")
     parser.add_argument("--layer", default="raw")
@@ -81,6 +137,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--consumer-millis", type=float, default=0.0, help="how long the consumer sleeps over each batch")
     job = parser.parse_args()
+    if job.task != "describe" and job.uri is None:
+        parser.error("--uri: the experiment is missing")
+    if job.task != "describe" and peer.conversion and job.copy is None:
+        parser.error("--copy: this loader reads a copy of its own")
+    if job.task == "convert" and not peer.conversion:
+        parser.error("convert: this loader reads the experiment itself")
     job.config = dict(setting.split("=", 1) for setting in job.config)
     return job
 
@@ -96,6 +158,7 @@ def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, An
     start_time, start_cpu = time.time(), os.times()
     samples: list[tuple[float, float, int]] = []
     n_rows, told = 0, time.perf_counter()
+    rows_of = loader.rows or (lambda batch: loader.x(batch).shape[0])
     asked = time.perf_counter()
     batches = iter(loader.epoch(epoch))
     while True:
@@ -103,7 +166,7 @@ def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, An
         got = time.perf_counter()
         if batch is None:
             break
-        rows = loader.x(batch).shape[0]
+        rows = rows_of(batch)
         if job.consumer_millis:
             time.sleep(job.consumer_millis / 1000)
         # So that a loader may reuse or free its memory before it is asked for the next.

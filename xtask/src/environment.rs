@@ -10,9 +10,9 @@ use crate::cache::{Cache, remove};
 use crate::interpreter::{Python, last_line, run_watched};
 use crate::progress::{self, Step};
 
-/// The Python versions that all pinned packages have wheels for.
-const OLDEST: (u32, u32) = (3, 11);
-const NEWEST: (u32, u32) = (3, 13);
+/// The Python versions that most pinned packages have wheels for.
+pub(crate) const OLDEST: (u32, u32) = (3, 11);
+pub(crate) const NEWEST: (u32, u32) = (3, 13);
 const MARKER: &str = ".complete";
 
 /// What is to be in the environment, and what is said about it.
@@ -28,6 +28,10 @@ pub(crate) struct Environment {
     pub(crate) download: String,
     /// What the user can do without it, as `set SOMAFEED_PYTHON to ...`.
     pub(crate) instead: String,
+    /// The Python versions that all its packages have wheels for: from this one
+    pub(crate) oldest: (u32, u32),
+    /// to this one.
+    pub(crate) newest: (u32, u32),
 }
 
 impl Environment {
@@ -45,7 +49,7 @@ impl Environment {
         if self.is_whole(&folder) {
             return Ok(interpreter(&folder));
         }
-        let python = Python::on_path()?;
+        let python = self.python()?;
         python.require_pip()?;
         self.check_version(python.version)?;
         self.make(&folder, &python)?;
@@ -66,15 +70,27 @@ impl Environment {
                 .is_ok_and(|ran| ran.status.success())
     }
 
+    /// `python3`, or where that is too old or too new, the newest `python3.N` on the PATH that fits.
+    fn python(&self) -> anyhow::Result<Python> {
+        let python = Python::on_path()?;
+        if self.check_version(python.version).is_ok() {
+            return Ok(python);
+        }
+        let (major, oldest) = self.oldest;
+        let others = (oldest..=self.newest.1).rev().map(|minor| format!("python{major}.{minor}"));
+        let mut found = others.filter_map(|name| Python::probe(Path::new(&name), Vec::new()).ok());
+        Ok(found.next().unwrap_or(python))
+    }
+
     fn check_version(&self, found: (u32, u32)) -> anyhow::Result<()> {
-        if found < OLDEST || NEWEST < found {
+        if found < self.oldest || self.newest < found {
             bail!(
-                "{} needs Python {}.{} to {}.{}, python3 is {}.{}: put a fitting python3 first on the PATH, or {}",
+                "{} needs Python {}.{} to {}.{}, python3 is {}.{}: put a fitting python3 or python3.N on the PATH, or {}",
                 self.what,
-                OLDEST.0,
-                OLDEST.1,
-                NEWEST.0,
-                NEWEST.1,
+                self.oldest.0,
+                self.oldest.1,
+                self.newest.0,
+                self.newest.1,
                 found.0,
                 found.1,
                 self.instead
@@ -174,6 +190,8 @@ mod tests {
             requirements: "x==1.0\n".into(),
             download: "about 1 MB".into(),
             instead: "set X to an interpreter that has x 1.0".into(),
+            oldest: OLDEST,
+            newest: NEWEST,
         }
     }
 

@@ -52,7 +52,7 @@ Commands:
   bench-readers
             compare the native reader of X with libtiledb on the same rows; without --uri on the example experiment
               cargo xtask bench-readers --uri ~/census/experiment
-  peers     compare the loader with TileDB-SOMA-ML side by side: the same cells, then speed and memory
+  peers     compare the loader with others side by side: the same cells, then speed and memory
               cargo xtask peers --uri ~/census/experiment
   read-chunks
             read all rows in tiledbsoma's four ways and by both readers of X, and see that they read the same
@@ -75,7 +75,7 @@ Commands:
 
 Everything but tidy and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
-SOMAFEED_PYTHON_TILEDBSOMA_ML one for `peers`, SOMAFEED_CHROMIUM a browser for `test`.
+SOMAFEED_PYTHON_TILEDBSOMA_ML and its like one for each of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 What was chosen is kept in .cargo/native.toml; delete that file to choose anew.";
 
 fn main() -> ExitCode {

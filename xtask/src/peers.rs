@@ -1,6 +1,8 @@
 //! `cargo xtask peers`: makes a Python environment for each loader that is compared with, builds `sweep` and becomes it.
 //!
-//! A peer is two files of `benches/peers`: `NAME.txt` pins its packages, `NAME.py` runs it.
+//! A peer is two files of `benches/peers`: `NAME.txt` pins its packages, `NAME.peer.py` runs it. Comments at the head of the former say what
+//! else is to be known: `# Python: 3.12 to 3.13` where not every Python will do, `# Package: P` where the peer's own package has another
+//! name, `# Download: 3 GB`, and `# Environment: tiledbsoma` where the environment of `cargo xtask python` serves.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,11 +11,12 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, bail};
 
-use crate::environment::Environment;
+use crate::cache::Cache;
+use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
 use crate::progress::say;
 use crate::sweep::Program;
-use crate::{cargo, sweep};
+use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on; the program knows what they mean, and says which peers are wanted.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
@@ -25,6 +28,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let command = || -> anyhow::Result<Command> {
         let mut command = program.command("peers")?;
         command.arg("--scripts").arg(&scripts).args(sweep::of_results());
+        command.arg("--copies").arg(Cache::of_user()?.root().join("peer-copies"));
         Ok(command)
     };
     let mut started = command()?;
@@ -43,8 +47,9 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
             match prepare(name, &scripts) {
                 Ok(python) => started.arg("--environment").arg(setting(name, &python)),
                 Err(error) => {
-                    eprintln!("error: {name}: {error:#}");
-                    started.arg("--unavailable").arg(name)
+                    let why = format!("{error:#}");
+                    say(&format!("{name}: {why}"));
+                    started.arg("--unavailable").arg(setting(name, Path::new(&why)))
                 }
             };
         }
@@ -66,7 +71,7 @@ fn setting(name: &str, python: &Path) -> OsString {
 
 /// The interpreter of a peer's environment. One that the user names wins.
 fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
-    let check = |python: &Path| check_script(python, &scripts.join(format!("{name}.py")));
+    let check = |python: &Path| check_script(python, &scripts.join(format!("{name}.peer.py")));
     let variable = format!("SOMAFEED_PYTHON_{}", name.to_uppercase().replace('-', "_"));
     if let Some(named) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
@@ -77,22 +82,53 @@ fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
     let path = scripts.join(format!("{name}.txt"));
     let requirements = fs::read_to_string(&path)
         .with_context(|| format!("cannot read the peer's packages from {}", path.display()))?;
+    if said(&requirements, "Environment") == Some("tiledbsoma") {
+        let python = python::prepare()?;
+        check(&python)?;
+        return Ok(python);
+    }
     environment(name, requirements, &variable)
         .with_context(|| path.display().to_string())?
         .prepare(check)
 }
 
-fn environment(name: &str, requirements: String, variable: &str) -> anyhow::Result<Environment> {
-    let Some(version) = pinned(&requirements, name) else {
-        bail!("it pins no version of {name}");
+/// What a comment at the head of a list of packages says, as `# Download: 3 GB`.
+fn said<'a>(requirements: &'a str, what: &str) -> Option<&'a str> {
+    let comments = requirements.lines().map_while(|line| line.strip_prefix("# "));
+    let mut found = comments.filter_map(|line| line.strip_prefix(what)?.strip_prefix(": "));
+    found.next().map(str::trim)
+}
+
+/// `3.12 to 3.13` as the oldest and the newest.
+fn pythons(text: &str) -> Option<((u32, u32), (u32, u32))> {
+    let version = |text: &str| {
+        let (major, minor) = text.trim().split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
     };
-    let download = requirements.lines().find_map(|line| line.strip_prefix("# Download: "));
+    let (oldest, newest) = text.split_once(" to ")?;
+    Some((version(oldest)?, version(newest)?))
+}
+
+fn environment(name: &str, requirements: String, variable: &str) -> anyhow::Result<Environment> {
+    let package = said(&requirements, "Package").unwrap_or(name).to_owned();
+    let Some(version) = pinned(&requirements, &package).map(str::to_owned) else {
+        bail!("it pins no version of {package}");
+    };
+    let (oldest, newest) = match said(&requirements, "Python") {
+        None => (OLDEST, NEWEST),
+        Some(text) => match pythons(text) {
+            Some(range) => range,
+            None => bail!("it says of Python {text:?}, expected as 3.12 to 3.13"),
+        },
+    };
     Ok(Environment {
         folder: format!("python-peer-{name}-{version}"),
         what: format!("{name} {version} to compare with"),
-        download: download.unwrap_or("hundreds of MB").trim().to_owned(),
-        instead: format!("set {variable} to an interpreter that has {name} {version}"),
+        download: said(&requirements, "Download").unwrap_or("hundreds of MB").to_owned(),
+        instead: format!("set {variable} to an interpreter that has {package} {version}"),
         requirements,
+        oldest,
+        newest,
     })
 }
 
@@ -137,13 +173,18 @@ mod tests {
             let requirements = fs::read_to_string(&path).unwrap();
             assert_pinned(&requirements);
             let name = path.file_stem().unwrap().to_str().unwrap();
+            let script = path.with_file_name(format!("{name}.peer.py"));
+            assert!(script.is_file(), "{name} has no script");
+            n_peers += 1;
+            if said(&requirements, "Environment") == Some("tiledbsoma") {
+                continue;
+            }
             let environment = environment(name, requirements, "X").unwrap();
             assert!(environment.folder.starts_with(&format!("python-peer-{name}-")));
             assert!(environment.download.contains("GB") || environment.download.contains("MB"));
-            assert!(path.with_extension("py").is_file(), "{name} has no script");
-            n_peers += 1;
+            assert!(OLDEST <= environment.oldest && environment.oldest <= environment.newest);
         }
-        assert_ne!(n_peers, 0);
+        assert!(1 < n_peers);
     }
 
     #[test]
@@ -152,6 +193,17 @@ mod tests {
         assert!(error.to_string().contains("pins no version of x"), "{error}");
         let made = environment("x", "# Download: 1 GB\nx==1.5\n".to_owned(), "X").unwrap();
         assert_eq!((made.folder.as_str(), made.download.as_str()), ("python-peer-x-1.5", "1 GB"));
+    }
+
+    #[test]
+    fn the_head_of_a_list_says_what_else_is_to_be_known() {
+        let list = "# A peer.\n# Python: 3.12 to 3.13\n# Package: y-z\n# Download: 1 GB\ny-z==1.5\n# Python: 3.9 to 3.9\n";
+        let made = environment("x", list.to_owned(), "X").unwrap();
+        assert_eq!((made.oldest, made.newest), ((3, 12), (3, 13)));
+        assert_eq!(made.folder, "python-peer-x-1.5");
+        assert!(made.instead.contains("y-z 1.5"), "{}", made.instead);
+        let bad = environment("x", list.replace("3.12 to", "3.12 and"), "X").unwrap_err();
+        assert!(bad.to_string().contains("expected as 3.12 to 3.13"), "{bad}");
     }
 
     #[test]

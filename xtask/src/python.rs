@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
 use crate::progress::say;
 
@@ -29,6 +29,8 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
         requirements: REQUIREMENTS.to_owned(),
         download: "about 300 MB".to_owned(),
         instead: format!("set {VARIABLE} to an interpreter that has tiledbsoma {VERSION}"),
+        oldest: OLDEST,
+        newest: NEWEST,
     };
     environment.prepare(check_tiledbsoma)
 }

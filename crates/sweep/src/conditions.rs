@@ -57,7 +57,8 @@ impl Conditions {
     }
 }
 
-fn digest(of: &impl Serialize) -> anyhow::Result<String> {
+/// 16 hexadecimal digits of what `of` is written as.
+pub(crate) fn digest(of: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string(of).context("cannot write down what a point depends on")?;
     let mut hasher = XxHash3_64::default();
     hasher.write(text.as_bytes());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::consumer::Consumer;
 use crate::io_limit::IoLimit;
 use crate::page_cache::Cold;
-use crate::peers::{Delivered, PeerEpoch};
+use crate::peers::{Delivered, PeerConversion, PeerEpoch, PeerFacts};
 use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
 
@@ -135,6 +135,11 @@ pub(crate) enum Task {
     },
     /// Read X chunk by chunk as CSR, and tell what was read.
     ReadChunks(ChunksJob),
+    /// Write the experiment anew for training, and tell what that took.
+    Relayout {
+        /// Where.
+        target: String,
+    },
 }
 
 /// All that the process needs to know.
@@ -162,6 +167,10 @@ pub(crate) enum Event {
     Epoch(Box<EpochRecord>),
     /// A peer's epoch is over.
     PeerEpoch(Box<PeerEpoch>),
+    /// What a peer can do.
+    PeerFacts(Box<PeerFacts>),
+    /// A copy of the data was made for a loader.
+    PeerConversion(PeerConversion),
     /// An epoch was tallied.
     Delivered(Delivered),
     /// X was read.

@@ -1,29 +1,35 @@
 //! `peers`: our loader and others side by side on the same data: first whether they deliver the same, then how fast and how small,
 //! in turn, each run in a process of its own.
 //!
-//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes. Whatever happens to one, the rest
-//! goes on and what was measured is kept; a comparison that could not be made is said, and makes the exit code a failure.
+//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes. It says itself what it can do: the
+//! settings that it is measured at, and whether it reads a format of its own, of which it then gets a copy. Whatever happens to one, the
+//! rest goes on and what was measured is kept; a comparison that could not be made is said, and makes the exit code a failure. A peer that
+//! was not asked for by its name and cannot be had here is skipped, and that is said.
 
 mod args;
 mod compare;
+mod copies;
 mod peer;
+mod prepare;
 mod report;
 mod session;
+mod side;
 mod tally;
 mod work;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, bail};
 use bench_report::{HostInfo, check_folder};
 use loader::Method;
 
 pub(crate) use args::PeersArgs;
-pub(crate) use peer::PeerEpoch;
+pub(crate) use peer::{PeerConversion, PeerEpoch, PeerFacts};
+pub(crate) use prepare::relayout;
 pub(crate) use tally::{Delivered, Tally};
 
 use crate::config::{self, UsageError};
@@ -31,7 +37,9 @@ use crate::display::{Display, grouped};
 use crate::job::{Data, Point, PointTransform};
 use crate::{interrupt, page_cache, results_folder, sweep_command};
 use peer::Peer;
+use prepare::Preparing;
 use session::{Session, WorkJob};
+use side::Side;
 use work::Work;
 
 /// Compares and prints the tables.
@@ -51,15 +59,15 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         println!("{}", scripts.keys().cloned().collect::<Vec<_>>().join("\n"));
         return Ok(ExitCode::SUCCESS);
     }
-    let (peers, missing) = peers(args, &scripts)?;
-    if peers.is_empty() {
-        bail!("there is nothing to compare with: {}", missing.join("; "));
+    let had = peers(args, &scripts)?;
+    if had.peers.is_empty() {
+        let why = had.missing.iter().chain(&had.skipped).cloned().collect::<Vec<_>>();
+        bail!("there is nothing to compare with: {}", why.join("; "));
     }
     let host = HostInfo::gather();
     let folder = folder(args, &host)?;
     let cache = page_cache::warm(&args.uri, &args.measurement, &args.layer).name();
-    let runs_a_work = (peers.len() as u64 + 1) * (args.repetitions + 2);
-    let display = Display::new(jobs.len() as u64 * runs_a_work, "runs", args.quiet);
+    let display = Display::counting("copies", args.quiet);
     let opened = &jobs[0].opened;
     display.line(&format!(
         "{}: {} cells, reader of X: {}, page cache {cache}; results: {}",
@@ -70,62 +78,162 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     ));
     let metadata = config::pairs("-M/--metadata", &args.metadata)?;
     let mut session = Session {
-        program,
         run: sweep_command::run_info(args.revision.as_deref(), &metadata, &host, arguments)?,
+        program,
         host,
         cache,
         folder,
         repetitions: args.repetitions,
         runs: Vec::new(),
-        missing,
+        missing: had.missing,
+        skipped: had.skipped,
+        settings: Vec::new(),
+        copies: Vec::new(),
         display,
         done: 0,
         interrupted,
     };
-    let compared = jobs.iter().try_for_each(|job| session.compare(job, &peers));
+    let sides = sides(args, &mut session, &jobs[0].data, &had.peers);
+    let compared = compare_all(&mut session, &jobs, &sides, args.quiet);
     session.display.finish();
     let closed = session.close();
     compared?;
     closed
 }
 
-/// The peers' scripts by name.
+/// All sides but ours on the experiment as it is; the copies that they read are made.
+fn sides(args: &PeersArgs, session: &mut Session<'_>, data: &Data, peers: &[Peer]) -> Vec<Side> {
+    // The copies hold all genes.
+    let data = Data { n_genes: None, ..data.clone() };
+    let preparing = Preparing {
+        program: &session.program,
+        root: &args.copies,
+        data: &data,
+        display: &session.display,
+        interrupted: session.interrupted,
+    };
+    let (mut sides, mut copies, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for peer in peers {
+        match preparing.peer(peer) {
+            Ok((of_peer, copy)) => {
+                sides.extend(of_peer);
+                copies.extend(copy);
+            }
+            Err(why) => missing.push(format!("{}: {why:#}", peer.name)),
+        }
+        if session.interrupted.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+    }
+    if !copies.is_empty() && !args.no_relaid {
+        match preparing.relaid() {
+            Ok((side, copy)) => {
+                sides.insert(0, side);
+                copies.push(copy);
+            }
+            Err(why) => missing.push(format!("{}: {why:#}", side::RELAID)),
+        }
+    }
+    for copy in &copies {
+        let folder = copy.folder.display().to_string();
+        let cache = page_cache::warm(&folder, &args.measurement, &args.layer);
+        if !matches!(cache, page_cache::PageCache::Warm { .. }) {
+            session.display.line(&format!("warning: {folder}: page cache {}", cache.name()));
+        }
+    }
+    session.copies = copies;
+    session.settings = sides.iter().filter_map(Side::settings).collect();
+    for why in missing {
+        session.miss(&why);
+    }
+    sides
+}
+
+/// Each work on the sides that can do it.
+fn compare_all(
+    session: &mut Session<'_>,
+    jobs: &[WorkJob],
+    sides: &[Side],
+    quiet: bool,
+) -> anyhow::Result<()> {
+    let works: Vec<Work> = jobs.iter().map(|job| job.work).collect();
+    let mut plan: Vec<Vec<&Side>> = Vec::new();
+    for (idx, work) in works.iter().enumerate() {
+        let mut fit = Vec::new();
+        for side in sides {
+            match side.unfit(work, &works[..idx]) {
+                None => fit.push(side),
+                Some(why) => session.skipped.push(format!("{work}: {}: {why}", side.label())),
+            }
+        }
+        plan.push(fit);
+    }
+    let runs = plan.iter().map(|fit| (fit.len() as u64 + 1) * (session.repetitions + 2));
+    session.display.finish();
+    session.display = Display::new(runs.sum(), "runs", quiet);
+    jobs.iter().zip(plan).try_for_each(|(job, fit)| session.compare(job, &fit))
+}
+
+/// The peers' scripts by name: those that were asked for, else all that have a list of packages.
 fn scripts(args: &PeersArgs) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let asked = args.peers.iter().map(|name| name.trim().to_owned());
+    let names = if args.peers.is_empty() { all_peers(&args.scripts)? } else { asked.collect() };
     let mut scripts = BTreeMap::new();
-    for name in args.peers.iter().map(|name| name.trim()) {
-        let script = args.scripts.join(format!("{name}.py"));
+    for name in names {
+        let script = args.scripts.join(format!("{name}.peer.py"));
         if name.is_empty() || name.contains('/') || !script.is_file() {
             let message = format!(
-                "--peers {name:?}: there is no script {}; a peer is a script and its requirements",
+                "--peer {name:?}: there is no script {}; a peer is a script and its requirements",
                 script.display()
             );
             return Err(UsageError::new(message).into());
         }
-        scripts.insert(name.to_owned(), script);
+        scripts.insert(name, script);
     }
     Ok(scripts)
 }
 
+fn all_peers(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let cannot = || format!("cannot list the peers in {}", folder.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let name = path.file_stem().and_then(OsStr::to_str);
+        if let Some(name) = name.filter(|_| path.extension().is_some_and(|kind| kind == "txt")) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
 /// The peers that can be run, and why the others cannot.
-fn peers(
-    args: &PeersArgs,
-    scripts: &BTreeMap<String, PathBuf>,
-) -> anyhow::Result<(Vec<Peer>, Vec<String>)> {
+#[derive(Default)]
+struct Had {
+    peers: Vec<Peer>,
+    /// Asked for by name.
+    missing: Vec<String>,
+    /// Not asked for.
+    skipped: Vec<String>,
+}
+
+fn peers(args: &PeersArgs, scripts: &BTreeMap<String, PathBuf>) -> anyhow::Result<Had> {
     let environments = config::pairs("--environment", &args.environment)?;
+    let unavailable = config::pairs("--unavailable", &args.unavailable)?;
     let variables = config::pairs("--peer-variable", &args.peer_variable)?;
-    let (mut peers, mut missing) = (Vec::new(), Vec::new());
+    let mut had = Had::default();
     for (name, script) in scripts {
-        match environments.get(name) {
-            Some(python) => peers.push(Peer {
+        match (environments.get(name), unavailable.get(name)) {
+            (Some(python), _) => had.peers.push(Peer {
                 name: name.clone(),
                 python: PathBuf::from(python),
                 script: script.clone(),
                 variables: variables.clone(),
             }),
-            None if args.unavailable.contains(name) => {
-                missing.push(format!("{name}: its environment could not be made"));
+            (None, Some(why)) => {
+                let list = if args.peers.is_empty() { &mut had.skipped } else { &mut had.missing };
+                list.push(format!("{name}: its environment could not be made: {why}"));
             }
-            None => {
+            (None, None) => {
                 return Err(UsageError::new(format!(
                     "{name} has no environment: start it by `cargo xtask peers`, which makes it"
                 ))
@@ -133,12 +241,12 @@ fn peers(
             }
         }
     }
-    Ok((peers, missing))
+    Ok(had)
 }
 
 fn jobs(
     args: &PeersArgs,
-    program: &std::path::Path,
+    program: &Path,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<Vec<WorkJob>> {
     let usage = |error: anyhow::Error| anyhow!(UsageError::new(format!("{error:#}")));

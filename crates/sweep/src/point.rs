@@ -110,6 +110,10 @@ fn perform(
             let read = read_chunks::read(&job.data, chunks, tell)?;
             tell(&Event::ChunksRead(Box::new(read)))
         }
+        Task::Relayout { target } => {
+            let took = crate::peers::relayout(&job.data, target, tell)?;
+            tell(&Event::PeerConversion(took))
+        }
     }
 }
 

@@ -148,6 +148,8 @@ impl Sweep<'_> {
                         self.display.line(&format!("warning: {point}: {message}"));
                     }
                     Event::PeerEpoch(_)
+                    | Event::PeerFacts(_)
+                    | Event::PeerConversion(_)
                     | Event::Delivered(_)
                     | Event::Read { .. }
                     | Event::ChunksRead(_)

@@ -28,9 +28,9 @@ impl Bed {
             .output()
             .unwrap();
         assert!(generated.status.success(), "{}", stderr(&generated));
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/fake.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/fake.peer.py");
         fs::create_dir(bed.path("scripts")).unwrap();
-        fs::copy(script, bed.path("scripts/fake.py")).unwrap();
+        fs::copy(script, bed.path("scripts/fake.peer.py")).unwrap();
         bed
     }
 
@@ -45,7 +45,17 @@ impl Bed {
     /// A comparison with the peer; `variables` are its processes'.
     fn peers(&self, variables: &[&str], arguments: &[&str]) -> Command {
         let mut command = self.command(&["peers", "--uri", "experiment", "--results", "out"]);
-        command.args(["--peers", "fake", "--scripts", "scripts", "--environment", "fake=python3"]);
+        command.args([
+            "--scripts",
+            "scripts",
+            "--environment",
+            "fake=python3",
+            "--copies",
+            "copies",
+        ]);
+        if !arguments.contains(&"--unavailable") {
+            command.args(["--peer", "fake"]);
+        }
         command.args(["-B", "64", "--config", "soma.init_buffer_bytes=1000000"]);
         let program = format!("SWEEP={}", env!("CARGO_BIN_EXE_sweep"));
         let log = format!("LOG={}", self.path("log").display());
@@ -54,6 +64,10 @@ impl Bed {
         }
         command.args(arguments);
         command
+    }
+
+    fn rows_if_any(&self) -> usize {
+        if self.path("out/epochs.parquet").exists() { self.rows().len() } else { 0 }
     }
 
     fn rows(&self) -> Vec<EpochRecord> {
@@ -71,6 +85,21 @@ impl Bed {
 
     fn readme(&self) -> String {
         fs::read_to_string(self.path("out/README.md")).unwrap()
+    }
+}
+
+trait Succeeds {
+    /// What a command that ends well says on stderr.
+    fn output_ok(self) -> String;
+}
+
+impl Succeeds for Command {
+    #[track_caller]
+    fn output_ok(mut self) -> String {
+        let output = self.output().unwrap();
+        let told = stderr(&output);
+        assert!(output.status.success(), "{told}");
+        told
     }
 }
 
@@ -222,6 +251,107 @@ fn an_interrupt_keeps_what_was_measured() {
     assert!(asked.elapsed() < Duration::from_mins(5), "the peer's process was waited for");
 }
 
+const CONVERTS: &str = "CONVERTS=1";
+const CSR_WORKS: [&str; 6] =
+    ["--work", "csr-all-8x4", "--work", "csr-all-4x8", "--work", "csr-50-8x4"];
+
+/// Its copy is made once, and ours is measured on one by `relayout` too; what it cannot do is left out and said.
+#[test]
+fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
+    let bed = Bed::new();
+    let arguments = [&CSR_WORKS[..], &["--repetitions", "1"]].concat();
+    let output = bed.peers(&[CONVERTS], &arguments).output().unwrap();
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
+    let rows = bed.rows();
+    let sides: Vec<(&str, &str, u64)> = rows
+        .iter()
+        .map(|row| (loader(row), row.point.chunk_method.as_str(), row.point.chunk_size))
+        .collect();
+    // somafeed, somafeed relaid, the peer at both settings; at its own once for both works; none with a part of the genes.
+    let (own, ours, documented) =
+        (("somafeed", "native", 4), ("fake", "fake", 4), ("fake", "fake documented", 16));
+    let own_8 = ("somafeed", "native", 8);
+    assert_eq!(
+        sides,
+        [own, own, ours, documented, own_8, own_8, ("fake", "fake", 8), own, own],
+        "{told}"
+    );
+    assert!(rows[1].data.uri.contains("copies/somafeed-relaid-"), "{}", rows[1].data.uri);
+    assert!(rows.iter().all(|row| row.measured.n_rows == Some(200)), "{told}");
+    let readme = bed.readme();
+    for expect in [
+        "- skipped: csr-all-4x8: fake documented: its settings are its own, measured with csr-all-8x4",
+        "- skipped: csr-50-8x4: fake: it cannot take a part of the genes",
+        "a file that names it",
+        "relayout, chunks of 64 rows, not shuffled",
+        "2.00",
+    ] {
+        assert!(readme.contains(expect), "{expect}: {readme}");
+    }
+    assert!(bed.path("out/copies.json").is_file());
+    assert_eq!(bed.log().iter().filter(|run| run.starts_with("convert")).count(), 1);
+
+    bed.clear();
+    let again =
+        bed.peers(&[CONVERTS], &[&CSR_WORKS[..2], &["--repetitions", "1", "--no-relaid"]].concat());
+    assert!(again.output_ok().contains("fake: has its copy: 1.5 s"));
+    assert_eq!(bed.log().iter().filter(|run| run.starts_with("convert")).count(), 1);
+    assert_eq!(bed.rows().len(), 3);
+}
+
+#[test]
+fn a_copy_that_cannot_be_made_ends_that_peer_alone() {
+    let bed = Bed::new();
+    let arguments = [&CSR_WORKS[..2], &["--repetitions", "1"]].concat();
+    let fault = "FAULT=conversion";
+    fails(bed.peers(&[CONVERTS, fault], &arguments), "fake: OSError: no space left");
+    assert_eq!(bed.rows_if_any(), 0);
+    // Nothing of it is taken for a copy later.
+    let whole = bed.peers(&[CONVERTS], &arguments).output_ok();
+    assert!(whole.contains("fake: made its copy"), "{whole}");
+}
+
+/// One that was not asked for by name and cannot be had here is no failure.
+#[test]
+fn a_peer_that_cannot_be_had_is_skipped_and_said() {
+    let bed = Bed::new();
+    for name in ["fake", "third"] {
+        fs::write(bed.path(&format!("scripts/{name}.txt")), "x==1\n").unwrap();
+    }
+    fs::copy(bed.path("scripts/fake.peer.py"), bed.path("scripts/third.peer.py")).unwrap();
+    let arguments =
+        [&CSR_WORKS[..2], &["--repetitions", "1", "--unavailable", "third=needs Python 3.99"]]
+            .concat();
+    let told = bed.peers(&[], &arguments).output_ok();
+    assert!(
+        told.contains("skipped: third: its environment could not be made: needs Python 3.99"),
+        "{told}"
+    );
+    assert_eq!(bed.rows().len(), 2);
+    assert!(bed.readme().contains("- skipped: third: "));
+}
+
+#[test]
+fn a_conversion_that_is_killed_is_made_again() {
+    let bed = Bed::new();
+    let arguments = [&CSR_WORKS[..2], &["--repetitions", "1"]].concat();
+    let mut child = bed
+        .peers(&[CONVERTS, "FAULT=slow conversion"], &arguments)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while !bed.path("log").exists() || !bed.log().iter().any(|run| run.starts_with("convert")) {
+        assert!(start.elapsed() < Duration::from_mins(2), "waited too long");
+        sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = bed.peers(&[CONVERTS], &arguments).output_ok();
+    assert!(told.contains("fake: made its copy"), "{told}");
+}
+
 #[test]
 fn what_cannot_be_is_told_in_a_line_before_anything_runs() {
     let bed = Bed::new();
@@ -229,16 +359,16 @@ fn what_cannot_be_is_told_in_a_line_before_anything_runs() {
         ["peers", "--work", "dense-all-8x4", "--scripts", "scripts", "--results", "out", "--peers"];
     for (arguments, code, expect) in [
         (&["fake", "--uri", "nowhere", "--environment", "fake=python3"][..], 1, "nowhere"),
-        (&["other", "--uri", "experiment"], 2, "there is no script scripts/other.py"),
+        (&["other", "--uri", "experiment"], 2, "there is no script scripts/other.peer.py"),
         (
             &["fake", "--uri", "experiment"],
             2,
             "fake has no environment: start it by `cargo xtask peers`",
         ),
         (
-            &["fake", "--uri", "experiment", "--unavailable", "fake"],
+            &["fake", "--uri", "experiment", "--unavailable", "fake=no Python 3.99"],
             1,
-            "its environment could not be made",
+            "its environment could not be made: no Python 3.99",
         ),
         (&["fake", "--uri", "experiment", "--work", "dense"], 2, "FORM-GENES-NxSIZE"),
         (&["fake", "--uri", "experiment", "--work", "csr-400-8x4"], 1, "csr-400-8x4"),

@@ -15,8 +15,8 @@ pub(crate) struct PeersArgs {
     /// The experiment: a folder or a URI
     #[arg(long)]
     pub(crate) uri: String,
-    /// Which loaders to compare with, separated by commas: those of benches/peers
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "tiledbsoma-ml")]
+    /// Which loader to compare with, may be given several times, or several separated by commas [default: all that can be had]
+    #[arg(long = "peer", alias = "peers", value_name = "NAME", value_delimiter = ',')]
     pub(crate) peers: Vec<String>,
     /// Work to compare on, may be given several times; see below
     #[arg(long = "work", value_name = "WORK", default_values = Work::DEFAULT)]
@@ -66,6 +66,18 @@ pub(crate) struct PeersArgs {
     /// Something to note with each row of the results, may be given several times
     #[arg(short = 'M', long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) metadata: Vec<(String, String)>,
+    /// Do not measure our loader on a copy that `relayout` makes too, beside loaders that convert the data
+    #[arg(long)]
+    pub(crate) no_relaid: bool,
+    /// Folder for the copies that loaders make of the data, once [default: in the user's cache]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        overrides_with = "copies",
+        default_value = "peer-copies",
+        hide_default_value = true
+    )]
+    pub(crate) copies: PathBuf,
     /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-peers-<data>]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
@@ -87,17 +99,22 @@ pub(crate) struct PeersArgs {
     /// The Python that a peer is run by
     #[arg(long, hide = true, value_name = "NAME=PYTHON", value_parser = key_value)]
     pub(crate) environment: Vec<(String, String)>,
-    /// A peer that cannot be had
-    #[arg(long, hide = true, value_name = "NAME")]
-    pub(crate) unavailable: Vec<String>,
+    /// A peer that cannot be had, and why
+    #[arg(long, hide = true, value_name = "NAME=REASON", value_parser = key_value)]
+    pub(crate) unavailable: Vec<(String, String)>,
 }
 
 const EXAMPLE: &str = "\
 Works are written FORM-GENES-NxSIZE: dense or csr batches, of the first so many genes or of all, from blocks of N chunks of SIZE rows.
+
+A loader that reads a format of its own gets a copy of the data, which is made once and kept, with its time, size and memory told. Where
+there is such a one, ours is measured on a copy by `cargo xtask relayout` too. Each loader is measured at the work's chunks and blocks,
+and at the settings that its documentation advises.
 
 The peers' memory: glibc gives the memory of a freed batch back and faults it in anew for the next. To let them keep it:
   --peer-variable MALLOC_MMAP_MAX_=0 --peer-variable MALLOC_TRIM_THRESHOLD_=68719476736
 
 Example:
   cargo xtask generate x --cells 200000 --genes 60000 --fragment-rows 20480 --consolidate
-  cargo xtask peers --uri x --repetitions 5";
+  cargo xtask peers --uri x --repetitions 5
+  cargo xtask peers --uri x --peer annbatch --work csr-all-256x32";

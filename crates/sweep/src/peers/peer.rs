@@ -1,7 +1,7 @@
 //! A peer: another loader, run by a script of `benches/peers` in its own Python environment.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::bail;
@@ -24,8 +24,57 @@ pub(crate) struct Peer {
 /// What a peer's process is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerTask {
+    Describe,
+    Convert,
     Measure,
     Tally,
+}
+
+impl PeerTask {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Describe => "describe",
+            Self::Convert => "convert",
+            Self::Measure => "measure",
+            Self::Tally => "tally",
+        }
+    }
+}
+
+/// What a peer's script says that its loader can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PeerFacts {
+    /// Of the loader and of what it stands on.
+    pub(crate) versions: BTreeMap<String, String>,
+    /// Whether it can take the first so many genes.
+    pub(crate) gene_subsets: bool,
+    /// The format of its own that it reads; none where it reads the experiment.
+    pub(crate) conversion: Option<String>,
+    /// The settings that it is measured at, one by one.
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// Settings of a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Variant {
+    pub(crate) name: String,
+    /// What they are, in a line.
+    pub(crate) told: String,
+    /// Whether its chunks and blocks are the work's.
+    pub(crate) takes_blocks: bool,
+    /// Forms of batches that it can make.
+    pub(crate) forms: Vec<String>,
+}
+
+/// The variant that takes what the work says.
+pub(crate) const OUR_SETTINGS: &str = "ours";
+
+/// What it took to make a copy of the data in a loader's format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerConversion {
+    pub(crate) secs: f64,
+    /// Of the process's whole life, in bytes.
+    pub(crate) max_mem: u64,
 }
 
 /// What a peer says of an epoch. Seconds and bytes; seconds of the day since 1970.
@@ -36,6 +85,10 @@ pub(crate) struct PeerEpoch {
     pub(crate) open_secs: f64,
     /// Of the loader and of what it stands on.
     pub(crate) versions: BTreeMap<String, String>,
+    /// Rows that it read together, as it ran.
+    pub(crate) chunk_rows: u64,
+    /// Chunks that it shuffled together, as it ran.
+    pub(crate) chunks_per_block: u64,
     /// Of each batch: the wait for it, what the consumer then took, its rows.
     pub(crate) batches: Vec<(f64, f64, u64)>,
     /// The wait for being told that there is no further batch.
@@ -50,29 +103,40 @@ pub(crate) struct PeerEpoch {
 }
 
 impl Peer {
-    pub(crate) fn command(&self, task: PeerTask, data: &Data, point: &Point) -> Command {
+    /// Starts its script; more arguments are the caller's.
+    fn script(&self, task: PeerTask) -> Command {
         let mut command = Command::new(&self.python);
         // Without compiled files beside the script, which would be changes to the checkout.
-        command.arg("-B").arg(&self.script).envs(&self.variables);
-        command.arg(match task {
-            PeerTask::Measure => "measure",
-            PeerTask::Tally => "tally",
-        });
+        command.arg("-B").arg(&self.script).envs(&self.variables).arg(task.name());
+        command
+    }
+
+    pub(crate) fn describe(&self) -> Command {
+        self.script(PeerTask::Describe)
+    }
+
+    /// Makes its copy of the data in an empty folder.
+    pub(crate) fn convert(&self, data: &Data, copy: &Path) -> Command {
+        let mut command = self.script(PeerTask::Convert);
+        name_data(&mut command, data, Some(copy));
+        command
+    }
+
+    /// Measures or tallies with these settings.
+    pub(crate) fn command(
+        &self,
+        task: PeerTask,
+        job: (&Data, &Point),
+        variant: &str,
+        copy: Option<&Path>,
+    ) -> Command {
+        let (data, point) = job;
+        let mut command = self.script(task);
+        name_data(&mut command, data, copy);
         let mut set = |flag: &str, value: &str| {
             command.args([flag, value]);
         };
-        set("--uri", &data.uri);
-        for (key, value) in &data.config {
-            set("--config", &format!("{key}={value}"));
-        }
-        set("--measurement", &data.measurement);
-        set("--layer", &data.layer);
-        if let Some(n_genes) = data.n_genes {
-            set("--genes", &n_genes.to_string());
-        }
-        for column in &data.obs_columns {
-            set("--obs-column", column);
-        }
+        set("--variant", variant);
         set("--form", &point.form);
         set("--batch-rows", &point.batch_rows.to_string());
         set("--chunk-rows", &point.chunk_rows.to_string());
@@ -84,10 +148,10 @@ impl Peer {
     }
 
     /// The settings that it was given.
-    pub(crate) fn settings(&self, point: &Point, cache: &str) -> GridPoint {
+    pub(crate) fn settings(&self, variant: &str, point: &Point, cache: &str) -> GridPoint {
         GridPoint {
             loader: Some(self.name.clone()),
-            chunk_method: self.name.clone(),
+            chunk_method: self.label(variant),
             batch_size: point.batch_rows,
             chunk_size: point.chunk_rows,
             chunks_per_block: point.chunks_per_block,
@@ -100,6 +164,31 @@ impl Peer {
             cache: cache.to_owned(),
             ..GridPoint::default()
         }
+    }
+
+    /// Its name, and the variant's where the settings are its own.
+    pub(crate) fn label(&self, variant: &str) -> String {
+        match variant {
+            OUR_SETTINGS => self.name.clone(),
+            _ => format!("{} {variant}", self.name),
+        }
+    }
+}
+
+fn name_data(command: &mut Command, data: &Data, copy: Option<&Path>) {
+    command.args(["--uri", &data.uri]);
+    if let Some(copy) = copy {
+        command.arg("--copy").arg(copy);
+    }
+    for (key, value) in &data.config {
+        command.args(["--config", &format!("{key}={value}")]);
+    }
+    command.args(["--measurement", &data.measurement, "--layer", &data.layer]);
+    if let Some(n_genes) = data.n_genes {
+        command.args(["--genes", &n_genes.to_string()]);
+    }
+    for column in &data.obs_columns {
+        command.args(["--obs-column", column]);
     }
 }
 
@@ -169,7 +258,7 @@ mod tests {
     use crate::job::Event;
 
     const LINE: &str = r#"{"PeerEpoch": {"epoch": 0, "open_secs": 0.5, "versions": {"Python": "3.11.7", "numpy": "2.4.6", "other": "1.0"},
-        "batches": [[2.0, 0.5, 64], [0.25, 0.5, 36]], "end_wait_secs": 0.125, "start_time": 1795273417.5, "end_time": 1795273423,
+        "chunk_rows": 64, "chunks_per_block": 8, "batches": [[2.0, 0.5, 64], [0.25, 0.5, 36]], "end_wait_secs": 0.125, "start_time": 1795273417.5, "end_time": 1795273423,
         "cpu_user_secs": 5.5, "cpu_system_secs": 0.25, "start_mem_bytes": 100, "max_mem": 300, "something": "new"}}"#;
 
     fn epoch(line: &str) -> PeerEpoch {

@@ -8,11 +8,14 @@ use bench_report::{
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::compare::{Ratio, spread};
+use super::copies::DataCopy;
+use super::side::RELAID;
 use crate::display::grouped;
 
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 10] = [
     "work",
     "loader",
+    "rows x chunks",
     "cells/s",
     "without first batch",
     "first batch s",
@@ -22,13 +25,20 @@ const FIGURES: [&str; 9] = [
     "open s",
 ];
 
-const RATIOS: [&str; 6] =
-    ["work", "somafeed over", "cells/s", "without first batch", "peak memory", "CPU s"];
+const RATIOS: [&str; 7] =
+    ["work", "ours", "over", "cells/s", "without first batch", "peak memory", "CPU s"];
+
+const COPIES: [&str; 5] = ["copy of", "format", "made in s", "on disk GB", "peak memory GB"];
+
+/// Beside the README.
+const COPIES_FILE: &str = "copies.json";
 
 const LEGEND: &str = "\
 Medians of the repetitions (least to most). The loaders run in turn, each in a process of its own; a first run of each is not counted.
 cells/s: whole epochs, the first batch counted, from asking for the epoch to its end. Peak: of the whole process, interpreter and
 libraries included, as the kernel counts it (VmHWM); of a loader with worker processes the sampled sum of their proportional set sizes.
+Rows x chunks: rows that are read together, and how many such chunks are shuffled together, as it ran. A loader with its own settings
+(documented) is measured once for all works of a form and a number of genes. somafeed relaid: our loader on the copy that relayout made.
 CPU s: of an epoch, all threads. Open s: from opening the experiment until an epoch could be asked for, not part of cells/s.
 Ratios: of the medians (least to most of the pairs of one repetition).";
 
@@ -39,69 +49,114 @@ struct Group<'a> {
     records: Vec<&'a EpochRecord>,
 }
 
-/// A record and the name of its work.
-pub(crate) type Run = (String, EpochRecord);
+/// A record, its work, and which side it is of.
+pub(crate) struct Run {
+    pub(crate) work: String,
+    pub(crate) loader: String,
+    pub(crate) record: EpochRecord,
+}
+
+/// All that a comparison came to.
+pub(crate) struct Found<'a> {
+    pub(crate) runs: &'a [Run],
+    pub(crate) copies: &'a [DataCopy],
+    /// What each peer was set to.
+    pub(crate) settings: &'a [String],
+    pub(crate) skipped: &'a [String],
+    pub(crate) missing: &'a [String],
+}
 
 /// Both tables and how to read them.
 pub(crate) fn tables(runs: &[Run]) -> String {
     let groups = groups(runs);
-    let figures = table(&FIGURES, 2, groups.iter().map(figures));
-    let ratios: Vec<[String; 6]> = groups
-        .iter()
-        .filter(|group| group.loader != OWN_LOADER)
-        .filter_map(|theirs| {
-            let ours =
-                groups.iter().find(|ours| ours.loader == OWN_LOADER && ours.work == theirs.work)?;
-            Some(ratios(ours, theirs))
-        })
-        .collect();
+    let figures = table(&FIGURES, 3, groups.iter().map(figures));
+    let pairs = groups.iter().flat_map(|theirs| {
+        let of_work = groups.iter().filter(move |ours| ours.work == theirs.work);
+        of_work
+            .filter(move |ours| match ours.loader {
+                OWN_LOADER => theirs.loader != OWN_LOADER && theirs.loader != RELAID,
+                // The relaid copy is compared with the experiment as it is, too.
+                RELAID => theirs.loader != RELAID,
+                _ => false,
+            })
+            .map(move |ours| ratios(ours, theirs))
+    });
+    let ratios: Vec<[String; 7]> = pairs.collect();
     if ratios.is_empty() {
         return format!("{figures}\n\n{LEGEND}");
     }
-    format!("{figures}\n\n{}\n\n{LEGEND}", table(&RATIOS, 2, ratios.into_iter()))
+    format!("{figures}\n\n{}\n\n{LEGEND}", table(&RATIOS, 3, ratios.into_iter()))
 }
 
-/// Writes the README of a results folder.
-pub(crate) fn write(folder: &Path, runs: &[Run], missing: &[String]) -> anyhow::Result<PathBuf> {
-    Ok(write_text(folder, "README.md", &readme(runs, missing))?)
+/// Writes the README of a results folder, and beside it what the copies took, where there are any.
+pub(crate) fn write(folder: &Path, found: &Found<'_>) -> anyhow::Result<PathBuf> {
+    if !found.copies.is_empty() {
+        let text = serde_json::to_string_pretty(found.copies)?;
+        write_text(folder, COPIES_FILE, &format!("{text}\n"))?;
+    }
+    Ok(write_text(folder, "README.md", &readme(found))?)
 }
 
-fn readme(runs: &[Run], missing: &[String]) -> String {
+fn readme(found: &Found<'_>) -> String {
+    let Found { runs, copies, settings, skipped, missing } = found;
     let mut facts: Vec<(String, String)> = Vec::new();
     // Of our runs, and what a peer's know beyond them: its versions.
-    for (_, record) in runs {
+    for Run { record, .. } in *runs {
         for fact in describe_run(record) {
             if !facts.contains(&fact) && fact.0 != "data" {
                 facts.push(fact);
             }
         }
     }
-    if let Some((_, record)) = runs.iter().max_by_key(|(_, record)| record.data.n_cols) {
-        let data = describe_run(record).into_iter().filter(|(name, _)| name == "data");
+    if let Some(run) = runs.iter().max_by_key(|run| run.record.data.n_cols) {
+        let data = describe_run(&run.record).into_iter().filter(|(name, _)| name == "data");
         facts.extend(data);
     }
+    facts.extend(settings.iter().map(|line| ("settings".to_owned(), line.clone())));
+    facts.extend(skipped.iter().map(|line| ("skipped".to_owned(), line.clone())));
     facts.extend(missing.iter().map(|line| ("missing".to_owned(), line.clone())));
     let facts: Vec<String> = facts
         .iter()
         .map(|(name, value)| format!("- {name}: {}", value.replace('\n', " ")))
         .collect();
     format!(
-        "# somafeed beside other loaders\n\n{}\n\n{}\n\nEvery epoch that was counted is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). \
+        "# somafeed beside other loaders\n\n{}\n\n{}{}\n\nEvery epoch that was counted is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). \
          Before a work is measured, what both loaders deliver is compared: each cell once, the same sums of its values and of its \
          values by gene.\n",
         facts.join("\n"),
-        tables(runs)
+        tables(runs),
+        copies_told(copies)
+    )
+}
+
+/// What was made of the data for the loaders that read a format of their own.
+fn copies_told(copies: &[DataCopy]) -> String {
+    if copies.is_empty() {
+        return String::new();
+    }
+    let rows = copies.iter().map(|copy| {
+        [
+            copy.loader.clone(),
+            copy.format.clone(),
+            format!("{:.1}", copy.secs),
+            format!("{:.2}", copy.bytes as f64 / 1e9),
+            format!("{:.2}", copy.max_mem_bytes as f64 / 1e9),
+        ]
+    });
+    format!(
+        "\n\n{}\n\nMade once, from the experiment, by one process; kept for the next comparison. Not part of cells/s.",
+        table(&COPIES, 2, rows)
     )
 }
 
 fn groups(runs: &[Run]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for (work, record) in runs {
+    for Run { work, loader, record } in runs {
+        let loader = loader.as_str();
         let work = match record.measured.epoch {
             None | Some(0) => work.clone(),
             Some(epoch) => format!("{work}, epoch {}", epoch + 1),
         };
-        let loader = record.point.loader.as_deref().unwrap_or(OWN_LOADER);
         match groups.iter_mut().find(|group| group.work == work && group.loader == loader) {
             Some(group) => group.records.push(record),
             None => groups.push(Group { work, loader, records: vec![record] }),
@@ -110,7 +165,7 @@ fn groups(runs: &[Run]) -> Vec<Group<'_>> {
     groups
 }
 
-fn figures(group: &Group<'_>) -> [String; 9] {
+fn figures(group: &Group<'_>) -> [String; 10] {
     let of = |figure: fn(&EpochRecord) -> Option<f64>, digits| {
         told(spread(&group.records, figure), digits)
     };
@@ -130,6 +185,9 @@ fn figures(group: &Group<'_>) -> [String; 9] {
     [
         group.work.clone(),
         group.loader.to_owned(),
+        group.records.last().map_or_else(String::new, |record| {
+            format!("{} x {}", record.point.chunk_size, record.point.chunks_per_block)
+        }),
         rate,
         of(speed_after_first, 0),
         of(|record| record.measured.time_to_first_batch_secs, 2),
@@ -144,7 +202,7 @@ fn figures(group: &Group<'_>) -> [String; 9] {
     ]
 }
 
-fn ratios(ours: &Group<'_>, theirs: &Group<'_>) -> [String; 6] {
+fn ratios(ours: &Group<'_>, theirs: &Group<'_>) -> [String; 7] {
     let of = |figure: fn(&EpochRecord) -> Option<f64>| {
         Ratio::of(&ours.records, &theirs.records, figure).map_or_else(
             || "–".to_owned(),
@@ -155,6 +213,7 @@ fn ratios(ours: &Group<'_>, theirs: &Group<'_>) -> [String; 6] {
     };
     [
         theirs.work.clone(),
+        ours.loader.to_owned(),
         theirs.loader.to_owned(),
         of(speed),
         of(speed_after_first),
@@ -223,7 +282,60 @@ mod tests {
             max_mem: Some(2_000_000_000),
             ..Measured::default()
         };
-        ("dense-all-1024x64".to_owned(), record)
+        let (work, loader) = ("dense-all-1024x64".to_owned(), loader.to_owned());
+        Run { work, loader, record }
+    }
+
+    fn copy() -> DataCopy {
+        DataCopy {
+            loader: "other".into(),
+            format: "a format".into(),
+            versions: "other 1.0".into(),
+            source: "x".into(),
+            made: jiff::Timestamp::UNIX_EPOCH,
+            secs: 31.0,
+            max_mem_bytes: 4_000_000_000,
+            bytes: 839_000_000,
+            folder: PathBuf::new(),
+            kept: true,
+        }
+    }
+
+    #[test]
+    fn ours_on_either_copy_is_compared_with_each_peer() {
+        let runs = [
+            run(OWN_LOADER, 1, 0, 60_000.0),
+            run(RELAID, 1, 0, 90_000.0),
+            run("other", 1, 0, 30_000.0),
+            run("other documented", 1, 0, 45_000.0),
+        ];
+        let text = tables(&runs);
+        for expect in [
+            "| somafeed        | other            | 2.00",
+            "| somafeed relaid | other            | 3.00",
+            "| somafeed relaid | other documented | 2.00",
+            "| somafeed relaid | somafeed         | 1.50",
+        ] {
+            assert!(text.contains(expect), "{expect}: {text}");
+        }
+        assert!(!text.contains("| somafeed        | somafeed relaid"), "{text}");
+    }
+
+    #[test]
+    fn copies_are_told_in_the_readme_and_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = Found {
+            runs: &[run(OWN_LOADER, 1, 0, 60_000.0)],
+            copies: &[copy()],
+            settings: &[],
+            skipped: &["third: needs Python 3.12".to_owned()],
+            missing: &[],
+        };
+        let readme = std::fs::read_to_string(write(folder.path(), &found).unwrap()).unwrap();
+        assert!(readme.contains("- skipped: third: needs Python 3.12\n"), "{readme}");
+        assert!(readme.contains("31.0") && readme.contains("0.84"), "{readme}");
+        let kept = std::fs::read_to_string(folder.path().join(COPIES_FILE)).unwrap();
+        assert!(kept.contains("\"bytes\": 839000000"), "{kept}");
     }
 
     #[test]
@@ -262,9 +374,12 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let mut failed = run("other", 1, 0, 1.0);
-        failed.1.measured = Measured::failed(Status::Oom, "killed | gone");
+        failed.record.measured = Measured::failed(Status::Oom, "killed | gone");
         let runs = [run(OWN_LOADER, 1, 0, 60_000.0), failed];
-        let text = readme(&runs, &["csr-all-8x4 with other: no\nenvironment".to_owned()]);
+        let missing = ["csr-all-8x4 with other: no\nenvironment".to_owned()];
+        let found =
+            Found { runs: &runs, copies: &[], settings: &[], skipped: &[], missing: &missing };
+        let text = readme(&found);
         assert!(
             text.contains("oom: killed \\| gone")
                 && text.contains("- missing: csr-all-8x4 with other: no environment\n"),

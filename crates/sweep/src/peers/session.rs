@@ -10,8 +10,10 @@ use bench_report::{
     EpochRecord, HostInfo, Measured, OWN_LOADER, RunInfo, Status, Versions, append,
 };
 
-use super::peer::{Peer, PeerTask};
-use super::report::{self, Run};
+use super::copies::DataCopy;
+use super::peer::{PeerEpoch, PeerTask};
+use super::report::{self, Found, Run};
+use super::side::{PeerSide, Side};
 use super::tally::{self, Delivered};
 use super::work::Work;
 use crate::display::{Display, grouped};
@@ -38,6 +40,12 @@ pub(crate) struct Session<'a> {
     pub(crate) runs: Vec<Run>,
     /// Comparisons that could not be made, and why.
     pub(crate) missing: Vec<String>,
+    /// What was left out because it cannot be had or done, and why.
+    pub(crate) skipped: Vec<String>,
+    /// What each peer is set to.
+    pub(crate) settings: Vec<String>,
+    /// The copies of the data that loaders read.
+    pub(crate) copies: Vec<DataCopy>,
     pub(crate) display: Display,
     pub(crate) done: u64,
     pub(crate) interrupted: &'a AtomicBool,
@@ -52,41 +60,55 @@ enum Outcome {
 }
 
 impl Session<'_> {
-    /// One work: the gate for each peer, then rounds in which each loader that passed has its run. Stops early when interrupted.
-    pub(crate) fn compare(&mut self, job: &WorkJob, peers: &[Peer]) -> anyhow::Result<()> {
-        let mut peers = self.equal(job, peers);
+    /// One work: the gate for each side, then rounds in which each that passed has its run. Stops early when interrupted.
+    pub(crate) fn compare(&mut self, job: &WorkJob, others: &[&Side]) -> anyhow::Result<()> {
+        let planned = self.done + (others.len() as u64 + 1) * (self.repetitions + 2);
+        let mut others = self.equal(job, others);
         // Round 0 is for the caches of the machine; it is not counted.
         for round in 0..=self.repetitions {
             let mut lost = Vec::new();
-            for side in std::iter::once(None).chain(peers.iter().map(Some)) {
-                if peers.is_empty() || self.stopped() {
+            for side in std::iter::once(&Side::Own).chain(others.iter().copied()) {
+                if others.is_empty() || self.stopped() {
+                    self.skip_to(planned);
                     return Ok(());
                 }
                 match self.run_one(job, side, PeerTask::Measure) {
                     Outcome::Measured(records) if round > 0 => {
-                        self.keep(job, round, records)?;
+                        self.keep(job, side, round, records)?;
                     }
                     Outcome::Failed(failure) => {
-                        self.keep(job, round, vec![failed(job, side, &failure, self.cache)])?;
-                        let name = side.map_or(OWN_LOADER, |peer| &peer.name);
+                        let record = failed(job, side, &failure, self.cache);
+                        self.keep(job, side, round, vec![record])?;
+                        let name = side.label();
                         self.miss(&format!("{}: {name} failed: {}", job.work, failure.message));
-                        match side {
-                            Some(peer) => lost.push(peer.name.clone()),
-                            None => return Ok(()),
+                        if matches!(side, Side::Own) {
+                            self.skip_to(planned);
+                            return Ok(());
                         }
+                        lost.push(name);
                     }
                     Outcome::Measured(_) | Outcome::Delivered(_) => {}
                     Outcome::Interrupted => return Ok(()),
                 }
             }
-            peers.retain(|peer| !lost.contains(&peer.name));
+            others.retain(|side| !lost.contains(&side.label()));
         }
+        self.skip_to(planned);
         Ok(())
     }
 
-    /// The peers that deliver what we deliver.
-    fn equal(&mut self, job: &WorkJob, peers: &[Peer]) -> Vec<Peer> {
-        let ours = match self.run_one(job, None, PeerTask::Tally) {
+    /// Runs that will not be count as done.
+    fn skip_to(&mut self, planned: u64) {
+        self.done = planned;
+        self.display.position(planned);
+    }
+
+    /// The sides that deliver what our loader delivers from the experiment.
+    fn equal<'s>(&mut self, job: &WorkJob, others: &[&'s Side]) -> Vec<&'s Side> {
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let ours = match self.run_one(job, &Side::Own, PeerTask::Tally) {
             Outcome::Delivered(ours) => ours,
             Outcome::Failed(failure) => {
                 self.miss(&format!("{}: {OWN_LOADER} failed: {}", job.work, failure.message));
@@ -95,10 +117,11 @@ impl Session<'_> {
             Outcome::Measured(_) | Outcome::Interrupted => return Vec::new(),
         };
         let mut equal = Vec::new();
-        for peer in peers {
-            let verdict = match self.run_one(job, Some(peer), PeerTask::Tally) {
+        for side in others {
+            let name = side.label();
+            let verdict = match self.run_one(job, side, PeerTask::Tally) {
                 Outcome::Delivered(theirs) => {
-                    tally::same(&ours, &theirs, job.opened.n_cells, &peer.name).map_err(|why| {
+                    tally::same(&ours, &theirs, job.opened.n_cells, &name).map_err(|why| {
                         format!("not compared, for what is delivered differs: {why}")
                     })
                 }
@@ -108,23 +131,22 @@ impl Session<'_> {
             match verdict {
                 Ok(()) => {
                     self.display.line(&format!(
-                        "{}: {} delivers the same: {} cells, values that add up to {}",
+                        "{}: {name} delivers the same: {} cells, values that add up to {}",
                         job.work,
-                        peer.name,
                         grouped(ours.n_cells),
                         ours.sum
                     ));
-                    equal.push(peer.clone());
+                    equal.push(*side);
                 }
-                Err(why) => self.miss(&format!("{}: {}: {why}", job.work, peer.name)),
+                Err(why) => self.miss(&format!("{}: {name}: {why}", job.work)),
             }
         }
         equal
     }
 
     /// One run of our loader, or of a peer.
-    fn run_one(&mut self, job: &WorkJob, side: Option<&Peer>, task: PeerTask) -> Outcome {
-        let name = side.map_or(OWN_LOADER, |peer| &peer.name).to_owned();
+    fn run_one(&mut self, job: &WorkJob, side: &Side, task: PeerTask) -> Outcome {
+        let name = side.label();
         let what = if task == PeerTask::Tally { "checked" } else { "measured" };
         self.display.now(format!("{}: {name} is {what}", job.work));
         let (mut records, mut delivered) = (Vec::new(), None);
@@ -133,17 +155,9 @@ impl Session<'_> {
             match event {
                 Event::Epoch(record) => records.push(*record),
                 Event::PeerEpoch(epoch) => {
-                    let measured = epoch.measured(job.opened.n_cells);
-                    records.push(EpochRecord {
-                        measured: measured.unwrap_or_else(|error| {
-                            Measured::failed(Status::Error, format!("{name}: {error}"))
-                        }),
-                        versions: Versions {
-                            peer: Some(epoch.told_versions(&name)),
-                            ..Versions::default()
-                        },
-                        ..EpochRecord::default()
-                    });
+                    if let Side::Peer(side) = side {
+                        records.push(peer_record(job, side, &epoch, self.cache));
+                    }
                 }
                 Event::Delivered(tally) => delivered = Some(tally),
                 Event::Progress { n_rows, of_rows } => {
@@ -153,37 +167,34 @@ impl Session<'_> {
                 Event::Warning { message } => {
                     display.line(&format!("warning: {}: {message}", job.work));
                 }
-                Event::Opened(_)
-                | Event::Read { .. }
-                | Event::ChunksRead(_)
-                | Event::Failed { .. }
-                | Event::Done => {}
+                _ => {}
             }
             Ok(())
         };
         let ended = self.start(job, side, task, &mut on_event);
         self.done += 1;
         self.display.position(self.done);
-        outcome(ended, records, delivered, job, side, self.cache)
+        outcome(ended, records, delivered, job)
     }
 
     /// Starts the process of a run and follows it to its end.
     fn start(
         &self,
         job: &WorkJob,
-        side: Option<&Peer>,
+        side: &Side,
         task: PeerTask,
         on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ended> {
-        if let Some(peer) = side {
-            let command = peer.command(task, &job.data, &job.point);
+        if let Side::Peer(PeerSide { peer, variant, copy, .. }) = side {
+            let asked = (&job.data, &job.point);
+            let command = peer.command(task, asked, &variant.name, copy.as_deref());
             return process::run_told(command, self.interrupted, on_event);
         }
         let task = match task {
-            PeerTask::Measure => Task::Measure(job.point.clone()),
             PeerTask::Tally => Task::Tally(job.point.clone()),
+            _ => Task::Measure(job.point.clone()),
         };
-        let own = Job { data: job.data.clone(), cache: self.cache.to_owned(), task };
+        let own = Job { data: side.data(&job.data), cache: self.cache.to_owned(), task };
         process::run(process::point_command(&self.program), &own, self.interrupted, on_event)
     }
 
@@ -191,20 +202,21 @@ impl Session<'_> {
     fn keep(
         &mut self,
         job: &WorkJob,
+        side: &Side,
         round: u64,
         mut records: Vec<EpochRecord>,
     ) -> anyhow::Result<()> {
         for record in &mut records {
             record.run = self.run.clone();
             record.host = self.host.clone();
-            record.data = sweep_command::data_info(&job.data, &job.opened);
+            record.data = sweep_command::data_info(&side.data(&job.data), &job.opened);
             record.measured.repeat = Some(round);
         }
         append(&self.folder, &records).with_context(|| {
             format!("the comparison ends; {} runs measured before are kept", self.runs.len())
         })?;
         for record in records {
-            let name = record.point.loader.as_deref().unwrap_or(OWN_LOADER);
+            let name = side.label();
             let told = match (record.measured.samples_per_sec, record.measured.max_mem) {
                 (Some(rate), Some(bytes)) => format!(
                     "{} cells/s, {:.2} GB peak",
@@ -214,12 +226,12 @@ impl Session<'_> {
                 _ => record.measured.status.name().to_owned(),
             };
             self.display.line(&format!("{}: {name} {round}: {told}", job.work));
-            self.runs.push((job.work.to_string(), record));
+            self.runs.push(Run { work: job.work.to_string(), loader: name, record });
         }
         Ok(())
     }
 
-    fn miss(&mut self, what: &str) {
+    pub(crate) fn miss(&mut self, what: &str) {
         // Quiet or not, this is what the exit code is about.
         eprintln!("error: {what}");
         self.missing.push(what.to_owned());
@@ -235,11 +247,21 @@ impl Session<'_> {
             eprintln!("nothing was measured");
         } else {
             println!("{}\n", report::tables(&self.runs));
-            println!("{}", report::write(&self.folder, &self.runs, &self.missing)?.display());
+            let found = Found {
+                runs: &self.runs,
+                copies: &self.copies,
+                settings: &self.settings,
+                skipped: &self.skipped,
+                missing: &self.missing,
+            };
+            println!("{}", report::write(&self.folder, &found)?.display());
         }
         if self.stopped() {
             eprintln!("interrupted: {} runs are kept", self.runs.len());
             return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        }
+        for line in &self.skipped {
+            eprintln!("skipped: {line}");
         }
         if self.missing.is_empty() {
             return Ok(ExitCode::SUCCESS);
@@ -251,14 +273,26 @@ impl Session<'_> {
     }
 }
 
+/// A peer's epoch as a record; its settings are those that it ran with.
+fn peer_record(job: &WorkJob, side: &PeerSide, epoch: &PeerEpoch, cache: &str) -> EpochRecord {
+    let PeerSide { peer, variant, .. } = side;
+    let mut point = peer.settings(&variant.name, &job.point, cache);
+    point.chunk_size = epoch.chunk_rows;
+    point.chunks_per_block = epoch.chunks_per_block;
+    point.block_size = epoch.chunk_rows.saturating_mul(epoch.chunks_per_block);
+    let measured = epoch
+        .measured(job.opened.n_cells)
+        .unwrap_or_else(|error| Measured::failed(Status::Error, format!("{}: {error}", peer.name)));
+    let versions = Versions { peer: Some(epoch.told_versions(&peer.name)), ..Versions::default() };
+    EpochRecord { point, measured, versions, ..EpochRecord::default() }
+}
+
 /// What a process's end and what it said come to.
 fn outcome(
     ended: anyhow::Result<Ended>,
     mut records: Vec<EpochRecord>,
     delivered: Option<Delivered>,
     job: &WorkJob,
-    side: Option<&Peer>,
-    cache: &str,
 ) -> Outcome {
     let fails = |message: String| {
         let status = Status::Error;
@@ -283,9 +317,6 @@ fn outcome(
         if record.measured.n_rows != Some(job.opened.n_cells) {
             return fails(format!("it delivered {:?} cells", record.measured.n_rows));
         }
-        if let Some(peer) = side {
-            record.point = peer.settings(&job.point, cache);
-        }
         if let Some(tree) = tree.filter(|tree| record.measured.max_mem < Some(tree.bytes)) {
             record.measured.max_mem = Some(tree.bytes);
             record.measured.max_mem_processes = Some(tree.n_processes);
@@ -295,13 +326,15 @@ fn outcome(
 }
 
 /// The record of a run that did not come to its end.
-fn failed(job: &WorkJob, side: Option<&Peer>, failure: &Failure, cache: &str) -> EpochRecord {
+fn failed(job: &WorkJob, side: &Side, failure: &Failure, cache: &str) -> EpochRecord {
     let mut measured = Measured::failed(failure.status, failure.message.clone());
     measured.max_mem = failure.peak_bytes;
     EpochRecord {
         point: match side {
-            Some(peer) => peer.settings(&job.point, cache),
-            None => point_settings::as_asked(&job.point, &job.data, cache),
+            Side::Peer(side) => side.peer.settings(&side.variant.name, &job.point, cache),
+            Side::Own | Side::Relaid { .. } => {
+                point_settings::as_asked(&job.point, &side.data(&job.data), cache)
+            }
         },
         measured,
         ..EpochRecord::default()

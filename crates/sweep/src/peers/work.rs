@@ -23,12 +23,13 @@ pub(crate) enum WorkForm {
 
 impl Work {
     /// Those that are compared when none is asked for.
-    pub(crate) const DEFAULT: [&str; 5] = [
+    pub(crate) const DEFAULT: [&str; 6] = [
         "dense-all-1024x64",
         "dense-20000-1024x64",
         "csr-all-1024x64",
         "dense-all-2000x64",
         "csr-all-128x64",
+        "csr-all-256x32",
     ];
 }
 

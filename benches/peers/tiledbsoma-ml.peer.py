@@ -4,14 +4,15 @@ numba's threads as they are by default. Batches are taken as it gives them, nump
 """
 
 import argparse
-import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 from typing import Any
 
 import measuring
 import tiledbsoma
 from tiledbsoma_ml import ExperimentDataset, experiment_dataloader
+
+
+PEER = measuring.Peer(packages=["tiledbsoma-ml", "tiledbsoma", "torch", "numba", "numpy"])
 
 
 def open_loader(job: argparse.Namespace) -> measuring.Loader:
@@ -37,15 +38,13 @@ def open_loader(job: argparse.Namespace) -> measuring.Loader:
         dataset.set_epoch(number)
         return batches
 
-    packages = ["tiledbsoma-ml", "tiledbsoma", "torch", "numba", "numpy"]
     return measuring.Loader(
         epoch=epoch,
         x=lambda batch: batch[0],
         joinids=lambda batch: batch[1]["soma_joinid"].to_numpy(),
         n_cells=len(dataset.query_ids.obs_joinids),
-        versions={name: version(name) for name in packages} | {"Python": platform.python_version()},
     )
 
 
 if __name__ == "__main__":
-    measuring.main(open_loader)
+    measuring.main(PEER, open_loader)

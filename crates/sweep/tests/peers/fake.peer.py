@@ -1,5 +1,6 @@
 """A peer for tests, of the standard library alone: lets the `sweep` program (variable SWEEP) load the data, and tells what it delivered
-as another loader would. FAULT says what is wrong with it, and FAULT_FORM for which form of batches; every run is noted in LOG."""
+as another loader would. FAULT says what is wrong with it, and FAULT_FORM for which form of batches; every run is noted in LOG. With CONVERTS
+it reads a copy of its own, a file that names the experiment, and has settings of its own beside ours."""
 
 import argparse
 import json
@@ -12,8 +13,8 @@ import time
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("task", choices=["measure", "tally"])
-    for flag in ["--uri", "--measurement", "--layer", "--form"]:
+    parser.add_argument("task", choices=["describe", "convert", "measure", "tally"])
+    for flag in ["--uri", "--measurement", "--layer", "--form", "--copy", "--variant"]:
         parser.add_argument(flag)
     for flag in ["--genes", "--batch-rows", "--chunk-rows", "--chunks-per-block", "--seed", "--epochs"]:
         parser.add_argument(flag, type=int)
@@ -21,9 +22,19 @@ def main():
     parser.add_argument("--obs-column", action="append", default=[])
     parser.add_argument("--consumer-millis", type=float)
     job = parser.parse_args()
+    converts = "CONVERTS" in os.environ
+    if job.task == "describe":
+        tell({"PeerFacts": facts(converts)})
+        return tell("Done")
     with open(os.environ["LOG"], "a") as log:
-        log.write(f"{job.task} {job.form} {' '.join(job.obs_column)} {job.consumer_millis}\n")
+        variant = f" {job.variant}" if converts and job.variant else ""
+        log.write(f"{job.task} {job.form} {' '.join(job.obs_column)} {job.consumer_millis}{variant}\n")
     fault = os.environ.get("FAULT", "")
+    if job.task == "convert":
+        return convert(job, fault)
+    if converts:
+        with open(os.path.join(job.copy, "name")) as copy:
+            job.uri = copy.read()
     if os.environ.get("FAULT_FORM", job.form) != job.form:
         fault = ""
     delivered = deliver(job)
@@ -37,6 +48,31 @@ def main():
     else:
         for epoch in range(job.epochs):
             tell({"PeerEpoch": measure(epoch, delivered["n_cells"], job, fault)})
+    tell("Done")
+
+
+def facts(converts):
+    forms = ["dense", "csr"]
+    variants = [{"name": "ours", "told": "as asked", "takes_blocks": True, "forms": forms}]
+    if converts:
+        variants.append({"name": "documented", "told": "its own", "takes_blocks": False, "forms": ["csr"]})
+    return {
+        "versions": {"fake": "1.0", "Python": "3"},
+        "gene_subsets": not converts,
+        "conversion": "a file that names it" if converts else None,
+        "variants": variants,
+    }
+
+
+def convert(job, fault):
+    with open(os.path.join(job.copy, "name"), "w") as copy:
+        copy.write(os.path.abspath(job.uri))
+    if fault == "conversion":
+        tell({"Failed": {"message": "OSError: no space left"}})
+        sys.exit(1)
+    if fault == "slow conversion":
+        time.sleep(600)
+    tell({"PeerConversion": {"secs": 1.5, "max_mem": 2_000_000_000}})
     tell("Done")
 
 
@@ -90,6 +126,8 @@ def measure(epoch, n_cells, job, fault):
         "epoch": epoch,
         "open_secs": 0.25,
         "versions": {"fake": "1.0", "Python": "3"},
+        "chunk_rows": 16 if job.variant == "documented" else job.chunk_rows,
+        "chunks_per_block": job.chunks_per_block,
         "batches": [[0.5, 0.0, n] for n in rows if n],
         "end_wait_secs": 0.0,
         "start_time": now,

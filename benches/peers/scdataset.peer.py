@@ -1,0 +1,71 @@
+"""scDataset's `scDataset` with `BlockShuffling` on an h5ad file opened by anndata in backed mode, through torch's `DataLoader` as its
+documentation shows. A fetch gives a scipy CSR matrix with the obs columns, so that dense batches need not hold a whole dense fetch, as they
+would by its `adata_to_mindex`; they are scipy's `toarray` of a batch.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import anndata
+import measuring
+import numpy as np
+from scdataset import BlockShuffling, scDataset
+from soma_reading import write_h5ad
+from torch.utils.data import DataLoader
+
+FETCH_ROWS = 16_384
+PEER = measuring.Peer(
+    packages=["scdataset", "anndata", "h5py", "torch", "scipy", "numpy"],
+    variants=[
+        measuring.Variant("ours", "blocks of as many rows as the work's chunks, a fetch of as many as its blocks"),
+        measuring.Variant("documented", f"blocks of 16 rows, fetches of {FETCH_ROWS}, no workers", takes_blocks=False),
+    ],
+    gene_subsets=False,
+    conversion="h5ad, CSR, not compressed",
+)
+
+
+def convert(job: argparse.Namespace) -> None:
+    write_h5ad(job, Path(job.copy) / "experiment.h5ad")
+
+
+def open_loader(job: argparse.Namespace) -> measuring.Loader:
+    data = anndata.read_h5ad(Path(job.copy) / "experiment.h5ad", backed="r")
+    columns = list(dict.fromkeys(["soma_joinid", *job.obs_column]))
+    chunk_rows, fetch_rows = job.chunk_rows, job.chunk_rows * job.chunks_per_block
+    if job.variant == "documented":
+        chunk_rows, fetch_rows = 16, FETCH_ROWS
+    fetch_factor = max(1, fetch_rows // job.batch_rows)
+
+    def fetch(source: anndata.AnnData, indices: np.ndarray) -> dict[str, Any]:
+        obs = source.obs.iloc[indices]
+        return {"X": source.X[indices], **{name: obs[name].to_numpy() for name in columns}}
+
+    def cut(fetched: dict[str, Any], indices: np.ndarray) -> dict[str, Any]:
+        batch = {name: values[indices] for name, values in fetched.items()}
+        return {**batch, "X": batch["X"].toarray()} if job.form == "dense" else batch
+
+    dataset = scDataset(
+        data,
+        BlockShuffling(block_size=chunk_rows),
+        batch_size=job.batch_rows,
+        fetch_factor=fetch_factor,
+        fetch_callback=fetch,
+        batch_callback=cut,
+        seed=job.seed,
+    )
+    # The batches as they are: torch's own conversion knows no sparse matrix of scipy's.
+    batches = DataLoader(dataset, batch_size=None, num_workers=0, collate_fn=lambda batch: batch)
+    return measuring.Loader(
+        epoch=lambda number: batches,
+        x=lambda batch: batch["X"],
+        joinids=lambda batch: batch["soma_joinid"],
+        n_cells=data.n_obs,
+        chunk_rows=chunk_rows,
+        chunks_per_block=fetch_factor * job.batch_rows // chunk_rows,
+    )
+
+
+if __name__ == "__main__":
+    measuring.main(PEER, open_loader, convert)
