@@ -14,6 +14,7 @@ use crate::peers::PeersArgs;
 use crate::read_chunks::ReadChunksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::slice::SliceArgs;
+use crate::tune::TuneArgs;
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     ReadChunks(Box<ReadChunksArgs>),
     /// Generate and sweep experiments of several sizes, and set time per cell and memory against size
     Growth(GrowthArgs),
+    /// Propose settings for an amount of memory and a randomness of the batches, from a short probe, and check them
+    Tune(Box<TuneArgs>),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,

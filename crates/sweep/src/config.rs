@@ -165,7 +165,7 @@ pub(crate) fn reader(reader: args::Reader) -> ReaderChoice {
     }
 }
 
-fn form(form: args::Form) -> BatchForm {
+pub(crate) fn form(form: args::Form) -> BatchForm {
     match form {
         args::Form::Dense => BatchForm::Dense,
         args::Form::F16 => BatchForm::F16,
@@ -234,7 +234,7 @@ fn names(methods: &[Method]) -> String {
     methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ")
 }
 
-fn cells(start: Option<u64>, end: Option<u64>) -> anyhow::Result<Option<Range<u64>>> {
+pub(crate) fn cells(start: Option<u64>, end: Option<u64>) -> anyhow::Result<Option<Range<u64>>> {
     match (start, end) {
         (None, None) => Ok(None),
         (start, end) => {
@@ -296,7 +296,7 @@ pub(crate) fn command_line(arguments: impl IntoIterator<Item = String>) -> anyho
 }
 
 /// Results are shown around; keys to a store are not for everyone.
-fn without_secret(argument: &str) -> String {
+pub(crate) fn without_secret(argument: &str) -> String {
     let (flag, setting) = match argument.strip_prefix("--config=") {
         Some(setting) => ("--config=", setting),
         None => ("", argument),
@@ -311,7 +311,7 @@ fn without_secret(argument: &str) -> String {
 
 const SECRETS: [&str; 5] = ["secret", "password", "token", "access_key", "account_key"];
 
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

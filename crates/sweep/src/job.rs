@@ -15,6 +15,7 @@ use crate::page_cache::Cold;
 use crate::peers::{Delivered, PeerEpoch};
 use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
+use crate::tune::{SurveyJob, Surveyed};
 
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +133,8 @@ pub(crate) enum Task {
     },
     /// Read X chunk by chunk as CSR, and tell what was read.
     ReadChunks(ChunksJob),
+    /// Open the data and tell what of it decides which settings are good.
+    Survey(SurveyJob),
 }
 
 /// All that the process needs to know.
@@ -168,6 +171,8 @@ pub(crate) enum Event {
     },
     /// X was read chunk by chunk.
     ChunksRead(Box<ChunksRead>),
+    /// The data was looked at.
+    Surveyed(Box<Surveyed>),
     /// Something does not work as it should, and it goes on.
     Warning {
         /// What, in one line.

@@ -156,6 +156,7 @@ impl Session<'_> {
                 Event::Opened(_)
                 | Event::Read { .. }
                 | Event::ChunksRead(_)
+                | Event::Surveyed(_)
                 | Event::Failed { .. }
                 | Event::Done => {}
             }
