@@ -103,9 +103,14 @@ fn config(args: &SweepArgs) -> anyhow::Result<BTreeMap<String, String>> {
     let all: Vec<_> = args.config.iter().cloned().chain(args.original.config()).collect();
     let mut config = pairs("--config", &all)?;
     if let Some(memory) = args.memory {
-        config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory.as_u64() / 4).to_string());
+        share_with_libtiledb(&mut config, memory.as_u64());
     }
     Ok(config)
+}
+
+/// Tells libtiledb its share of so many bytes, unless it is told another.
+pub(crate) fn share_with_libtiledb(config: &mut BTreeMap<String, String>, memory_bytes: u64) {
+    config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory_bytes / 4).to_string());
 }
 
 fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {

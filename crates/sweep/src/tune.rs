@@ -46,14 +46,25 @@ const VERIFY_SECS: f64 = 120.0;
 pub(crate) fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::watch();
     let usage = |error: anyhow::Error| UsageError::new(format!("{error:#}"));
-    let data = data(args).map_err(usage)?;
-    let (mut session, surveyed) = Session::begin(args, arguments, data, interrupted)?;
+    let mut data = data(args).map_err(usage)?;
+    if args.uri.is_none() {
+        let example = example::ensure(args.quiet)?;
+        data.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
+    }
+    let (mut session, surveyed) = match Session::begin(args, arguments, data, interrupted) {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("interrupted: nothing was measured");
+            return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        }
+        begun => begun?,
+    };
     let outcome = tune(&mut session, args, &surveyed);
     session.finish();
     match outcome {
         Err(error) if error.is::<Interrupted>() => {
             eprintln!(
-                "interrupted: what was measured is kept in {}",
+                "interrupted: {} rows are kept in {}",
+                session.n_rows,
                 session.folder.path.display()
             );
             Ok(ExitCode::from(interrupt::EXIT_CODE))
@@ -74,7 +85,7 @@ fn tune(
     let chosen = proposal::choose(&candidates, &goal)?;
     let proposal = Proposal {
         args,
-        uri: &session.data.uri.clone(),
+        data: &session.data.clone(),
         reader: &probed.reader,
         label: surveyed.label.as_ref().map(|found| (found.column.as_str(), found.perfect_bits)),
         goal,
@@ -103,20 +114,16 @@ fn tune(
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The data; its URI is that of the example where none is named.
+/// The data; its URI is empty where the example is meant.
 fn data(args: &TuneArgs) -> anyhow::Result<Data> {
-    let uri = match &args.uri {
-        Some(uri) => uri.clone(),
-        None => {
-            let example = example::ensure(args.quiet)?;
-            example.to_str().context("the path of the cache is not UTF-8")?.to_owned()
-        }
-    };
     let entropy_of =
         if args.entropy == Wanted::Nothing { Vec::new() } else { vec![args.label.clone()] };
+    let mut config = config::pairs("--config", &args.config)?;
+    // Left to itself it takes more than most budgets have.
+    config::share_with_libtiledb(&mut config, args.memory.as_u64());
     Ok(Data {
-        uri,
-        config: config::pairs("--config", &args.config)?,
+        uri: args.uri.clone().unwrap_or_default(),
+        config,
         measurement: args.measurement.clone(),
         layer: args.layer.clone(),
         reader: config::reader(args.reader).name().to_owned(),
@@ -136,8 +143,7 @@ fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
     let memory_bytes = args.memory.as_u64() as f64;
     let Some(label) = &surveyed.label else { return Ok(Goal { memory_bytes, bits: 0.0 }) };
     let bits = args.entropy.bits(label.perfect_bits);
-    let most = surveyed.candidates.iter().map(|(_, bits)| *bits).fold(0.0, f64::max);
-    if most < bits && label.perfect_bits < bits {
+    if label.perfect_bits < bits {
         return Err(UsageError::new(format!(
             "--entropy {bits:.3} bits of {} is more than the {:.3} of a perfect shuffle: ask for less, or for a share as 99%",
             label.column, label.perfect_bits

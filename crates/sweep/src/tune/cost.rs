@@ -31,10 +31,11 @@ pub(super) enum Work {
 }
 
 impl Work {
-    fn of_block(&self, run: &RunShape, block: BlockRows) -> f64 {
+    /// Of what is first needed, and of what is decoded by each block that touches it.
+    fn of_block(&self, run: &RunShape, block: BlockRows) -> [f64; 2] {
         match self {
             Self::Bytes(decoding) => decoding.of_block(run, block),
-            Self::Rows { unit_rows } => run.touched_rows(block.rows, *unit_rows),
+            Self::Rows { unit_rows } => [0.0, run.touched_rows(block.rows, *unit_rows)],
         }
     }
 }
@@ -43,8 +44,8 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CostModel {
     pub(super) work: Work,
-    /// Seconds of reading: of a block, of a chunk, of a row, of a unit of [`Work`], and of a row of memory that is written for the first
-    /// time.
+    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`] that is first needed, of one that a block touches, and of a row of
+    /// memory that is written for the first time.
     pub(super) read: Fit<5>,
     /// Seconds of making batches: of an epoch, and of a row.
     pub(super) cut: Fit<2>,
@@ -159,7 +160,8 @@ impl Stages {
 fn read_columns(run: &RunShape, work: &Work, idx: u64, block: BlockRows) -> [f64; 5] {
     let rows = block.rows as f64;
     let fresh = if idx < run.blocks_made() { rows } else { 0.0 };
-    [1.0, rows / run.spec.chunk_rows as f64, rows, work.of_block(run, block), fresh]
+    let [first, touched] = work.of_block(run, block);
+    [rows / run.spec.chunk_rows as f64, rows, first, touched, fresh]
 }
 
 /// The same of all blocks of a run.
@@ -188,7 +190,10 @@ fn fit_reading(alone: &[&Observation]) -> (Work, Fit<5>) {
             .map(|one| {
                 let mut columns = all_read_columns(&one.run, &work);
                 if let Some(bytes) = one.bytes_decoded.filter(|_| measured) {
-                    columns[3] = bytes;
+                    // How they divide is the model's, how many there are was counted.
+                    let scale = bytes / (columns[2] + columns[3]).max(f64::MIN_POSITIVE);
+                    columns[2] *= scale;
+                    columns[3] *= scale;
                 }
                 (columns, one.read_secs)
             })
@@ -240,7 +245,7 @@ mod tests {
     fn observed(model: &CostModel, run: RunShape) -> Observation {
         let columns = all_read_columns(&run, &model.work);
         let decoding = match &model.work {
-            Work::Bytes(_) => Some(columns[3]),
+            Work::Bytes(_) => Some(columns[2] + columns[3]),
             Work::Rows { .. } => None,
         };
         Observation {
@@ -277,7 +282,7 @@ mod tests {
         ) {
             let unit_rows = 2.0_f64.powf(f64::from(unit) / 4.0);
             let decoding = Decoding { unit_rows, tile_rows: 2048.0, bytes: [1.5e4, 2e4], error: 0.0 };
-            let read = [1e-3, per_chunk, per_row, per_byte, 1e-6];
+            let read = [per_chunk, per_row, 0.4 * per_byte, per_byte, 1e-6];
             let machine = planted(Work::Bytes(decoding), read, [0.05, cut], overlap);
             let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>());
             prop_assert!((model.overlap - overlap).abs() < 0.02, "{:?}", model);
@@ -292,7 +297,7 @@ mod tests {
         #[test]
         fn pieces_are_found_without_a_count(per_unit in 1e-6_f64..1e-5, unit in 20_u32..44) {
             let work = Work::Rows { unit_rows: 2.0_f64.powf(f64::from(unit) / 4.0) };
-            let machine = planted(work, [0.0, 0.0, 1e-6, per_unit, 0.0], [0.01, 1e-5], 0.5);
+            let machine = planted(work, [0.0, 1e-6, 0.0, per_unit, 0.0], [0.01, 1e-5], 0.5);
             let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>());
             let epoch = run(1024, 64, 1, u64::MAX);
             same(model.elapsed(&epoch), machine.elapsed(&epoch), 0.02)?;
@@ -303,7 +308,7 @@ mod tests {
     fn stages_that_take_turns_add_up_and_those_beside_each_other_overlap() {
         let work = Work::Rows { unit_rows: 1.0 };
         // Reading takes 2 s a block of 100 rows, cutting 1 s.
-        let machine = planted(work, [2.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.01], 0.0);
+        let machine = planted(work, [0.0, 0.02, 0.0, 0.0, 0.0], [0.0, 0.01], 0.0);
         let spec = BlockSpec { chunk_rows: 10, chunks_per_block: 10 };
         let epoch = |prefetch| RunShape::epoch(300, spec, prefetch);
         assert!((machine.elapsed(&epoch(0)) - 9.0).abs() < 1e-9);

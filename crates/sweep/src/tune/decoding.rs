@@ -8,7 +8,7 @@
 //! with `T` of [`RunShape::touched_rows`], pieces of `u` rows, tiles of `t` rows, and `f` and `d` bytes a row. The native reader counts
 //! the bytes, so nothing of this is a measurement of time.
 
-use super::least_squares::{dot, non_negative};
+use super::least_squares::non_negative;
 use super::run_shape::{BlockRows, RunShape};
 
 /// The bytes that runs decode.
@@ -54,12 +54,13 @@ impl Decoding {
         best.unwrap_or(Self { unit_rows: 1.0, tile_rows: 1.0, bytes: [0.0; 2], error: 0.0 })
     }
 
-    /// Bytes that a block decodes.
-    pub(super) fn of_block(&self, run: &RunShape, block: BlockRows) -> f64 {
+    /// Bytes that a block decodes: of tiles that are first needed, and of the pieces that it touches.
+    pub(super) fn of_block(&self, run: &RunShape, block: BlockRows) -> [f64; 2] {
         let BlockRows { before, rows } = block;
         let known = run.touched_rows(before, self.tile_rows);
         let first = run.touched_rows(before + rows, self.tile_rows) - known;
-        dot(&self.bytes, &[first, run.touched_rows(rows, self.unit_rows)])
+        let [of_first, of_piece] = self.bytes;
+        [of_first * first, of_piece * run.touched_rows(rows, self.unit_rows)]
     }
 }
 
@@ -96,7 +97,7 @@ mod tests {
         ) {
             let planted = Decoding { unit_rows, tile_rows, bytes: [first, bytes], error: 0.0 };
             let total = |model: &Decoding, run: &RunShape| -> f64 {
-                run.blocks().map(|block| model.of_block(run, block)).sum()
+                run.blocks().flat_map(|block| model.of_block(run, block)).sum()
             };
             let counted: Vec<_> = runs().iter().map(|run| (*run, total(&planted, run))).collect();
             let found = Decoding::fit(&counted);

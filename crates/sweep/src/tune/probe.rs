@@ -1,6 +1,7 @@
 //! The probe: a few short runs whose settings differ enough for the model's coefficients to be told from each other.
 
 use super::args::TuneArgs;
+use super::candidates::least_block_rows;
 use super::cost::Observation;
 use super::run_shape::RunShape;
 use super::session::{Interrupted, Session};
@@ -42,23 +43,25 @@ pub(super) struct Probed {
     pub(super) observed: Vec<Observation>,
 }
 
-/// The runs for data of so many rows, with blocks of `most_rows` at most. Without prefetching, reading and cutting take turns and can be
+/// The runs for data of so many rows, with blocks of `most_rows` at most, and not less than the model is for where that is no more. Without prefetching, reading and cutting take turns and can be
 /// told from each other: small, usual and large blocks, of small, usual and large chunks. With it, how much they disturb each other.
-pub(super) fn design(n_rows: u64, most_rows: u64) -> Vec<Probe> {
+pub(super) fn design(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<Probe> {
     let power = |rows: u64| 1_u64 << rows.max(1).ilog2();
-    let usual = power(BLOCK_ROWS[0].min(n_rows / 4).min(most_rows));
-    let large = power(BLOCK_ROWS[1].min(n_rows / 2).min(most_rows)).max(usual);
-    let small = (usual / 4).max(1);
+    let least = least_block_rows(n_rows, batch_rows).min(most_rows).next_power_of_two();
+    let most = power(n_rows.min(most_rows));
+    let usual = power(BLOCK_ROWS[0].min(n_rows / 4)).clamp(least.min(most), most);
+    let large = power(BLOCK_ROWS[1].min(n_rows / 2)).clamp(usual, most);
+    let small = (usual / 4).clamp(least.min(usual), usual);
     let all = |blocks: u64| if n_rows <= WHOLE_ROWS { u64::MAX } else { blocks };
     let runs = [
-        (usual, 64, 0, 4),
-        (usual, 16, 0, 4),
-        (usual, 512, 0, 4),
-        (small, 64, 0, 8),
-        (large, 64, 0, 2),
-        (large, 1024, 0, 2),
-        (usual, 64, 1, 6),
-        ((large / 2).max(usual), 256, 1, 3),
+        (usual, 64, 0, 8),
+        (usual, 16, 0, 6),
+        (usual, 512, 0, 8),
+        (small, 64, 0, 12),
+        (large, 64, 0, 3),
+        (large, 1024, 0, 3),
+        (usual, 64, 1, 8),
+        ((large / 2).max(usual), 256, 1, 4),
     ];
     let mut probes: Vec<Probe> = Vec::new();
     for (block_rows, chunk_rows, prefetch_blocks, blocks) in runs {
@@ -118,7 +121,7 @@ pub(super) fn measure(
     let n_rows = session.opened.n_cells;
     let row_bytes = surveyed.row_nnz * CELL_BYTES + ROW_BYTES;
     let most_rows = (MEMORY_SHARE * args.memory.as_u64() as f64 / row_bytes) as u64;
-    let probes = design(n_rows, most_rows.max(1));
+    let probes = design(n_rows, args.batch_size, most_rows.max(1));
     let mut probed = Probed { reader: session.opened.reader.clone(), observed: Vec::new() };
     let native = ReaderChoice::Native.name();
     if args.reader == Reader::Auto
@@ -182,13 +185,13 @@ mod tests {
 
     #[test]
     fn probes_differ_in_what_the_model_tells_apart() {
-        let probes = design(200_000, u64::MAX);
+        let probes = design(200_000, 256, u64::MAX);
         assert_eq!(probes.len(), 8);
         let alone: Vec<_> = probes.iter().filter(|probe| probe.prefetch_blocks == 0).collect();
         assert_eq!(alone.len(), 6);
         let rows: u64 =
             probes.iter().map(|probe| probe.spec.block_rows() * probe.most_blocks).sum();
-        assert!(rows < 400_000, "{rows} rows");
+        assert!(rows < 550_000, "{rows} rows");
         assert!(probes.iter().all(|probe| probe.spec.block_rows() <= 32_768));
     }
 
@@ -196,7 +199,7 @@ mod tests {
     fn small_data_and_little_memory_make_small_blocks() {
         for n_rows in [1, 2, 3, 5, 100, 2898, 20_000] {
             for most_rows in [1, 7, 500, u64::MAX] {
-                let probes = design(n_rows, most_rows);
+                let probes = design(n_rows, 100, most_rows);
                 assert!(
                     probes.iter().all(|probe| probe.spec.block_rows() <= most_rows.min(n_rows))
                 );

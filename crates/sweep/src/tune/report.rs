@@ -14,6 +14,7 @@ use super::verification::{Compared, ENTROPY_WITHIN, MEMORY_WITHIN, SPEED_WITHIN,
 use crate::args::Reader;
 use crate::config;
 use crate::display::grouped;
+use crate::job::Data;
 
 /// Lines of a table of candidates.
 const MOST_SHOWN: usize = 8;
@@ -21,7 +22,7 @@ const MOST_SHOWN: usize = 8;
 /// The proposal, and what it was chosen from.
 pub(super) struct Proposal<'a> {
     pub(super) args: &'a TuneArgs,
-    pub(super) uri: &'a str,
+    pub(super) data: &'a Data,
     pub(super) reader: &'a str,
     /// The label, with the entropy of a perfect shuffle's batches in bits.
     pub(super) label: Option<(&'a str, f64)>,
@@ -62,7 +63,7 @@ impl Proposal<'_> {
                     "with {bits:.3} bits of {label} or more ({share:.1} % of a perfect shuffle's {perfect:.3})"
                 )
             }
-            None => "however random".to_owned(),
+            None => "however random it is".to_owned(),
         };
         // A string takes any text.
         let _written =
@@ -78,12 +79,12 @@ impl Proposal<'_> {
         let one = &self.chosen;
         let _written = write!(
             text,
-            "\nproposal: {}, {} ahead, reader {}: {} samples/s, {} at the peak{} are predicted\n  {}\n  {}\n",
+            "\nproposal: {}, {} ahead, reader {}: {} samples/s, {} MB at the peak{} are predicted\n  {}\n  {}\n",
             one.spec,
             one.prefetch_blocks,
             self.reader,
             grouped(one.samples_per_sec.round() as u64),
-            size(one.peak_bytes),
+            megabytes(one.peak_bytes),
             self.label.map_or_else(String::new, |_| format!(", {:.3} bits", one.entropy_bits)),
             self.command(),
             self.loader_spec()
@@ -102,7 +103,7 @@ impl Proposal<'_> {
                 one.spec.to_string(),
                 one.prefetch_blocks.to_string(),
                 grouped(one.samples_per_sec.round() as u64),
-                format!("{:.0}", one.peak_bytes / 1e6),
+                megabytes(one.peak_bytes),
                 self.label.map_or_else(|| "–".to_owned(), |_| format!("{:.3}", one.entropy_bits)),
                 if one.fits(&self.goal) { "yes" } else { "no" }.to_owned(),
             ]);
@@ -121,7 +122,7 @@ impl Proposal<'_> {
             words.push(format!("{name} {}", config::quoted(&config::without_secret(value))));
         };
         if args.uri.is_some() {
-            flag("--uri", self.uri);
+            flag("--uri", &self.data.uri);
         }
         for (name, value, default) in
             [("--measurement", &args.measurement, "RNA"), ("--layer", &args.layer, "raw")]
@@ -154,10 +155,18 @@ impl Proposal<'_> {
                 flag(name, value);
             }
         }
-        for (key, value) in &args.config {
+        // The native reader reads X without it, and what it is told by itself is no setting that anybody chose.
+        let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);
+        let typed = args.config.iter().map(|(key, value)| (key, value));
+        let chosen = by_libtiledb.into_iter().flatten();
+        for (key, value) in typed.filter(|_| by_libtiledb.is_none()).chain(chosen) {
             flag("--config", &format!("{key}={value}"));
         }
         words.join(" ")
+    }
+
+    fn is_by_libtiledb(&self) -> bool {
+        self.reader == config::reader(Reader::Libtiledb).name()
     }
 
     /// The loader's settings, as a program has them.
@@ -211,7 +220,7 @@ impl Proposal<'_> {
 }
 
 fn model(model: &CostModel) -> Value {
-    let [block, chunk, row, work, fresh] = model.read.coefficients;
+    let [chunk, row, first, touched, fresh] = model.read.coefficients;
     let [epoch, cut] = model.cut.coefficients;
     let [process, block_row, largest] = model.memory.coefficients;
     let decoding = match model.work {
@@ -228,7 +237,7 @@ fn model(model: &CostModel) -> Value {
         "kind": "model",
         "decoding": decoding,
         "read_secs": {
-            "block": block, "chunk": chunk, "row": row, "unit_of_decoding": work,
+            "chunk": chunk, "row": row, "unit_of_decoding_at_first": first, "unit_of_decoding": touched,
             "row_of_fresh_memory": fresh, "error": model.read.error,
         },
         "cut_secs": { "epoch": epoch, "row": cut, "error": model.cut.error },
@@ -260,7 +269,6 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let rate = |value: f64| grouped(value.round() as u64);
     line("samples/s", &found.samples_per_sec, &rate, percent(SPEED_WITHIN));
-    let megabytes = |value: f64| format!("{:.0}", value / 1e6);
     line("peak MB", &found.peak_bytes, &megabytes, percent(MEMORY_WITHIN));
     if let Some(entropy) = &found.entropy_bits {
         let bits = |value: f64| format!("{value:.3}");
@@ -283,6 +291,10 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
 /// The same as an object.
 pub(super) fn verified_json(found: &Verification) -> Value {
     json!({ "kind": "verification", "holds": found.holds(), "figures": found })
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.0}", bytes / 1e6)
 }
 
 fn size(bytes: f64) -> ByteSize {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use bench_report::{DataInfo, EpochRecord, HostInfo, Measured, RunInfo, append, check_folder};
 
 use super::args::TuneArgs;
@@ -28,7 +28,8 @@ pub(super) struct Session<'a> {
     pub(super) folder: Folder,
     display: Display,
     interrupted: &'a AtomicBool,
-    n_rows: usize,
+    /// Rows that are kept.
+    pub(super) n_rows: usize,
 }
 
 /// The user wanted to stop.
@@ -95,7 +96,12 @@ impl<'a> Session<'a> {
             }
             Ok(())
         })?
-        .map_err(|failure| anyhow::anyhow!(failure.message))?;
+        .map_err(|failure| {
+            let is_label = failure.message.contains(&format!("has no column {:?}", args.label));
+            let hint =
+                if is_label { ": --label names another, --entropy none does without" } else { "" };
+            anyhow!("{}{hint}", failure.message)
+        })?;
         self.opened = opened;
         found.with_context(|| format!("{} could not be looked at", self.data.uri))
     }
