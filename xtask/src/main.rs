@@ -37,6 +37,10 @@ Commands:
   sweep     measure the loader over a grid of settings; without --uri on an example experiment that it makes
               cargo xtask sweep
               cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,native
+  tune      propose chunk size, chunks per block, blocks read ahead and reader for an amount of memory and a randomness of
+            batches, from a short probe, and check the proposal
+              cargo xtask tune --uri ~/census/experiment --memory 4GiB
+              cargo xtask tune --uri ~/census/experiment --memory 2GiB --entropy 3.4 --label tissue
   growth    generate and sweep experiments of several sizes: time per cell and memory against size
               cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m native
   generate  write a Census-shaped experiment
@@ -100,7 +104,7 @@ fn main() -> ExitCode {
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
-            name @ ("sweep" | "growth" | "report" | "generate" | "import" | "slice" | "relayout"
+            name @ ("sweep" | "tune" | "growth" | "report" | "generate" | "import" | "slice" | "relayout"
             | "bench-readers"),
         ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),

@@ -16,7 +16,7 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
         Err(code) => return Ok(code),
     };
     let mut command = program.command(name)?;
-    if name == "sweep" || name == "growth" {
+    if matches!(name, "sweep" | "tune" | "growth") {
         command.args(of_results());
     }
     command.args(arguments);

@@ -15,6 +15,7 @@ use crate::read_chunks::ReadChunksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::report_command::ReportArgs;
 use crate::slice::SliceArgs;
+use crate::tune::TuneArgs;
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Growth(GrowthArgs),
     /// Draw results anew, or several side by side: a page, pictures and tables
     Report(ReportArgs),
+    /// Propose settings for an amount of memory and a randomness of the batches, from a short probe, and check them
+    Tune(Box<TuneArgs>),
     /// Measure one point; the job comes on stdin, what happens goes to stdout
     #[command(hide = true)]
     Point,

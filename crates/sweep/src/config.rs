@@ -103,9 +103,14 @@ fn config(args: &SweepArgs) -> anyhow::Result<BTreeMap<String, String>> {
     let all: Vec<_> = args.config.iter().cloned().chain(args.original.config()).collect();
     let mut config = pairs("--config", &all)?;
     if let Some(memory) = args.memory {
-        config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory.as_u64() / 4).to_string());
+        share_with_libtiledb(&mut config, memory.as_u64());
     }
     Ok(config)
+}
+
+/// Tells libtiledb its share of so many bytes, unless it is told another.
+pub(crate) fn share_with_libtiledb(config: &mut BTreeMap<String, String>, memory_bytes: u64) {
+    config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory_bytes / 4).to_string());
 }
 
 fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
@@ -166,7 +171,7 @@ pub(crate) fn reader(reader: args::Reader) -> ReaderChoice {
     }
 }
 
-fn form(form: args::Form) -> BatchForm {
+pub(crate) fn form(form: args::Form) -> BatchForm {
     match form {
         args::Form::Dense => BatchForm::Dense,
         args::Form::F16 => BatchForm::F16,
@@ -235,7 +240,7 @@ fn names(methods: &[Method]) -> String {
     methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ")
 }
 
-fn cells(start: Option<u64>, end: Option<u64>) -> anyhow::Result<Option<Range<u64>>> {
+pub(crate) fn cells(start: Option<u64>, end: Option<u64>) -> anyhow::Result<Option<Range<u64>>> {
     match (start, end) {
         (None, None) => Ok(None),
         (start, end) => {
@@ -297,7 +302,7 @@ pub(crate) fn command_line(arguments: impl IntoIterator<Item = String>) -> anyho
 }
 
 /// Results are shown around; keys to a store are not for everyone.
-fn without_secret(argument: &str) -> String {
+pub(crate) fn without_secret(argument: &str) -> String {
     let (flag, setting) = match argument.strip_prefix("--config=") {
         Some(setting) => ("--config=", setting),
         None => ("", argument),
@@ -312,7 +317,7 @@ fn without_secret(argument: &str) -> String {
 
 const SECRETS: [&str; 5] = ["secret", "password", "token", "access_key", "account_key"];
 
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

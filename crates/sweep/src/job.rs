@@ -15,6 +15,7 @@ use crate::page_cache::Cold;
 use crate::peers::{Delivered, PeerConversion, PeerEpoch, PeerFacts};
 use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
+use crate::tune::{SurveyJob, Surveyed};
 
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +141,8 @@ pub(crate) enum Task {
         /// Where.
         target: String,
     },
+    /// Open the data and tell what of it decides which settings are good.
+    Survey(SurveyJob),
 }
 
 /// All that the process needs to know.
@@ -180,6 +183,8 @@ pub(crate) enum Event {
     },
     /// X was read chunk by chunk.
     ChunksRead(Box<ChunksRead>),
+    /// The data was looked at.
+    Surveyed(Box<Surveyed>),
     /// Something does not work as it should, and it goes on.
     Warning {
         /// What, in one line.

@@ -16,6 +16,8 @@ use shuffle::PlanSpec;
 use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
 use torch_feed::TensorBatch;
 
+use crate::grid::BlockSpec;
+
 /// What is measured where nothing is said and obs has it.
 const DEFAULT_COLUMN: &str = "cell_type";
 
@@ -24,6 +26,9 @@ const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
 
 /// Rows that a simulation runs through, so that it takes a fraction of a second.
 const SIMULATED_ROWS: u64 = 2_000_000;
+
+/// The same where many settings are simulated: some 400 batches, whose mean is good to a hundredth of a bit.
+const CURVE_ROWS: u64 = 400_000;
 
 /// The columns to measure, of what was asked for: all of these, or the default where obs has it.
 pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
@@ -97,12 +102,57 @@ impl Labels {
         self.0.iter().map(|label| label.expected(dataset, spec, max_batches)).collect()
     }
 
+    /// What the first label's entropy should be in the full batches of a shuffled order, for each of these block specifications; nothing
+    /// where there is no label. Those of the same chunk size, one after the other, are the quickest to work out.
+    pub(crate) fn curve(
+        &self,
+        dataset: &Dataset,
+        specs: &[BlockSpec],
+        batch_rows: u64,
+        seed: u64,
+    ) -> anyhow::Result<Option<Curve>> {
+        let Some(label) = self.0.first() else { return Ok(None) };
+        let codes = label.codes(dataset)?;
+        let layout_of = |chunk_rows: u64| {
+            LabelLayout::of_codes(codes.iter().copied(), label.n_classes, chunk_rows)
+        };
+        let mut layout = layout_of(specs.first().map_or(1, |spec| spec.chunk_rows))?;
+        let perfect_bits = layout.perfect(batch_rows)?;
+        let mut bits = Vec::with_capacity(specs.len());
+        for spec in specs {
+            if layout.chunk_rows() != spec.chunk_rows {
+                layout = layout_of(spec.chunk_rows)?;
+            }
+            let spec = LoaderSpec {
+                chunk_rows: spec.chunk_rows,
+                chunks_per_block: spec.chunks_per_block,
+                batch_rows,
+                seed,
+                ..LoaderSpec::default()
+            };
+            let (found, _) = label.shuffled(&codes, &layout, &spec, CURVE_ROWS)?;
+            // Where no batch is full, all rows are one.
+            bits.push(found.unwrap_or(perfect_bits));
+        }
+        Ok(Some(Curve { column: label.column.clone(), perfect_bits, bits }))
+    }
+
     /// Meters for one epoch.
     pub(crate) fn meters(&self, batch_rows: u64) -> anyhow::Result<Meters<'_>> {
         let meter = |label: &Label| LabelEntropy::new(label.n_classes, batch_rows);
         let meters = self.0.iter().map(meter).collect::<Result<_, _>>()?;
         Ok(Meters { labels: self, of_labels: meters, codes: Vec::new() })
     }
+}
+
+/// A label's entropy over many settings.
+#[derive(Debug)]
+pub(crate) struct Curve {
+    pub(crate) column: String,
+    /// Of batches of a perfect shuffle.
+    pub(crate) perfect_bits: f64,
+    /// One for each setting.
+    pub(crate) bits: Vec<f64>,
 }
 
 impl Label {
@@ -149,7 +199,7 @@ impl Label {
         }
         let (expected, expected_by) = match spec.order {
             Order::InOrder => (self.in_order(&codes, spec, max_batches)?, "rows"),
-            Order::Shuffled => self.shuffled(&codes, &layout, spec)?,
+            Order::Shuffled => self.shuffled(&codes, &layout, spec, SIMULATED_ROWS)?,
         };
         Ok(OrderEntropy {
             expected,
@@ -178,6 +228,7 @@ impl Label {
         codes: &[u32],
         layout: &LabelLayout,
         spec: &LoaderSpec,
+        simulated_rows: u64,
     ) -> anyhow::Result<(Option<f64>, &'static str)> {
         let by_formula = layout.expected(spec.chunks_per_block, spec.batch_rows)?;
         if by_formula.is_close {
@@ -192,7 +243,7 @@ impl Label {
         };
         let (n_classes, batch_rows) = (self.n_classes, spec.batch_rows);
         let found =
-            simulate(&plan, batch_rows, codes, n_classes, SIMULATED_EPOCHS, SIMULATED_ROWS)?;
+            simulate(&plan, batch_rows, codes, n_classes, SIMULATED_EPOCHS, simulated_rows)?;
         Ok((found.map(|batches| batches.mean), "simulation"))
     }
 }

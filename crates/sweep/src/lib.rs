@@ -13,6 +13,7 @@
 //! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
 //! - `growth`, sweeps of several sizes of data;
 //! - `report_command`, the report of results that are there;
+//! - `tune`, which proposes settings from a few measured points and a model of their cost;
 //! - `data_commands`, `slice` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the
 //!   readers of X on the rows that
 //!   `readers` picks.
@@ -58,6 +59,7 @@ mod slice;
 mod summary;
 mod sweep_command;
 mod sweep_loop;
+mod tune;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -85,6 +87,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::ReadChunks(args) => read_chunks::run(&args),
         Command::Report(args) => report_command::run(&args),
         Command::Growth(args) => growth::run(&args, &arguments),
+        Command::Tune(args) => tune::run(&args, &arguments),
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -26,7 +26,7 @@ use crate::label_entropy::{self, Labels, Meters};
 use crate::page_cache::{self, Cold, PageCache};
 use crate::peers::{Delivered, Tally};
 use crate::point_settings::{as_it_ran, versions};
-use crate::{read_chunks, readers_command};
+use crate::{read_chunks, readers_command, tune};
 
 /// How often an epoch says how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
@@ -113,6 +113,11 @@ fn perform(
         Task::Relayout { target } => {
             let took = crate::peers::relayout(&job.data, target, tell)?;
             tell(&Event::PeerConversion(took))
+        }
+        Task::Survey(survey) => {
+            let OpenData { dataset, labels, .. } = open(&job.data, bucket.as_ref(), None, tell)?;
+            let surveyed = tune::survey(&dataset, &labels, survey)?;
+            tell(&Event::Surveyed(Box::new(surveyed)))
         }
     }
 }

@@ -153,6 +153,7 @@ impl Sweep<'_> {
                     | Event::Delivered(_)
                     | Event::Read { .. }
                     | Event::ChunksRead(_)
+                    | Event::Surveyed(_)
                     | Event::Failed { .. }
                     | Event::Done => {}
                 }

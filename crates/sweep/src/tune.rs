@@ -1,0 +1,212 @@
+//! `tune`: chunk size, chunks per block, blocks read ahead and reader for an amount of memory and a randomness of the batches.
+//!
+//! `survey` says how random each of the `candidates` would be. A `probe` of a few short runs, each measured as a point of a sweep is
+//! (`session`), gives the coefficients of a model of the cost (`cost`, with `run_shape` for what a run reads, `decoding` for what it
+//! decodes and `least_squares` to fit them); the model predicts all candidates, and `proposal` chooses. Then the proposal is run and
+//! compared with what was predicted (`verification`). docs/tune.md derives the model.
+
+mod args;
+mod candidates;
+mod cost;
+mod decoding;
+mod least_squares;
+mod probe;
+mod proposal;
+mod report;
+mod run_shape;
+mod session;
+mod survey;
+mod verification;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use bench_report::{EPOCHS_FILE, write_report};
+
+pub(crate) use args::TuneArgs;
+pub(crate) use survey::{SurveyJob, Surveyed, look as survey};
+
+use crate::config::{self, UsageError};
+use crate::job::Data;
+use crate::{example, interrupt, summary};
+use args::Wanted;
+use cost::CostModel;
+use probe::Probe;
+use proposal::{Candidate, Goal};
+use report::Proposal;
+use run_shape::RunShape;
+use session::{Interrupted, Session};
+use verification::{Figures, Verification};
+
+/// A proposal whose epoch would take longer is verified by the beginning of one.
+const VERIFY_SECS: f64 = 120.0;
+
+/// Proposes, verifies, and prints.
+pub(crate) fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let interrupted = interrupt::watch();
+    let usage = |error: anyhow::Error| UsageError::new(format!("{error:#}"));
+    let mut data = data(args).map_err(usage)?;
+    if args.uri.is_none() {
+        let example = example::ensure(args.quiet)?;
+        data.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
+    }
+    let (mut session, surveyed) = match Session::begin(args, arguments, data, interrupted) {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("interrupted: nothing was measured");
+            return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        }
+        begun => begun?,
+    };
+    let outcome = tune(&mut session, args, &surveyed);
+    session.finish();
+    match outcome {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!(
+                "interrupted: {} rows are kept in {}",
+                session.n_rows,
+                session.folder.path.display()
+            );
+            Ok(ExitCode::from(interrupt::EXIT_CODE))
+        }
+        outcome => outcome,
+    }
+}
+
+fn tune(
+    session: &mut Session<'_>,
+    args: &TuneArgs,
+    surveyed: &Surveyed,
+) -> anyhow::Result<ExitCode> {
+    let goal = goal(args, surveyed)?;
+    let probed = probe::measure(session, args, surveyed)?;
+    let model = CostModel::fit(&probed.observed);
+    let candidates = predict(&model, session.opened.n_cells, surveyed);
+    let chosen = proposal::choose(&candidates, &goal)?;
+    let proposal = Proposal {
+        args,
+        data: &session.data.clone(),
+        reader: &probed.reader,
+        label: surveyed.label.as_ref().map(|found| (found.column.as_str(), found.perfect_bits)),
+        goal,
+        model: &model,
+        candidates: &candidates,
+        chosen,
+    };
+    if args.json {
+        proposal.json().iter().for_each(|line| println!("{line}"));
+    } else {
+        println!("{}", proposal.text());
+    }
+    let verified = if args.no_verify { None } else { Some(verify(session, &proposal)?) };
+    if let Some(found) = &verified {
+        if args.json {
+            println!("{}", report::verified_json(found));
+        } else {
+            println!("{}", report::verified(found, goal.memory_bytes));
+        }
+    }
+    close(session, args)?;
+    let fails = args.strict && verified.is_some_and(|found| !found.holds());
+    if fails {
+        eprintln!("error: the run came out otherwise than predicted");
+    }
+    Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The data; its URI is empty where the example is meant.
+fn data(args: &TuneArgs) -> anyhow::Result<Data> {
+    let entropy_of =
+        if args.entropy == Wanted::Nothing { Vec::new() } else { vec![args.label.clone()] };
+    let mut config = config::pairs("--config", &args.config)?;
+    // Left to itself it takes more than most budgets have.
+    config::share_with_libtiledb(&mut config, args.memory.as_u64());
+    Ok(Data {
+        uri: args.uri.clone().unwrap_or_default(),
+        config,
+        measurement: args.measurement.clone(),
+        layer: args.layer.clone(),
+        reader: config::reader(args.reader).name().to_owned(),
+        cells: config::cells(args.start, args.end)?,
+        n_genes: (args.n_vars != 0).then_some(args.n_vars),
+        obs_columns: Vec::new(),
+        entropy_of: Some(entropy_of),
+        obs_filter: args.obs_filter.clone(),
+        var_filter: args.var_filter.clone(),
+        totals: None,
+        io_limit: None,
+    })
+}
+
+/// What is wanted, in numbers. What no shuffle gives is refused before anything is measured.
+fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
+    let memory_bytes = args.memory.as_u64() as f64;
+    let Some(label) = &surveyed.label else { return Ok(Goal { memory_bytes, bits: 0.0 }) };
+    let bits = args.entropy.bits(label.perfect_bits);
+    if label.perfect_bits < bits {
+        return Err(UsageError::new(format!(
+            "--entropy {bits:.3} bits of {} is more than the {:.3} of a perfect shuffle: ask for less, or for a share as 99%",
+            label.column, label.perfect_bits
+        ))
+        .into());
+    }
+    Ok(Goal { memory_bytes, bits })
+}
+
+fn predict(model: &CostModel, n_rows: u64, surveyed: &Surveyed) -> Vec<Candidate> {
+    let mut predicted = Vec::with_capacity(2 * surveyed.candidates.len());
+    for (spec, entropy_bits) in &surveyed.candidates {
+        for prefetch_blocks in candidates::PREFETCH_BLOCKS {
+            let epoch = RunShape::epoch(n_rows, *spec, prefetch_blocks);
+            predicted.push(Candidate {
+                spec: *spec,
+                prefetch_blocks,
+                samples_per_sec: model.samples_per_sec(&epoch),
+                peak_bytes: model.peak_bytes(&epoch),
+                entropy_bits: *entropy_bits,
+            });
+        }
+    }
+    predicted
+}
+
+/// Runs the proposal: an epoch, or as much of one as two minutes have.
+fn verify(session: &mut Session<'_>, proposal: &Proposal<'_>) -> anyhow::Result<Verification> {
+    let (one, model, n_rows) = (&proposal.chosen, proposal.model, session.opened.n_cells);
+    let epoch = RunShape::epoch(n_rows, one.spec, one.prefetch_blocks);
+    let share = VERIFY_SECS / model.elapsed(&epoch);
+    let most_blocks =
+        if share < 1.0 { ((share * epoch.n_blocks() as f64) as u64).max(2) } else { u64::MAX };
+    let probe = Probe { spec: one.spec, prefetch_blocks: one.prefetch_blocks, most_blocks };
+    let (point, run) = probe::run_of(proposal.args, n_rows, probe);
+    let record = session.measure(&point, proposal.reader, "verification")?;
+    let measured = &record.measured;
+    let entropy = measured.order_entropy.first().and_then(|label| label.mean);
+    let found = Figures {
+        samples_per_sec: measured.samples_per_sec.unwrap_or(0.0),
+        peak_bytes: measured.max_mem.unwrap_or(0) as f64,
+        entropy_bits: entropy,
+    };
+    let predicted = Figures {
+        samples_per_sec: model.samples_per_sec(&run),
+        peak_bytes: model.peak_bytes(&run),
+        entropy_bits: proposal.label.map(|_| one.entropy_bits),
+    };
+    let rows = (measured.n_rows.unwrap_or(0), !run.is_cut_off());
+    Ok(Verification::new(&predicted, &found, rows, proposal.goal.memory_bytes))
+}
+
+/// The report of the rows, beside them.
+fn close(session: &Session<'_>, args: &TuneArgs) -> anyhow::Result<()> {
+    let folder = &session.folder.path;
+    let files = write_report(folder, &summary::report_options(&[]))
+        .context("the rows are kept, the report of them is not whole")?;
+    for path in [&folder.join(EPOCHS_FILE), &files.page] {
+        if args.json {
+            session.say(&path.display().to_string());
+        } else {
+            println!("{}", path.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! The model of what an epoch takes, in seconds and in memory. docs/tune.md derives it.
+
+use super::decoding::{Decoding, unit_sizes};
+use super::least_squares::{Fit, dot, non_negative};
+use super::run_shape::{BlockRows, RunShape};
+
+/// What was measured of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Observation {
+    pub(super) run: RunShape,
+    /// Seconds from asking for the first batch to the last one.
+    pub(super) elapsed: f64,
+    /// Seconds of them in which the reading thread read.
+    pub(super) read_secs: f64,
+    /// Of the process.
+    pub(super) peak_bytes: f64,
+    /// What filters gave, where the reader counts it.
+    pub(super) bytes_decoded: Option<f64>,
+}
+
+/// What decoding is proportional to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Work {
+    /// Bytes, as the reader counts them.
+    Bytes(Decoding),
+    /// Rows of the pieces of so many rows that are touched: of a reader that counts nothing.
+    Rows {
+        /// Rows of a piece.
+        unit_rows: f64,
+    },
+}
+
+impl Work {
+    /// Of what is first needed, and of what is decoded by each block that touches it.
+    fn of_block(&self, run: &RunShape, block: BlockRows) -> [f64; 2] {
+        match self {
+            Self::Bytes(decoding) => decoding.of_block(run, block),
+            Self::Rows { unit_rows } => [0.0, run.touched_rows(block.rows, *unit_rows)],
+        }
+    }
+}
+
+/// Seconds and bytes of a run, by its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CostModel {
+    pub(super) work: Work,
+    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`] that is first needed, of one that a block touches, and of a row of
+    /// memory that is written for the first time.
+    pub(super) read: Fit<5>,
+    /// Seconds of making batches: of an epoch, and of a row.
+    pub(super) cut: Fit<2>,
+    /// How much longer the longer of both takes for each second that the shorter one runs beside it: 0 where they do not disturb each
+    /// other, 1 where they might as well take turns.
+    pub(super) overlap: f64,
+    /// Bytes of the process at its peak: of anything, of a row of a block, and of a row of the largest block once more.
+    pub(super) memory: Fit<3>,
+}
+
+/// More than taking turns would take, and it is noise.
+const MOST_OVERLAP: f64 = 1.25;
+
+impl CostModel {
+    /// The model of these runs. Those without prefetching tell reading from cutting; the others, how the two get on.
+    pub(super) fn fit(observed: &[Observation]) -> Self {
+        let alone: Vec<&Observation> =
+            observed.iter().filter(|one| one.run.prefetch_blocks == 0).collect();
+        let (work, read) = fit_reading(&alone);
+        let cut: Vec<([f64; 2], f64)> = alone
+            .iter()
+            .map(|one| ([1.0, one.run.n_rows() as f64], one.elapsed - one.read_secs))
+            .collect();
+        let memory: Vec<([f64; 3], f64)> =
+            observed.iter().map(|one| (memory_columns(&one.run), one.peak_bytes)).collect();
+        let mut model = Self {
+            work,
+            read,
+            cut: non_negative(&cut),
+            overlap: 0.0,
+            memory: non_negative(&memory),
+        };
+        model.overlap = model.fit_overlap(observed);
+        model
+    }
+
+    /// The share of the time beside each other that is lost: least squares over the runs that read ahead.
+    fn fit_overlap(&self, observed: &[Observation]) -> f64 {
+        let (mut product, mut square) = (0.0, 0.0);
+        for one in observed.iter().filter(|one| one.run.prefetch_blocks != 0) {
+            let Stages { base, beside } = self.stages(&one.run);
+            let share = beside / one.elapsed;
+            product += share * (one.elapsed - base) / one.elapsed;
+            square += share * share;
+        }
+        if square == 0.0 { 1.0 } else { (product / square).clamp(0.0, MOST_OVERLAP) }
+    }
+
+    /// Seconds from asking for the first batch to the end.
+    pub(super) fn elapsed(&self, run: &RunShape) -> f64 {
+        let Stages { base, beside } = self.stages(run);
+        base + self.overlap * beside
+    }
+
+    /// Rows a second, the first batch counted.
+    pub(super) fn samples_per_sec(&self, run: &RunShape) -> f64 {
+        run.n_rows() as f64 / self.elapsed(run).max(f64::MIN_POSITIVE)
+    }
+
+    /// Bytes of the process at its peak.
+    pub(super) fn peak_bytes(&self, run: &RunShape) -> f64 {
+        dot(&self.memory.coefficients, &memory_columns(run))
+    }
+
+    /// What the stages take if each had the machine to itself, and for how long two run at once.
+    fn stages(&self, run: &RunShape) -> Stages {
+        let [start, of_row] = self.cut.coefficients;
+        let mut stages = Stages { base: start, beside: 0.0 };
+        let mut before: Option<f64> = None;
+        for (idx, block) in (0..).zip(run.blocks()) {
+            let read = dot(&self.read.coefficients, &read_columns(run, &self.work, idx, block));
+            match before.filter(|_| 0 < run.prefetch_blocks) {
+                // While this block is read, the one before it is cut.
+                Some(cut) => stages.both(read, cut),
+                None => stages.base += before.unwrap_or(0.0) + read,
+            }
+            before = Some(of_row * block.rows as f64);
+        }
+        let last = before.unwrap_or(0.0);
+        stages.base += last;
+        if 0 < run.prefetch_blocks && run.is_cut_off() {
+            // Another block is read beside it, which nobody will take.
+            let columns = read_columns(run, &self.work, run.n_blocks(), next_block(run));
+            stages.beside += last.min(dot(&self.read.coefficients, &columns));
+        }
+        stages
+    }
+}
+
+/// The block that comes after the run's last one.
+fn next_block(run: &RunShape) -> BlockRows {
+    let before = run.n_rows();
+    BlockRows { before, rows: run.block_rows().min(run.total_rows - before) }
+}
+
+/// Seconds of an epoch's stages.
+#[derive(Clone, Copy, Debug)]
+struct Stages {
+    /// One after the other, or the longer of two beside each other.
+    base: f64,
+    /// Of the shorter of two.
+    beside: f64,
+}
+
+impl Stages {
+    fn both(&mut self, one: f64, other: f64) {
+        self.base += one.max(other);
+        self.beside += one.min(other);
+    }
+}
+
+fn read_columns(run: &RunShape, work: &Work, idx: u64, block: BlockRows) -> [f64; 5] {
+    let rows = block.rows as f64;
+    let fresh = if idx < run.blocks_made() { rows } else { 0.0 };
+    let [first, touched] = work.of_block(run, block);
+    [rows / run.spec.chunk_rows as f64, rows, first, touched, fresh]
+}
+
+/// The same of all blocks of a run.
+fn all_read_columns(run: &RunShape, work: &Work) -> [f64; 5] {
+    let mut sums = [0.0; 5];
+    for (idx, block) in (0..).zip(run.blocks()) {
+        for (sum, value) in sums.iter_mut().zip(read_columns(run, work, idx, block)) {
+            *sum += value;
+        }
+    }
+    sums
+}
+
+fn memory_columns(run: &RunShape) -> [f64; 3] {
+    let rows = run.block_rows() as f64;
+    [1.0, rows * run.blocks_made() as f64, rows]
+}
+
+/// What reading takes, of runs that did nothing beside it.
+fn fit_reading(alone: &[&Observation]) -> (Work, Fit<5>) {
+    let counted: Option<Vec<(RunShape, f64)>> =
+        alone.iter().map(|one| Some((one.run, one.bytes_decoded?))).collect();
+    let fit = |work: Work, measured: bool| {
+        let rows: Vec<([f64; 5], f64)> = alone
+            .iter()
+            .map(|one| {
+                let mut columns = all_read_columns(&one.run, &work);
+                if let Some(bytes) = one.bytes_decoded.filter(|_| measured) {
+                    // How they divide is the model's, how many there are was counted.
+                    let scale = bytes / (columns[2] + columns[3]).max(f64::MIN_POSITIVE);
+                    columns[2] *= scale;
+                    columns[3] *= scale;
+                }
+                (columns, one.read_secs)
+            })
+            .collect();
+        non_negative(&rows)
+    };
+    if let Some(counted) = counted {
+        let work = Work::Bytes(Decoding::fit(&counted));
+        return (work, fit(work, true));
+    }
+    let first = Work::Rows { unit_rows: 1.0 };
+    let mut best = (first, fit(first, false));
+    for unit_rows in unit_sizes().skip(1) {
+        let work = Work::Rows { unit_rows };
+        let found = fit(work, false);
+        if found.error < best.1.error {
+            best = (work, found);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grid::BlockSpec;
+
+    fn run(chunks: u64, chunk_rows: u64, prefetch_blocks: u64, most_blocks: u64) -> RunShape {
+        let spec = BlockSpec { chunk_rows, chunks_per_block: chunks };
+        RunShape { total_rows: 200_000, spec, prefetch_blocks, most_blocks }
+    }
+
+    fn probes() -> Vec<RunShape> {
+        vec![
+            run(128, 64, 0, 4),
+            run(512, 16, 0, 4),
+            run(16, 512, 0, 4),
+            run(32, 64, 0, 8),
+            run(512, 64, 0, 2),
+            run(32, 1024, 0, 2),
+            run(256, 64, 1, 3),
+            run(16, 1024, 1, 3),
+        ]
+    }
+
+    /// What a machine of this model would measure.
+    fn observed(model: &CostModel, run: RunShape) -> Observation {
+        let columns = all_read_columns(&run, &model.work);
+        let decoding = match &model.work {
+            Work::Bytes(_) => Some(columns[2] + columns[3]),
+            Work::Rows { .. } => None,
+        };
+        Observation {
+            run,
+            elapsed: model.elapsed(&run),
+            read_secs: dot(&model.read.coefficients, &columns),
+            peak_bytes: model.peak_bytes(&run),
+            bytes_decoded: decoding,
+        }
+    }
+
+    fn of<const K: usize>(coefficients: [f64; K]) -> Fit<K> {
+        Fit { coefficients, error: 0.0 }
+    }
+
+    fn planted(work: Work, read: [f64; 5], cut: [f64; 2], overlap: f64) -> CostModel {
+        let memory = of([5e8, 6e3, 1e3]);
+        CostModel { work, read: of(read), cut: of(cut), overlap, memory }
+    }
+
+    #[track_caller]
+    fn same(found: f64, expected: f64, share: f64) -> Result<(), TestCaseError> {
+        prop_assert!((found - expected).abs() <= share * expected, "{} {}", found, expected);
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn a_planted_machine_is_found(
+            per_row in 1e-6_f64..2e-5, per_byte in 1e-10_f64..3e-10, per_chunk in 0.0_f64..1e-4,
+            cut in 5e-6_f64..3e-5, overlap in 0.0_f64..1.0, unit in 6_u32..40,
+        ) {
+            let unit_rows = 2.0_f64.powf(f64::from(unit) / 4.0);
+            let decoding = Decoding { unit_rows, tile_rows: 2048.0, bytes: [1.5e4, 2e4], error: 0.0 };
+            let read = [per_chunk, per_row, 0.4 * per_byte, per_byte, 1e-6];
+            let machine = planted(Work::Bytes(decoding), read, [0.05, cut], overlap);
+            let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>());
+            prop_assert!((model.overlap - overlap).abs() < 0.02, "{:?}", model);
+            for (chunks, chunk_rows, prefetch) in [(1024, 64, 0), (1024, 64, 1), (4096, 8, 0), (64, 256, 1)] {
+                let epoch = run(chunks, chunk_rows, prefetch, u64::MAX);
+                same(model.elapsed(&epoch), machine.elapsed(&epoch), 0.02)?;
+                same(model.peak_bytes(&epoch), machine.peak_bytes(&epoch), 1e-6)?;
+            }
+        }
+
+        /// A reader that counts nothing: the pieces are found by the time they take.
+        #[test]
+        fn pieces_are_found_without_a_count(per_unit in 1e-6_f64..1e-5, unit in 20_u32..44) {
+            let work = Work::Rows { unit_rows: 2.0_f64.powf(f64::from(unit) / 4.0) };
+            let machine = planted(work, [0.0, 1e-6, 0.0, per_unit, 0.0], [0.01, 1e-5], 0.5);
+            let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>());
+            let epoch = run(1024, 64, 1, u64::MAX);
+            same(model.elapsed(&epoch), machine.elapsed(&epoch), 0.02)?;
+        }
+    }
+
+    #[test]
+    fn stages_that_take_turns_add_up_and_those_beside_each_other_overlap() {
+        let work = Work::Rows { unit_rows: 1.0 };
+        // Reading takes 2 s a block of 100 rows, cutting 1 s.
+        let machine = planted(work, [0.0, 0.02, 0.0, 0.0, 0.0], [0.0, 0.01], 0.0);
+        let spec = BlockSpec { chunk_rows: 10, chunks_per_block: 10 };
+        let epoch = |prefetch| RunShape::epoch(300, spec, prefetch);
+        assert!((machine.elapsed(&epoch(0)) - 9.0).abs() < 1e-9);
+        assert!((machine.elapsed(&epoch(1)) - 7.0).abs() < 1e-9);
+        let turns = CostModel { overlap: 1.0, ..machine };
+        assert!((turns.elapsed(&epoch(1)) - 9.0).abs() < 1e-9);
+        // Of a run that is cut off, the last block is cut while one is read for nobody.
+        let begun = RunShape { most_blocks: 2, ..epoch(1) };
+        assert!((machine.elapsed(&begun) - 5.0).abs() < 1e-9);
+        assert!((turns.elapsed(&begun) - 7.0).abs() < 1e-9);
+    }
+}
