@@ -87,6 +87,7 @@ impl<'a> Columns<'a> {
                 let (low, zero) = planes(bytes, n);
                 ColumnBytes::FourPlanes(low, zero)
             }
+            Decoded::LowFour(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
             Decoded::Plain(bytes) if number.size() == 8 => ColumnBytes::Words8(bytes.as_chunks().0),
             Decoded::Plain(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
         };
@@ -193,6 +194,7 @@ impl<'a> Values<'a> {
             (Decoded::Planes(bytes), Number::F32) => Self::FloatPlanes(planes(bytes, n).0),
             (Decoded::Plain(bytes), Number::F32) => Self::Floats(bytes.as_chunks().0),
             (Decoded::Planes(bytes), _) => Self::Planes(bytes, n, number),
+            (Decoded::LowFour(bytes), _) => Self::Plain(bytes, Number::U32),
             (Decoded::Plain(bytes), _) => Self::Plain(bytes, number),
         }
     }
@@ -282,6 +284,10 @@ pub(crate) fn copy_times(chunk: Decoded<'_>, n: usize, range: Range<usize>, out:
         Decoded::Plain(bytes) => {
             let words = &bytes.as_chunks::<8>().0[range];
             out.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
+        }
+        Decoded::LowFour(bytes) => {
+            let words = &bytes.as_chunks::<4>().0[range];
+            out.iter_mut().zip(words).for_each(|(to, word)| *to = u32::from_le_bytes(*word).into());
         }
         Decoded::Planes(planes) => {
             out.fill(0);
