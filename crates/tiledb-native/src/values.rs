@@ -87,9 +87,10 @@ impl<'a> Columns<'a> {
                 let (low, zero) = planes(bytes, n);
                 ColumnBytes::FourPlanes(low, zero)
             }
-            Decoded::LowFour(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
             Decoded::Plain(bytes) if number.size() == 8 => ColumnBytes::Words8(bytes.as_chunks().0),
-            Decoded::Plain(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
+            Decoded::Plain(bytes) | Decoded::LowFour(bytes) => {
+                ColumnBytes::Words4(bytes.as_chunks().0)
+            }
         };
         Self { chunk, bounds }
     }
@@ -101,6 +102,16 @@ impl<'a> Columns<'a> {
             (least, columns.max().map_or(0, Into::into))
         }
         let range = range.clone();
+        let (first, last) = self.bounds;
+        if let ColumnBytes::Words4(words) = self.chunk {
+            // One comparison each instead of two; which of them is outside, and where, is asked only where one is.
+            let beyond = |word: &[u8; 4]| {
+                u32::from_le_bytes(*word).wrapping_sub(first) > last.wrapping_sub(first)
+            };
+            if !words[range.clone()].iter().fold(false, |any, word| any | beyond(word)) {
+                return Ok(());
+            }
+        }
         let ((least, highest), is_whole) = match self.chunk {
             ColumnBytes::OnePlane(a, zero) => {
                 (ends(a[range.clone()].iter().copied()), zero.are_zero(&range))
@@ -123,7 +134,6 @@ impl<'a> Columns<'a> {
                 (ends(words[range].iter().map(|word| u64::from_le_bytes(*word))), true)
             }
         };
-        let (first, last) = self.bounds;
         let outside = |what: &str| {
             let bounds = format!("the tile's columns {first} to {last}");
             Err(Fault::new(format!("a cell of {what} outside {bounds}")))

@@ -36,8 +36,8 @@ impl Pipeline {
             Step::Compress(Codec::Zstd | Codec::Lz4 | Codec::Rle, _)
             | Step::Delta(_)
             | Step::BitWidthReduction(_)
-            | Step::Byteshuffle { .. } => None,
-            Step::FloatScale { value_bytes: 4, .. } => None,
+            | Step::Byteshuffle { .. }
+            | Step::FloatScale { value_bytes: 4, .. } => None,
             Step::FloatScale { .. } => Some("float scaling of float64"),
             Step::Compress(Codec::Gzip, _) => Some("gzip"),
             Step::Compress(Codec::Bzip2, _) => Some("bzip2"),

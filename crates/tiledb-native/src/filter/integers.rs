@@ -124,7 +124,7 @@ pub(super) fn sum_windows(
             _ => sum!(i64, u64),
         }
     }
-    Ok(left == 0 && any <= u64::from(u32::MAX))
+    Ok(left == 0 && u32::try_from(any).is_ok())
 }
 
 /// Undoes a window of values of so many bits. A loop of its own for each pair of sizes, which the compiler makes wide.

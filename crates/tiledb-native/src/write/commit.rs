@@ -126,5 +126,12 @@ fn unique(root: &Path) -> String {
     digest.update(now.as_nanos().to_le_bytes());
     digest.update(std::process::id().to_le_bytes());
     digest.update(n.to_le_bytes());
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = digest.finalize();
+    let [high, low] = [0, 8].map(|at| digest_word(&digest, at));
+    format!("{high:016x}{low:016x}")
+}
+
+/// Eight bytes of a digest.
+fn digest_word(digest: &[u8], at: usize) -> u64 {
+    digest[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

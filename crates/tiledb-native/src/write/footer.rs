@@ -89,11 +89,15 @@ fn footer(
 }
 
 fn put_all(numbers: &[u64], out: &mut Vec<u8>) {
-    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+    for number in numbers {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
 }
 
 fn put_rectangle(bounds: &Rectangle, out: &mut Vec<u8>) {
-    bounds.iter().for_each(|(least, greatest)| put_all(&[*least, *greatest], out));
+    for (least, greatest) in bounds {
+        put_all(&[*least, *greatest], out);
+    }
 }
 
 /// A number of values, and the values.
@@ -125,7 +129,9 @@ fn rtree(tiles: &Tiles) -> Vec<u8> {
     out.extend_from_slice(&(levels.len() as u32).to_le_bytes());
     for level in levels.iter().rev() {
         put_all(&[level.len() as u64], &mut out);
-        level.iter().for_each(|bounds| put_rectangle(bounds, &mut out));
+        for bounds in level {
+            put_rectangle(bounds, &mut out);
+        }
     }
     out
 }
@@ -176,7 +182,9 @@ impl Metadata {
             let data = deflate(chunk);
             // Of the chunk: its length before and after, that of the filter's metadata. Of the filter: no part of metadata, one of data.
             let lengths = [chunk.len(), data.len(), 16, 0, 1, chunk.len(), data.len()];
-            lengths.iter().for_each(|len| tile.extend_from_slice(&(*len as u32).to_le_bytes()));
+            for len in lengths {
+                tile.extend_from_slice(&(len as u32).to_le_bytes());
+            }
             tile.extend_from_slice(&data);
         }
         let pipeline = gzip_pipeline();
