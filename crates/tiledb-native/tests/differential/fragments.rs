@@ -353,7 +353,7 @@ fn values_that_are_no_numbers_come_back() {
     let mut writer = FragmentWriter::create(&ours, &case.options()).unwrap();
     writer.write(&[0, values.len()], &columns, &values).unwrap();
     writer.finish().unwrap();
-    case.spec.write_values(&theirs, &columns, &values);
+    Spec::write_values(&theirs, &columns, &values);
     compare(&metadata(&ours), &metadata(&theirs));
     let array = Array::open_local(&ours, &OpenOptions::new(1)).unwrap();
     let mut out = CsrBuffers::new();

@@ -120,7 +120,7 @@ impl Spec {
     }
 
     /// Writes a row of 32-bit floats into the array at `at`.
-    pub(crate) fn write_values(&self, at: &Path, columns: &[u32], values: &[f32]) {
+    pub(crate) fn write_values(at: &Path, columns: &[u32], values: &[f32]) {
         let array = Array::open_for_writing(&context(), at.to_str().unwrap(), Some(1)).unwrap();
         let mut write = WriteQuery::new(&Arc::new(array), WriteOrder::Unordered).unwrap();
         let rows = vec![0_i64; columns.len()];
