@@ -53,7 +53,11 @@ pub const GENE_CODECS: [Codec; 3] = [
         &[Filter::Delta(None), Filter::BitWidthReductionWithin(GENE_WINDOW_BYTES)],
     ),
     Codec::new("zstd", false, &[Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)]),
-    Codec::new("delta-zstd", false, &[Filter::Delta(None), Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)]),
+    Codec::new(
+        "delta-zstd",
+        false,
+        &[Filter::Delta(None), Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)],
+    ),
 ];
 
 /// What there is for values.

@@ -89,7 +89,8 @@ pub(super) fn sum_windows(
         let offset = load(&window[..SIZE], false);
         let bits = usize::from(window[SIZE]);
         let len = load(&window[SIZE + 1..], false) as usize;
-        if len > left || len == 0 || !len.is_multiple_of(SIZE) || !matches!(bits, 8 | 16 | 32 | 64) {
+        if len > left || len == 0 || !len.is_multiple_of(SIZE) || !matches!(bits, 8 | 16 | 32 | 64)
+        {
             return Ok(false);
         }
         left -= len;

@@ -6,8 +6,8 @@
 //! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so that whoever needs only some
 //! values, or only the low bytes of each, takes just those.
 
-use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
 use super::integers::is_signed;
+use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
 use crate::cursor::Cursor;
 use crate::error::Fault;
 
