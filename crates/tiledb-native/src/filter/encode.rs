@@ -32,7 +32,15 @@ impl std::fmt::Debug for Encoder {
 impl Pipeline {
     /// The name of a filter that is undone here, but not applied; `None` when all are.
     pub(crate) fn not_written(&self) -> Option<&'static str> {
-        self.steps().iter().find_map(|step| match step {
+        let general = |step: &Step| matches!(step, Step::Compress(..));
+        self.steps().iter().enumerate().find_map(|(idx, step)| match step {
+            // libtiledb refuses them, too: what is before them is no whole number of values.
+            Step::Compress(Codec::Rle, _) if idx > 0 => Some("run lengths after another filter"),
+            Step::Delta(_) | Step::BitWidthReduction(_) | Step::FloatScale { .. }
+                if self.steps()[..idx].iter().any(general) =>
+            {
+                Some("a filter of numbers after a compressor")
+            }
             Step::Compress(Codec::Zstd | Codec::Lz4 | Codec::Rle, _)
             | Step::Delta(_)
             | Step::BitWidthReduction(_)
