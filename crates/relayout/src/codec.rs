@@ -1,19 +1,22 @@
 //! How genes and values can be compressed, and which way is the quickest on the data at hand.
 //!
-//! There is no best codec: entropy coders (zstd) make the smallest files, integers cut to the bits that they need (*packed*) are read
-//! back ten times as quickly and take three times the room. Which one wins depends on the data, the machine, and how quickly bytes
-//! come from where they are kept. So a sample of the data is written in each way and read by the reader that training will use. What
-//! counts is the time of a row: to decode it, and for its bytes to come.
+//! There is no best codec: entropy coders (zstd) make the smallest files; *packed* integers, cut to the bytes that they need, are read back
+//! ten times as quickly and take more room. Of genes it is the distances from one to the next that are packed, which take a byte each.
+//! Which one wins depends on the data, the machine, and how quickly bytes come from where they are kept. So a sample of the data is written
+//! in each way and read by the reader that training will use. What counts is the time of a row: to decode it, and for its bytes to come.
 
 use soma_io::Filter;
 
 use crate::Error;
 
-/// Values of a window of genes that is packed together: about two windows to a cell of the Census, so that few windows hold the end
-/// of one cell and the beginning of the next, which are far apart.
+/// Bytes of a window of genes that libtiledb packs together: in few of them one cell ends and the next begins, which is a long way back.
+/// Fragments that are written without it have windows as their values want them.
 const GENE_WINDOW_BYTES: u32 = 128 * 8;
-/// Values of a window of counts: few share one with a large count, which takes all of them to 16 bits.
+/// The same of counts: few share a window with a large count, which takes all of them to 16 bits.
 const VALUE_WINDOW_BYTES: u32 = 128 * 4;
+
+/// Higher levels take several times as long to write, and save next to nothing on shuffled bytes.
+const ZSTD_LEVEL: i32 = 3;
 
 /// Whole numbers that a 32-bit float holds exactly.
 const MOST_WHOLE: f32 = 16_777_216.0;
@@ -44,16 +47,24 @@ const AS_INTEGERS: Filter = Filter::ScaleFloat { byte_width: 4, factor: 1.0, off
 
 /// What there is for genes.
 pub const GENE_CODECS: [Codec; 3] = [
-    Codec::new("packed", false, &[Filter::BitWidthReductionWithin(GENE_WINDOW_BYTES)]),
-    Codec::new("zstd", false, &[Filter::ByteShuffle, Filter::Zstd(9)]),
-    Codec::new("delta-zstd", false, &[Filter::Delta(None), Filter::ByteShuffle, Filter::Zstd(9)]),
+    Codec::new(
+        "packed",
+        false,
+        &[Filter::Delta(None), Filter::BitWidthReductionWithin(GENE_WINDOW_BYTES)],
+    ),
+    Codec::new("zstd", false, &[Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)]),
+    Codec::new(
+        "delta-zstd",
+        false,
+        &[Filter::Delta(None), Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)],
+    ),
 ];
 
 /// What there is for values.
 pub const VALUE_CODECS: [Codec; 3] = [
     Codec::new("packed", true, &[AS_INTEGERS, Filter::BitWidthReductionWithin(VALUE_WINDOW_BYTES)]),
-    Codec::new("whole-zstd", true, &[AS_INTEGERS, Filter::ByteShuffle, Filter::Zstd(9)]),
-    Codec::new("zstd", false, &[Filter::ByteShuffle, Filter::Zstd(9)]),
+    Codec::new("whole-zstd", true, &[AS_INTEGERS, Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)]),
+    Codec::new("zstd", false, &[Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)]),
 ];
 
 /// A codec for genes and one for values.
@@ -112,7 +123,7 @@ pub struct MeasuredCodecs {
     pub codecs: Codecs,
     /// Bytes of a value with its gene and its share of all else.
     pub bytes_per_value: f64,
-    /// Rows in a second that were read from memory, in chunks.
+    /// Rows in a second that were read from memory, in chunks, by the processor time that it took on all processors.
     pub rows_per_second: f64,
     /// Rows in a second that can be read when bytes come from the storage that was named.
     pub rows_per_second_of_storage: f64,

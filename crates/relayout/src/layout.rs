@@ -3,17 +3,22 @@
 //! All genes are in one column of tiles, so that the cells of a row stand together, and rows in order. A row then is one run of bytes of
 //! each file, where the Census's layout has it in thirty.
 //!
-//! What the native reader decodes at a time is a filter chunk, which libtiledb makes of 64 KiB: 8,192 genes, or 16,384 values. A data
-//! tile of 8,192 cells is one of each, so that a single row costs the decoding of one or two tiles of five times its size, and a chunk of
-//! rows little more than itself. Smaller data tiles would save single rows more, and cost everything else; larger ones leave the
-//! values in chunks of twice the size.
+//! What the native reader decodes at a time is a filter chunk. Fragments that are written without libtiledb have chunks that end with a
+//! row, of two rows or so where values are packed, so that a single row costs little more than itself, and a chunk of rows nothing more;
+//! general compressors get 8,192 cells, since they need some to be good. A data tile is then only what libtiledb reads as a whole, and
+//! what has an entry in the fragment's metadata: twenty rows of the Census.
 
 use soma_io::{Filter, XLayout};
 
 use crate::codec::Codecs;
 
 /// Cells of a data tile.
-const CAPACITY: u64 = 8192;
+const CAPACITY: u64 = 32_768;
+
+/// The threads that encode.
+pub(crate) fn n_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
 
 /// The layout of an X of `n_genes` that is read in chunks of `chunk_rows`.
 pub(crate) fn for_training(chunk_rows: u64, n_genes: u64, codecs: &Codecs) -> XLayout {

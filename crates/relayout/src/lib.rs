@@ -27,6 +27,7 @@
 
 mod ahead;
 mod buckets;
+mod clock;
 mod codec;
 mod error;
 mod frames;

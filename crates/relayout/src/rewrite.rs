@@ -145,6 +145,9 @@ impl Job<'_> {
             self.order.is_shuffled().then(|| self.scatter(codecs, watch)).transpose()?;
         let Self { source, order, spec, .. } = self;
         let mut writer = ExperimentWriter::create(destination.uri(), self.experiment_spec(codecs))?;
+        if !destination.uri().contains("://") {
+            writer.write_x_natively(layout::n_threads())?;
+        }
         frames::write_var(&mut writer, &source.var, &source.genes)?;
         frames::write_obs(&mut writer, &source.obs, &source.cells, order, spec.obs_rows())?;
         let (mut n_rows, mut nnz) = (0, 0);

@@ -42,18 +42,25 @@ impl ReadSpeed {
     }
 }
 
-/// The median pass over the same reads, of `chunks_per_read` chunks of `chunk_rows` each, after one that is not counted.
-pub(crate) fn rows_per_second(
-    reader: &dyn XReader,
+/// Reads of `chunks_per_read` random chunks of `chunk_rows` each, `pass_rows` rows together.
+pub(crate) fn random_reads(
     n_rows: u64,
     (chunk_rows, chunks_per_read, pass_rows): (u64, u64, u64),
-) -> Result<f64, Error> {
+) -> Result<Vec<RowRanges>, Error> {
     let chunks_per_block = chunks_per_read.min(n_rows.div_ceil(chunk_rows));
     let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order: Order::Shuffled, seed: 0 };
     let n_reads = (pass_rows / (chunk_rows * chunks_per_block)).max(1);
     let blocks = spec.epoch(0)?.take(n_reads as usize);
-    let reads: Vec<RowRanges> =
-        blocks.map(|block| RowRanges::new(block.chunks)).collect::<Result<_, _>>()?;
+    Ok(blocks.map(|block| RowRanges::new(block.chunks)).collect::<Result<_, _>>()?)
+}
+
+/// The median pass over the same reads, of `chunks_per_read` chunks of `chunk_rows` each, after one that is not counted.
+fn rows_per_second(
+    reader: &dyn XReader,
+    n_rows: u64,
+    sizes: (u64, u64, u64),
+) -> Result<f64, Error> {
+    let reads = random_reads(n_rows, sizes)?;
     let n_read: u64 = reads.iter().map(RowRanges::n_rows).sum();
     let mut out = CsrBuffers::default();
     let mut pass = || {

@@ -120,6 +120,17 @@ impl ExperimentWriter {
         Ok(Self { context, uri, spec, obs, var, layers })
     }
 
+    /// Has the cells of X encoded and written by `n_threads` threads of this process instead of libtiledb, many times as quickly: one
+    /// fragment a layer, which counts when [`Self::finish`] has brought it to the disk. To be called before rows of X are written.
+    ///
+    /// # Errors
+    /// [`Error::Write`] where X is not in a folder, or is to be more than one fragment; [`Error::Native`] where only libtiledb can write
+    /// such an array.
+    pub fn write_x_natively(&mut self, n_threads: usize) -> Result<(), Error> {
+        let several = self.spec.fragment_rows.is_some() || self.spec.consolidate;
+        self.layers.iter_mut().try_for_each(|layer| layer.write_natively(n_threads, several))
+    }
+
     /// Writes the next rows of obs: the columns of the specification, by name, without `soma_joinid`, which is counted on.
     ///
     /// Texts may come as `Utf8` or `LargeUtf8`, categories as those or as dictionaries of them.

@@ -51,6 +51,18 @@ impl OpenOptions {
     }
 }
 
+/// The pool that is meant.
+pub(crate) fn pool(threads: &Threads) -> Result<Arc<ThreadPool>, Error> {
+    let n_threads = match threads {
+        Threads::Shared(pool) => return Ok(Arc::clone(pool)),
+        Threads::Own(n_threads) => *n_threads,
+    };
+    let builder = ThreadPoolBuilder::new()
+        .num_threads(n_threads.max(1))
+        .thread_name(|idx| format!("tiledb-native-{idx}"));
+    builder.build().map(Arc::new).map_err(|source| Error::Threads { n_threads, source })
+}
+
 /// A sparse array of two integer dimensions and one attribute, open for reading.
 #[derive(Debug)]
 pub struct Array {
@@ -76,19 +88,7 @@ impl Array {
         let files = Files::new(storage);
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
         let (layout, fragments) = load(&files, timestamp)?;
-        let pool = match &options.threads {
-            Threads::Shared(pool) => Arc::clone(pool),
-            Threads::Own(n_threads) => {
-                let builder = ThreadPoolBuilder::new()
-                    .num_threads((*n_threads).max(1))
-                    .thread_name(|idx| format!("tiledb-native-{idx}"));
-                Arc::new(
-                    builder
-                        .build()
-                        .map_err(|source| Error::Threads { n_threads: *n_threads, source })?,
-                )
-            }
-        };
+        let pool = pool(&options.threads)?;
         let indices = IndexCache::new(options.index_bytes);
         let reader = Reader {
             files,

@@ -71,6 +71,7 @@ impl Datatype {
     pub(crate) const INT16: Self = Self(7);
     pub(crate) const INT32: Self = Self(0);
     pub(crate) const INT64: Self = Self(1);
+    pub(crate) const FLOAT32: Self = Self(2);
     pub(crate) const UINT64: Self = Self(10);
     pub(crate) const ANY: Self = Self(17);
 

@@ -84,6 +84,32 @@ pub enum Error {
         /// Columns asked for.
         n_columns: u64,
     },
+    /// The array is one that libtiledb can write to and this crate cannot. Nothing was written yet.
+    #[error("{place} cannot be written without libtiledb: {reason}")]
+    Unwritable {
+        /// Where the array is.
+        place: String,
+        /// What about it is beyond this crate.
+        reason: Unsupported,
+    },
+    /// What is to be written are no rows of the array: lengths that do not fit together, or columns that do not ascend.
+    #[error("row {row} of {place} cannot be written: {problem}")]
+    NoRow {
+        /// Where the array is.
+        place: String,
+        /// The row.
+        row: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A compressor refused.
+    #[error("values of {place} could not be encoded: {problem}")]
+    Encode {
+        /// Where the array is.
+        place: String,
+        /// What it said.
+        problem: String,
+    },
     /// The threads could not be started.
     #[error("could not start {n_threads} decoding threads")]
     Threads {

@@ -7,6 +7,7 @@
 mod checksum;
 mod compression;
 mod double_delta;
+pub(crate) mod encode;
 mod floats;
 mod integers;
 pub(crate) mod pipeline;
@@ -21,7 +22,8 @@ pub(crate) use pipeline::{Decoded, Decoder, Pipeline};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Filter {
     None,
-    Compress(Codec),
+    /// With the level to write at.
+    Compress(Codec, i32),
     Delta {
         reinterpret: Datatype,
     },
@@ -79,7 +81,10 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<Filter>
 }
 
 fn parse_one(code: u8, options: &mut Cursor<'_>, version: u32) -> Result<Filter, Fault> {
-    let codec = |codec| Ok(Filter::Compress(codec));
+    let mut codec = |codec| {
+        options.u8("a compressor's type")?;
+        Ok(Filter::Compress(codec, options.i32("a compressor's level")?))
+    };
     match code {
         0 => Ok(Filter::None),
         1 => codec(Codec::Gzip),
@@ -120,7 +125,7 @@ fn reinterpret(options: &mut Cursor<'_>, present: bool) -> Result<Datatype, Faul
 /// A filter with what it needs to be undone.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    Compress(Codec),
+    Compress(Codec, i32),
     Delta(Number),
     DoubleDelta(Number),
     BitWidthReduction(Number),
@@ -160,7 +165,7 @@ fn bind_one(
     let size = datatype.size().ok_or_else(|| format!("a filter on {}", datatype.name()))?;
     let step = match *filter {
         Filter::None => None,
-        Filter::Compress(codec) => Some(Step::Compress(codec)),
+        Filter::Compress(codec, level) => Some(Step::Compress(codec, level)),
         Filter::Delta { reinterpret } => {
             let output = if reinterpret == Datatype::ANY { datatype } else { reinterpret };
             return Ok((Some(Step::Delta(delta_number(output, "delta")?)), output));

@@ -104,6 +104,9 @@ impl Builder {
             (Decoded::Plain(bytes), _) => {
                 self.add_words(bytes.as_chunks::<4>().0, |word| u32::from_le_bytes(word).into())
             }
+            (Decoded::LowFour(bytes), _) => {
+                self.add_words(bytes.as_chunks::<4>().0, |word| u32::from_le_bytes(word).into())
+            }
             (Decoded::Planes(planes), number) => {
                 let size = number.size();
                 let n_rows = planes.len() / size;
@@ -114,6 +117,18 @@ impl Builder {
                 self.add_words(&rows, u64::from_le_bytes)
             }
         }
+    }
+
+    /// Adds `n` cells of the row whose bytes are `row`.
+    pub(crate) fn add_run(&mut self, row: &[u8], n: u16) -> Result<(), Fault> {
+        let mut wide = [0; 8];
+        wide.iter_mut().zip(row).for_each(|(to, from)| *to = *from);
+        let row = u64::from_le_bytes(wide);
+        if n > 0 && self.row != Some(row) {
+            self.begin(row)?;
+        }
+        self.cell += u32::from(n);
+        Ok(())
     }
 
     /// Rows as little-endian words. A negative row becomes one beyond any bounds.
@@ -212,7 +227,15 @@ mod tests {
         for chunk in bytes.chunks(8 * 50) {
             builder.add(Decoded::Plain(chunk), Number::I64).unwrap();
         }
-        builder.finish()
+        let index = builder.finish();
+        let mut by_run = Builder::new((0, 1000));
+        for run in rows.chunk_by(|a, b| a == b) {
+            by_run.add_run(&run[0].to_le_bytes(), 0).unwrap();
+            by_run.add_run(&run[0].to_le_bytes(), run.len() as u16).unwrap();
+        }
+        let by_run = by_run.finish();
+        assert_eq!((&index.runs, &index.starts), (&by_run.runs, &by_run.starts));
+        index
     }
 
     proptest! {

@@ -24,6 +24,8 @@ pub(crate) struct Schema {
     pub(crate) version: u32,
     pub(crate) allows_duplicates: bool,
     pub(crate) is_dense: bool,
+    /// Whether tiles, and cells within them, stand row by row.
+    pub(crate) is_row_major: bool,
     pub(crate) capacity: u64,
     /// The default for dimensions, and what timestamps are filtered by.
     pub(crate) coords_filters: Vec<Filter>,

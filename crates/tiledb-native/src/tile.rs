@@ -121,6 +121,17 @@ pub(crate) fn decode_chunk<'a>(
     pipeline.decode(chunk, value_bytes, decoder)
 }
 
+/// Calls `each` with the runs of the chunk that `bytes` are, header included, where run lengths are all that was made of it. Returns whether
+/// they are.
+pub(crate) fn runs_of_chunk(
+    bytes: &[u8],
+    pipeline: &Pipeline,
+    value_bytes: usize,
+    each: impl FnMut(&[u8], u16) -> Result<(), Fault>,
+) -> Result<bool, Fault> {
+    pipeline.runs(take_chunk(&mut Cursor::new(bytes))?, value_bytes, each)
+}
+
 /// Unfilters a whole tile of `len` bytes into one buffer.
 pub(crate) fn decode_whole(
     tile: &[u8],
@@ -139,6 +150,12 @@ pub(crate) fn decode_whole(
         }
         match pipeline.decode(chunk, value_bytes, &mut decoder)? {
             Decoded::Plain(bytes) => out.extend_from_slice(bytes),
+            Decoded::LowFour(words) => {
+                for word in words.as_chunks::<4>().0 {
+                    out.extend_from_slice(word);
+                    out.resize(out.len() + value_bytes - 4, 0);
+                }
+            }
             Decoded::Planes(planes) => {
                 let n_values = planes.len() / value_bytes;
                 for value in 0..n_values {

@@ -88,6 +88,8 @@ pub enum Unsupported {
         /// The highest column that holds a cell.
         last: u64,
     },
+    /// Cells do not stand row by row: the orders differ, or tiles have fewer columns than the array. Of a writer.
+    NotByRow,
     /// Tiles of more cells than this crate is ready to hold in memory.
     TileTooLarge {
         /// Cells of a tile.
@@ -136,6 +138,7 @@ impl fmt::Display for Unsupported {
                 write!(f, "fragment {fragment} has another schema: {what}")
             }
             Self::ColumnsTooWide { last } => write!(f, "column {last} does not fit 32 bits"),
+            Self::NotByRow => write!(f, "its cells do not stand row by row"),
             Self::TileTooLarge { capacity } => {
                 write!(f, "its tiles have {capacity} cells, more than 67,108,864")
             }

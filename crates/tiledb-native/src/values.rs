@@ -92,7 +92,9 @@ impl<'a> Columns<'a> {
                 ColumnBytes::FourPlanes(low, zero)
             }
             Decoded::Plain(bytes) if number.size() == 8 => ColumnBytes::Words8(bytes.as_chunks().0),
-            Decoded::Plain(bytes) => ColumnBytes::Words4(bytes.as_chunks().0),
+            Decoded::Plain(bytes) | Decoded::LowFour(bytes) => {
+                ColumnBytes::Words4(bytes.as_chunks().0)
+            }
         };
         Self { chunk, bounds }
     }
@@ -119,6 +121,16 @@ impl<'a> Columns<'a> {
             (least, columns.max().map_or(0, Into::into))
         }
         let range = range.clone();
+        let (first, last) = self.bounds;
+        if let ColumnBytes::Words4(words) = self.chunk {
+            // One comparison each instead of two; which of them is outside, and where, is asked only where one is.
+            let beyond = |word: &[u8; 4]| {
+                u32::from_le_bytes(*word).wrapping_sub(first) > last.wrapping_sub(first)
+            };
+            if !words[range.clone()].iter().fold(false, |any, word| any | beyond(word)) {
+                return Ok(());
+            }
+        }
         let ((least, highest), is_whole) = match self.chunk {
             ColumnBytes::OnePlane(a, zero) => {
                 (ends(a[range.clone()].iter().copied()), zero.are_zero(&range))
@@ -142,7 +154,6 @@ impl<'a> Columns<'a> {
             }
             ColumnBytes::Distances(_) => return Ok(()),
         };
-        let (first, last) = self.bounds;
         let outside = |what: &str| {
             let bounds = format!("the tile's columns {first} to {last}");
             Err(Fault::new(format!("a cell of {what} outside {bounds}")))
@@ -226,6 +237,7 @@ impl<'a> Values<'a> {
             (Decoded::Planes(bytes), Number::F32) => Self::FloatPlanes(planes(bytes, n).0),
             (Decoded::Plain(bytes), Number::F32) => Self::Floats(bytes.as_chunks().0),
             (Decoded::Planes(bytes), _) => Self::Planes(bytes, n, number),
+            (Decoded::LowFour(bytes), _) => Self::Plain(bytes, Number::U32),
             (Decoded::Plain(bytes), _) => Self::Plain(bytes, number),
         }
     }
@@ -338,6 +350,10 @@ pub(crate) fn copy_times(chunk: Decoded<'_>, n: usize, range: Range<usize>, out:
         Decoded::Plain(bytes) => {
             let words = &bytes.as_chunks::<8>().0[range];
             out.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
+        }
+        Decoded::LowFour(bytes) => {
+            let words = &bytes.as_chunks::<4>().0[range];
+            out.iter_mut().zip(words).for_each(|(to, word)| *to = u32::from_le_bytes(*word).into());
         }
         Decoded::Planes(planes) => {
             out.fill(0);

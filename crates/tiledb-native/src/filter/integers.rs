@@ -61,6 +61,73 @@ pub(super) fn undo_bit_width(
     Ok(())
 }
 
+/// Undoes differences of 8 bytes that were then reduced, in one go, into the low four bytes of each value. Returns false, with `out` in any
+/// state, where some value needs more bytes, or metadata is of another form than a writer's: then each step is to be undone by itself.
+pub(super) fn sum_windows(
+    chunk: super::pipeline::Filtered<'_>,
+    signed: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool, Fault> {
+    const SIZE: usize = 8;
+    let n_values = chunk.original_len / SIZE;
+    let mut metadata = Cursor::new(chunk.metadata);
+    let reduced_len = metadata.u32("the length before bit-width reduction")? as usize;
+    let n_windows = metadata.u32("the number of windows")? as usize;
+    let windows = metadata.take(n_windows.saturating_mul(SIZE + 1 + 4), "windows")?;
+    // No part of metadata, one of data, of so many bytes, and with the number of values before them.
+    let one_part = [0, 1, chunk.original_len, chunk.original_len + SIZE];
+    let parts = metadata.remaining().as_chunks::<4>().0.iter().map(|len| u32::from_le_bytes(*len));
+    if reduced_len != chunk.original_len + SIZE || !parts.map(|len| len as usize).eq(one_part) {
+        return Ok(false);
+    }
+    out.resize(4 * n_values, 0);
+    let mut to = out.as_chunks_mut::<4>().0.iter_mut();
+    let mut data = Cursor::new(chunk.data);
+    let (mut value, mut any) = (0_u64, 0_u64);
+    let (mut left, mut is_first) = (reduced_len, true);
+    for window in windows.chunks_exact(SIZE + 1 + 4) {
+        let offset = load(&window[..SIZE], false);
+        let bits = usize::from(window[SIZE]);
+        let len = load(&window[SIZE + 1..], false) as usize;
+        if len > left || len == 0 || !len.is_multiple_of(SIZE) || !matches!(bits, 8 | 16 | 32 | 64)
+        {
+            return Ok(false);
+        }
+        left -= len;
+        let mut stored = data.take(len / SIZE * (bits / 8), "a window")?;
+        let offset = if bits == 64 { 0 } else { offset };
+        if is_first {
+            is_first = false;
+            let (n, rest) = stored.split_at(bits / 8);
+            if load(n, signed).wrapping_add(offset) != n_values as u64 {
+                return Err(Fault::new("differences are not of as many values as the chunk has"));
+            }
+            stored = rest;
+        }
+        macro_rules! sum {
+            ($signed:ty, $unsigned:ty) => {
+                for (stored, to) in stored.as_chunks().0.iter().zip(&mut to) {
+                    let difference = if signed {
+                        i64::from(<$signed>::from_le_bytes(*stored)).cast_unsigned()
+                    } else {
+                        u64::from(<$unsigned>::from_le_bytes(*stored))
+                    };
+                    value = value.wrapping_add(difference.wrapping_add(offset));
+                    any |= value;
+                    *to = (value as u32).to_le_bytes();
+                }
+            };
+        }
+        match bits {
+            8 => sum!(i8, u8),
+            16 => sum!(i16, u16),
+            32 => sum!(i32, u32),
+            _ => sum!(i64, u64),
+        }
+    }
+    Ok(left == 0 && u32::try_from(any).is_ok())
+}
+
 /// Undoes a window of values of so many bits. A loop of its own for each pair of sizes, which the compiler makes wide.
 fn widen_window(
     window: &[u8],
@@ -152,10 +219,21 @@ pub(super) fn undo_delta(
             "{n_values} values of {size} bytes are not the {len} bytes promised"
         )));
     }
-    to.reserve(len);
+    let differences = from.take(len, "differences")?;
     let mut value = 0_u64;
-    for delta in from.take(len, "differences")?.chunks_exact(size) {
-        value = value.wrapping_add(load(delta, false));
+    if size == 8 {
+        let start = to.len();
+        to.resize(start + len, 0);
+        let words = to[start..].as_chunks_mut().0.iter_mut();
+        for (to, difference) in words.zip(differences.as_chunks().0) {
+            value = value.wrapping_add(u64::from_le_bytes(*difference));
+            *to = value.to_le_bytes();
+        }
+        return Ok(());
+    }
+    to.reserve(len);
+    for difference in differences.chunks_exact(size) {
+        value = value.wrapping_add(load(difference, false));
         store(value, size, to);
     }
     Ok(())

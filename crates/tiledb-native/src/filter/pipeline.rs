@@ -6,6 +6,7 @@
 //! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so that whoever needs only some
 //! values, or only the low bytes of each, takes just those.
 
+use super::integers::is_signed;
 use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
 use crate::cursor::Cursor;
 use crate::error::Fault;
@@ -32,6 +33,8 @@ pub(crate) enum Decoded<'a> {
     Plain(&'a [u8]),
     /// All lowest bytes, then all second bytes, and so on.
     Planes(&'a [u8]),
+    /// The low four bytes of each value, all of whose others are 0.
+    LowFour(&'a [u8]),
 }
 
 /// Buffers and a decompression context, for one thread and reused from chunk to chunk.
@@ -55,6 +58,37 @@ impl Pipeline {
         Self { steps }
     }
 
+    /// The filters in the order in which they are applied.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Calls `each` with the runs of `chunk`, a value's bytes and how many there are, where run lengths are all that was made of it. Returns
+    /// whether they are.
+    pub(crate) fn runs(
+        &self,
+        chunk: Filtered<'_>,
+        value_bytes: usize,
+        mut each: impl FnMut(&[u8], u16) -> Result<(), Fault>,
+    ) -> Result<bool, Fault> {
+        if !matches!(self.steps.as_slice(), [Step::Compress(Codec::Rle, _)]) {
+            return Ok(false);
+        }
+        let mut metadata = Cursor::new(chunk.metadata);
+        let (mut none, mut nor_here) = (Vec::new(), Vec::new());
+        let out = (&mut none, &mut nor_here);
+        let mut n_bytes = 0;
+        compression::undo(&mut metadata, chunk.data, chunk.original_len, out, |from, _, len| {
+            n_bytes += len;
+            compression::runs(value_bytes, from, len, &mut each)
+        })?;
+        if n_bytes != chunk.original_len {
+            let len = chunk.original_len;
+            return Err(Fault::new(format!("a chunk of {len} bytes came out as {n_bytes}")));
+        }
+        Ok(true)
+    }
+
     /// Undoes the filters of `chunk`, whose values are of `value_bytes` each.
     pub(crate) fn decode<'a>(
         &self,
@@ -62,6 +96,13 @@ impl Pipeline {
         value_bytes: usize,
         decoder: &'a mut Decoder,
     ) -> Result<Decoded<'a>, Fault> {
+        if let [Step::Delta(of), Step::BitWidthReduction(number)] = self.steps.as_slice()
+            && of == number
+            && number.size() == 8
+            && integers::sum_windows(chunk, is_signed(*number), &mut decoder.data)?
+        {
+            return Ok(Decoded::LowFour(&decoder.data));
+        }
         let keep_planes = matches!(self.steps.first(), Some(Step::Byteshuffle { value_bytes: bytes }) if *bytes == value_bytes);
         let Some((last, before)) = self.steps.split_last() else {
             return whole(chunk.data, chunk.original_len).map(Decoded::Plain);
@@ -124,7 +165,7 @@ impl Decoder {
         metadata_out.clear();
         let mut cursor = Cursor::new(metadata);
         let undone = match step {
-            Step::Compress(_) | Step::Delta(_) | Step::DoubleDelta(_) => {
+            Step::Compress(..) | Step::Delta(_) | Step::DoubleDelta(_) => {
                 self.decompress(step, (&mut cursor, data), sizes, (&mut metadata_out, &mut out))
             }
             step => {
@@ -147,7 +188,7 @@ impl Decoder {
         (metadata_out, out): (&mut Vec<u8>, &mut Vec<u8>),
     ) -> Result<(), Fault> {
         match *step {
-            Step::Compress(Codec::Zstd) => {
+            Step::Compress(Codec::Zstd, _) => {
                 let zstd = match &mut self.zstd {
                     Some(zstd) => zstd,
                     none => none.insert(
@@ -159,7 +200,7 @@ impl Decoder {
                     compression::zstd(zstd, from, to, len)
                 })
             }
-            Step::Compress(codec) => {
+            Step::Compress(codec, _) => {
                 compression::undo(metadata, data, limit, (metadata_out, out), |from, to, len| {
                     compression::decompress(codec, value_bytes, from, to, len)
                 })
@@ -206,7 +247,7 @@ fn undo_in_place_of_metadata(
             out,
         ),
         Step::Xor { value_bytes } => integers::undo_xor(metadata, data, value_bytes, out),
-        Step::Compress(_) | Step::Delta(_) | Step::DoubleDelta(_) => {
+        Step::Compress(..) | Step::Delta(_) | Step::DoubleDelta(_) => {
             Err(Fault::new("a compressor"))
         }
     }

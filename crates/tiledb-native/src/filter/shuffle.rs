@@ -56,7 +56,7 @@ fn planes_to_values(part: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-fn values_to_planes(values: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
+pub(super) fn values_to_planes(values: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     out.clear();
     for byte in 0..value_bytes {
         out.extend(values.chunks_exact(value_bytes).map(|value| value[byte]));

@@ -336,7 +336,10 @@ fn decode(
 
 /// Makes sure that a chunk has as many values as were seen in it when its tile was first looked at.
 fn whole<'a>(decoded: Decoded<'a>, cells: &Range<u32>, size: usize) -> Result<Decoded<'a>, Fault> {
-    let (Decoded::Plain(bytes) | Decoded::Planes(bytes)) = decoded;
+    let (bytes, size) = match decoded {
+        Decoded::Plain(bytes) | Decoded::Planes(bytes) => (bytes, size),
+        Decoded::LowFour(bytes) => (bytes, 4),
+    };
     let n_cells = (cells.end - cells.start) as usize;
     if bytes.len() == n_cells * size {
         Ok(decoded)

@@ -402,14 +402,16 @@ fn build(
     let mut builder = Builder::new(bounds.rows);
     for chunk in 0..chunks.n_chunks() {
         let at = chunks.bytes(chunk);
-        let decoded = tile::decode_chunk(
-            &bytes[at.start as usize..at.end as usize],
-            &stored.pipeline,
-            size,
-            decoder,
-        );
-        decoded
-            .and_then(|rows| builder.add(rows, stored.number))
+        let part = &bytes[at.start as usize..at.end as usize];
+        let add_run = |row: &[u8], n| builder.add_run(row, n);
+        tile::runs_of_chunk(part, &stored.pipeline, size, add_run)
+            .and_then(|is_done| {
+                if is_done {
+                    return Ok(());
+                }
+                let rows = tile::decode_chunk(part, &stored.pipeline, size, decoder)?;
+                builder.add(rows, stored.number)
+            })
             .map_err(|fault| crate::error::Fault { at: at.start.into(), what: fault.what })?;
     }
     Ok(builder.finish())

@@ -41,9 +41,9 @@ impl Schema {
         let version = cursor.u32("a format version")?;
         let allows_duplicates = cursor.flag("whether duplicates are allowed")?;
         let is_dense = cursor.u8("an array type")? == 0;
-        // Cells are found by their coordinates, whatever order they stand in.
-        cursor.u8("a tile order")?;
-        cursor.u8("a cell order")?;
+        // A reader finds cells by their coordinates, whatever order they stand in.
+        let tile_order = cursor.u8("a tile order")?;
+        let cell_order = cursor.u8("a cell order")?;
         let capacity = cursor.u64("a capacity")?;
         let coords_filters = filter::parse(&mut cursor, version)?;
         filter::parse(&mut cursor, version)?;
@@ -84,6 +84,7 @@ impl Schema {
             version,
             allows_duplicates,
             is_dense,
+            is_row_major: (tile_order, cell_order) == (0, 0),
             capacity,
             coords_filters,
             dimensions,

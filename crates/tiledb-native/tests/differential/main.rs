@@ -3,6 +3,8 @@
 #![expect(clippy::cast_lossless, reason = "small numbers made for tests")]
 
 mod edge_cases;
+mod fragments;
+mod metadata;
 mod random;
 mod written;
 

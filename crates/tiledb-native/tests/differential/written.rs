@@ -89,11 +89,7 @@ impl Spec {
         let uri = at.to_str().unwrap();
         let context = context();
         Array::create(&context, uri, &self.schema()).unwrap();
-        for (idx, cells) in self.fragments.iter().enumerate() {
-            if !cells.is_empty() {
-                self.write_fragment(&context, uri, cells, idx as u64 + 1);
-            }
-        }
+        self.write_fragments(at, 1);
         match self.upkeep {
             Upkeep::Nothing => {}
             Upkeep::Consolidated => Array::consolidate(&context, uri).unwrap(),
@@ -112,6 +108,30 @@ impl Spec {
                 Array::vacuum(&commits, uri).unwrap();
             }
         }
+    }
+
+    /// Writes the fragments into the array at `at`, the first at time `first`.
+    pub(crate) fn write_fragments(&self, at: &Path, first: u64) {
+        for (time, cells) in (first..).zip(&self.fragments) {
+            if !cells.is_empty() {
+                self.write_fragment(&context(), at.to_str().unwrap(), cells, time);
+            }
+        }
+    }
+
+    /// Writes a row of 32-bit floats into the array at `at`.
+    pub(crate) fn write_values(at: &Path, columns: &[u32], values: &[f32]) {
+        let array = Array::open_for_writing(&context(), at.to_str().unwrap(), Some(1)).unwrap();
+        let mut write = WriteQuery::new(&Arc::new(array), WriteOrder::Unordered).unwrap();
+        let rows = vec![0_i64; columns.len()];
+        let columns: Vec<i64> = columns.iter().map(|column| i64::from(*column)).collect();
+        let fields = [
+            WriteColumn::fixed("row", &rows),
+            WriteColumn::fixed("column", &columns),
+            WriteColumn::fixed("value", values),
+        ];
+        write.submit(&fields).unwrap();
+        write.finish().unwrap();
     }
 
     fn write_fragment(&self, context: &Context, uri: &str, cells: &[Cell], time: u64) {

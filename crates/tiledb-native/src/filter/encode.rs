@@ -1,0 +1,286 @@
+//! Applying a pipeline to the values of a chunk, as a writer does.
+//!
+//! What libtiledb leaves to the writer is chosen here: windows of bit-width reduction are as long as their values allow, not of a fixed
+//! length.
+
+mod windows;
+
+use super::{Codec, Pipeline, Step};
+use crate::datatype::Number;
+
+/// Buffers and compression contexts, for one thread and reused from chunk to chunk.
+#[derive(Default)]
+pub(crate) struct Encoder {
+    zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
+    current: Filtered,
+    next: Filtered,
+}
+
+/// What a filter has made of a chunk.
+#[derive(Debug, Default)]
+struct Filtered {
+    metadata: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").finish_non_exhaustive()
+    }
+}
+
+impl Pipeline {
+    /// The name of a filter that is undone here, but not applied; `None` when all are.
+    pub(crate) fn not_written(&self) -> Option<&'static str> {
+        let general = |step: &Step| matches!(step, Step::Compress(..));
+        self.steps().iter().enumerate().find_map(|(idx, step)| match step {
+            // libtiledb refuses them, too: what is before them is no whole number of values.
+            Step::Compress(Codec::Rle, _) if idx > 0 => Some("run lengths after another filter"),
+            Step::Delta(_) | Step::BitWidthReduction(_) | Step::FloatScale { .. }
+                if self.steps()[..idx].iter().any(general) =>
+            {
+                Some("a filter of numbers after a compressor")
+            }
+            Step::Compress(Codec::Zstd | Codec::Lz4 | Codec::Rle, _)
+            | Step::Delta(_)
+            | Step::BitWidthReduction(_)
+            | Step::Byteshuffle { .. }
+            | Step::FloatScale { value_bytes: 4, .. } => None,
+            Step::FloatScale { .. } => Some("float scaling of float64"),
+            Step::Compress(Codec::Gzip, _) => Some("gzip"),
+            Step::Compress(Codec::Bzip2, _) => Some("bzip2"),
+            Step::DoubleDelta(_) => Some("double delta"),
+            Step::Bitshuffle { .. } => Some("bitshuffle"),
+            Step::PositiveDelta(_) => Some("positive delta"),
+            Step::Md5 => Some("MD5"),
+            Step::Sha256 => Some("SHA-256"),
+            Step::Xor { .. } => Some("XOR"),
+        })
+    }
+
+    /// Whether what comes out are strings of bytes that some compressor found short: the longer a chunk, the shorter.
+    pub(crate) fn compresses(&self) -> bool {
+        let is_general =
+            |step: &Step| matches!(step, Step::Compress(codec, _) if *codec != Codec::Rle);
+        self.steps().iter().any(is_general)
+    }
+
+    /// Appends the chunk of `values`, of `value_bytes` each, to `out`: its header, the filters' metadata, the filtered data.
+    ///
+    /// # Errors
+    /// What a compressor said.
+    pub(crate) fn encode(
+        &self,
+        values: &[u8],
+        value_bytes: usize,
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Encoder { zstd, current, next } = encoder;
+        let mut is_first = true;
+        current.metadata.clear();
+        for step in self.steps() {
+            next.metadata.clear();
+            next.data.clear();
+            let data = if is_first { values } else { current.data.as_slice() };
+            apply(step, (&current.metadata, data), value_bytes, zstd, next)?;
+            std::mem::swap(current, next);
+            is_first = false;
+        }
+        let data = if is_first { values } else { current.data.as_slice() };
+        for len in [values.len(), data.len(), current.metadata.len()] {
+            put_u32(len, &mut *out);
+        }
+        out.extend_from_slice(&current.metadata);
+        out.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+fn put_u32(number: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(number as u32).to_le_bytes());
+}
+
+/// Applies one filter. Whatever is no compressor puts its own metadata in front of that of the filters before it.
+fn apply(
+    step: &Step,
+    (metadata, data): (&[u8], &[u8]),
+    value_bytes: usize,
+    zstd: &mut Option<(i32, zstd::bulk::Compressor<'static>)>,
+    out: &mut Filtered,
+) -> Result<(), String> {
+    match *step {
+        Step::Byteshuffle { value_bytes } => {
+            put_u32(1, &mut out.metadata);
+            put_u32(data.len(), &mut out.metadata);
+            super::shuffle::values_to_planes(data, value_bytes, &mut out.data);
+        }
+        Step::FloatScale { scale, offset, stored_bytes, .. } => {
+            scale_floats(data, (scale as f32, offset as f32), stored_bytes, &mut out.data);
+            put_u32(1, &mut out.metadata);
+            put_u32(out.data.len(), &mut out.metadata);
+        }
+        Step::BitWidthReduction(number) => windows::reduce(data, number, out),
+        Step::Delta(number) => {
+            return compress((metadata, data), out, |from, to| {
+                differences(from, number, to);
+                Ok(())
+            });
+        }
+        Step::Compress(Codec::Rle, _) => {
+            return compress((metadata, data), out, |from, to| {
+                run_lengths(from, value_bytes, to);
+                Ok(())
+            });
+        }
+        Step::Compress(Codec::Lz4, _) => {
+            return compress((metadata, data), out, |from, to| {
+                let start = to.len();
+                to.resize(start + lz4_flex::block::get_maximum_output_size(from.len()), 0);
+                let len = lz4_flex::block::compress_into(from, &mut to[start..])
+                    .map_err(|error| error.to_string())?;
+                to.truncate(start + len);
+                Ok(())
+            });
+        }
+        Step::Compress(Codec::Zstd, level) => {
+            let zstd = compressor(zstd, level)?;
+            return compress((metadata, data), out, |from, to| {
+                let start = to.len();
+                to.resize(start + zstd::zstd_safe::compress_bound(from.len()), 0);
+                let len = zstd
+                    .compress_to_buffer(from, &mut to[start..])
+                    .map_err(|error| error.to_string())?;
+                to.truncate(start + len);
+                Ok(())
+            });
+        }
+        _ => return Err("a filter that is not written".to_owned()),
+    }
+    out.metadata.extend_from_slice(metadata);
+    Ok(())
+}
+
+/// The context for a level, made when it is first needed.
+fn compressor<'a>(
+    zstd: &'a mut Option<(i32, zstd::bulk::Compressor<'static>)>,
+    level: i32,
+) -> Result<&'a mut zstd::bulk::Compressor<'static>, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    if zstd.is_none() {
+        *zstd = Some((level, zstd::bulk::Compressor::new(level).map_err(failed)?));
+    }
+    let Some((of, zstd)) = zstd else { return Err("no zstd".to_owned()) };
+    if *of != level {
+        zstd.set_compression_level(level).map_err(failed)?;
+        *of = level;
+    }
+    Ok(zstd)
+}
+
+/// A compressor takes the metadata of the filters before it, too: the numbers of parts of both, the lengths of each part before and
+/// after, then the parts.
+fn compress(
+    (metadata, data): (&[u8], &[u8]),
+    out: &mut Filtered,
+    mut part: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), String>,
+) -> Result<(), String> {
+    let n_metadata_parts = usize::from(!metadata.is_empty());
+    put_u32(n_metadata_parts, &mut out.metadata);
+    put_u32(1, &mut out.metadata);
+    for from in [metadata, data].into_iter().skip(1 - n_metadata_parts) {
+        let start = out.data.len();
+        part(from, &mut out.data)?;
+        put_u32(from.len(), &mut out.metadata);
+        put_u32(out.data.len() - start, &mut out.metadata);
+    }
+    Ok(())
+}
+
+/// The number of values, the first one, then the differences.
+fn differences(values: &[u8], number: Number, out: &mut Vec<u8>) {
+    fn of<const N: usize>(
+        values: &[u8],
+        out: &mut Vec<u8>,
+        difference: impl Fn([u8; N], [u8; N]) -> [u8; N],
+    ) {
+        let (values, _) = values.as_chunks::<N>();
+        out.extend_from_slice(&(values.len() as u64).to_le_bytes());
+        let start = out.len();
+        out.resize(start + values.len() * N, 0);
+        let (to, _) = out[start..].as_chunks_mut::<N>();
+        let before = std::iter::once(&[0; N]).chain(values);
+        for (to, (value, before)) in to.iter_mut().zip(values.iter().zip(before)) {
+            *to = difference(*value, *before);
+        }
+    }
+    macro_rules! of {
+        ($number:ty) => {
+            of(values, out, |value, before| {
+                <$number>::from_le_bytes(value)
+                    .wrapping_sub(<$number>::from_le_bytes(before))
+                    .to_le_bytes()
+            })
+        };
+    }
+    match number.size() {
+        1 => of!(u8),
+        2 => of!(u16),
+        4 => of!(u32),
+        _ => of!(u64),
+    }
+}
+
+/// A value, then the length of its run as two bytes, the high one first.
+fn run_lengths(values: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
+    let mut values = values.chunks_exact(value_bytes.max(1)).peekable();
+    while let Some(value) = values.next() {
+        let mut n = 1_u16;
+        while n < u16::MAX && values.next_if_eq(&value).is_some() {
+            n += 1;
+        }
+        out.extend_from_slice(value);
+        out.extend_from_slice(&n.to_be_bytes());
+    }
+}
+
+/// Floats as integers of so many bytes, by the arithmetic of libtiledb.
+fn scale_floats(
+    values: &[u8],
+    (scale, offset): (f32, f32),
+    stored_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    let (values, _) = values.as_chunks::<4>();
+    let scaled = |value: &[u8; 4]| ((f32::from_le_bytes(*value) - offset) / scale).round();
+    let start = out.len();
+    out.resize(start + values.len() * stored_bytes, 0);
+    let to = &mut out[start..];
+    macro_rules! store {
+        ($integer:ty) => {{
+            let (to, _) = to.as_chunks_mut();
+            to.iter_mut().zip(values).for_each(|(to, value)| {
+                *to = (scaled(value) as $integer).to_le_bytes();
+            });
+        }};
+    }
+    match stored_bytes {
+        1 => store!(i8),
+        2 => store!(i16),
+        4 if (scale, offset) == (1.0, 0.0) => {
+            // Rounding calls a function for each value; of whole numbers below 2^24 it changes nothing.
+            let (to, _) = to.as_chunks_mut();
+            to.iter_mut().zip(values).for_each(|(to, value)| {
+                let value = f32::from_le_bytes(*value);
+                let whole = value as i32;
+                let rounded = if whole as f32 == value { whole } else { value.round() as i32 };
+                *to = rounded.to_le_bytes();
+            });
+        }
+        4 => store!(i32),
+        _ => store!(i64),
+    }
+}
+
+#[cfg(test)]
+mod tests;

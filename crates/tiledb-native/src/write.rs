@@ -1,0 +1,338 @@
+//! Writing a fragment without libtiledb: rows in order, encoded by many threads, seen by nobody until it is whole.
+//!
+//! libtiledb makes and knows the array; this writes its cells. Tiles do not depend on each other, so those of all rows given at once are
+//! encoded at once and appended in their order. A fragment counts by its commit file, which is made at the very end, when all else is on
+//! the disk: a writer that is dropped, killed, or finds the disk full leaves nothing that a reader takes for cells.
+//!
+//! What the format leaves open is used for readers that decode chunk by chunk: a chunk ends where a row does, so that reading a row does
+//! not decode much of its neighbours; and windows of packed integers are as long as their values allow (`filter::encode`).
+
+mod commit;
+mod footer;
+mod metadata;
+mod tile;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use crate::array::Threads;
+use crate::datatype::Datatype;
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::files::Files;
+use crate::filter::encode::Encoder;
+use crate::schema::{Layout, Schema};
+use crate::storage::LocalStorage;
+use crate::unsupported::Unsupported;
+use commit::Folder;
+use tile::{Cells, Form, Tile};
+
+/// The format versions that are written: those whose metadata has just the parts that are made here.
+const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
+/// Tiles that are encoded together hold about so many cells: some 10 bytes each at most, and 20 while they are encoded.
+const CELLS_AT_ONCE: usize = 2 << 20;
+
+/// How a fragment is written.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// The threads that encode.
+    pub threads: Threads,
+    /// The time of the fragment, in milliseconds since 1970.
+    pub timestamp: u64,
+    /// A chunk ends with the first row that ends after so many cells, at 8,192 at the latest. `None` has as many as are read well with the
+    /// filters that there are: long ones for general compressors, short ones where a value is decoded in no time.
+    pub chunk_cells: Option<usize>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrittenFragment {
+    /// The number of cells; without any there is no fragment.
+    pub n_cells: u64,
+    /// The bytes of all files.
+    pub n_bytes: u64,
+}
+
+/// A fragment that is being written. Dropping it before [`FragmentWriter::finish`] removes what was written.
+#[derive(Debug)]
+pub struct FragmentWriter {
+    place: String,
+    form: Arc<Form>,
+    folder: Folder,
+    pool: Arc<rayon::ThreadPool>,
+    tiles: metadata::Tiles,
+    /// Rows that are written or held.
+    n_rows: u64,
+    /// Cells that do not fill a tile yet.
+    held: Held,
+    encoders: Mutex<Vec<Encoder>>,
+    /// Encoded tiles, kept for their memory.
+    encoded: Vec<Tile>,
+}
+
+/// The beginning of a tile.
+#[derive(Debug, Default)]
+struct Held {
+    runs: Vec<(u64, usize)>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl FragmentWriter {
+    /// Begins a fragment of the array in `folder`, of the schema that is its latest.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] for an array that only libtiledb can write: of other types than int64 and float32, of other filters than
+    /// zstd, LZ4, RLE, byteshuffle, delta, bit-width reduction and float scale, or whose cells do not stand row by row;
+    /// [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`], [`Error::Threads`].
+    pub fn create(folder: impl AsRef<Path>, options: &WriteOptions) -> Result<Self, Error> {
+        let root = folder.as_ref();
+        let files = Files::new(Arc::new(LocalStorage::new(root)));
+        let directory = Directory::load(&files, u64::MAX)?;
+        let schema_file = &directory.schemas[directory.latest_schema];
+        let schema = Schema::load(&files, schema_file)?;
+        let place = files.place();
+        let form = form(&schema, schema_file, options)
+            .map_err(|reason| Error::Unwritable { place: place.clone(), reason })?;
+        Ok(Self {
+            folder: Folder::new(root, options.timestamp, form.version),
+            place,
+            form: Arc::new(form),
+            pool: crate::array::pool(&options.threads)?,
+            tiles: metadata::Tiles::default(),
+            n_rows: 0,
+            held: Held::default(),
+            encoders: Mutex::default(),
+            encoded: Vec::new(),
+        })
+    }
+
+    /// Writes the next rows, the array's first ones at first: row `i` has the columns `columns[row_offsets[i]..row_offsets[i + 1]]`,
+    /// strictly ascending, and the values at the same places.
+    ///
+    /// # Errors
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no rows of the array;
+    /// [`Error::Storage`] where it cannot be written. The fragment cannot be finished after an error.
+    pub fn write(
+        &mut self,
+        row_offsets: &[usize],
+        columns: &[u32],
+        values: &[f32],
+    ) -> Result<(), Error> {
+        let n_rows = row_offsets.len().saturating_sub(1) as u64;
+        self.check(row_offsets, columns, values)?;
+        let first_row = self.form.first_row + self.n_rows;
+        let rows = Rows { first_row, row_offsets, columns, values };
+        self.n_rows += n_rows;
+        let (mut start, end) =
+            (row_offsets.first().copied().unwrap_or(0), row_offsets.last().copied().unwrap_or(0));
+        if !self.held.values.is_empty() {
+            let taken = (self.form.capacity - self.held.values.len()).min(end - start);
+            self.hold(&rows, start..start + taken);
+            start += taken;
+            if self.held.values.len() < self.form.capacity {
+                return Ok(());
+            }
+            let held = std::mem::take(&mut self.held);
+            let written = self.encode(&[held.cells()]);
+            self.held = held;
+            self.held.clear();
+            written?;
+        }
+        let n_whole = (end - start) / self.form.capacity * self.form.capacity;
+        let starts: Vec<usize> = (start..start + n_whole).step_by(self.form.capacity).collect();
+        for starts in starts.chunks((CELLS_AT_ONCE / self.form.capacity).max(1)) {
+            let cells = starts.iter().map(|start| rows.cells(*start..*start + self.form.capacity));
+            let cells: Vec<Cells<'_>> = cells.collect();
+            self.encode(&cells)?;
+        }
+        self.hold(&rows, start + n_whole..end);
+        Ok(())
+    }
+
+    /// Writes what is left, makes sure that all is on the disk, and makes the fragment count.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn finish(mut self) -> Result<WrittenFragment, Error> {
+        let held = std::mem::take(&mut self.held);
+        if !held.values.is_empty() {
+            self.encode(&[held.cells()])?;
+        }
+        let n_cells = self.tiles.n_cells();
+        if n_cells == 0 {
+            return Ok(WrittenFragment { n_cells, n_bytes: 0 });
+        }
+        let file_bytes = self.folder.file_bytes();
+        let metadata = footer::metadata(&self.form, &self.tiles, file_bytes);
+        self.folder.write_metadata(&metadata)?;
+        self.folder.commit()?;
+        let n_bytes = file_bytes.iter().sum::<u64>() + metadata.len() as u64;
+        Ok(WrittenFragment { n_cells, n_bytes })
+    }
+
+    fn check(&self, row_offsets: &[usize], columns: &[u32], values: &[f32]) -> Result<(), Error> {
+        let n_rows = row_offsets.len().saturating_sub(1) as u64;
+        let end = self.n_rows.saturating_add(n_rows);
+        if end > self.form.n_rows {
+            return Err(Error::RowsOutOfBounds {
+                start: self.n_rows,
+                end,
+                n_rows: self.form.n_rows,
+            });
+        }
+        let wrong = |row: usize, problem| {
+            Err(Error::NoRow { place: self.place.clone(), row: self.n_rows + row as u64, problem })
+        };
+        if columns.len() != values.len() {
+            return wrong(0, "there are not as many columns as values");
+        }
+        if let Some(row) = row_offsets.windows(2).position(|pair| pair[0] > pair[1]) {
+            return wrong(row, "it ends before it begins");
+        }
+        if row_offsets.last().is_some_and(|end| *end > values.len()) {
+            return wrong(n_rows as usize, "it ends after the last value");
+        }
+        let rows = row_offsets.windows(2).map(|pair| &columns[pair[0]..pair[1]]);
+        for (idx, row) in rows.enumerate() {
+            if !row.is_sorted_by(|a, b| a < b) {
+                return wrong(idx, "its columns do not ascend");
+            }
+            if let Some(&column) =
+                row.last().filter(|last| u64::from(**last) >= self.form.n_columns)
+            {
+                let n_columns = self.form.n_columns;
+                return Err(Error::ColumnOutOfBounds { column: column.into(), n_columns });
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps cells until there are enough for a tile.
+    fn hold(&mut self, rows: &Rows<'_>, range: Range<usize>) {
+        let cells = rows.cells(range);
+        for (row, n) in cells.runs {
+            match self.held.runs.last_mut() {
+                Some(last) if last.0 == row => last.1 += n,
+                _ => self.held.runs.push((row, n)),
+            }
+        }
+        self.held.columns.extend_from_slice(cells.columns);
+        self.held.values.extend_from_slice(cells.values);
+    }
+
+    /// Encodes tiles, and appends them to the files.
+    fn encode(&mut self, cells: &[Cells<'_>]) -> Result<(), Error> {
+        if self.encoded.len() < cells.len() {
+            self.encoded.resize_with(cells.len(), Tile::default);
+        }
+        let (form, encoders) = (&self.form, &self.encoders);
+        let tiles = &mut self.encoded[..cells.len()];
+        let encode = |(cells, tile): (&Cells<'_>, &mut Tile)| {
+            let lock = || encoders.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut encoder = lock().pop().unwrap_or_default();
+            let encoded = tile.encode(cells, form, &mut encoder);
+            lock().push(encoder);
+            encoded
+        };
+        self.pool
+            .install(|| cells.par_iter().zip(&mut *tiles).with_max_len(1).try_for_each(encode))
+            .map_err(|problem| Error::Encode { place: self.place.clone(), problem })?;
+        self.tiles.add(tiles, self.folder.file_bytes());
+        self.folder.append(tiles)
+    }
+}
+
+impl Held {
+    fn cells(&self) -> Cells<'_> {
+        Cells { runs: self.runs.clone(), columns: &self.columns, values: &self.values }
+    }
+
+    fn clear(&mut self) {
+        self.runs.clear();
+        self.columns.clear();
+        self.values.clear();
+    }
+}
+
+/// Rows that were given.
+struct Rows<'a> {
+    first_row: u64,
+    row_offsets: &'a [usize],
+    columns: &'a [u32],
+    values: &'a [f32],
+}
+
+impl<'a> Rows<'a> {
+    /// The cells at these places of columns and values.
+    fn cells(&self, range: Range<usize>) -> Cells<'a> {
+        let mut runs = Vec::new();
+        let mut start = range.start;
+        // The last row that begins at or before the first cell.
+        let mut row = self.row_offsets.partition_point(|offset| *offset <= start).saturating_sub(1);
+        while start < range.end {
+            let end = self.row_offsets[row + 1].min(range.end);
+            if end > start {
+                runs.push((self.first_row + row as u64, end - start));
+            }
+            start = end;
+            row += 1;
+        }
+        Cells { runs, columns: &self.columns[range.clone()], values: &self.values[range] }
+    }
+}
+
+/// What has to be known of an array to write to it.
+fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Form, Unsupported> {
+    let version = schema.version;
+    if !VERSIONS.contains(&version) {
+        return Err(Unsupported::FormatVersion { version });
+    }
+    let layout = Layout::of(schema, version, None)?;
+    let [row, column] = layout.dimensions();
+    for dimension in [row, column] {
+        if dimension.datatype != Datatype::INT64 {
+            let (name, datatype) = (dimension.name.clone(), dimension.datatype.name());
+            return Err(Unsupported::DimensionType { name, datatype });
+        }
+    }
+    if layout.attribute.1 != Datatype::FLOAT32 {
+        let (name, datatype) = (layout.attribute.0.clone(), layout.attribute.1.name());
+        return Err(Unsupported::AttributeType { name, datatype });
+    }
+    let [(first_row, end_row), (first_column, end_column)] = layout.shape;
+    let extent = column.extent.unwrap_or(0);
+    if !schema.is_row_major || first_column != 0 || extent < i128::from(end_column) {
+        return Err(Unsupported::NotByRow);
+    }
+    for (stored, of) in [
+        (&layout.rows, &row.name),
+        (&layout.columns, &column.name),
+        (&layout.values, &layout.attribute.0),
+    ] {
+        if let Some(name) = stored.pipeline.not_written() {
+            return Err(Unsupported::Filter { name: name.to_owned(), of: of.clone() });
+        }
+    }
+    let schema_name = schema_file.rsplit('/').next().unwrap_or(schema_file).to_owned();
+    Ok(Form {
+        version,
+        schema_name,
+        capacity: layout.capacity as usize,
+        first_row,
+        n_rows: end_row - first_row,
+        n_columns: end_column,
+        chunk_cells: tile::chunk_cells(&layout, options.chunk_cells),
+        pipelines: [&layout.rows, &layout.columns, &layout.values]
+            .map(|stored| stored.pipeline.clone()),
+    })
+}
+
+/// Where an array's folder is.
+fn absolute(root: &Path) -> PathBuf {
+    std::path::absolute(root).unwrap_or_else(|_| root.to_owned())
+}

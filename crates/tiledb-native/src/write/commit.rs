@@ -1,0 +1,137 @@
+//! The folder of a fragment that is being written: its files, and what makes it count.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use md5::Digest as _;
+
+use super::tile::Tile;
+use crate::error::Error;
+
+/// Names of the files of rows, columns and values.
+const NAMES: [&str; 3] = ["d0.tdb", "d1.tdb", "a0.tdb"];
+const METADATA: &str = "__fragment_metadata.tdb";
+
+/// Tells the names of two fragments of one process and one millisecond apart.
+static N_NAMED: AtomicU64 = AtomicU64::new(0);
+
+/// A fragment's folder. Dropping it before it is committed removes it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    commit: PathBuf,
+    /// Made with the first tile.
+    files: Option<[File; 3]>,
+    file_bytes: [u64; 3],
+    is_committed: bool,
+}
+
+impl Folder {
+    /// Nothing is made yet.
+    pub(super) fn new(array: &Path, timestamp: u64, version: u32) -> Self {
+        let root = super::absolute(array);
+        let name = format!("__{timestamp}_{timestamp}_{}_{version}", unique(&root));
+        Self {
+            path: root.join("__fragments").join(&name),
+            commit: root.join("__commits").join(format!("{name}.wrt")),
+            files: None,
+            file_bytes: [0; 3],
+            is_committed: false,
+        }
+    }
+
+    /// The lengths of the files so far.
+    pub(super) fn file_bytes(&self) -> [u64; 3] {
+        self.file_bytes
+    }
+
+    /// Appends tiles.
+    pub(super) fn append(&mut self, tiles: &[Tile]) -> Result<(), Error> {
+        let mut files = match self.files.take() {
+            Some(files) => files,
+            None => self.create()?,
+        };
+        for (idx, file) in files.iter_mut().enumerate() {
+            for tile in tiles {
+                file.write_all(&tile.bytes[idx])
+                    .map_err(failed("write to", &self.path.join(NAMES[idx])))?;
+                self.file_bytes[idx] += tile.bytes[idx].len() as u64;
+            }
+        }
+        self.files = Some(files);
+        Ok(())
+    }
+
+    fn create(&self) -> Result<[File; 3], Error> {
+        fs::create_dir_all(&self.path).map_err(failed("create", &self.path))?;
+        let file = |name| {
+            let path = self.path.join(name);
+            File::create_new(&path).map_err(failed("create", &path))
+        };
+        let [rows, columns, values] = NAMES.map(file);
+        Ok([rows?, columns?, values?])
+    }
+
+    pub(super) fn write_metadata(&self, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.path.join(METADATA);
+        let mut file = File::create_new(&path).map_err(failed("create", &path))?;
+        file.write_all(bytes).map_err(failed("write to", &path))?;
+        file.sync_all().map_err(failed("bring to the disk", &path))
+    }
+
+    /// Brings all to the disk, and then makes the fragment count.
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
+        for (file, name) in self.files.take().iter().flatten().zip(NAMES) {
+            file.sync_all().map_err(failed("bring to the disk", &self.path.join(name)))?;
+        }
+        let parent = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
+        sync_folder(&self.path)?;
+        sync_folder(&parent(&self.path))?;
+        let commits = parent(&self.commit);
+        fs::create_dir_all(&commits).map_err(failed("create", &commits))?;
+        let file = File::create_new(&self.commit).map_err(failed("create", &self.commit))?;
+        self.is_committed = true;
+        file.sync_all().map_err(failed("bring to the disk", &self.commit))?;
+        sync_folder(&commits)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            // Where this fails, the folder still is no fragment.
+            drop(fs::remove_dir_all(&self.path));
+        }
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<(), Error> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(failed("bring to the disk", path))
+}
+
+fn failed<'a>(action: &str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + use<'a> {
+    let action = action.to_owned();
+    move |source| Error::Storage { action, file: path.display().to_string(), source }
+}
+
+/// 32 hexadecimal digits that no other fragment of the array has.
+fn unique(root: &Path) -> String {
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let n = N_NAMED.fetch_add(1, Ordering::Relaxed);
+    let mut digest = md5::Md5::new();
+    digest.update(root.as_os_str().as_encoded_bytes());
+    digest.update(now.as_nanos().to_le_bytes());
+    digest.update(std::process::id().to_le_bytes());
+    digest.update(n.to_le_bytes());
+    let digest = digest.finalize();
+    let [high, low] = [0, 8].map(|at| digest_word(&digest, at));
+    format!("{high:016x}{low:016x}")
+}
+
+/// Eight bytes of a digest.
+fn digest_word(digest: &[u8], at: usize) -> u64 {
+    digest[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}

@@ -1,0 +1,237 @@
+//! A tile: its cells as they are given, and its bytes in the three files.
+
+use crate::filter::Pipeline;
+use crate::filter::encode::Encoder;
+use crate::schema::Layout;
+
+/// The most cells of a chunk: 64 KiB of coordinates, as libtiledb has them.
+const MOST_CHUNK_CELLS: usize = 8192;
+/// Cells after which a chunk ends with the row, where decoding a chunk costs little more than its cells.
+const SHORT_CHUNK_CELLS: usize = 2048;
+
+/// What has to be known of an array to write to it.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) version: u32,
+    /// The last part of the schema's path.
+    pub(super) schema_name: String,
+    /// Cells of a tile.
+    pub(super) capacity: usize,
+    pub(super) first_row: u64,
+    pub(super) n_rows: u64,
+    pub(super) n_columns: u64,
+    /// Cells after which a chunk of columns, or of values, ends with its row.
+    pub(super) chunk_cells: [usize; 2],
+    /// Of rows, columns, values.
+    pub(super) pipelines: [Pipeline; 3],
+}
+
+/// After how many cells chunks of columns and of values end with the row.
+pub(super) fn chunk_cells(layout: &Layout, wanted: Option<usize>) -> [usize; 2] {
+    [&layout.columns, &layout.values].map(|stored| {
+        let own = if stored.pipeline.compresses() { MOST_CHUNK_CELLS } else { SHORT_CHUNK_CELLS };
+        wanted.unwrap_or(own).clamp(1, MOST_CHUNK_CELLS)
+    })
+}
+
+/// The cells of a tile in their order.
+#[derive(Debug)]
+pub(super) struct Cells<'a> {
+    /// Rows, and how many cells each has here.
+    pub(super) runs: Vec<(u64, usize)>,
+    pub(super) columns: &'a [u32],
+    pub(super) values: &'a [f32],
+}
+
+/// An encoded tile.
+#[derive(Debug, Default)]
+pub(super) struct Tile {
+    /// What stands in the files of rows, columns and values.
+    pub(super) bytes: [Vec<u8>; 3],
+    pub(super) summary: Summary,
+    /// Of a chunk: coordinates, and values.
+    coordinates: Vec<u8>,
+}
+
+/// What the metadata says of a tile.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Summary {
+    pub(super) n_cells: u64,
+    /// The least and the greatest row, and column.
+    pub(super) bounds: [(u64, u64); 2],
+    pub(super) row_sum: i64,
+    pub(super) column_sum: i64,
+    pub(super) least: f32,
+    pub(super) greatest: f32,
+    pub(super) sum: f64,
+}
+
+impl Tile {
+    /// Encodes `cells`, of which there must be some.
+    pub(super) fn encode(
+        &mut self,
+        cells: &Cells<'_>,
+        form: &Form,
+        encoder: &mut Encoder,
+    ) -> Result<(), String> {
+        let Self { bytes, summary, coordinates } = self;
+        *summary = Summary::of(cells);
+        let [rows, columns, values] = bytes;
+        let [row_pipeline, column_pipeline, value_pipeline] = &form.pipelines;
+        begin(rows, cells.values.len().div_ceil(MOST_CHUNK_CELLS));
+        let mut runs = cells.runs.iter().copied();
+        let (mut row, mut left) = (0, 0);
+        for start in (0..cells.values.len()).step_by(MOST_CHUNK_CELLS) {
+            let n = MOST_CHUNK_CELLS.min(cells.values.len() - start);
+            coordinates.clear();
+            while coordinates.len() < 8 * n {
+                if left == 0 {
+                    (row, left) = runs.next().ok_or("fewer rows than cells")?;
+                    continue;
+                }
+                let taken = left.min(n - coordinates.len() / 8);
+                left -= taken;
+                let at = coordinates.len();
+                coordinates.resize(at + 8 * taken, 0);
+                coordinates[at..].as_chunks_mut().0.fill(u64::to_le_bytes(row));
+            }
+            row_pipeline.encode(coordinates, 8, encoder, rows)?;
+        }
+        let ends = chunk_ends(&cells.runs, form.chunk_cells[0]);
+        begin(columns, ends.len());
+        each(&ends, |range| {
+            coordinates.clear();
+            coordinates.resize(8 * range.len(), 0);
+            let (to, _) = coordinates.as_chunks_mut();
+            to.iter_mut().zip(&cells.columns[range]).for_each(|(to, column)| {
+                *to = u64::from(*column).to_le_bytes();
+            });
+            column_pipeline.encode(coordinates, 8, encoder, columns)
+        })?;
+        let ends = chunk_ends(&cells.runs, form.chunk_cells[1]);
+        begin(values, ends.len());
+        each(&ends, |range| {
+            coordinates.clear();
+            coordinates.resize(4 * range.len(), 0);
+            let (to, _) = coordinates.as_chunks_mut();
+            to.iter_mut().zip(&cells.values[range]).for_each(|(to, value)| {
+                *to = value.to_le_bytes();
+            });
+            value_pipeline.encode(coordinates, 4, encoder, values)
+        })
+    }
+}
+
+/// A tile of so many chunks.
+fn begin(tile: &mut Vec<u8>, n_chunks: usize) {
+    tile.clear();
+    tile.extend_from_slice(&(n_chunks as u64).to_le_bytes());
+}
+
+fn each(
+    ends: &[usize],
+    mut chunk: impl FnMut(std::ops::Range<usize>) -> Result<(), String>,
+) -> Result<(), String> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends).try_for_each(|(start, end)| chunk(start..*end))
+}
+
+/// Where chunks end: with the first row that ends after `wanted` cells, and before a chunk gets longer than any may be.
+fn chunk_ends(runs: &[(u64, usize)], wanted: usize) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for (_, n) in runs {
+        // A row that does not fit beside the one before it, but into a chunk of its own, begins one.
+        if end > start && end - start + n > MOST_CHUNK_CELLS {
+            ends.push(end);
+            start = end;
+        }
+        end += n;
+        while end - start > MOST_CHUNK_CELLS {
+            start += MOST_CHUNK_CELLS;
+            ends.push(start);
+        }
+        if end - start >= wanted {
+            ends.push(end);
+            start = end;
+        }
+    }
+    if end > start {
+        ends.push(end);
+    }
+    ends
+}
+
+impl Summary {
+    fn of(cells: &Cells<'_>) -> Self {
+        let first = cells.runs.first().map_or(0, |run| run.0);
+        let last = cells.runs.last().map_or(0, |run| run.0);
+        let columns = cells.columns.iter().copied();
+        let bounds =
+            |(least, greatest): (u32, u32), column: u32| (least.min(column), greatest.max(column));
+        let (least_column, greatest_column) = columns.clone().fold((u32::MAX, 0), bounds);
+        let rows = cells.runs.iter().map(|(row, n)| i128::from(*row) * *n as i128).sum::<i128>();
+        let (least, greatest, sum) = value_summary(cells.values);
+        Self {
+            n_cells: cells.values.len() as u64,
+            bounds: [(first, last), (least_column.into(), greatest_column.into())],
+            row_sum: i64::try_from(rows).unwrap_or(i64::MAX),
+            column_sum: columns.map(i64::from).sum(),
+            least,
+            greatest,
+            sum,
+        }
+    }
+}
+
+/// The least and greatest value, and the sum, as libtiledb finds them: value by value, so that what is no number, and the order of sums, come
+/// out alike.
+fn value_summary(values: &[f32]) -> (f32, f32, f64) {
+    let (mut least, mut greatest, mut sum) = (f32::MAX, f32::MIN, 0.0_f64);
+    let mut is_full = false;
+    for &value in values {
+        least = if least < value { least } else { value };
+        greatest = if greatest > value { greatest } else { value };
+        // An infinite value ends the sum at the largest number.
+        if !is_full {
+            is_full = add(&mut sum, value.into());
+        }
+    }
+    (least, greatest, sum)
+}
+
+/// Adds to a sum, which stays at the largest number where it would go beyond. Returns whether it does.
+pub(super) fn add(sum: &mut f64, value: f64) -> bool {
+    if (*sum < 0.0) == (value < 0.0) && sum.abs() > f64::MAX - value.abs() {
+        *sum = if *sum < 0.0 { f64::MIN } else { f64::MAX };
+        return true;
+    }
+    *sum += value;
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn chunks_end_with_rows_and_hold_all(lengths in prop::collection::vec(1_usize..20_000, 1..20), wanted in 1_usize..=MOST_CHUNK_CELLS) {
+            let runs: Vec<(u64, usize)> = (0..).zip(lengths).collect();
+            let ends = chunk_ends(&runs, wanted);
+            prop_assert_eq!(*ends.last().unwrap(), runs.iter().map(|run| run.1).sum::<usize>());
+            let mut row_ends = Vec::new();
+            let mut end = 0;
+            for (_, n) in &runs { end += n; row_ends.push(end); }
+            let mut start = 0;
+            for end in ends {
+                prop_assert!(end > start && end - start <= MOST_CHUNK_CELLS);
+                // Only a row of more than a chunk is cut.
+                prop_assert!(row_ends.contains(&end) || end - start == MOST_CHUNK_CELLS);
+                start = end;
+            }
+        }
+    }
+}
