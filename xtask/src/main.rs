@@ -104,8 +104,8 @@ fn main() -> ExitCode {
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
-            name @ ("sweep" | "tune" | "growth" | "report" | "generate" | "import" | "slice" | "relayout"
-            | "bench-readers"),
+            name @ ("sweep" | "tune" | "growth" | "report" | "generate" | "import" | "slice"
+            | "relayout" | "bench-readers"),
         ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),
     };

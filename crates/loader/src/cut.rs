@@ -46,16 +46,16 @@ pub(crate) struct Cutter<B: BatchBuffers> {
 }
 
 impl<B: BatchBuffers> Cutter<B> {
+    /// `row_nnz` is the number of values that a row is expected to have.
     pub(crate) fn new(
         dataset: Dataset,
         buffers: Arc<B>,
         spec: &LoaderSpec,
         (blocks, used): (Receiver<Block>, Sender<Block>),
-        plan: &EpochPlan,
+        (plan, row_nnz): (&EpochPlan, f64),
         counters: Counters,
-    ) -> Result<Self, Error> {
-        let row_nnz = dataset.mean_row_nnz()?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             dataset,
             buffers,
             form: spec.form,
@@ -70,7 +70,7 @@ impl<B: BatchBuffers> Cutter<B> {
             n_padding: plan.n_padding() as usize,
             current: None,
             counters,
-        })
+        }
     }
 
     /// Has the memory of `n_batches` made while the first block is read, which later would keep the consumer waiting: memory is slow when

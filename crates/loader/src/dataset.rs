@@ -228,16 +228,30 @@ impl Dataset {
 
     /// Bytes of memory that values of X take which are kept decoded ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
     pub fn decoded_bytes(&self) -> u64 {
-        self.sources.iter().map(|source| source.x.decoded_bytes()).sum()
+        self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
     }
 
-    /// Keeps values of up to so many bytes decoded, of each source as its share of the rows is.
+    /// Keeps values of up to so many bytes decoded, of each reader as its share of the rows is.
     pub(crate) fn keep_decoded(&self, limit_bytes: u64) {
         let n_rows = u128::from(self.n_rows().max(1));
-        for source in self.sources.iter() {
-            let share = u128::from(limit_bytes) * u128::from(source.cells.n_rows()) / n_rows;
-            source.x.keep_decoded(share as u64);
+        for (rows, reader) in self.distinct_readers() {
+            let share = u128::from(limit_bytes) * u128::from(rows) / n_rows;
+            reader.keep_decoded(share as u64);
         }
+    }
+
+    /// Each reader once, with the rows of all its sources.
+    fn distinct_readers(&self) -> impl Iterator<Item = (u64, &Arc<dyn XReader>)> {
+        let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
+            std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+        };
+        self.sources.iter().enumerate().filter_map(move |(idx, source)| {
+            if self.sources[..idx].iter().any(|before| is_of(&before.x, &source.x)) {
+                return None;
+            }
+            let of_reader = self.sources[idx..].iter().filter(|one| is_of(&one.x, &source.x));
+            Some((of_reader.map(|one| one.cells.n_rows()).sum(), &source.x))
+        })
     }
 
     /// Whether its rows can be read packed: those of one experiment, whose genes are the batch's columns.

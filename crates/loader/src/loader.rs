@@ -32,6 +32,7 @@ pub struct Loader<B: BatchBuffers = HeapBuffers> {
     state: LoaderState,
     /// Of all epochs.
     densest: Arc<Densest>,
+    row_nnz: OnceLock<f64>,
 }
 
 impl Loader<HeapBuffers> {
@@ -81,6 +82,7 @@ impl<B: BatchBuffers> Loader<B> {
             lanes: OnceLock::new(),
             state,
             densest: Arc::default(),
+            row_nnz: OnceLock::new(),
         };
         loader.ahead(lanes)?;
         let rows = loader.spec.epoch_rows(loader.dataset.n_rows());
@@ -126,7 +128,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// Starts an epoch. The same number gives the same batches again, another number another order.
     ///
     /// # Errors
-    /// Where the system gives no thread, or there is no memory for a sample.
+    /// Where the system gives no thread, there is no memory for a sample, or X does not tell how many values it has.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch<B>, Error> {
         let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
         self.start(self.state.at(epoch, lanes, 0))
@@ -160,6 +162,18 @@ impl<B: BatchBuffers> Loader<B> {
             return Err(differs("number of lanes", saved, lanes));
         }
         self.start(state.clone())
+    }
+
+    /// The values that a row of a sparse batch is expected to have. Asked for once: a reader may have to read something to know.
+    fn row_nnz(&self) -> Result<f64, Error> {
+        if self.spec.form.dense_type().is_some() {
+            return Ok(0.0);
+        }
+        if let Some(known) = self.row_nnz.get() {
+            return Ok(*known);
+        }
+        let found = self.dataset.mean_row_nnz()?;
+        Ok(*self.row_nnz.get_or_init(|| found))
     }
 
     fn plan(&self, from: &LoaderState) -> Result<EpochPlan, Error> {
@@ -211,8 +225,9 @@ impl<B: BatchBuffers> Loader<B> {
             counters: counters.clone(),
         };
         let buffers = Arc::clone(&self.buffers);
+        let planned = (&plan, self.row_nnz()?);
         let cutter =
-            Cutter::new(dataset, buffers, &self.spec, (blocks, used), &plan, counters.clone())?;
+            Cutter::new(dataset, buffers, &self.spec, (blocks, used), planned, counters.clone());
         let n_left = plan.n_batches() - plan.first_batch();
         let prefetch_batches = prefetch_batches.min(n_left as usize);
         let place = (from, plan.n_batches());

@@ -45,8 +45,8 @@ pub(crate) struct Ahead {
     pub(crate) block_rows: u64,
     /// Bytes that a block is expected to take before one is read.
     pub(crate) block_bytes: u64,
-    /// Bytes that values kept decoded may take; within a limit of memory no more than blocks leave.
-    pub(crate) decoded_limit: u64,
+    /// Bytes that values kept decoded may take; within a limit of memory no more than blocks leave. None where nothing is said of it.
+    pub(crate) decoded_limit: Option<u64>,
 }
 
 /// Bytes of what is held, as far as it can be known before reading.
@@ -109,7 +109,7 @@ impl Ahead {
         let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
         let block_rows = block_rows.min(dataset.n_rows());
         let Some(limit) = spec.memory_bytes else {
-            let decoded_limit = spec.keep_decoded_bytes.unwrap_or(0);
+            let decoded_limit = spec.keep_decoded_bytes;
             let block_bytes = 0;
             return Ok(Self {
                 blocks,
@@ -142,7 +142,7 @@ impl Ahead {
             block_limit: Some(block_limit),
             block_rows,
             block_bytes: need.block,
-            decoded_limit: spec.keep_decoded_bytes.unwrap_or(u64::MAX),
+            decoded_limit: Some(spec.keep_decoded_bytes.unwrap_or(u64::MAX)),
         })
     }
 }
@@ -151,7 +151,7 @@ fn with_spare(n: u64) -> u64 {
     n.saturating_add(n / 8)
 }
 
-/// Bytes of a row in the densest block of all epochs so far.
+/// Bytes of a row in the densest block of all epochs so far. Of small blocks chance makes some dense; they say nothing of large ones.
 #[derive(Debug, Default)]
 pub(crate) struct Densest {
     row_bytes: AtomicU64,
@@ -160,7 +160,10 @@ pub(crate) struct Densest {
 }
 
 impl Densest {
-    fn saw(&self, block: &Block) {
+    fn saw(&self, block: &Block, block_rows: u64) {
+        if (block.n_rows() as u64) < block_rows / 2 {
+            return;
+        }
         let of_row = |bytes: u64| bytes.div_ceil(block.n_rows().max(1) as u64);
         self.row_bytes.fetch_max(of_row(block.bytes()), Ordering::Relaxed);
         self.most_row_bytes.fetch_max(of_row(block.most_bytes()), Ordering::Relaxed);
@@ -187,7 +190,7 @@ pub(crate) struct BlocksMade {
     densest: Arc<Densest>,
     /// Of a block while there was none.
     expected_bytes: u64,
-    decoded_limit: u64,
+    decoded_limit: Option<u64>,
 }
 
 impl BlocksMade {
@@ -207,14 +210,14 @@ impl BlocksMade {
     }
 
     /// Bytes that values kept decoded may take: within a limit what the blocks leave that there may be.
-    pub(crate) fn decoded_limit(&self) -> u64 {
+    pub(crate) fn decoded_limit(&self) -> Option<u64> {
         let Some(limit) = self.limit else { return self.decoded_limit };
         let block_bytes = match self.densest.block_bytes(self.block_rows) {
             (0, _) => self.expected_bytes,
             (block_bytes, _) => block_bytes,
         };
         let blocks = block_bytes.saturating_mul(self.most as u64).max(self.held_bytes);
-        self.decoded_limit.min(limit.saturating_sub(blocks))
+        self.decoded_limit.map(|most| most.min(limit.saturating_sub(blocks)))
     }
 
     /// Another block, where there may be one.
@@ -251,7 +254,7 @@ impl BlocksMade {
         let bytes = block.bytes();
         block.held_bytes = before.max(bytes);
         self.held_bytes = self.held_bytes + block.held_bytes - before;
-        self.densest.saw(block);
+        self.densest.saw(block, self.block_rows);
         match self.limit {
             Some(limit) if limit.saturating_add(FIXED_BYTES / 2) < self.held_bytes => {
                 Err(Error::BlockMemory {

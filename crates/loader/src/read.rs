@@ -58,7 +58,7 @@ impl BlockReading {
         let mut scratch = Scratch::default();
         scratch.columns.resize_with(self.dataset.n_experiments(), || None);
         let mut blocks = BlocksMade::new(self.ahead, Arc::clone(&self.densest));
-        self.dataset.keep_decoded(blocks.decoded_limit());
+        self.keep_decoded(&blocks);
         let mut n_rows = 0;
         let first = self.first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
         let mut plans = first.into_iter().flatten().chain(plan);
@@ -79,13 +79,19 @@ impl BlockReading {
                 result => result?,
             }
             blocks.filled(&mut block)?;
-            self.dataset.keep_decoded(blocks.decoded_limit());
+            self.keep_decoded(&blocks);
             n_rows += block.n_rows() as u64;
             if self.full.send(block).is_err() {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn keep_decoded(&self, blocks: &BlocksMade) {
+        if let Some(limit) = blocks.decoded_limit() {
+            self.dataset.keep_decoded(limit);
+        }
     }
 
     /// A block to read into: one that is used up, a new one where there may be another, or the next that will be used up. `None`

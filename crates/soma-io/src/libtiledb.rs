@@ -160,7 +160,7 @@ impl XReader for LibtiledbReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
-        // Asked for where memory is limited, so not before.
+        // Asked for where memory is limited or batches are sparse, so not before.
         Ok(Some(written_cells(&self.context, &self.array)?))
     }
 

@@ -158,14 +158,15 @@ fn loaders_run_in_turn_and_every_epoch_is_a_row() {
         "- command: cargo xtask peers --uri experiment",
         "fake 1.0, Python 3",
         "| dense-all-8x4, epoch 2 |",
-        "somafeed over",
+        "| ours     | over |",
+        "| somafeed | fake |",
         "csr-50-4x8",
     ] {
         assert!(readme.contains(expect), "{expect}: {readme}");
     }
     assert!(!readme.contains("--environment") && !readme.contains("--scripts"), "{readme}");
     let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("somafeed over") && told.contains("out/README.md"), "{told}");
+    assert!(told.contains("| over |") && told.contains("out/README.md"), "{told}");
 }
 
 #[test]

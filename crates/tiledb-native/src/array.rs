@@ -212,7 +212,8 @@ impl Array {
     }
 
     /// Keeps decoded cells of up to so many bytes for later reads, which then need not decode them: some 2 bytes a cell where values are
-    /// counts, otherwise 5 to 6. None is put out for another; of more than `limit_bytes` some go. 0, from the beginning, keeps none.
+    /// counts, otherwise 5 to 6. None is put out for another; of more than `limit_bytes` some go. 0, from the beginning, keeps none; and so does
+    /// [`Array::read_packed`] once it meets the first value that is no count, for its rows become larger then, until it is told again.
     pub fn keep_decoded(&self, limit_bytes: u64) {
         self.reader.decoded.set_limit_bytes(limit_bytes);
     }

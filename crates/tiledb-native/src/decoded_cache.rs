@@ -16,8 +16,10 @@ use crate::values::{Columns, Values};
 /// Fragment, tile and field.
 type Key = (usize, usize, Field);
 
-/// What the allocator and the tables take for each chunk, about.
-const CHUNK_OVERHEAD_BYTES: u64 = 48;
+/// What the allocator takes for each chunk, about.
+const CHUNK_OVERHEAD_BYTES: u64 = 16;
+/// What the allocator and the table take for each tile, about.
+const TILE_OVERHEAD_BYTES: u64 = 160;
 
 /// A chunk's cells, as small as they go without being rounded.
 #[derive(Debug)]
@@ -144,19 +146,34 @@ impl DecodedCache {
         if let Some(tile) = self.tiles.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(Arc::clone(tile));
         }
-        if self.bytes() + CHUNK_OVERHEAD_BYTES > self.limit_bytes.load(Ordering::Relaxed) {
+        let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tile) = tiles.get(&key) {
+            return Some(Arc::clone(tile));
+        }
+        let slots = n_chunks as u64 * size_of::<OnceLock<DecodedChunk>>() as u64;
+        let bytes = slots + TILE_OVERHEAD_BYTES;
+        if !self.reserve(bytes) {
             return None;
         }
-        let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
-        let tile = tiles.entry(key).or_insert_with(|| {
-            let chunks = std::iter::repeat_with(OnceLock::new).take(n_chunks).collect();
-            let cache_bytes = Arc::clone(&self.bytes);
-            Arc::new(DecodedTile { chunks, bytes: AtomicU64::new(0), cache_bytes })
+        let tile = Arc::new(DecodedTile {
+            chunks: std::iter::repeat_with(OnceLock::new).take(n_chunks).collect(),
+            bytes: AtomicU64::new(bytes),
+            cache_bytes: Arc::clone(&self.bytes),
         });
-        Some(Arc::clone(tile))
+        tiles.insert(key, Arc::clone(&tile));
+        Some(tile)
     }
 
-    /// Whether there is room for a chunk of `n` cells, in the most that it may take.
+    /// Takes so many bytes of those that there may be.
+    fn reserve(&self, bytes: u64) -> bool {
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        let reserved = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+            held.checked_add(bytes).filter(|held| *held <= limit)
+        });
+        reserved.is_ok()
+    }
+
+    /// Whether there is room for a chunk of `n` cells, with 4 bytes for each: there may be where it is packed, but it is not packed to see.
     pub(crate) fn has_room(&self, n: usize) -> bool {
         let most = n as u64 * size_of::<f32>() as u64 + CHUNK_OVERHEAD_BYTES;
         self.bytes() + most <= self.limit_bytes.load(Ordering::Relaxed)
@@ -171,12 +188,9 @@ impl DecodedCache {
     ) -> Option<&'a DecodedChunk> {
         let place = tile.chunks.get(chunk)?;
         let bytes = decoded.bytes();
-        let limit = self.limit_bytes.load(Ordering::Relaxed);
-        self.bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                held.checked_add(bytes).filter(|held| *held <= limit)
-            })
-            .ok()?;
+        if !self.reserve(bytes) {
+            return None;
+        }
         tile.bytes.fetch_add(bytes, Ordering::Relaxed);
         if place.set(decoded).is_err() {
             // Another thread was first.

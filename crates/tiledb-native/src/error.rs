@@ -102,7 +102,13 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A compressor refused.
+    /// A fragment was to be gone on with, or finished, after a part of it could not be written.
+    #[error("a fragment of {place} lacks what could not be written before: begin another")]
+    Unfinished {
+        /// Where the array is.
+        place: String,
+    },
+    /// A compressor refused, or a value is none that the array's filters hold.
     #[error("values of {place} could not be encoded: {problem}")]
     Encode {
         /// Where the array is.

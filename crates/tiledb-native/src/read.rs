@@ -44,7 +44,8 @@ const THREAD_BYTES: u64 = 16 << 20;
 pub struct ReadStats {
     /// Values delivered.
     pub nnz: u64,
-    /// Cells whose columns were decoded: at least as many as were wanted, since a chunk is decoded whole.
+    /// Cells whose columns were decoded: at least as many as were wanted, since a chunk is decoded whole, but for those that were kept
+    /// decoded.
     pub cells_decoded: u64,
     /// Bytes read from storage, those between coalesced ranges included.
     pub bytes_read: u64,

@@ -72,6 +72,8 @@ pub struct FragmentWriter {
     encoders: Mutex<Vec<Encoder>>,
     /// Encoded tiles, kept for their memory.
     encoded: Vec<Tile>,
+    /// Whether a part that was begun was not written to its end.
+    is_broken: bool,
 }
 
 /// The beginning of a tile.
@@ -108,6 +110,7 @@ impl FragmentWriter {
             held: Held::default(),
             encoders: Mutex::default(),
             encoded: Vec::new(),
+            is_broken: false,
         })
     }
 
@@ -116,15 +119,33 @@ impl FragmentWriter {
     ///
     /// # Errors
     /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no rows of the array;
-    /// [`Error::Storage`] where it cannot be written. The fragment cannot be finished after an error.
+    /// [`Error::Storage`] where it cannot be written, [`Error::Encode`] for values that the array's filters do not hold: after these the
+    /// fragment cannot be finished, and says [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],
         columns: &[u32],
         values: &[f32],
     ) -> Result<(), Error> {
-        let n_rows = row_offsets.len().saturating_sub(1) as u64;
         self.check(row_offsets, columns, values)?;
+        self.unbroken()?;
+        self.is_broken = true;
+        self.write_rows(row_offsets, columns, values)?;
+        self.is_broken = false;
+        Ok(())
+    }
+
+    fn unbroken(&self) -> Result<(), Error> {
+        if self.is_broken { Err(Error::Unfinished { place: self.place.clone() }) } else { Ok(()) }
+    }
+
+    fn write_rows(
+        &mut self,
+        row_offsets: &[usize],
+        columns: &[u32],
+        values: &[f32],
+    ) -> Result<(), Error> {
+        let n_rows = row_offsets.len().saturating_sub(1) as u64;
         let first_row = self.form.first_row + self.n_rows;
         let rows = Rows { first_row, row_offsets, columns, values };
         self.n_rows += n_rows;
@@ -157,8 +178,9 @@ impl FragmentWriter {
     /// Writes what is left, makes sure that all is on the disk, and makes the fragment count.
     ///
     /// # Errors
-    /// [`Error::Storage`].
+    /// [`Error::Storage`], [`Error::Encode`]; [`Error::Unfinished`] after one of these.
     pub fn finish(mut self) -> Result<WrittenFragment, Error> {
+        self.unbroken()?;
         let held = std::mem::take(&mut self.held);
         if !held.values.is_empty() {
             self.encode(&[held.cells()])?;

@@ -30,12 +30,14 @@ pub(super) fn expected(
     chunks_per_block: u64,
     batch_rows: u64,
 ) -> Result<Expected, Error> {
+    // Whole ones, of which the label is known to lie so; and one more for the rows behind them.
     let n_chunks = layout.n_rows / layout.chunk_rows;
+    let all_chunks = layout.n_rows.div_ceil(layout.chunk_rows);
     let kinds = kinds_of_batches(layout, chunks_per_block, batch_rows);
     let (mut sum, mut n_batches, mut n_close) = (0.0, 0, 0);
     for (chunks, count) in kinds {
         // A block of all chunks is a perfect shuffle, and so is a batch that no smaller block holds.
-        let is_perfect = n_chunks <= chunks
+        let is_perfect = all_chunks <= chunks
             || n_chunks * layout.chunk_rows < batch_rows
             || layout.chunk_rows == 1;
         if is_perfect || CLOSE_CHUNKS <= chunks {

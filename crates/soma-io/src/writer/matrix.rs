@@ -83,6 +83,9 @@ impl MatrixWriter {
         if folder.contains("://") {
             return Err(self.failed("only libtiledb writes to an object store".to_owned()));
         }
+        if self.n_written > 0 || !self.values.is_empty() || self.native.is_some() {
+            return Err(self.failed("its writing has begun already".to_owned()));
+        }
         if several {
             return Err(self.failed("only libtiledb writes several fragments".to_owned()));
         }

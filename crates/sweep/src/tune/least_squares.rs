@@ -79,10 +79,10 @@ fn solve<const K: usize>(
         }
     }
     let mut solved: Vec<f64> = Vec::with_capacity(n);
-    for row in 0..n {
+    for (row, of_row) in factor.iter().enumerate() {
         let target: f64 = weighted.iter().map(|x| scaled(x, row)).sum();
-        let known: f64 = (0..row).map(|at| factor[row][at] * solved[at]).sum();
-        solved.push((target - known) / factor[row][row]);
+        let known: f64 = of_row.iter().zip(&solved).map(|(factor, value)| factor * value).sum();
+        solved.push((target - known) / of_row[row]);
     }
     for row in (0..n).rev() {
         let known: f64 = (row + 1..n).map(|at| factor[at][row] * solved[at]).sum();

@@ -103,6 +103,7 @@ pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunS
         max_batches,
         consumer: Consumer::None,
         memory_limit: None,
+        keep_decoded: None,
         process_limit: None,
         cold: None,
     };

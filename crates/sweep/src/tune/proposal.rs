@@ -65,7 +65,7 @@ pub(super) struct NothingFits {
 }
 
 /// The fastest candidate that keeps to the goal; of those as good as that, the one with the least memory, then the most random one.
-pub(super) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate, NothingFits> {
+pub(super) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate, Box<NothingFits>> {
     let good: Vec<&Candidate> =
         candidates.iter().filter(|one| one.fits(goal) && one.is_random_enough(goal)).collect();
     let fastest = good.iter().map(|one| one.samples_per_sec).fold(0.0, f64::max);
@@ -77,7 +77,7 @@ pub(super) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate,
                 .then(other.entropy_bits.total_cmp(&one.entropy_bits))
         })
         .copied()
-        .ok_or_else(|| nothing_fits(candidates, goal))
+        .ok_or_else(|| Box::new(nothing_fits(candidates, goal)))
 }
 
 fn nothing_fits(candidates: &[Candidate], goal: &Goal) -> NothingFits {

@@ -32,14 +32,17 @@ impl std::fmt::Debug for Encoder {
 impl Pipeline {
     /// The name of a filter that is undone here, but not applied; `None` when all are.
     pub(crate) fn not_written(&self) -> Option<&'static str> {
-        let general = |step: &Step| matches!(step, Step::Compress(..));
+        let splits = |step: &Step| matches!(step, Step::Compress(..) | Step::BitWidthReduction(_));
         self.steps().iter().enumerate().find_map(|(idx, step)| match step {
-            // libtiledb refuses them, too: what is before them is no whole number of values.
+            // What comes to them need be no whole number of values; libtiledb refuses most of it, too.
             Step::Compress(Codec::Rle, _) if idx > 0 => Some("run lengths after another filter"),
-            Step::Delta(_) | Step::BitWidthReduction(_) | Step::FloatScale { .. }
-                if self.steps()[..idx].iter().any(general) =>
+            Step::Delta(_)
+            | Step::BitWidthReduction(_)
+            | Step::Byteshuffle { .. }
+            | Step::FloatScale { .. }
+                if self.steps()[..idx].iter().any(splits) =>
             {
-                Some("a filter of numbers after a compressor")
+                Some("a filter of numbers after one that packs them")
             }
             Step::Compress(Codec::Zstd | Codec::Lz4 | Codec::Rle, _)
             | Step::Delta(_)
@@ -116,7 +119,10 @@ fn apply(
             super::shuffle::values_to_planes(data, value_bytes, &mut out.data);
         }
         Step::FloatScale { scale, offset, stored_bytes, .. } => {
-            scale_floats(data, (scale as f32, offset as f32), stored_bytes, &mut out.data);
+            if !scale_floats(data, (scale as f32, offset as f32), stored_bytes, &mut out.data) {
+                let bits = 8 * stored_bytes;
+                return Err(format!("a value is none that float scaling holds in {bits} bits"));
+            }
             put_u32(1, &mut out.metadata);
             put_u32(out.data.len(), &mut out.metadata);
         }
@@ -244,23 +250,28 @@ fn run_lengths(values: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Floats as integers of so many bytes, by the arithmetic of libtiledb.
+/// Floats as integers of so many bytes, by the arithmetic of libtiledb. Returns whether all are such once they are scaled and rounded.
 fn scale_floats(
     values: &[u8],
     (scale, offset): (f32, f32),
     stored_bytes: usize,
     out: &mut Vec<u8>,
-) {
+) -> bool {
     let (values, _) = values.as_chunks::<4>();
     let scaled = |value: &[u8; 4]| ((f32::from_le_bytes(*value) - offset) / scale).round();
+    // One more than the largest, which is no f32 where integers are long.
+    let end = 2.0_f32.powi(8 * stored_bytes as i32 - 1);
     let start = out.len();
     out.resize(start + values.len() * stored_bytes, 0);
     let to = &mut out[start..];
+    let mut fit = true;
     macro_rules! store {
         ($integer:ty) => {{
             let (to, _) = to.as_chunks_mut();
             to.iter_mut().zip(values).for_each(|(to, value)| {
-                *to = (scaled(value) as $integer).to_le_bytes();
+                let scaled = scaled(value);
+                fit &= -end <= scaled && scaled < end;
+                *to = (scaled as $integer).to_le_bytes();
             });
         }};
     }
@@ -274,13 +285,12 @@ fn scale_floats(
                 let value = f32::from_le_bytes(*value);
                 let whole = value as i32;
                 let rounded = if whole as f32 == value { whole } else { value.round() as i32 };
+                fit &= -end <= value && value < end;
                 *to = rounded.to_le_bytes();
             });
         }
         4 => store!(i32),
         _ => store!(i64),
     }
+    fit
 }
-
-#[cfg(test)]
-mod tests;

@@ -248,7 +248,7 @@ fn wishes(reader: &Reader, works: &[TileWork], fields: &[Field]) -> Result<Vec<W
                 let mut rest = run;
                 while !rest.is_empty() {
                     let of_first = is_kept(rest.start);
-                    let end = rest.clone().find(|&chunk| is_kept(chunk) != of_first);
+                    let end = (rest.start + 1..rest.end).find(|&chunk| is_kept(chunk) != of_first);
                     let run = rest.start..end.unwrap_or(rest.end);
                     rest.start = run.end;
                     let bytes = chunks.bytes(run.start).start..chunks.bytes(run.end - 1).end;

@@ -25,6 +25,8 @@ pub(super) struct Folder {
     /// Made with the first tile.
     files: Option<[File; 3]>,
     file_bytes: [u64; 3],
+    /// Whether the folder is there, and by us.
+    is_made: bool,
     is_committed: bool,
 }
 
@@ -38,6 +40,7 @@ impl Folder {
             commit: root.join("__commits").join(format!("{name}.wrt")),
             files: None,
             file_bytes: [0; 3],
+            is_made: false,
             is_committed: false,
         }
     }
@@ -64,8 +67,11 @@ impl Folder {
         Ok(())
     }
 
-    fn create(&self) -> Result<[File; 3], Error> {
-        fs::create_dir_all(&self.path).map_err(failed("create", &self.path))?;
+    fn create(&mut self) -> Result<[File; 3], Error> {
+        fs::create_dir_all(parent(&self.path))
+            .and_then(|()| fs::create_dir(&self.path))
+            .map_err(failed("create", &self.path))?;
+        self.is_made = true;
         let file = |name| {
             let path = self.path.join(name);
             File::create_new(&path).map_err(failed("create", &path))
@@ -86,21 +92,28 @@ impl Folder {
         for (file, name) in self.files.take().iter().flatten().zip(NAMES) {
             file.sync_all().map_err(failed("bring to the disk", &self.path.join(name)))?;
         }
-        let parent = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
         sync_folder(&self.path)?;
         sync_folder(&parent(&self.path))?;
         let commits = parent(&self.commit);
         fs::create_dir_all(&commits).map_err(failed("create", &commits))?;
         let file = File::create_new(&self.commit).map_err(failed("create", &self.commit))?;
-        self.is_committed = true;
-        file.sync_all().map_err(failed("bring to the disk", &self.commit))?;
-        sync_folder(&commits)
+        let synced = file
+            .sync_all()
+            .map_err(failed("bring to the disk", &self.commit))
+            .and_then(|()| sync_folder(&commits));
+        // What is said to have failed must not count.
+        self.is_committed = synced.is_ok() || fs::remove_file(&self.commit).is_err();
+        synced
     }
+}
+
+fn parent(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_owned).unwrap_or_default()
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !self.is_committed {
+        if self.is_made && !self.is_committed {
             // Where this fails, the folder still is no fragment.
             drop(fs::remove_dir_all(&self.path));
         }

@@ -1,0 +1,141 @@
+//! `tune` as a user runs it: a proposal that keeps to what is wanted, and what was predicted beside what was measured.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::path::Path;
+use std::process::Output;
+
+use bench_report::read;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const N_CELLS: u64 = 6000;
+
+/// A folder with an experiment in it.
+fn bed() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let cells = N_CELLS.to_string();
+    let generate = ["generate", "experiment", "--cells", &cells, "--genes", "500", "-q"];
+    let output = program::command(folder.path(), &generate).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    folder
+}
+
+fn tune(folder: &Path, arguments: &[&str]) -> Output {
+    // Small read buffers: the usual ones take longer to lay out than this experiment to read.
+    let small = "soma.init_buffer_bytes=1000000";
+    let always =
+        ["tune", "--uri", "experiment", "--results", "out", "--config", small, "-B", "128"];
+    program::command(folder, &[&always[..], arguments].concat()).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn objects(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["kind"] == kind).collect()
+}
+
+#[test]
+fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
+    let folder = bed();
+    let folder = folder.path();
+    let output = tune(folder, &["--memory", "1GiB", "--entropy", "99%", "--json", "-q"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    let lines = objects(&output);
+    let proposal = of_kind(&lines, "proposal")[0];
+    let number = |value: &Value| value.as_f64().unwrap();
+    let settings = &proposal["settings"];
+    assert!(number(&settings["peak_bytes"]) <= 0.9 * f64::from(1 << 30), "{proposal}");
+    let wanted = number(&proposal["wanted_bits"]);
+    assert!((wanted - 0.99 * number(&proposal["perfect_bits"])).abs() < 1e-9, "{proposal}");
+    assert!(wanted <= number(&settings["entropy_bits"]), "{proposal}");
+    assert_eq!(of_kind(&lines, "model").len(), 1);
+    let candidates = of_kind(&lines, "candidate");
+    assert!(candidates.iter().any(|one| one["settings"] == *settings), "{candidates:?}");
+
+    // The entropy is no timing. Of fewer than 64 chunks a block, chance has more to say.
+    let verification = &of_kind(&lines, "verification")[0]["figures"];
+    assert_eq!(verification["n_rows"], N_CELLS);
+    let entropy = &verification["entropy_bits"];
+    let off = (number(&entropy["measured"]) - number(&entropy["predicted"])).abs();
+    let is_close = 64 <= settings["chunks_per_block"].as_u64().unwrap();
+    assert!(off <= if is_close { 0.05 } else { 0.2 }, "{settings} {entropy}");
+    for figure in ["samples_per_sec", "peak_bytes"] {
+        assert!(number(&verification[figure]["measured"]) > 0.0, "{verification}");
+    }
+
+    // Everything that was measured is an ordinary row.
+    let rows = read(&folder.join("out")).unwrap();
+    let verified = rows.last().unwrap();
+    assert_eq!(verified.run.metadata["tune"], "verification");
+    assert_eq!(verified.point.chunk_size, settings["chunk_rows"].as_u64().unwrap());
+    assert_eq!(verified.point.prefetch_blocks, settings["prefetch_blocks"].as_u64().unwrap());
+    assert!(rows[..rows.len() - 1].iter().all(|row| row.run.metadata["tune"].starts_with("probe")));
+    assert!(rows.iter().any(|row| row.point.reader == "libtiledb"));
+
+    // The command that is named repeats the proposal.
+    let command = proposal["command"].as_str().unwrap().strip_prefix("cargo xtask ").unwrap();
+    let words: Vec<&str> = command.split(' ').chain(["--results", "again", "-q"]).collect();
+    let output = program::command(folder, &words).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", stderr(&output));
+    let again = read(&folder.join("again")).unwrap().remove(0);
+    assert_eq!(again.point, verified.point);
+}
+
+#[test]
+fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
+    let folder = bed();
+    let folder = folder.path();
+    let few = ["--entropy", "none", "--no-verify", "--reader", "native", "--batch-form", "csr"];
+    let output = tune(folder, &[&few[..], &["-v", "100", "--obs-filter", "nnz > 1"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expect in [
+        "Speed against memory, however random it is",
+        "proposal: ",
+        "--batch-form csr",
+        "--entropy-of none -v 100 --obs-filter 'nnz > 1' --config soma.init_buffer_bytes=1000000",
+        "LoaderSpec { chunk_rows: ",
+        "ReaderChoice::Native",
+        "out/epochs.parquet",
+    ] {
+        assert!(told.contains(expect), "{expect}: {told}");
+    }
+    assert!(!told.contains("Verified") && !told.contains("Speed against entropy"), "{told}");
+    let rows = read(&folder.join("out")).unwrap();
+    assert!(rows.iter().all(|row| row.run.metadata["tune"] == "probe" && row.data.n_cols == 100));
+    assert!(rows.iter().all(|row| row.point.reader == "native"));
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let folder = bed();
+    let folder = folder.path();
+    for (arguments, code, expect) in [
+        (&["--entropy", "12"][..], 2, "is more than the"),
+        (&["--entropy", "much"], 2, "expected bits, as 3.4, a share from 0% to 100%, or none"),
+        (&["--label", "species"], 1, "--label names another, --entropy none does without"),
+        (&["--memory", "much"], 2, "much"),
+        (&["-s", "5", "-e", "5"], 2, "leave no cell"),
+        (&["--memory", "50MB", "--reader", "native"], 1, "nothing fits --memory"),
+    ] {
+        let output = tune(folder, arguments);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        let last = told.lines().last().unwrap();
+        assert!(last.starts_with("error: ") && last.contains(expect), "{expect}: {told}");
+    }
+    // What would do is said, and does.
+    let output = tune(folder, &["--memory", "50MB", "--reader", "native", "-q"]);
+    let told = stderr(&output);
+    assert!(told.contains("the least for it is ") && told.contains("runs in less than"), "{told}");
+}
