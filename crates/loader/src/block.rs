@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::thread;
 
 use densify::{CsrMatrix, CsrRows as _, CsrView, PackedView, RowTransforms, csr_gather_rows_into};
-use soma_io::{CsrBuffers, PackedCsr, ThreadTime};
+use soma_io::{CsrBuffers, PackedCsr, ThreadTime, clock};
 
 use crate::buffers::ElementsMut;
-use crate::clock;
 use crate::error::Error;
 use crate::memory::PACKED_CELL_BYTES;
 

@@ -8,12 +8,11 @@ use arrow_select::take::take_record_batch;
 use crossbeam_channel::{Receiver, Sender};
 use densify::{RowTransforms, Transform};
 use shuffle::{BatchLengths, EpochPlan};
-use soma_io::ThreadTime;
+use soma_io::{ThreadTime, clock};
 
 use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
 use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers, ElementType};
-use crate::clock;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::spec::{BatchForm, LoaderSpec, Totals};

@@ -15,11 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, bounded};
-use soma_io::ThreadTime;
+use soma_io::{ThreadTime, clock};
 
 use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
-use crate::clock;
 use crate::cut::Cutter;
 use crate::error::Error;
 use crate::state::LoaderState;

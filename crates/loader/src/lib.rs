@@ -55,7 +55,6 @@ mod batch;
 mod block;
 mod buffers;
 mod cells;
-mod clock;
 mod convert;
 mod cut;
 mod dataset;

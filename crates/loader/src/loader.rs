@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::bounded;
 use shuffle::{EpochPlan, Order};
+use soma_io::clock;
 
 use crate::block::Block;
 use crate::buffers::{BatchBuffers, HeapBuffers};
-use crate::clock;
 use crate::cut::Cutter;
 use crate::dataset::Dataset;
 use crate::epoch::Epoch;

@@ -8,10 +8,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use crossbeam_channel::{Receiver, Sender};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use shuffle::{BlockPlan, EpochPlan};
-use soma_io::{CsrBuffers, ReadStats, ReadTimes, RowRanges, ThreadTime};
+use soma_io::{CsrBuffers, ReadStats, ReadTimes, RowRanges, ThreadTime, clock};
 
 use crate::block::{Block, BlockId};
-use crate::clock;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::memory::{Ahead, BlocksMade, Densest};

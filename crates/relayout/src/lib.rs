@@ -27,7 +27,6 @@
 
 mod ahead;
 mod buckets;
-mod clock;
 mod codec;
 mod error;
 mod frames;

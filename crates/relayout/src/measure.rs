@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use soma_io::{
     Config, CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter, Extent, GeneSelection,
-    OpenOptions, ReaderChoice, RowRanges, XReader,
+    OpenOptions, ReaderChoice, RowRanges, XReader, clock,
 };
 
 use crate::codec::{Codec, Codecs, GENE_CODECS, MeasuredCodecs, VALUE_CODECS, first_not_whole};
@@ -16,7 +16,7 @@ use crate::layout;
 use crate::order::Order;
 use crate::source::Source;
 use crate::speed::random_reads;
-use crate::{Error, RelayoutSpec, clock};
+use crate::{Error, RelayoutSpec};
 
 /// Values of the sample: some 2,500 cells of the Census.
 const SAMPLE_VALUES: u64 = 4 << 20;

@@ -14,6 +14,7 @@ use crate::peers::PeersArgs;
 use crate::read_chunks::ReadChunksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::report_command::ReportArgs;
+use crate::results_folder::OfResults;
 use crate::slice::SliceArgs;
 use crate::tune::TuneArgs;
 
@@ -184,12 +185,8 @@ pub(crate) struct SweepArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) original: OriginalFlags,
-    /// The commit that is measured, with -dirty where files differ from it
-    #[arg(long, hide = true)]
-    pub(crate) revision: Option<String>,
-    /// Where folders for results are made
-    #[arg(long, hide = true, default_value = "results")]
-    pub(crate) results_root: PathBuf,
+    #[command(flatten)]
+    pub(crate) of_results: OfResults,
 }
 
 const BLOCK_SPECS: &str = "\

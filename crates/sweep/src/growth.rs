@@ -2,7 +2,7 @@
 //! sets time per cell and memory against size.
 //!
 //! The experiments and the sweeps are those of `generate` and `sweep`, started as a user would start them; an experiment that is there
-//! from before is used again, XX.
+//! from before is used again.
 
 mod args;
 mod line;
@@ -15,13 +15,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
-use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, check_folder, read, write_text};
+use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, read, write_text};
 
 pub(crate) use args::GrowthArgs;
 
 use crate::config::{self, UsageError};
 use crate::display::{Display, grouped};
-use crate::{interrupt, results_folder};
+use crate::interrupt;
+use crate::results_folder::Folder;
 
 /// The report's name in the folder of results, beside the sweep's own README.
 const REPORT: &str = "growth.md";
@@ -30,7 +31,10 @@ const REPORT: &str = "growth.md";
 pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let sizes = sizes(args)?;
     let interrupted = interrupt::watch();
-    let folder = folder(args)?;
+    let mut folder =
+        args.of_results.folder(args.results.as_deref(), &HostInfo::gather(), "growth")?;
+    // Sweeps write to it, in processes of their own.
+    folder.to_remove = false;
     fs::create_dir_all(&args.data)
         .with_context(|| format!("cannot make the folder {}", args.data.display()))?;
     let growth = Growth {
@@ -44,7 +48,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         )?,
     };
     let display = Display::new(sizes.len() as u64, "sizes", args.quiet);
-    display.line(&format!("results: {}", growth.folder.display()));
+    display.line(&format!("results: {}", growth.folder.path.display()));
     let mut ended = ExitCode::SUCCESS;
     for (size, done) in sizes.iter().zip(1..) {
         display.now(format!("{} cells", grouped(*size)));
@@ -52,7 +56,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         growth.report(&sizes)?;
         if growth.stopped() {
             display.finish();
-            eprintln!("interrupted: what was measured is kept in {}", growth.folder.display());
+            eprintln!("interrupted: what was measured is kept in {}", growth.folder.path.display());
             return Ok(ExitCode::from(interrupt::EXIT_CODE));
         }
         if code != 0 {
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         display.position(done);
     }
     display.finish();
-    println!("{}\n{}", growth.report(&sizes)?, growth.folder.join(REPORT).display());
+    println!("{}\n{}", growth.report(&sizes)?, growth.folder.path.join(REPORT).display());
     Ok(ended)
 }
 
@@ -77,22 +81,10 @@ fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
     Ok(sizes)
 }
 
-fn folder(args: &GrowthArgs) -> anyhow::Result<PathBuf> {
-    let folder = if let Some(folder) = &args.results {
-        folder.clone()
-    } else {
-        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
-        let hostname = HostInfo::gather().hostname;
-        results_folder::make(&args.results_root, &date, &hostname, "growth")?
-    };
-    check_folder(&folder).context("nothing was measured")?;
-    Ok(folder)
-}
-
 struct Growth<'a> {
     args: &'a GrowthArgs,
     program: PathBuf,
-    folder: PathBuf,
+    folder: Folder,
     interrupted: &'a AtomicBool,
     command: String,
 }
@@ -143,8 +135,8 @@ impl Growth<'_> {
 
     fn sweep(&self, uri: &str) -> anyhow::Result<i32> {
         let mut command = Command::new(&self.program);
-        command.args(["sweep", "--uri", uri, "--results"]).arg(&self.folder);
-        if let Some(revision) = &self.args.revision {
+        command.args(["sweep", "--uri", uri, "--results"]).arg(&self.folder.path);
+        if let Some(revision) = &self.args.of_results.revision {
             command.args(["--revision", revision]);
         }
         if self.args.quiet {
@@ -169,10 +161,10 @@ impl Growth<'_> {
 
     /// Writes the report of what there is so far; its tables.
     fn report(&self, sizes: &[u64]) -> anyhow::Result<String> {
-        if !self.folder.join(EPOCHS_FILE).exists() {
+        if !self.folder.path.join(EPOCHS_FILE).exists() {
             return Ok("nothing was measured".to_owned());
         }
-        let rows: Vec<EpochRecord> = read(&self.folder)?
+        let rows: Vec<EpochRecord> = read(&self.folder.path)?
             .into_iter()
             .filter(|row| row.data.n_cols != 0 && self.is_of(&row.data.uri, sizes))
             .collect();
@@ -182,7 +174,7 @@ impl Growth<'_> {
             "# How the cost grows\n\n- command: {}\n- machine: {host}\n\n{tables}\n",
             self.command
         );
-        write_text(&self.folder, REPORT, &text)?;
+        write_text(&self.folder.path, REPORT, &text)?;
         Ok(tables)
     }
 

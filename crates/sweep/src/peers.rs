@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, bail};
-use bench_report::{HostInfo, check_folder};
+use bench_report::HostInfo;
 use loader::Method;
 
 pub(crate) use args::PeersArgs;
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         bail!("there is nothing to compare with: {}", why.join("; "));
     }
     let host = HostInfo::gather();
-    let folder = folder(args, &host)?;
+    let data = format!("peers-{}", results_folder::data_name(&args.uri));
+    let folder = args.of_results.folder(args.results.as_deref(), &host, &data)?;
     let cache = page_cache::warm(&args.uri, &args.measurement, &args.layer).name();
     let display = Display::counting("copies", args.quiet);
     let opened = &jobs[0].opened;
@@ -74,11 +75,16 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         args.uri,
         grouped(opened.n_cells),
         opened.reader,
-        folder.display()
+        folder.path.display()
     ));
     let metadata = config::pairs("-M/--metadata", &args.metadata)?;
     let mut session = Session {
-        run: sweep_command::run_info(args.revision.as_deref(), &metadata, &host, arguments)?,
+        run: sweep_command::run_info(
+            args.of_results.revision.as_deref(),
+            &metadata,
+            &host,
+            arguments,
+        )?,
         program,
         host,
         cache,
@@ -298,16 +304,4 @@ fn point(args: &PeersArgs, work: &Work) -> Point {
         process_limit: None,
         cold: None,
     }
-}
-
-fn folder(args: &PeersArgs, host: &HostInfo) -> anyhow::Result<PathBuf> {
-    let folder = if let Some(folder) = &args.results {
-        folder.clone()
-    } else {
-        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
-        let data = format!("peers-{}", results_folder::data_name(&args.uri));
-        results_folder::make(&args.results_root, &date, &host.hostname, &data)?
-    };
-    check_folder(&folder).context("nothing was measured")?;
-    Ok(folder)
 }

@@ -5,12 +5,61 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use bench_report::{HostInfo, check_folder};
+use clap::Args;
 
 /// Runs of the same day, host and data.
 const MOST_RUNS: u32 = 9999;
 
+/// What xtask tells each command that measures.
+#[derive(Debug, Args)]
+pub(crate) struct OfResults {
+    /// The commit that is measured, with -dirty where files differ from it
+    #[arg(long, hide = true)]
+    pub(crate) revision: Option<String>,
+    /// Where folders for results are made
+    #[arg(long, hide = true, default_value = "results")]
+    pub(crate) results_root: PathBuf,
+}
+
+impl OfResults {
+    /// The folder `named` on the command line, or a new one for `data`; rows can be added to it.
+    pub(crate) fn folder(
+        &self,
+        named: Option<&Path>,
+        host: &HostInfo,
+        data: &str,
+    ) -> anyhow::Result<Folder> {
+        let folder = if let Some(path) = named {
+            Folder { path: path.to_owned(), to_remove: false }
+        } else {
+            let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+            let path = make(&self.results_root, &date, &host.hostname, data)?;
+            Folder { path, to_remove: true }
+        };
+        check_folder(&folder.path).context("nothing was measured")?;
+        Ok(folder)
+    }
+}
+
+/// The folder of the results. One that has a name of our own and no row yet is removed again.
+#[derive(Debug, Default)]
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) to_remove: bool,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.to_remove {
+            // An empty folder that stays does no harm.
+            let _removed = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
 /// Makes `<root>/<date>-<host>-<data>`, or the same with `-2`, `-3` ... where that is taken.
-pub(crate) fn make(root: &Path, date: &str, host: &str, data: &str) -> anyhow::Result<PathBuf> {
+fn make(root: &Path, date: &str, host: &str, data: &str) -> anyhow::Result<PathBuf> {
     let name = format!("{date}-{}-{}", plain(host), plain(data));
     fs::create_dir_all(root)
         .with_context(|| format!("cannot make the results folder {}", root.display()))?;

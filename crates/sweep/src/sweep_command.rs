@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
-use bench_report::{DataInfo, HostInfo, RunInfo, check_folder};
+use bench_report::{DataInfo, HostInfo, RunInfo};
 use bytesize::ByteSize;
 use jiff::Timestamp;
 
@@ -28,7 +28,9 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let mut config = Config::resolve(args)?;
     let interrupted = interrupt::watch();
     let host = HostInfo::gather();
-    let mut folder = Folder::make(args, &config, &host)?;
+    let uri = Some(config.data.uri.as_str()).filter(|uri| !uri.is_empty());
+    let data = uri.map_or_else(|| "example".to_owned(), results_folder::data_name);
+    let mut folder = args.of_results.folder(args.results.as_deref(), &host, &data)?;
     if config.data.uri.is_empty() {
         let example = example::ensure(args.quiet)?;
         config.data.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     }
     let mut sweep = Sweep {
         program,
-        run: run_info(args.revision.as_deref(), &config.metadata, &host, arguments)?,
+        run: run_info(args.of_results.revision.as_deref(), &config.metadata, &host, arguments)?,
         host,
         data: data_info(&config.data, &opened),
         reader: opened.reader,
@@ -100,37 +102,6 @@ fn conditioned(
     let by = limit.map(MemoryLimit::by);
     let points = config.points.iter();
     points.map(|point| Ok((point.clone(), conditions.of(point, by)?))).collect()
-}
-
-/// The folder of the results. One that has a name of our own and no row yet is removed again.
-pub(crate) struct Folder {
-    pub(crate) path: PathBuf,
-    pub(crate) to_remove: bool,
-}
-
-impl Folder {
-    fn make(args: &SweepArgs, config: &Config, host: &HostInfo) -> anyhow::Result<Self> {
-        let (path, to_remove) = if let Some(path) = &args.results {
-            (path.clone(), false)
-        } else {
-            let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
-            let uri = Some(config.data.uri.as_str()).filter(|uri| !uri.is_empty());
-            let data = uri.map_or_else(|| "example".to_owned(), results_folder::data_name);
-            (results_folder::make(&args.results_root, &date, &host.hostname, &data)?, true)
-        };
-        let folder = Self { path, to_remove };
-        check_folder(&folder.path).context("nothing was measured")?;
-        Ok(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.to_remove {
-            // An empty folder that stays does no harm.
-            let _removed = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }
 
 /// Opens the data once, in a process of its own, and sees whether every point can be loaded.

@@ -17,7 +17,7 @@ use crate::found::Found;
 use crate::job::{Event, Job, Point, Task};
 use crate::memory_limit::MemoryLimit;
 use crate::process::{self, Ended, Failure};
-use crate::sweep_command::Folder;
+use crate::results_folder::Folder;
 use crate::{interrupt, point_settings, summary};
 
 /// A sweep that has begun.

@@ -146,22 +146,20 @@ impl DecodedCache {
         if let Some(tile) = self.tiles.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(Arc::clone(tile));
         }
-        let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tile) = tiles.get(&key) {
-            return Some(Arc::clone(tile));
-        }
+        // Where there is no room, nobody waits for the table to find out.
         let slots = n_chunks as u64 * size_of::<OnceLock<DecodedChunk>>() as u64;
         let bytes = slots + TILE_OVERHEAD_BYTES;
         if !self.reserve(bytes) {
             return None;
         }
-        let tile = Arc::new(DecodedTile {
+        let made = Arc::new(DecodedTile {
             chunks: std::iter::repeat_with(OnceLock::new).take(n_chunks).collect(),
             bytes: AtomicU64::new(bytes),
             cache_bytes: Arc::clone(&self.bytes),
         });
-        tiles.insert(key, Arc::clone(&tile));
-        Some(tile)
+        let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
+        // Where another thread was first, what was made gives its bytes back.
+        Some(Arc::clone(tiles.entry(key).or_insert(made)))
     }
 
     /// Takes so many bytes of those that there may be.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::results_folder::OfResults;
+
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct GrowthArgs {
@@ -39,12 +41,8 @@ pub(crate) struct GrowthArgs {
     /// Show no progress
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
-    /// The commit that is measured, with -dirty where files differ from it
-    #[arg(long, hide = true)]
-    pub(crate) revision: Option<String>,
-    /// Where folders for results are made
-    #[arg(long, hide = true, default_value = "results")]
-    pub(crate) results_root: PathBuf,
+    #[command(flatten)]
+    pub(crate) of_results: OfResults,
     /// What the sweep of each size is told
     #[arg(last = true, value_name = "SWEEP")]
     pub(crate) sweep: Vec<String>,

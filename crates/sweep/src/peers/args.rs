@@ -8,6 +8,7 @@ use clap::Args;
 use super::work::Work;
 use crate::args::{Reader, key_value};
 use crate::consumer::Consumer;
+use crate::results_folder::OfResults;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -87,12 +88,8 @@ pub(crate) struct PeersArgs {
     /// Look at the command line and the experiment, print the peers' names and end
     #[arg(long, hide = true)]
     pub(crate) check: bool,
-    /// The commit that is measured, with -dirty where files differ from it
-    #[arg(long, hide = true)]
-    pub(crate) revision: Option<String>,
-    /// Where folders for results are made
-    #[arg(long, hide = true, default_value = "results")]
-    pub(crate) results_root: PathBuf,
+    #[command(flatten)]
+    pub(crate) of_results: OfResults,
     /// Folder of the peers' scripts
     #[arg(long, hide = true, default_value = "benches/peers")]
     pub(crate) scripts: PathBuf,

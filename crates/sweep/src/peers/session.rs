@@ -19,6 +19,7 @@ use super::work::Work;
 use crate::display::{Display, grouped};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::process::{self, Ended, Failure};
+use crate::results_folder::Folder;
 use crate::{interrupt, point_settings, sweep_command};
 
 /// One work on the data that it takes.
@@ -35,7 +36,7 @@ pub(crate) struct Session<'a> {
     pub(crate) run: RunInfo,
     pub(crate) host: HostInfo,
     pub(crate) cache: &'static str,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) repetitions: u64,
     pub(crate) runs: Vec<Run>,
     /// Comparisons that could not be made, and why.
@@ -212,9 +213,10 @@ impl Session<'_> {
             record.data = sweep_command::data_info(&side.data(&job.data), &job.opened);
             record.measured.repeat = Some(round);
         }
-        append(&self.folder, &records).with_context(|| {
+        append(&self.folder.path, &records).with_context(|| {
             format!("the comparison ends; {} runs measured before are kept", self.runs.len())
         })?;
+        self.folder.to_remove = false;
         for record in records {
             let name = side.label();
             let told = match (record.measured.samples_per_sec, record.measured.max_mem) {
@@ -254,7 +256,7 @@ impl Session<'_> {
                 skipped: &self.skipped,
                 missing: &self.missing,
             };
-            println!("{}", report::write(&self.folder, &found)?.display());
+            println!("{}", report::write(&self.folder.path, &found)?.display());
         }
         if self.stopped() {
             eprintln!("interrupted: {} runs are kept", self.runs.len());

@@ -7,6 +7,7 @@ use bytesize::ByteSize;
 use clap::Args;
 
 use crate::args::{Form, Reader, key_value};
+use crate::results_folder::OfResults;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -76,12 +77,8 @@ pub(crate) struct TuneArgs {
     /// Show no progress
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
-    /// The commit that is measured, with -dirty where files differ from it
-    #[arg(long, hide = true)]
-    pub(crate) revision: Option<String>,
-    /// Where folders for results are made
-    #[arg(long, hide = true, default_value = "results")]
-    pub(crate) results_root: PathBuf,
+    #[command(flatten)]
+    pub(crate) of_results: OfResults,
 }
 
 const EXAMPLES: &str = "\

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow, bail};
-use bench_report::{DataInfo, EpochRecord, HostInfo, Measured, RunInfo, append, check_folder};
+use bench_report::{DataInfo, EpochRecord, HostInfo, Measured, RunInfo, append};
 
 use super::args::TuneArgs;
 use super::survey::{SurveyJob, Surveyed};
@@ -14,8 +14,9 @@ use crate::conditions::Conditions;
 use crate::display::{Display, grouped};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::process::{self, Ended, Failure};
-use crate::sweep_command::{self, Folder};
-use crate::{page_cache, point_settings, results_folder, summary};
+use crate::results_folder::{self, Folder};
+use crate::sweep_command;
+use crate::{page_cache, point_settings, summary};
 
 /// What the measurements of a run share.
 pub(super) struct Session<'a> {
@@ -55,8 +56,12 @@ impl<'a> Session<'a> {
         let program =
             std::env::current_exe().context("cannot find the program itself to start it again")?;
         let host = HostInfo::gather();
-        let run =
-            sweep_command::run_info(args.revision.as_deref(), &BTreeMap::new(), &host, arguments)?;
+        let run = sweep_command::run_info(
+            args.of_results.revision.as_deref(),
+            &BTreeMap::new(),
+            &host,
+            arguments,
+        )?;
         let display = Display::counting("runs", args.quiet);
         display.now("opening");
         let mut session = Self {
@@ -66,14 +71,18 @@ impl<'a> Session<'a> {
             host,
             run,
             cache: "",
-            folder: Folder { path: PathBuf::new(), to_remove: false },
+            folder: Folder::default(),
             display,
             interrupted,
             n_rows: 0,
         };
         let surveyed = session.survey(args)?;
-        let folder = folder(args, &session.data.uri, &session.host)?;
-        session.folder = folder;
+        let data = if args.uri.is_some() {
+            format!("tune-{}", results_folder::data_name(&session.data.uri))
+        } else {
+            "tune-example".to_owned()
+        };
+        session.folder = args.of_results.folder(args.results.as_deref(), &session.host, &data)?;
         let Data { uri, measurement, layer, .. } = &session.data;
         session.cache = page_cache::warm(uri, measurement, layer).name();
         session.announce();
@@ -210,21 +219,4 @@ impl<'a> Session<'a> {
     pub(super) fn finish(&self) {
         self.display.finish();
     }
-}
-
-fn folder(args: &TuneArgs, uri: &str, host: &HostInfo) -> anyhow::Result<Folder> {
-    let (path, to_remove) = if let Some(path) = &args.results {
-        (path.clone(), false)
-    } else {
-        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
-        let data = if args.uri.is_some() {
-            format!("tune-{}", results_folder::data_name(uri))
-        } else {
-            "tune-example".to_owned()
-        };
-        (results_folder::make(&args.results_root, &date, &host.hostname, &data)?, true)
-    };
-    let folder = Folder { path, to_remove };
-    check_folder(&folder.path).context("nothing was measured")?;
-    Ok(folder)
 }

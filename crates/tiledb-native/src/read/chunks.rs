@@ -304,10 +304,12 @@ fn decode(
     let base = wish.chunks.as_ref().map_or(0, |run| chunks.bytes(run.start).start);
     let found = wish.chunks.is_none().then(|| needed(&work.parts, chunks));
     let runs = wish.chunks.clone().into_iter().chain(found.into_iter().flatten());
-    let tile = match &wish.kept {
-        Some(kept) => Some(Arc::clone(kept)),
-        None => reader.decoded.tile((work.fragment, work.tile), wish.field, chunks.n_chunks()),
-    };
+    // Where the chunks were known, it was asked for them already.
+    let tile = wish.kept.clone().or_else(|| {
+        let of_new =
+            || reader.decoded.tile((work.fragment, work.tile), wish.field, chunks.n_chunks());
+        wish.chunks.is_none().then(of_new).flatten()
+    });
     let mut n_cells = 0;
     for idx in runs.flatten() {
         let at = chunks.bytes(idx);

@@ -1,12 +1,14 @@
-//! The clock by which stages are timed: this crate's job, so that no other has to look at one.
+//! The clock by which the stages of an epoch and the codecs of a relayout are timed: kept here, so that no other library looks at one.
+//! Processor time is what other work on the machine does not lengthen by much.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use soma_io::ThreadTime;
 
-/// The moment on this thread.
-pub(crate) fn now() -> ThreadTime {
+use crate::ThreadTime;
+
+/// The moment on this thread: by the monotonic clock, and in the time that processors spent on it.
+pub fn now() -> ThreadTime {
     ThreadTime {
         wall: duration(clock_gettime(ClockId::Monotonic)),
         cpu: duration(clock_gettime(ClockId::ThreadCPUTime)),
