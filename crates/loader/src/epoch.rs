@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, bounded};
-use soma_io::{ThreadTime, clock};
+use soma_io::{ThreadTime, clock, run_in_background};
 
 use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
@@ -102,7 +102,10 @@ impl<B: BatchBuffers> Epoch<B> {
         name: &'static str,
         work: impl FnOnce() -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
-        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(|| {
+            run_in_background();
+            work()
+        });
         let handle = spawned.map_err(|source| Error::Spawn { thread: name, source })?;
         self.workers.push(Worker { name, handle });
         Ok(())

@@ -58,6 +58,7 @@ pub use sparse_array::SparseNdArray;
 pub use tiledb::{Config, Filter};
 pub use tiledb_native::{
     CacheStats, Clock, PackedCsr, PackedValues, ReadLimit, ReadLimitUse, ReadTimes, ThreadTime,
+    run_in_background,
 };
 pub use value_filter::ValueFilter;
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

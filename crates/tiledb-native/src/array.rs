@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::background::run_in_background;
 use crate::clock::Clock;
 use crate::csr::CsrBuffers;
 use crate::datatype::Datatype;
@@ -59,7 +60,8 @@ pub(crate) fn pool(threads: &Threads) -> Result<Arc<ThreadPool>, Error> {
     };
     let builder = ThreadPoolBuilder::new()
         .num_threads(n_threads.max(1))
-        .thread_name(|idx| format!("tiledb-native-{idx}"));
+        .thread_name(|idx| format!("tiledb-native-{idx}"))
+        .start_handler(|_| run_in_background());
     builder.build().map(Arc::new).map_err(|source| Error::Threads { n_threads, source })
 }
 

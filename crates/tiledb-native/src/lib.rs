@@ -89,6 +89,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod background;
 mod clock;
 mod csr;
 mod cursor;
@@ -115,6 +116,7 @@ mod values;
 mod write;
 
 pub use array::{Array, OpenOptions, Threads};
+pub use background::run_in_background;
 pub use clock::{Clock, ReadTimes, ThreadTime};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
