@@ -33,6 +33,8 @@ mod consumer;
 mod control_group;
 mod data_commands;
 mod display;
+#[cfg(test)]
+mod documented;
 mod example;
 mod found;
 pub mod grid;

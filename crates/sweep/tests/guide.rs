@@ -1,0 +1,190 @@
+//! `docs/guide.md`, followed: every command on it is run in order in one folder, and what it says is seen and written must be.
+//!
+//! `cargo xtask NAME` is the program that it starts. An example is the binary that `cargo test --workspace` has built beside this test.
+//! Blocks marked `sh no-run` need a network: that their commands parse is a test of the crate's own (`documented`).
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+#[path = "support/page.rs"]
+mod page;
+#[path = "support/program.rs"]
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use page::{Block, blocks, commands};
+use soma_io::{Experiment, OpenOptions};
+
+/// Commands of `cargo xtask` that are the program's, with the same arguments.
+const FORWARDED: [&str; 9] = [
+    "sweep",
+    "tune",
+    "growth",
+    "report",
+    "generate",
+    "import",
+    "slice",
+    "relayout",
+    "bench-readers",
+];
+
+/// What the page says is written, by command.
+const WRITTEN: [&str; 19] = [
+    "results/first/epochs.parquet",
+    "results/first/speed-vs-memory.svg",
+    "results/first/report.html",
+    "results/first/README.md",
+    "results/with-consumer/report.html",
+    "pictures/report.html",
+    "pictures/speed-vs-memory.png",
+    "pictures/speed-by-chunk-size.svg",
+    "pictures/speed-vs-entropy.png",
+    "pictures/waits.png",
+    "pictures/stages.svg",
+    "pictures/table.md",
+    "pictures/table.csv",
+    "results/tuned/report.html",
+    "results/kept/epochs.parquet",
+    "results/relaid/epochs.parquet",
+    "compared/report.html",
+    "compared/speed-by-chunk-size.svg",
+    "model.safetensors",
+];
+
+/// Experiments that are there at the end.
+const EXPERIMENTS: [(&str, u64); 3] =
+    [("my-experiment", 50_000), ("pbmc", 3), ("for-training", 50_000)];
+
+fn guide() -> String {
+    fs::read_to_string(root().join("docs/guide.md")).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The example that was built with this test: `<target>/<profile>/deps/guide-...` has `examples/` beside `deps/`.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    assert!(
+        path.is_file(),
+        "{} is not there: build it with `cargo build --workspace --example {name}`, or test with `cargo test --workspace`",
+        path.display()
+    );
+    path
+}
+
+/// What stands for a command of the page.
+fn started(folder: &Path, words: &[&str]) -> Command {
+    match words {
+        ["cargo", "xtask", name, ..] if FORWARDED.contains(name) => {
+            program::command(folder, &words[2..])
+        }
+        [
+            "cargo",
+            "run",
+            "--release",
+            "-p",
+            "torch-feed",
+            "--example",
+            name,
+            "--",
+            arguments @ ..,
+        ] => {
+            let mut command = Command::new(example(name));
+            command.args(arguments).current_dir(folder).stdin(Stdio::null());
+            command
+        }
+        _ => panic!("the test does not know how to run `{}`", words.join(" ")),
+    }
+}
+
+/// Runs the commands of a block; what they print.
+fn run(folder: &Path, block: &Block) -> String {
+    let mut told = String::new();
+    for command in commands(block).unwrap() {
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        let output = started(folder, &words).envs(command.variables).output().unwrap();
+        let both = [output.stderr, output.stdout].concat();
+        let both = String::from_utf8_lossy(&both);
+        assert!(
+            output.status.success(),
+            "docs/guide.md:{}: `{}` ended with {}:\n{both}",
+            block.line,
+            words.join(" "),
+            output.status
+        );
+        told.push_str(&both);
+    }
+    told
+}
+
+/// The words that the page shows are among what was printed; numbers are another machine's.
+fn check_shown(block: &Block, told: &str) {
+    let is_word = |part: &&str| 4 <= part.chars().count();
+    for word in block.text.split(|c: char| !c.is_alphabetic()).filter(is_word) {
+        assert!(told.contains(word), "docs/guide.md:{}: {word} is not in\n{told}", block.line);
+    }
+}
+
+/// A folder as of 10x Genomics, with three cells.
+fn write_matrix(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    let matrix =
+        "%%MatrixMarket matrix coordinate integer general\n2 3 4\n1 1 5\n2 1 1\n2 2 7\n1 3 2\n";
+    fs::write(folder.join("matrix.mtx"), matrix).unwrap();
+    fs::write(folder.join("barcodes.tsv"), "AAA-1\nAAC-1\nAAG-1\n").unwrap();
+    let features = "ENSG1\tone\tGene Expression\nENSG2\ttwo\tGene Expression\n";
+    fs::write(folder.join("features.tsv"), features).unwrap();
+}
+
+#[test]
+fn every_command_runs_and_gives_what_the_page_says() {
+    let text = guide();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_matrix(&folder.join("filtered_feature_bc_matrix"));
+    let mut told = String::new();
+    for block in blocks(&text).unwrap() {
+        match block.kind.as_str() {
+            "sh" => told = run(folder, &block),
+            "text" => check_shown(&block, &told),
+            "sh no-run" => {
+                for command in commands(&block).unwrap() {
+                    let is_remote = |word: &String| word.contains("://");
+                    assert!(command.words.iter().any(is_remote), "{command:?} could be run");
+                }
+            }
+            "rust" | "toml" => {}
+            other => panic!("docs/guide.md:{}: what is a block of {other:?}?", block.line),
+        }
+    }
+    for path in WRITTEN {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        assert!(text.contains(parent) && text.contains(name), "the page says nothing of {path}");
+        let length = fs::metadata(folder.join(path)).map(|found| found.len());
+        assert!(length.as_ref().is_ok_and(|&length| 0 < length), "{path}: {length:?}");
+    }
+    for (name, n_cells) in EXPERIMENTS {
+        let uri = folder.join(name).to_string_lossy().into_owned();
+        let experiment = Experiment::open(&uri, &OpenOptions::default()).unwrap();
+        assert_eq!(experiment.obs().unwrap().n_rows().unwrap(), n_cells, "{name}");
+    }
+}
+
+#[test]
+fn the_program_on_the_page_is_the_example_that_is_run() {
+    let text = guide();
+    let blocks = blocks(&text).unwrap();
+    let [on_page] = &blocks.iter().filter(|block| block.kind == "rust").collect::<Vec<_>>()[..]
+    else {
+        panic!("the page has one program")
+    };
+    let example = fs::read_to_string(root().join("crates/torch-feed/examples/train.rs")).unwrap();
+    // Its first lines are for who reads the repository, and the lint is the workspace's.
+    let not_shown = |line: &&str| !line.starts_with("//!") && !line.starts_with("#[expect(");
+    let shown: String = example.lines().filter(not_shown).flat_map(|line| [line, "\n"]).collect();
+    assert_eq!(on_page.text.trim(), shown.trim(), "copy the example to the page");
+}
