@@ -1,17 +1,25 @@
 //! `tune`: chunk size, chunks per block, blocks read ahead and reader for an amount of memory and a randomness of the batches.
 //!
 //! `survey` says how random each of the `candidates` would be. A `probe` of a few short runs, each measured as a point of a sweep is
-//! (`session`), gives the coefficients of a model of the cost (`cost`, with `run_shape` for what a run reads, `decoding` for what it
-//! decodes and `least_squares` to fit them); the model predicts all candidates, and `proposal` chooses. Then the proposal is run and
-//! compared with what was predicted (`verification`). docs/tune.md derives the model.
+//! (`session`), gives the coefficients of a model of the cost (`cost` and `memory`, with `run_shape` for what a run reads, `decoding` for
+//! what it decodes, `observation` for what was measured and `least_squares` to fit them); the model predicts all candidates, `proposal`
+//! chooses, and the choice is run and chosen again until it stands (`refinement`), with what was measured so far correcting the
+//! predictions (`anchored`). Then the proposal is run once more and compared with what was predicted (`verification`). docs/tune.md
+//! derives the model.
 
+mod anchored;
 mod args;
 mod candidates;
 mod cost;
 mod decoding;
 mod least_squares;
+mod memory;
+mod observation;
+#[cfg(test)]
+mod planted;
 mod probe;
 mod proposal;
+mod refinement;
 mod report;
 mod run_shape;
 mod session;
@@ -31,9 +39,9 @@ use crate::config::{self, UsageError};
 use crate::job::Data;
 use crate::{example, interrupt, summary};
 use args::Wanted;
-use cost::CostModel;
 use probe::Probe;
-use proposal::{Candidate, Goal};
+use proposal::Goal;
+use refinement::Refinement;
 use report::Proposal;
 use run_shape::RunShape;
 use session::{Interrupted, Session};
@@ -80,18 +88,19 @@ fn tune(
 ) -> anyhow::Result<ExitCode> {
     let goal = goal(args, surveyed)?;
     let probed = probe::measure(session, args, surveyed)?;
-    let model = CostModel::fit(&probed.observed);
-    let candidates = predict(&model, session.opened.n_cells, surveyed);
-    let chosen = proposal::choose(&candidates, &goal)?;
+    let known = probe::known_memory(args, &session.opened, surveyed);
+    let data = (session.opened.n_cells, &surveyed.candidates[..]);
+    let mut refinement = Refinement::new(data, goal, known, probed.observed);
+    refine(session, args, &probed.reader, &mut refinement)?;
     let proposal = Proposal {
         args,
         data: &session.data.clone(),
         reader: &probed.reader,
         label: surveyed.label.as_ref().map(|found| (found.column.as_str(), found.perfect_bits)),
         goal,
-        model: &model,
-        candidates: &candidates,
-        chosen,
+        predicted: refinement.anchored(),
+        candidates: refinement.candidates(),
+        chosen: refinement.proposal()?,
     };
     if args.json {
         proposal.json().iter().for_each(|line| println!("{line}"));
@@ -153,47 +162,57 @@ fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
     Ok(Goal { memory_bytes, bits })
 }
 
-fn predict(model: &CostModel, n_rows: u64, surveyed: &Surveyed) -> Vec<Candidate> {
-    let mut predicted = Vec::with_capacity(2 * surveyed.candidates.len());
-    for (spec, entropy_bits) in &surveyed.candidates {
-        for prefetch_blocks in candidates::PREFETCH_BLOCKS {
-            let epoch = RunShape::epoch(n_rows, *spec, prefetch_blocks);
-            predicted.push(Candidate {
-                spec: *spec,
-                prefetch_blocks,
-                samples_per_sec: model.samples_per_sec(&epoch),
-                peak_bytes: model.peak_bytes(&epoch),
-                entropy_bits: *entropy_bits,
-            });
+/// Runs what is chosen until the choice stands. One that fails, for memory most likely, is passed over.
+fn refine(
+    session: &mut Session<'_>,
+    args: &TuneArgs,
+    reader: &str,
+    refinement: &mut Refinement<'_>,
+) -> anyhow::Result<()> {
+    let mut failure = None;
+    loop {
+        let next = match (refinement.next(), failure.take()) {
+            (Ok(Some(next)), _) => next,
+            (Ok(None), _) => return Ok(()),
+            // That nothing else fits is no news then.
+            (Err(_), Some(failure)) => return Err(failure),
+            (Err(nothing), None) => return Err(nothing.into()),
+        };
+        let (point, run) = probe::run_of(args, session.opened.n_cells, refinement.probe(&next));
+        match probe::repeat(session, &point, reader, "refinement") {
+            Ok(records) => {
+                refinement.ran(&next, records.iter().map(|record| probe::observation(record, run)));
+            }
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => {
+                session.say(&format!("warning: passed over: {error:#}"));
+                refinement.failed(&next);
+                failure = Some(error);
+            }
         }
     }
-    predicted
 }
 
 /// Runs the proposal: an epoch, or as much of one as two minutes have.
 fn verify(session: &mut Session<'_>, proposal: &Proposal<'_>) -> anyhow::Result<Verification> {
-    let (one, model, n_rows) = (&proposal.chosen, proposal.model, session.opened.n_cells);
+    let (one, known, n_rows) = (&proposal.chosen, proposal.predicted, session.opened.n_cells);
     let epoch = RunShape::epoch(n_rows, one.spec, one.prefetch_blocks);
-    let share = VERIFY_SECS / model.elapsed(&epoch);
+    let share = VERIFY_SECS / known.elapsed(&epoch);
     let most_blocks =
         if share < 1.0 { ((share * epoch.n_blocks() as f64) as u64).max(2) } else { u64::MAX };
     let probe = Probe { spec: one.spec, prefetch_blocks: one.prefetch_blocks, most_blocks };
     let (point, run) = probe::run_of(proposal.args, n_rows, probe);
-    let record = session.measure(&point, proposal.reader, "verification")?;
-    let measured = &record.measured;
-    let entropy = measured.order_entropy.first().and_then(|label| label.mean);
-    let found = Figures {
-        samples_per_sec: measured.samples_per_sec.unwrap_or(0.0),
-        peak_bytes: measured.max_mem.unwrap_or(0) as f64,
-        entropy_bits: entropy,
-    };
+    let records = probe::repeat(session, &point, proposal.reader, "verification")?;
     let predicted = Figures {
-        samples_per_sec: model.samples_per_sec(&run),
-        peak_bytes: model.peak_bytes(&run),
+        samples_per_sec: known.samples_per_sec(&run),
+        peak_bytes: known.peak_bytes(&run).0,
         entropy_bits: proposal.label.map(|_| one.entropy_bits),
     };
-    let rows = (measured.n_rows.unwrap_or(0), !run.is_cut_off());
-    Ok(Verification::new(&predicted, &found, rows, proposal.goal.memory_bytes))
+    let found: Vec<Figures> =
+        records.iter().map(|record| Figures::measured(&record.measured)).collect();
+    let rows = records.first().and_then(|record| record.measured.n_rows).unwrap_or(0);
+    let whole = !run.is_cut_off();
+    Ok(Verification::new(&predicted, &found, (rows, whole), proposal.goal.memory_bytes))
 }
 
 /// The report of the rows, beside them.

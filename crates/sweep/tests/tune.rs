@@ -79,7 +79,15 @@ fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
     assert_eq!(verified.run.metadata["tune"], "verification");
     assert_eq!(verified.point.chunk_size, settings["chunk_rows"].as_u64().unwrap());
     assert_eq!(verified.point.prefetch_blocks, settings["prefetch_blocks"].as_u64().unwrap());
-    assert!(rows[..rows.len() - 1].iter().all(|row| row.run.metadata["tune"].starts_with("probe")));
+    let of = |what: &str| {
+        rows.iter().filter(|row| row.run.metadata["tune"].starts_with(what)).collect::<Vec<_>>()
+    };
+    let [probes, refinements, verifications] = ["probe", "refinement", "verification"].map(of);
+    assert_eq!(probes.len() + refinements.len() + verifications.len(), rows.len());
+    // What is proposed was run before that.
+    let before = refinements.iter().filter(|row| row.point == verified.point).count() as u64;
+    assert!(0 < before && before <= settings["n_runs"].as_u64().unwrap(), "{settings}");
+    assert_eq!(verification["n_runs"], verifications.len());
     assert!(rows.iter().any(|row| row.point.reader == "libtiledb"));
 
     // The command that is named repeats the proposal.
@@ -112,7 +120,9 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
     }
     assert!(!told.contains("Verified") && !told.contains("Speed against entropy"), "{told}");
     let rows = read(&folder.join("out")).unwrap();
-    assert!(rows.iter().all(|row| row.run.metadata["tune"] == "probe" && row.data.n_cols == 100));
+    assert!(
+        rows.iter().all(|row| row.run.metadata["tune"] != "verification" && row.data.n_cols == 100)
+    );
     assert!(rows.iter().all(|row| row.point.reader == "native"));
 }
 

@@ -83,7 +83,8 @@ pub(crate) struct TuneArgs {
 
 const EXAMPLES: &str = "\
 Chunk size, chunks per block, blocks read ahead and reader are proposed: the fastest that fit, by a model of the cost that a few
-short runs are fitted to (docs/tune.md). The proposal is then run, and what was predicted stands beside what was measured.
+short runs are fitted to, and two to four runs of what it takes for the fastest correct (docs/tune.md). The proposal is then run as
+a whole, and what was predicted stands beside what was measured.
 
 Examples:
   cargo xtask tune --uri ~/census/experiment --memory 4GiB

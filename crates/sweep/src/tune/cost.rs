@@ -2,21 +2,9 @@
 
 use super::decoding::{Decoding, unit_sizes};
 use super::least_squares::{Fit, dot, non_negative};
+use super::memory::{KnownMemory, MemoryModel};
+use super::observation::{Observation, typical};
 use super::run_shape::{BlockRows, RunShape};
-
-/// What was measured of one run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Observation {
-    pub(super) run: RunShape,
-    /// Seconds from asking for the first batch to the last one.
-    pub(super) elapsed: f64,
-    /// Seconds of them in which the reading thread read.
-    pub(super) read_secs: f64,
-    /// Of the process.
-    pub(super) peak_bytes: f64,
-    /// What filters gave, where the reader counts it.
-    pub(super) bytes_decoded: Option<f64>,
-}
 
 /// What decoding is proportional to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,11 +19,10 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Of what is first needed, and of what is decoded by each block that touches it.
-    fn of_block(&self, run: &RunShape, block: BlockRows) -> [f64; 2] {
+    fn of_block(&self, run: &RunShape, block: BlockRows) -> f64 {
         match self {
             Self::Bytes(decoding) => decoding.of_block(run, block),
-            Self::Rows { unit_rows } => [0.0, run.touched_rows(block.rows, *unit_rows)],
+            Self::Rows { unit_rows } => run.touched_rows(block.rows, *unit_rows),
         }
     }
 }
@@ -44,41 +31,34 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CostModel {
     pub(super) work: Work,
-    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`] that is first needed, of one that a block touches, and of a row of
-    /// memory that is written for the first time.
-    pub(super) read: Fit<5>,
+    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`], and of a row of memory that is written for the first time.
+    pub(super) read: Fit<4>,
     /// Seconds of making batches: of an epoch, and of a row.
     pub(super) cut: Fit<2>,
     /// How much longer the longer of both takes for each second that the shorter one runs beside it: 0 where they do not disturb each
     /// other, 1 where they might as well take turns.
     pub(super) overlap: f64,
-    /// Bytes of the process at its peak: of anything, of a row of a block, and of a row of the largest block once more.
-    pub(super) memory: Fit<3>,
+    pub(super) memory: MemoryModel,
 }
 
 /// More than taking turns would take, and it is noise.
 const MOST_OVERLAP: f64 = 1.25;
 
 impl CostModel {
-    /// The model of these runs. Those without prefetching tell reading from cutting; the others, how the two get on.
-    pub(super) fn fit(observed: &[Observation]) -> Self {
+    /// The model of these runs, of whose memory so much is known. Those without prefetching tell reading from cutting; the others, how the
+    /// two get on.
+    pub(super) fn fit(observed: &[Observation], known: KnownMemory) -> Self {
+        let times = typical(observed);
         let alone: Vec<&Observation> =
-            observed.iter().filter(|one| one.run.prefetch_blocks == 0).collect();
+            times.iter().filter(|one| one.run.prefetch_blocks == 0).collect();
         let (work, read) = fit_reading(&alone);
         let cut: Vec<([f64; 2], f64)> = alone
             .iter()
             .map(|one| ([1.0, one.run.n_rows() as f64], one.elapsed - one.read_secs))
             .collect();
-        let memory: Vec<([f64; 3], f64)> =
-            observed.iter().map(|one| (memory_columns(&one.run), one.peak_bytes)).collect();
-        let mut model = Self {
-            work,
-            read,
-            cut: non_negative(&cut),
-            overlap: 0.0,
-            memory: non_negative(&memory),
-        };
-        model.overlap = model.fit_overlap(observed);
+        let memory = MemoryModel::fit(known, observed);
+        let mut model = Self { work, read, cut: non_negative(&cut), overlap: 0.0, memory };
+        model.overlap = model.fit_overlap(&times);
         model
     }
 
@@ -98,16 +78,6 @@ impl CostModel {
     pub(super) fn elapsed(&self, run: &RunShape) -> f64 {
         let Stages { base, beside } = self.stages(run);
         base + self.overlap * beside
-    }
-
-    /// Rows a second, the first batch counted.
-    pub(super) fn samples_per_sec(&self, run: &RunShape) -> f64 {
-        run.n_rows() as f64 / self.elapsed(run).max(f64::MIN_POSITIVE)
-    }
-
-    /// Bytes of the process at its peak.
-    pub(super) fn peak_bytes(&self, run: &RunShape) -> f64 {
-        dot(&self.memory.coefficients, &memory_columns(run))
     }
 
     /// What the stages take if each had the machine to itself, and for how long two run at once.
@@ -157,16 +127,15 @@ impl Stages {
     }
 }
 
-fn read_columns(run: &RunShape, work: &Work, idx: u64, block: BlockRows) -> [f64; 5] {
+fn read_columns(run: &RunShape, work: &Work, idx: u64, block: BlockRows) -> [f64; 4] {
     let rows = block.rows as f64;
     let fresh = if idx < run.blocks_made() { rows } else { 0.0 };
-    let [first, touched] = work.of_block(run, block);
-    [rows / run.spec.chunk_rows as f64, rows, first, touched, fresh]
+    [rows / run.spec.chunk_rows as f64, rows, work.of_block(run, block), fresh]
 }
 
 /// The same of all blocks of a run.
-fn all_read_columns(run: &RunShape, work: &Work) -> [f64; 5] {
-    let mut sums = [0.0; 5];
+pub(super) fn all_read_columns(run: &RunShape, work: &Work) -> [f64; 4] {
+    let mut sums = [0.0; 4];
     for (idx, block) in (0..).zip(run.blocks()) {
         for (sum, value) in sums.iter_mut().zip(read_columns(run, work, idx, block)) {
             *sum += value;
@@ -175,25 +144,17 @@ fn all_read_columns(run: &RunShape, work: &Work) -> [f64; 5] {
     sums
 }
 
-fn memory_columns(run: &RunShape) -> [f64; 3] {
-    let rows = run.block_rows() as f64;
-    [1.0, rows * run.blocks_made() as f64, rows]
-}
-
 /// What reading takes, of runs that did nothing beside it.
-fn fit_reading(alone: &[&Observation]) -> (Work, Fit<5>) {
+fn fit_reading(alone: &[&Observation]) -> (Work, Fit<4>) {
     let counted: Option<Vec<(RunShape, f64)>> =
         alone.iter().map(|one| Some((one.run, one.bytes_decoded?))).collect();
     let fit = |work: Work, measured: bool| {
-        let rows: Vec<([f64; 5], f64)> = alone
+        let rows: Vec<([f64; 4], f64)> = alone
             .iter()
             .map(|one| {
                 let mut columns = all_read_columns(&one.run, &work);
                 if let Some(bytes) = one.bytes_decoded.filter(|_| measured) {
-                    // How they divide is the model's, how many there are was counted.
-                    let scale = bytes / (columns[2] + columns[3]).max(f64::MIN_POSITIVE);
-                    columns[2] *= scale;
-                    columns[3] *= scale;
+                    columns[2] = bytes;
                 }
                 (columns, one.read_secs)
             })
@@ -220,6 +181,7 @@ fn fit_reading(alone: &[&Observation]) -> (Work, Fit<5>) {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::planted::{observed, planted};
     use super::*;
     use crate::grid::BlockSpec;
 
@@ -241,31 +203,6 @@ mod tests {
         ]
     }
 
-    /// What a machine of this model would measure.
-    fn observed(model: &CostModel, run: RunShape) -> Observation {
-        let columns = all_read_columns(&run, &model.work);
-        let decoding = match &model.work {
-            Work::Bytes(_) => Some(columns[2] + columns[3]),
-            Work::Rows { .. } => None,
-        };
-        Observation {
-            run,
-            elapsed: model.elapsed(&run),
-            read_secs: dot(&model.read.coefficients, &columns),
-            peak_bytes: model.peak_bytes(&run),
-            bytes_decoded: decoding,
-        }
-    }
-
-    fn of<const K: usize>(coefficients: [f64; K]) -> Fit<K> {
-        Fit { coefficients, error: 0.0 }
-    }
-
-    fn planted(work: Work, read: [f64; 5], cut: [f64; 2], overlap: f64) -> CostModel {
-        let memory = of([5e8, 6e3, 1e3]);
-        CostModel { work, read: of(read), cut: of(cut), overlap, memory }
-    }
-
     #[track_caller]
     fn same(found: f64, expected: f64, share: f64) -> Result<(), TestCaseError> {
         prop_assert!((found - expected).abs() <= share * expected, "{} {}", found, expected);
@@ -282,14 +219,13 @@ mod tests {
         ) {
             let unit_rows = 2.0_f64.powf(f64::from(unit) / 4.0);
             let decoding = Decoding { unit_rows, tile_rows: 2048.0, bytes: [1.5e4, 2e4], error: 0.0 };
-            let read = [per_chunk, per_row, 0.4 * per_byte, per_byte, 1e-6];
+            let read = [per_chunk, per_row, per_byte, 1e-6];
             let machine = planted(Work::Bytes(decoding), read, [0.05, cut], overlap);
-            let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>());
+            let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>(), machine.memory.known);
             prop_assert!((model.overlap - overlap).abs() < 0.02, "{:?}", model);
             for (chunks, chunk_rows, prefetch) in [(1024, 64, 0), (1024, 64, 1), (4096, 8, 0), (64, 256, 1)] {
                 let epoch = run(chunks, chunk_rows, prefetch, u64::MAX);
                 same(model.elapsed(&epoch), machine.elapsed(&epoch), 0.02)?;
-                same(model.peak_bytes(&epoch), machine.peak_bytes(&epoch), 1e-6)?;
             }
         }
 
@@ -297,8 +233,8 @@ mod tests {
         #[test]
         fn pieces_are_found_without_a_count(per_unit in 1e-6_f64..1e-5, unit in 20_u32..44) {
             let work = Work::Rows { unit_rows: 2.0_f64.powf(f64::from(unit) / 4.0) };
-            let machine = planted(work, [0.0, 1e-6, 0.0, per_unit, 0.0], [0.01, 1e-5], 0.5);
-            let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>());
+            let machine = planted(work, [0.0, 1e-6, per_unit, 0.0], [0.01, 1e-5], 0.5);
+            let model = CostModel::fit(&probes().iter().map(|run| observed(&machine, *run)).collect::<Vec<_>>(), machine.memory.known);
             let epoch = run(1024, 64, 1, u64::MAX);
             same(model.elapsed(&epoch), machine.elapsed(&epoch), 0.02)?;
         }
@@ -308,7 +244,7 @@ mod tests {
     fn stages_that_take_turns_add_up_and_those_beside_each_other_overlap() {
         let work = Work::Rows { unit_rows: 1.0 };
         // Reading takes 2 s a block of 100 rows, cutting 1 s.
-        let machine = planted(work, [0.0, 0.02, 0.0, 0.0, 0.0], [0.0, 0.01], 0.0);
+        let machine = planted(work, [0.0, 0.02, 0.0, 0.0], [0.0, 0.01], 0.0);
         let spec = BlockSpec { chunk_rows: 10, chunks_per_block: 10 };
         let epoch = |prefetch| RunShape::epoch(300, spec, prefetch);
         assert!((machine.elapsed(&epoch(0)) - 9.0).abs() < 1e-9);

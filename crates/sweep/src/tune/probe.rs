@@ -2,15 +2,16 @@
 
 use super::args::TuneArgs;
 use super::candidates::least_block_rows;
-use super::cost::Observation;
+use super::memory::KnownMemory;
+use super::observation::Observation;
 use super::run_shape::RunShape;
 use super::session::{Interrupted, Session};
-use super::survey::Surveyed;
+use super::survey::{self, Surveyed};
 use crate::args::Reader;
 use crate::config;
 use crate::consumer::Consumer;
 use crate::grid::BlockSpec;
-use crate::job::{Point, PointTransform};
+use crate::job::{Opened, Point, PointTransform};
 use bench_report::EpochRecord;
 use loader::{Method, ReaderChoice};
 
@@ -23,9 +24,8 @@ const SHORT_SECS: f64 = 0.7;
 const MOST_RUNS: usize = 3;
 /// Of the memory, what a block of the probe may take.
 const MEMORY_SHARE: f64 = 0.125;
-/// Bytes of a value and of a row of a block, at most.
+/// Bytes of a value of a block, at most.
 const CELL_BYTES: f64 = 8.0;
-const ROW_BYTES: f64 = 20.0;
 
 /// One run of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub(super) fn measure(
     surveyed: &Surveyed,
 ) -> anyhow::Result<Probed> {
     let n_rows = session.opened.n_cells;
-    let row_bytes = surveyed.row_nnz * CELL_BYTES + ROW_BYTES;
+    let row_bytes = surveyed.row_nnz * CELL_BYTES + survey::ROW_BYTES;
     let most_rows = (MEMORY_SHARE * args.memory.as_u64() as f64 / row_bytes) as u64;
     let probes = design(n_rows, args.batch_size, most_rows.max(1));
     let mut probed = Probed { reader: session.opened.reader.clone(), observed: Vec::new() };
@@ -134,16 +134,42 @@ pub(super) fn measure(
     }
     for probe in probes {
         let (point, run) = run_of(args, n_rows, probe);
-        let (mut secs, mut n_runs) = (0.0, 0);
-        while n_runs == 0 || (secs < SHORT_SECS && n_runs < MOST_RUNS) {
-            let record = session.measure(&point, &probed.reader, "probe")?;
-            let one = observation(&record, run);
-            secs += one.elapsed;
-            n_runs += 1;
-            probed.observed.push(one);
-        }
+        let records = repeat(session, &point, &probed.reader, "probe")?;
+        probed.observed.extend(records.iter().map(|record| observation(record, run)));
     }
     Ok(probed)
+}
+
+/// Measures a point, and again where it takes no time.
+pub(super) fn repeat(
+    session: &mut Session<'_>,
+    point: &Point,
+    reader: &str,
+    what: &str,
+) -> anyhow::Result<Vec<EpochRecord>> {
+    let (mut secs, mut records) = (0.0, Vec::new());
+    while records.is_empty() || (secs < SHORT_SECS && records.len() < MOST_RUNS) {
+        let record = session.measure(point, reader, what)?;
+        secs += record.measured.elapsed.unwrap_or(SHORT_SECS);
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// What can be told of memory beforehand.
+pub(super) fn known_memory(args: &TuneArgs, opened: &Opened, surveyed: &Surveyed) -> KnownMemory {
+    let element = config::form(args.batch_form).dense_type();
+    let batch_rows = args.batch_size.min(opened.n_cells);
+    let row_bytes = surveyed.row_nnz * survey::LEAST_VALUE_BYTES + survey::ROW_BYTES;
+    KnownMemory {
+        row_bytes,
+        least_row_bytes: if surveyed.is_all { row_bytes } else { survey::ROW_BYTES },
+        batch_bytes: element.map_or(0.0, |element| {
+            batch_rows as f64 * opened.n_genes as f64 * element.bytes() as f64
+        }),
+        // With the one in the making, those that wait, and the consumer's.
+        n_batches: opened.n_cells.div_ceil(args.batch_size).min(PREFETCH_BATCHES as u64 + 2),
+    }
 }
 
 /// One block by each. That libtiledb cannot read it is said, and no reason to stop.
@@ -169,13 +195,14 @@ fn is_libtiledb_quicker(
         .is_some_and(|(libtiledb, native)| libtiledb < native))
 }
 
-fn observation(record: &EpochRecord, run: RunShape) -> Observation {
+pub(super) fn observation(record: &EpochRecord, run: RunShape) -> Observation {
     let measured = &record.measured;
     Observation {
         run,
         elapsed: measured.elapsed.unwrap_or(0.0),
         read_secs: measured.read_secs.unwrap_or(0.0),
         peak_bytes: measured.max_mem.unwrap_or(0) as f64,
+        start_bytes: measured.start_mem_bytes.unwrap_or(0) as f64,
         bytes_decoded: measured.bytes_decoded.map(|bytes| bytes as f64),
     }
 }

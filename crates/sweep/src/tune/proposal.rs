@@ -31,8 +31,12 @@ pub(super) struct Candidate {
     /// Rows a second over an epoch, the first batch counted.
     pub(super) samples_per_sec: f64,
     pub(super) peak_bytes: f64,
+    /// Of a batch that is not expected to be touched, but may be.
+    pub(super) untouched_bytes: f64,
     /// 0 where no label is looked at.
     pub(super) entropy_bits: f64,
+    /// How often these settings were measured, for the beginning of an epoch or all of it.
+    pub(super) n_runs: u64,
 }
 
 impl Candidate {
@@ -42,7 +46,7 @@ impl Candidate {
 
     /// The memory that must be given for it to be chosen.
     pub(super) fn memory_needed(&self) -> f64 {
-        self.peak_bytes / (1.0 - MEMORY_MARGIN)
+        (self.peak_bytes + self.untouched_bytes) / (1.0 - MEMORY_MARGIN)
     }
 
     pub(super) fn fits(&self, goal: &Goal) -> bool {
@@ -72,8 +76,8 @@ pub(super) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate,
     good.into_iter()
         .filter(|one| fastest * (1.0 - SPEED_TIE) <= one.samples_per_sec)
         .min_by(|one, other| {
-            one.peak_bytes
-                .total_cmp(&other.peak_bytes)
+            one.memory_needed()
+                .total_cmp(&other.memory_needed())
                 .then(other.entropy_bits.total_cmp(&one.entropy_bits))
         })
         .copied()
@@ -81,7 +85,9 @@ pub(super) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate,
 }
 
 fn nothing_fits(candidates: &[Candidate], goal: &Goal) -> NothingFits {
-    let memory = |one: &&Candidate, other: &&Candidate| one.peak_bytes.total_cmp(&other.peak_bytes);
+    let memory = |one: &&Candidate, other: &&Candidate| {
+        one.memory_needed().total_cmp(&other.memory_needed())
+    };
     let bits = |one: &&Candidate, other: &&Candidate| {
         one.entropy_bits.total_cmp(&other.entropy_bits).then(memory(other, one))
     };
@@ -177,7 +183,9 @@ mod tests {
             prefetch_blocks: 1,
             samples_per_sec: f64::from(speed),
             peak_bytes: f64::from(peak),
+            untouched_bytes: 0.0,
             entropy_bits: f64::from(bits),
+            n_runs: 0,
         }
     }
 
@@ -255,6 +263,14 @@ mod tests {
             prop_assert!(thin.len() <= 3);
             prop_assert_eq!(thin.last(), found.last());
         }
+    }
+
+    #[test]
+    fn what_may_be_added_must_fit_too() {
+        let one = Candidate { untouched_bytes: 30.0, ..candidate((10, 60, 3)) };
+        assert!(one.fits(&goal(100, 0)) && !one.fits(&goal(99, 0)));
+        let other = candidate((10, 80, 3));
+        assert_eq!(choose(&[one, other], &goal(100, 0)), Ok(other));
     }
 
     #[test]

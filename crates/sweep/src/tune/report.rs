@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
+use super::anchored::Anchored;
 use super::args::TuneArgs;
 use super::cost::{CostModel, Work};
 use super::probe::PREFETCH_BATCHES;
@@ -27,7 +28,7 @@ pub(super) struct Proposal<'a> {
     /// The label, with the entropy of a perfect shuffle's batches in bits.
     pub(super) label: Option<(&'a str, f64)>,
     pub(super) goal: Goal,
-    pub(super) model: &'a CostModel,
+    pub(super) predicted: &'a Anchored,
     pub(super) candidates: &'a [Candidate],
     pub(super) chosen: Candidate,
 }
@@ -95,7 +96,16 @@ impl Proposal<'_> {
     fn table(&self, candidates: &[Candidate]) -> String {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_header(["", "chunks x rows", "ahead", "samples/s", "peak MB", "entropy", "fits"]);
+        table.set_header([
+            "",
+            "chunks x rows",
+            "ahead",
+            "samples/s",
+            "peak MB",
+            "entropy",
+            "fits",
+            "runs",
+        ]);
         for one in candidates {
             let is_chosen = *one == self.chosen;
             table.add_row([
@@ -106,6 +116,7 @@ impl Proposal<'_> {
                 megabytes(one.peak_bytes),
                 self.label.map_or_else(|| "–".to_owned(), |_| format!("{:.3}", one.entropy_bits)),
                 if one.fits(&self.goal) { "yes" } else { "no" }.to_owned(),
+                if one.n_runs == 0 { String::new() } else { one.n_runs.to_string() },
             ]);
         }
         for column in table.column_iter_mut().skip(1) {
@@ -193,7 +204,7 @@ impl Proposal<'_> {
     pub(super) fn json(&self) -> Vec<Value> {
         let [by_memory, by_entropy] = self.frontiers();
         let all = [("speed and memory", by_memory), ("speed and entropy", by_entropy)];
-        let mut lines = vec![model(self.model)];
+        let mut lines = vec![model(&self.predicted.model)];
         for (of, candidates) in all {
             for one in candidates {
                 lines.push(json!({
@@ -220,9 +231,10 @@ impl Proposal<'_> {
 }
 
 fn model(model: &CostModel) -> Value {
-    let [chunk, row, first, touched, fresh] = model.read.coefficients;
+    let [chunk, row, unit, fresh] = model.read.coefficients;
     let [epoch, cut] = model.cut.coefficients;
-    let [process, block_row, largest] = model.memory.coefficients;
+    let memory = &model.memory;
+    let [process, block_row, largest] = memory.beside.coefficients;
     let decoding = match model.work {
         Work::Bytes(decoding) => json!({
             "unit_rows": decoding.unit_rows,
@@ -237,14 +249,14 @@ fn model(model: &CostModel) -> Value {
         "kind": "model",
         "decoding": decoding,
         "read_secs": {
-            "chunk": chunk, "row": row, "unit_of_decoding_at_first": first, "unit_of_decoding": touched,
+            "chunk": chunk, "row": row, "unit_of_decoding": unit,
             "row_of_fresh_memory": fresh, "error": model.read.error,
         },
         "cut_secs": { "epoch": epoch, "row": cut, "error": model.cut.error },
         "overlap": model.overlap,
         "memory_bytes": {
-            "process": process, "row_of_a_block": block_row, "row_of_the_largest_block": largest,
-            "error": model.memory.error,
+            "process": process, "row_of_a_block": memory.known.least_row_bytes + block_row, "row_of_the_largest_block": largest,
+            "batch": memory.known.batch_bytes, "batches": memory.known.n_batches, "error": memory.beside.error,
         },
     })
 }
@@ -277,7 +289,12 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let of = if found.is_whole { "an epoch" } else { "the beginning of an epoch" };
+    let of = match (found.is_whole, found.n_runs) {
+        (true, 1) => "an epoch".to_owned(),
+        (true, runs) => format!("{runs} epochs, their medians"),
+        (false, 1) => "the beginning of an epoch".to_owned(),
+        (false, runs) => format!("{runs} beginnings of an epoch, their medians"),
+    };
     let verdict = match (found.holds(), found.fits) {
         (true, _) => "as predicted".to_owned(),
         (false, true) => {

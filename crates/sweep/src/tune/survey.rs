@@ -23,6 +23,8 @@ pub(crate) struct SurveyJob {
 pub(crate) struct Surveyed {
     /// Values of a row of X in the mean.
     pub(crate) row_nnz: f64,
+    /// Whether these are all that X has, so that the mean is one of what is read.
+    pub(crate) is_all: bool,
     /// Block specifications that may be proposed, each with its entropy in bits; 0 where there is no label.
     pub(crate) candidates: Vec<(BlockSpec, f64)>,
     pub(crate) label: Option<LabelFound>,
@@ -37,9 +39,9 @@ pub(crate) struct LabelFound {
 }
 
 /// Bytes that a value of a block takes at least: packed rows.
-const LEAST_VALUE_BYTES: f64 = 4.0;
+pub(super) const LEAST_VALUE_BYTES: f64 = 4.0;
 /// Of a row of a block besides.
-const ROW_BYTES: f64 = 20.0;
+pub(super) const ROW_BYTES: f64 = 20.0;
 /// So many times the wanted memory is looked at, to say what would do where it is too little.
 const BEYOND: f64 = 4.0;
 
@@ -49,7 +51,7 @@ pub(crate) fn look(
     labels: &Labels,
     job: &SurveyJob,
 ) -> anyhow::Result<Surveyed> {
-    let row_nnz = row_nnz(dataset)?;
+    let (row_nnz, is_all) = row_nnz(dataset)?;
     let most = BEYOND * job.memory_bytes as f64 / (row_nnz * LEAST_VALUE_BYTES + ROW_BYTES);
     let specs = candidates::specs(dataset.n_rows(), job.batch_rows, most as u64);
     let curve = labels.curve(dataset, &specs, job.batch_rows, job.seed)?;
@@ -59,13 +61,15 @@ pub(crate) fn look(
         }
         None => (None, vec![0.0; specs.len()]),
     };
-    Ok(Surveyed { row_nnz, candidates: specs.into_iter().zip(bits).collect(), label })
+    Ok(Surveyed { row_nnz, is_all, candidates: specs.into_iter().zip(bits).collect(), label })
 }
 
-/// Of the genes that are read, as if all had as many values.
-fn row_nnz(dataset: &Dataset) -> anyhow::Result<f64> {
+/// Of the genes that are read, as if all had as many values; and whether all of X is read.
+fn row_nnz(dataset: &Dataset) -> anyhow::Result<(f64, bool)> {
     let reader = dataset.readers().next().context("there is no reader of X")?;
     let nnz = reader.nnz()?.unwrap_or(0) as f64;
-    let share = dataset.n_columns() as f64 / reader.n_columns().max(1) as f64;
-    Ok(nnz / reader.n_rows().max(1) as f64 * share)
+    let n_columns = dataset.n_columns() as u64;
+    let share = n_columns as f64 / reader.n_columns().max(1) as f64;
+    let is_all = (dataset.n_rows(), n_columns) == (reader.n_rows(), reader.n_columns());
+    Ok((nnz / reader.n_rows().max(1) as f64 * share, is_all))
 }
