@@ -84,7 +84,7 @@ pub(super) fn draw(
         let middle = f64::midpoint(PLOT[0], width - RIGHT_MARGIN);
         canvas.text(&across.label, (middle, PLOT[3] + 32.0), 15.0, Ink::TEXT, Align::Below)?;
         let middle = f64::midpoint(upper, PLOT[3]);
-        canvas.text(&up.label, (16.0, middle), 15.0, Ink::TEXT, Align::Upward)?;
+        canvas.text(&up.label, (9.0, middle), 15.0, Ink::TEXT, Align::Upward)?;
         key.draw(canvas, encoding)
     })
 }
