@@ -73,6 +73,52 @@ pub(crate) fn grid() -> Vec<EpochRecord> {
     ]
 }
 
+/// An epoch of a loader at 64 × `chunks` in a form of batches, so many times as fast and as large as the slowest and smallest.
+pub(crate) fn epoch_of(
+    (loader, label): (&str, &str),
+    form: &str,
+    chunks: u64,
+    (speed, memory): (f64, f64),
+) -> EpochRecord {
+    let mut record = epoch(label, (64, chunks), 1.0 / speed);
+    record.point.loader = Some(loader.to_owned());
+    record.point.form = form.to_owned();
+    record.point.reader = label.to_owned();
+    record.measured.max_mem = Some((3e8 * memory) as u64);
+    record
+}
+
+/// Eight loaders, ours on two copies of the data, in two forms and two sizes of blocks, three epochs each.
+pub(crate) fn loaders() -> Vec<EpochRecord> {
+    const LOADERS: [(&str, &str, f64, f64); 8] = [
+        ("somafeed", "native", 20.0, 1.0),
+        ("somafeed", "native", 45.0, 0.9),
+        ("annbatch", "annbatch", 12.0, 2.4),
+        ("annbatch", "annbatch documented", 19.0, 1.1),
+        ("tiledbsoma-ml", "tiledbsoma-ml", 2.4, 6.5),
+        ("scdataset", "scdataset", 3.5, 2.2),
+        ("bionemo-scdl", "bionemo-scdl", 5.0, 1.6),
+        ("ExperimentDataPipe", "ExperimentDataPipe", 0.5, 9.0),
+    ];
+    let mut records = Vec::new();
+    for (idx, (loader, label, speed, memory)) in LOADERS.into_iter().enumerate() {
+        for (form, chunks) in [("dense", 1024), ("dense", 128), ("csr", 1024), ("csr", 128)] {
+            for turn in 0..3 {
+                let size: f64 = if chunks == 1024 { 2.5 } else { 1.0 };
+                let times = if form == "csr" { 2.2 } else { 1.0 } * (1.0 + 0.06 * f64::from(turn));
+                let figures = (speed * times * size.sqrt(), memory * size);
+                let mut record = epoch_of((loader, label), form, chunks, figures);
+                if idx == 1 {
+                    record.data.uri = "/cache/experiment".to_owned();
+                    record.data.layout = Some("relaid".to_owned());
+                }
+                records.push(record);
+            }
+        }
+    }
+    records
+}
+
 fn host() -> HostInfo {
     HostInfo {
         hostname: "bench-1".to_owned(),
@@ -87,6 +133,7 @@ fn host() -> HostInfo {
 fn data() -> DataInfo {
     DataInfo {
         uri: "/data/census-20000x20000".to_owned(),
+        layout: None,
         measurement: Some("RNA".to_owned()),
         layer: Some("raw".to_owned()),
         obs_filter: None,

@@ -45,6 +45,7 @@ mod pixels;
 mod published;
 mod record;
 mod report;
+mod series;
 mod side_by_side;
 mod source;
 mod stage_table;

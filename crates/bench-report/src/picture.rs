@@ -1,29 +1,40 @@
 //! The picture: rows a second against peak memory, one mark a grid point, as SVG for a page or a talk.
 //!
 //! Both axes are linear and begin at 0, so that distances are honest. The mark's shape says the method, its area the
-//! rows of a block, its color the chunks of a block; thin bars reach from the smallest to the largest epoch. No font
-//! of this machine is asked for, so the same records give the same bytes anywhere.
+//! rows of a block, its color the chunks of a block; thin bars reach from the smallest to the largest epoch. Several
+//! loaders have a picture of their own (`comparison`). No font of this machine is asked for, so the same records give
+//! the same bytes anywhere.
 
 mod bars;
 mod canvas;
 mod caption;
 mod chart;
+mod comparison;
+mod key;
+mod labels;
 mod legend;
 mod log_scale;
 mod mark;
+mod panel;
 mod scale;
+mod shape;
 mod views;
 
 use self::{
-    canvas::{Align, Canvas, Ink},
-    mark::{Encoding, Mark},
-    scale::Axis,
+    canvas::{Align, Ink},
+    mark::Encoding,
+    panel::Panel,
+    scale::{Dimension, Scale},
 };
 pub(crate) use self::{
     caption::subtitle,
+    shape::{N_SHAPES, corners},
     views::{Picture, draw as draw_views},
 };
-use crate::{Error, PointSummary, ReportOptions, Source, Spread, table::decimal};
+use crate::{
+    Error, PointSummary, ReportOptions, Source, Spread,
+    series::{NamedBy, SeriesNames},
+};
 
 /// What picture, page and README are called without a title of the user's.
 pub(crate) const TITLE: &str = "Samples per second against peak memory";
@@ -61,107 +72,83 @@ impl Convention {
 #[derive(Clone, Copy, Debug)]
 struct Placed<'a> {
     summary: &'a PointSummary,
+    /// The position of its series among their names.
+    series: usize,
     gigabytes: Spread,
     speed: Spread,
 }
 
-/// The picture of `points`, which sum up the epochs of `sources`, as an SVG file of 1000 by 600.
+/// The picture of `points`, which sum up the epochs of `sources`, as an SVG file: 1000 by 600, more where the legend needs it.
 pub(crate) fn draw(
     sources: &[Source],
     points: &[PointSummary],
     options: &ReportOptions,
     convention: Convention,
 ) -> Result<String, Error> {
-    let placed: Vec<Placed<'_>> =
-        points.iter().filter_map(|summary| place(summary, convention)).collect();
+    let series = SeriesNames::of(points);
+    let placed = place_all(points, &series, convention);
+    let encoding = Encoding::of(&series, &placed);
+    if series.named_by == NamedBy::Loader && !placed.is_empty() {
+        let said = comparison::Said { sources, points, options, convention };
+        return comparison::draw(&said, &encoding, &placed);
+    }
+    draw_grid((sources, points), options, convention, (&series, &encoding), &placed)
+}
+
+/// One plot with the legend beside it.
+fn draw_grid(
+    (sources, points): (&[Source], &[PointSummary]),
+    options: &ReportOptions,
+    convention: Convention,
+    (series, encoding): (&SeriesNames, &Encoding),
+    placed: &[Placed<'_>],
+) -> Result<String, Error> {
     let top = |figure: fn(&Placed<'_>) -> f64| placed.iter().map(figure).fold(0.0, f64::max);
     let [left, upper, right, lower] = PLOT;
-    let x = Axis::new(top(|point| point.gigabytes.max), left..right, 8);
-    let y = Axis::new(top(|point| point.speed.max), lower..upper, 6);
-    let encoding = Encoding::of(placed.iter().map(|point| point.summary));
-
-    canvas::svg(SIZE, |canvas| {
+    let [across, up] = [Dimension::linear(""), Dimension::linear("")];
+    let panel = Panel {
+        plot: PLOT,
+        x: Scale::new(&across, &[top(|point| point.gigabytes.max)], left, right, 8),
+        y: Scale::new(&up, &[top(|point| point.speed.max)], lower, upper, 6),
+        labels_y: true,
+    };
+    // Methods are few and have shapes that are known; other names stand beside their marks.
+    let names_marks = series.named_by != NamedBy::Method;
+    canvas::svg(legend::size(encoding, placed)?, |canvas| {
         caption::draw(canvas, sources, points, options, convention)?;
-        draw_axes(canvas, &x, &y, convention)?;
-        let mut marks: Vec<Mark<'_>> =
-            placed.iter().map(|point| encoding.mark(point, &x, &y)).collect();
-        // Small ones last, so that a large one hides none.
-        marks.sort_by(|a, b| b.radius.total_cmp(&a.radius));
-        for (mark, point) in marks.iter().map(|mark| (mark, mark.point)) {
-            draw_bars(canvas, point, mark, &x, &y)?;
-        }
-        for mark in &marks {
-            encoding.draw(canvas, mark)?;
+        panel.draw_axes(canvas)?;
+        let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
+        canvas.text("peak memory, GB", (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
+        let title = format!("samples/s, {}", convention.words());
+        canvas.text(&title, (16.0, middle.1), 15.0, Ink::TEXT, Align::Upward)?;
+        let all: Vec<&Placed<'_>> = placed.iter().collect();
+        let marks = panel.draw_marks(canvas, encoding, &all, encoding.both_forms)?;
+        if names_marks && placed.len() <= panel::MOST_NAMED {
+            labels::draw(canvas, &panel.labels(encoding, &marks))?;
         }
         if placed.is_empty() {
-            let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
-            canvas.text(
-                "no epoch ended well: see the table",
-                middle,
-                16.0,
-                Ink::GRAY,
-                Align::Center,
-            )?;
+            let words = "no epoch ended well: see the table";
+            canvas.text(words, middle, 16.0, Ink::GRAY, Align::Center)?;
         }
         if let Some(marked) = &options.marked {
             caption::draw_arrow(canvas, marked, points, &marks)?;
         }
-        legend::draw(canvas, &encoding, &placed)
+        legend::draw(canvas, encoding, placed).map(|_| ())
     })
 }
 
-fn place(summary: &PointSummary, convention: Convention) -> Option<Placed<'_>> {
-    let speed = convention.speed(summary)?;
-    let bytes = summary.max_mem?;
-    Some(Placed { summary, gigabytes: bytes.scaled(1e-9), speed })
-}
-
-fn draw_axes(canvas: &Canvas<'_>, x: &Axis, y: &Axis, convention: Convention) -> Result<(), Error> {
-    let [left, upper, right, lower] = PLOT;
-    for tick in x.ticks() {
-        let at = x.position(tick);
-        canvas.line(&[(at, upper), (at, lower)], Ink::GRID, 1.0)?;
-        canvas.text(
-            &decimal(tick, x.digits()),
-            (at, lower + 10.0),
-            13.0,
-            Ink::TEXT,
-            Align::Below,
-        )?;
-    }
-    for tick in y.ticks() {
-        let at = y.position(tick);
-        canvas.line(&[(left, at), (right, at)], Ink::GRID, 1.0)?;
-        canvas.text(&decimal(tick, y.digits()), (left - 9.0, at), 13.0, Ink::TEXT, Align::Right)?;
-    }
-    canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)?;
-    let middle = f64::midpoint(left, right);
-    canvas.text("peak memory, GB", (middle, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
-    let title = format!("samples/s, {}", convention.words());
-    canvas.text(&title, (16.0, f64::midpoint(upper, lower)), 15.0, Ink::TEXT, Align::Upward)
-}
-
-/// Thin bars from the smallest to the largest, where they are longer than the mark is wide.
-fn draw_bars(
-    canvas: &Canvas<'_>,
-    point: &Placed<'_>,
-    mark: &Mark<'_>,
-    x: &Axis,
-    y: &Axis,
-) -> Result<(), Error> {
-    let (at_x, at_y) = mark.at;
-    if point.speed.n > 1 {
-        canvas.line(
-            &[(at_x, y.position(point.speed.min)), (at_x, y.position(point.speed.max))],
-            Ink::BAR,
-            1.5,
-        )?;
-    }
-    if point.gigabytes.n > 1 {
-        let ends = [point.gigabytes.min, point.gigabytes.max].map(|end| (x.position(end), at_y));
-        canvas.line(&ends, Ink::BAR, 1.5)?;
-    }
-    Ok(())
+/// The points that have both figures.
+fn place_all<'a>(
+    points: &'a [PointSummary],
+    series: &SeriesNames,
+    convention: Convention,
+) -> Vec<Placed<'a>> {
+    let place = |(idx, summary): (usize, &'a PointSummary)| {
+        let speed = convention.speed(summary)?;
+        let gigabytes = summary.max_mem?.scaled(1e-9);
+        Some(Placed { summary, series: series.position(idx), gigabytes, speed })
+    };
+    points.iter().enumerate().filter_map(place).collect()
 }
 
 #[cfg(test)]

@@ -68,6 +68,8 @@ column_group! {
     pub struct DataInfo {
         /// Path or URI of the experiment.
         pub uri: String,
+        /// What wrote the data anew for training, as `relaid`; null where it is read as it was.
+        pub layout: Option<String>,
         /// Measurement of the experiment, such as `RNA`.
         pub measurement: Option<String>,
         /// Layer of the measurement's X, such as `raw`.

@@ -10,6 +10,7 @@ use crate::{
     folder::WriteLock,
     markdown, page,
     picture::{self, Convention},
+    series::loader,
     source::summarize_all,
     stage_markdown,
     table::{escape, grouped},
@@ -45,8 +46,15 @@ pub struct MarkedPoint {
 }
 
 impl MarkedPoint {
-    /// The position in `points` of the one meant: the fastest of those that fit.
+    /// The position in `points` of the one meant: the fastest of those that fit. Nothing where there are several loaders, folders or data
+    /// sets: it would be one of several that are meant alike.
     pub(crate) fn find(&self, points: &[PointSummary]) -> Option<usize> {
+        let of = |point: &PointSummary| {
+            (loader(point).to_owned(), point.folder.clone(), point.data.uri.clone())
+        };
+        if points.windows(2).any(|pair| of(&pair[0]) != of(&pair[1])) {
+            return None;
+        }
         let fits = |summary: &PointSummary| {
             summary.point.chunk_size == self.chunk_size
                 && summary.point.chunks_per_block == self.chunks_per_block

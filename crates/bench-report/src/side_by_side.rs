@@ -94,7 +94,7 @@ pub fn write_side_by_side(
         }
     }
     if wants(ReportFormat::Markdown) {
-        let text = table::markdown_side_by_side(&points);
+        let text = table::markdown(&points);
         write(ReportFormat::Markdown, None, &format!("{TABLE}.md"), text.as_bytes())?;
     }
     if wants(ReportFormat::Csv) {

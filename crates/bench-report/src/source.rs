@@ -56,19 +56,24 @@ fn names(folders: &[PathBuf]) -> Vec<String> {
         path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
     };
     let all: Vec<Vec<String>> = folders.iter().map(|folder| parts(folder)).collect();
-    let longest = all.iter().map(Vec::len).max().unwrap_or(1);
-    let cut = |n: usize| -> Vec<String> {
-        all.iter().map(|parts| parts[parts.len().saturating_sub(n)..].join("/")).collect()
-    };
-    let is_enough = |names: &Vec<String>| {
-        let different: std::collections::BTreeSet<&String> = names.iter().collect();
-        different.len() == names.len()
-    };
-    (1..=longest).map(cut).find(is_enough).unwrap_or_else(|| {
+    shortest_tails(&all).unwrap_or_else(|| {
         // A folder given twice: it lies beside itself.
-        let numbered = cut(1).into_iter().enumerate();
+        let numbered = tails(&all, 1).into_iter().enumerate();
         numbered.map(|(idx, name)| format!("{name} ({})", idx + 1)).collect()
     })
+}
+
+/// As few of the last parts of each path as tell all of them apart; nothing where two paths are the same.
+pub(crate) fn shortest_tails(paths: &[Vec<String>]) -> Option<Vec<String>> {
+    let longest = paths.iter().map(Vec::len).max().unwrap_or(1);
+    (1..=longest).map(|n| tails(paths, n)).find(|names| {
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        different.len() == names.len()
+    })
+}
+
+fn tails(paths: &[Vec<String>], n: usize) -> Vec<String> {
+    paths.iter().map(|parts| parts[parts.len().saturating_sub(n)..].join("/")).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     PointSummary, STAGES, Spread,
-    table::{decimal, escape, grouped},
+    table::{decimal, escape, grouped, leading_columns},
 };
 
 /// Columns of the table: of the stages, each wall-clock over processor seconds.
@@ -80,10 +80,19 @@ pub fn stage_markdown(points: &[PointSummary]) -> String {
     let line = |cells: &[String]| {
         cells.iter().fold("|".to_owned(), |line, cell| format!("{line} {} |", escape(cell)))
     };
-    let mut lines = vec![line(&STAGE_HEADER.map(str::to_owned))];
-    let rule = (0..STAGE_HEADER.len()).map(|idx| if idx < 2 { " --- |" } else { " ---: |" });
+    let timed: Vec<PointSummary> = timed.into_iter().filter(|one| one.n_ok > 0).collect();
+    let leading = leading_columns(&timed);
+    let mut header: Vec<String> = leading.iter().map(|(name, _)| (*name).to_owned()).collect();
+    header.extend(STAGE_HEADER.map(str::to_owned));
+    let mut lines = vec![line(&header)];
+    let words = leading.len() + 2;
+    let rule = (0..header.len()).map(|idx| if idx < words { " --- |" } else { " ---: |" });
     lines.push(rule.fold("|".to_owned(), |line, one| line + one));
-    lines.extend(stage_rows(&timed).iter().map(|cells| line(cells)));
+    for (idx, row) in stage_rows(&timed).into_iter().enumerate() {
+        let mut cells: Vec<String> = leading.iter().map(|(_, cells)| cells[idx].clone()).collect();
+        cells.extend(row);
+        lines.push(line(&cells));
+    }
     lines.join("\n") + "\n"
 }
 

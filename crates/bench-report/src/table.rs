@@ -5,7 +5,10 @@
 
 use std::fmt::Write as _;
 
-use crate::{EntropySummary, GridPoint, PointSummary, Spread};
+use crate::{
+    EntropySummary, GridPoint, PointSummary, Spread,
+    series::{data_names, loader},
+};
 
 /// The column of [`TABLE_HEADER`] that says how random the order was: measured and expected entropy of each label.
 pub const ENTROPY_HEADER: &str = "entropy / expected";
@@ -82,34 +85,45 @@ fn entropies(labels: &[EntropySummary]) -> String {
     if told.is_empty() { "–".to_owned() } else { told.join(", ") }
 }
 
-/// The table as Markdown, with the results folder before each row where there are several.
-pub(crate) fn markdown_side_by_side(points: &[PointSummary]) -> String {
-    if points.iter().all(|point| point.folder.is_none()) {
-        return markdown(points);
-    }
-    let table = markdown(points);
-    let rows = table.lines().enumerate().map(|(idx, line)| {
-        let first = match idx {
-            0 => "results".to_owned(),
-            1 => "---".to_owned(),
-            _ => escape(points[idx - 2].folder.as_deref().unwrap_or_default()),
-        };
-        format!("| {first} {line}\n")
+/// What tells the rows apart before their settings, a heading and a cell for each point: the results folder, the loader, the data and how many
+/// genes of it, each where there are several.
+pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec<String>)> {
+    let folder = |point: &PointSummary| point.folder.clone().unwrap_or_default();
+    let data = data_names(points).into_iter().zip(points);
+    // The data that all loaders read goes by its name here.
+    let data = data.map(|(name, point)| {
+        let parts = point.data.uri.trim_end_matches('/').rsplit('/').next();
+        if name.is_empty() { parts.unwrap_or_default().to_owned() } else { name }
     });
-    rows.collect()
+    let columns = [
+        ("results", points.iter().map(folder).collect()),
+        ("loader", points.iter().map(|point| loader(point).to_owned()).collect()),
+        ("data", data.collect::<Vec<String>>()),
+        ("genes", points.iter().map(|point| grouped(point.data.n_cols)).collect()),
+    ];
+    let several = |cells: &Vec<String>| cells.iter().any(|cell| *cell != cells[0]);
+    let is_told = |(name, cells): &(&str, Vec<String>)| {
+        several(cells) || (*name == "results" && cells.iter().any(|cell| !cell.is_empty()))
+    };
+    columns.into_iter().filter(is_told).collect()
 }
 
-/// The table as Markdown.
+/// The table as Markdown, with what tells rows apart before their settings: results folder, loader, data and genes, each where there are several.
 pub fn markdown(points: &[PointSummary]) -> String {
+    let leading = leading_columns(points);
     let mut text = String::new();
-    push_row(&mut text, &TABLE_HEADER.map(str::to_owned));
+    let mut header: Vec<String> = leading.iter().map(|(name, _)| (*name).to_owned()).collect();
+    header.extend(TABLE_HEADER.map(str::to_owned));
+    push_row(&mut text, &header);
     text.push('|');
-    for (idx, _) in TABLE_HEADER.iter().enumerate() {
-        text.push_str(if idx < 5 { " --- |" } else { " ---: |" });
+    for idx in 0..header.len() {
+        text.push_str(if idx < leading.len() + 5 { " --- |" } else { " ---: |" });
     }
     text.push('\n');
-    for row in table_rows(points) {
-        push_row(&mut text, &row);
+    for (idx, row) in table_rows(points).into_iter().enumerate() {
+        let mut cells: Vec<String> = leading.iter().map(|(_, cells)| cells[idx].clone()).collect();
+        cells.extend(row);
+        push_row(&mut text, &cells);
     }
     text
 }

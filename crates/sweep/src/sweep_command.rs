@@ -129,6 +129,7 @@ pub(crate) fn check(
 pub(crate) fn data_info(data: &Data, opened: &Opened) -> DataInfo {
     DataInfo {
         uri: shown_uri(&data.uri, std::env::var("HOME").ok().as_deref()),
+        layout: None,
         measurement: Some(data.measurement.clone()),
         layer: Some(data.layer.clone()),
         obs_filter: data.obs_filter.clone(),

@@ -22,6 +22,10 @@ function series(marks, tied) {
   return lines.map(([, line]) => line.sort((a, b) => a.at - b.at));
 }
 
+// What the color of a line and the shape of its marks say. Along a line of growth the data changes, so that is not what they say there.
+const lineKey = () =>
+  currentView().id === "growth" && state.shape === "series" && report.series?.heading === "data" ? "chunk_method" : state.shape;
+
 function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
   const marks = points
     .filter(isShown)
@@ -33,7 +37,7 @@ function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
     tied.filter((key) => key !== held),
   );
   const heldValues = held ? [...new Set(marks.map(({ point }) => settingOf(point, held)))].sort((a, b) => a - b) : [];
-  const colorFor = ({ point }) => lineColorOf(state.shape, settingOf(point, state.shape));
+  const colorFor = ({ point }) => lineColorOf(lineKey(), settingOf(point, lineKey()));
   const dash = (line) => DASHES[Math.max(0, heldValues.indexOf(settingOf(line[0].point, held))) % DASHES.length];
   const ticks = [...new Set(marks.map((mark) => mark.at))].sort((a, b) => a - b);
   const room = Math.max(2, Math.floor(width / 90));
@@ -57,7 +61,7 @@ function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
           x: "at",
           y: (d) => d.y.median,
           stroke: colorFor(line[0]),
-          strokeWidth: 1.8,
+          strokeWidth: isColoredAgain(lineKey(), settingOf(line[0].point, lineKey())) ? 3.4 : 1.8,
           strokeDasharray: dash(line),
           strokeOpacity: all.length > 30 ? 0.4 : 0.9,
         }),
@@ -73,7 +77,7 @@ function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
         fill: colorFor,
         stroke: OUTLINE,
         strokeWidth: 0.8,
-        symbol: (d) => markOf(state.shape, settingOf(d.point, state.shape)),
+        symbol: (d) => markOf(lineKey(), settingOf(d.point, lineKey())),
       }),
     ],
   });
@@ -130,7 +134,7 @@ function drawGrowth(width) {
     (group) => new Set(group.map((point) => point.settings.total_rows)).size,
     (point) => settingOf(point, "folder"),
   );
-  const tied = ["total_rows", "uri", ...(sizes.every(([, n]) => n === 1) ? ["folder"] : [])];
+  const tied = ["total_rows", "uri", "layout", "series", ...(sizes.every(([, n]) => n === 1) ? ["folder"] : [])];
   const at = (point) => point.settings.total_rows;
   const perCell = (point) => {
     const speed = spread(point, "samples_per_sec");

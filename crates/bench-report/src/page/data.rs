@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use crate::{
     EpochRecord, Error, Measured, ReportOptions, Source, Spread, Status,
     curves::{self, BusyCurve, WAIT_PERCENTS},
-    picture::subtitle,
+    picture::{N_SHAPES, corners, subtitle},
     published::{self, Slice},
     report::{describe_run, runs},
+    series::{NamedBy, SeriesNames},
     summary::{PointSummary, group},
 };
 
@@ -29,7 +30,18 @@ pub(super) struct PageData {
     shared: Map<String, Value>,
     wait_percents: &'static [f64],
     points: Vec<PagePoint>,
+    /// What series are, where neither methods nor folders are what tells points apart.
+    series: Option<SeriesOf>,
+    /// Corners of the shapes for series, about the middle; none for a circle.
+    shapes: Vec<Vec<[Value; 2]>>,
     published: Option<Published>,
+}
+
+#[derive(Debug, Serialize)]
+struct SeriesOf {
+    heading: &'static str,
+    /// In the order of their shapes.
+    names: Vec<String>,
 }
 
 /// The point that the arrow points at.
@@ -113,6 +125,14 @@ pub(super) fn of(
         .map(|((summary, epochs), spreads)| page_point(summary, epochs, spreads, &names))
         .collect();
     let mut page_points = page_points.map_err(|source| Error::PageData { source })?;
+    let series = SeriesNames::of(points);
+    // Methods and folders are settings, which the page tells apart itself.
+    let is_told = matches!(series.named_by, NamedBy::Loader | NamedBy::Data);
+    if is_told {
+        for (idx, point) in page_points.iter_mut().enumerate() {
+            point.settings.insert("series".to_owned(), Value::from(series.name(idx)));
+        }
+    }
     let several = sources.len() > 1;
     let describe = |source: &Source| -> Vec<Run> {
         let folder = several.then(|| source.name.clone());
@@ -130,10 +150,18 @@ pub(super) fn of(
         shared: take_shared(&mut page_points),
         wait_percents: &WAIT_PERCENTS,
         points: page_points,
+        series: is_told
+            .then(|| SeriesOf { heading: series.heading(), names: series.names.clone() }),
+        shapes: (0..N_SHAPES).map(shape).collect(),
         published: options
             .published
             .then(|| Published { told: published::TOLD, slices: published::slices() }),
     })
+}
+
+fn shape(idx: usize) -> Vec<[Value; 2]> {
+    let each = corners(idx).into_iter();
+    each.map(|(x, y)| [rounded(x, 4), rounded(y, 4)]).collect()
 }
 
 fn page_point(

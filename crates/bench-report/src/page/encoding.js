@@ -2,8 +2,17 @@
 
 // Okabe and Ito's colors, which the color-blind tell apart; yellow last, since white paper swallows it.
 const CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#f0e442"];
-const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "wye", "cross"];
-const SYMBOL_OF = { "np.array": "circle", "scipy.csr": "square", native: "triangle" };
+const SYMBOL_OF = { "np.array": 0, "scipy.csr": 1, native: 2 };
+
+// The shapes of the pictures: corners about the middle, with the area of a circle of radius 1.
+const SYMBOLS = report.shapes.map((corners) => ({
+  draw(context, size) {
+    if (!corners.length) return d3.symbolCircle.draw(context, size);
+    const radius = Math.sqrt(size / Math.PI);
+    corners.forEach(([x, y], idx) => context[idx ? "lineTo" : "moveTo"](x * radius, y * radius));
+    context.closePath();
+  },
+}));
 const DASHES = ["none", "7 4", "2 4", "10 4 2 4", "4 2"];
 const STAGE_COLORS = {
   read: "#0072b2",
@@ -32,9 +41,10 @@ function colorOf(key, value) {
 const lineColorOf = (key, value) => CATEGORIES[Math.max(0, valuesOf(key).indexOf(value)) % CATEGORIES.length];
 
 function symbolOf(key, value) {
+  const known = Object.keys(SYMBOL_OF).length;
   if (key === "chunk_method") {
-    const others = valuesOf(key).filter((method) => !SYMBOL_OF[method]);
-    return SYMBOL_OF[value] ?? SYMBOLS[3 + (others.indexOf(value) % 4)];
+    const others = valuesOf(key).filter((method) => !(method in SYMBOL_OF));
+    return SYMBOLS[SYMBOL_OF[value] ?? known + (others.indexOf(value) % (SYMBOLS.length - known))];
   }
   return SYMBOLS[Math.max(0, valuesOf(key).indexOf(value)) % SYMBOLS.length];
 }
@@ -47,17 +57,10 @@ function radiusOf(rows) {
   return Math.max(SMALLEST_RADIUS * many, LARGEST_RADIUS * many * Math.sqrt(Math.min(1, rows / most)));
 }
 
-const SYMBOL_TYPES = {
-  circle: d3.symbolCircle,
-  square: d3.symbolSquare,
-  triangle: d3.symbolTriangle,
-  diamond: d3.symbolDiamond,
-  star: d3.symbolStar,
-  wye: d3.symbolWye,
-  cross: d3.symbolCross,
-};
+const symbolPath = (symbol, radius) => d3.symbol(symbol, Math.PI * radius * radius)();
 
-const symbolPath = (symbol, radius) => d3.symbol(SYMBOL_TYPES[symbol], Math.PI * radius * radius)();
+// Colors come again behind the last of them: such lines are thicker, and their marks have other shapes.
+const isColoredAgain = (key, value) => Math.floor(Math.max(0, valuesOf(key).indexOf(value)) / CATEGORIES.length);
 
 // Looked up often where there are many points.
 function memoized(of) {

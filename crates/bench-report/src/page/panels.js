@@ -35,7 +35,8 @@ const EITHER = [
 
 function choices(name) {
   const there = (names) => names.filter((one) => report.figures.includes(one)).map((one) => [one, label(one)]);
-  const settings = [...new Set(["chunk_method", "reader", "chunks_per_block", ...varying])].map((key) => [key, SETTINGS[key]]);
+  const first = [...(report.series ? ["series"] : []), "chunk_method", "reader", "chunks_per_block"];
+  const settings = [...new Set([...first, ...varying])].map((key) => [key, SETTINGS[key]]);
   const sizes = [
     ["block_size", "rows per block"],
     ["other", currentView().id === "chunks" ? "rows per chunk" : "chunks per block"],
@@ -95,14 +96,14 @@ const isLines = () => ["chunk-size", "chunks", "growth"].includes(currentView().
 function drawLegend() {
   const view = currentView().id;
   const encoded = isLines()
-    ? [state.shape, "block_size"]
+    ? [lineKey(), "block_size"]
     : view === "busy"
       ? []
       : view === "stages"
         ? []
         : [state.shape, state.color, "block_size"];
   // One value leaves nothing to filter; what shape, size and color mean is explained all the same.
-  const keys = [...new Set([...encoded, ...varying])];
+  const keys = [...new Set([...encoded, ...varying.filter((key) => !ofSeries.includes(key))])];
   const row = (title, key, values) => [
     element("span", {}, title),
     element("div", {}, ...values.map((value) => chip(key, value, encoded))),
@@ -138,15 +139,15 @@ function chip(key, value, encoded) {
 function sample(key, value, encoded) {
   if (key === "stage") return swatch(shape("rect", { x: -7, y: -6, width: 14, height: 12, fill: STAGE_COLORS[value] }));
   if (!encoded.includes(key)) return null;
-  if (isLines() && key === state.shape) {
+  if (isLines() && key === lineKey()) {
     const color = lineColorOf(key, value);
     return swatch(
-      shape("path", { d: "M-9,0H9", stroke: color, "stroke-width": 2 }),
+      shape("path", { d: "M-9,0H9", stroke: color, "stroke-width": isColoredAgain(key, value) ? 4 : 2 }),
       shape("path", { d: symbolPath(markOf(key, value), 4), fill: color }),
     );
   }
   if (key === state.shape || key === state.color) {
-    const symbol = key === state.shape ? markOf(key, value) : "circle";
+    const symbol = key === state.shape ? markOf(key, value) : SYMBOLS[0];
     const fill = key === state.color ? fillOf(key, value) : "var(--paper)";
     return swatch(shape("path", { class: "sample", d: symbolPath(symbol, 6), fill }));
   }

@@ -94,15 +94,50 @@ function publishedPoints() {
     x: point.max_mem / 1e9,
     y: point.samples_per_sec,
     r: Math.max(3, LARGEST_RADIUS * Math.sqrt(point.block_size / most)),
-    symbol: SYMBOL_OF[point.chunk_method] ?? "circle",
+    symbol: SYMBOLS[SYMBOL_OF[point.chunk_method] ?? 0],
   }));
 }
 
 function drawMemory(width) {
   const drawn = scatter(width, state.x, state.y, { behind: publishedPoints() });
+  if (state.shape === "series" && drawn.anchors.length <= MOST_NAMED) labelMarks(drawn);
   const marked = drawn.anchors.find(({ point }) => point && point.id === report.marked?.id);
   if (marked) drawArrow(drawn.plot, marked, drawn.anchors, report.marked.label);
   return [drawn];
+}
+
+// More marks than this have no names beside them.
+const MOST_NAMED = 20;
+
+// The name of the series beside each mark or group of marks, where there is room.
+function labelMarks({ plot, anchors }) {
+  const [LETTER, HEIGHT, NEAR] = [6.9, 15, 60];
+  const [left, right] = d3.extent(plot.scale("x").range);
+  const [top, bottom] = d3.extent(plot.scale("y").range);
+  const box = (x, y, halfWidth, halfHeight) => ({ left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight });
+  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const own = anchors.filter(({ point }) => point);
+  const taken = own.map(({ at, r }) => box(at[0], at[1], r * 1.5, r * 1.5));
+  const named = [];
+  for (const { point, at, r } of own) {
+    const words = settingOf(point, "series");
+    if (named.some((other) => other.words === words && Math.hypot(other.at[0] - at[0], other.at[1] - at[1]) < NEAR)) continue;
+    const [halfWidth, halfHeight] = [(words.length * LETTER) / 2 + 2, HEIGHT / 2];
+    const reach = r * 1.5 + 3;
+    const [across, down] = [reach + halfWidth, reach + halfHeight];
+    const places = [[across, 0], [-across, 0], [0, -down], [0, down], [across, -down], [across, down], [-across, -down], [-across, down]];
+    const found = places
+      .map(([x, y]) => box(at[0] + x, at[1] + y, halfWidth, halfHeight))
+      .find(
+        (one) =>
+          one.left > left && one.right < right && one.top > top && one.bottom < bottom && !taken.some((other) => overlap(other, one)),
+      );
+    if (!found) continue;
+    taken.push(found);
+    named.push({ words, at });
+    const [x, y] = [(found.left + found.right) / 2, (found.top + found.bottom) / 2];
+    plot.append(shape("text", { class: "mark-name", x, y, dy: "0.32em" }, words));
+  }
 }
 
 function drawEntropy(width) {

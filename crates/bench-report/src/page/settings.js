@@ -1,6 +1,10 @@
 // The settings of a grid point: what they are called, which of them differ, and what tells points apart.
 
+const report = JSON.parse(document.getElementById("report-data").textContent);
+
 const SETTINGS = {
+  // What tells points apart, where that is neither their method nor their folder alone: as a loader, with its data where there are several.
+  series: report.series?.heading ?? "series",
   folder: "results",
   loader: "loader",
   chunk_method: "method",
@@ -25,6 +29,7 @@ const SETTINGS = {
   soma_buffer_size: "read buffer",
   hostname: "machine",
   uri: "data",
+  layout: "laid out",
   layer: "layer",
   obs_filter: "cells",
   var_filter: "genes",
@@ -33,8 +38,6 @@ const SETTINGS = {
 };
 const BYTES = ["memory_limit", "point_memory_limit", "io_limit", "soma_buffer_size"];
 const NONE = "none";
-
-const report = JSON.parse(document.getElementById("report-data").textContent);
 
 const points = report.points.map((point, id) => ({
   ...point,
@@ -55,11 +58,24 @@ function valuesOf(key) {
 
 function findValues(key) {
   const values = [...new Set(points.map((point) => settingOf(point, key)))];
+  if (key === "series" && report.series) return report.series.names;
   const rank = (value) => (value === NONE ? 1 : 0);
   return values.sort((a, b) => rank(a) - rank(b) || (typeof a === "number" && typeof b === "number" ? a - b : 0));
 }
 
 const varying = Object.keys(SETTINGS).filter((key) => valuesOf(key).length > 1);
+
+// Settings that are the same within each series: its name says them.
+const ofSeries = report.series
+  ? varying.filter((key) => {
+      const values = d3.rollup(
+        points,
+        (group) => new Set(group.map((point) => settingOf(point, key))).size,
+        (point) => settingOf(point, "series"),
+      );
+      return key !== "series" && [...values.values()].every((n) => n === 1);
+    })
+  : [];
 
 function shownValue(key, value) {
   if (value === NONE) return NONE;
@@ -70,13 +86,14 @@ function shownValue(key, value) {
 
 const chunksOf = ({ settings }) => `${grouped(settings.chunks_per_block)} × ${grouped(settings.chunk_size)}`;
 
-// The method and the chunks, and whatever else differs between the points of this report.
+// The series or the method and the chunks, and whatever else differs between the points of this report.
 function nameOf(point) {
-  const said = ["chunk_method", "chunks_per_block", "chunk_size", "block_size", "n_cols", "layer"];
-  const others = varying.filter((key) => !said.includes(key) && key !== "loader" && settingOf(point, key) !== NONE);
+  const genes = report.series ? [] : ["n_cols"];
+  const said = ["series", "loader", "chunk_method", "chunks_per_block", "chunk_size", "block_size", "layer", ...genes, ...ofSeries];
+  const others = varying.filter((key) => !said.includes(key) && settingOf(point, key) !== NONE);
   const told = others.map((key) => {
     const value = shownValue(key, settingOf(point, key));
     return typeof settingOf(point, key) === "number" ? `${value} ${SETTINGS[key]}` : value;
   });
-  return [`${point.settings.chunk_method} ${chunksOf(point)}`, ...told].join(", ");
+  return [`${point.settings.series ?? point.settings.chunk_method} ${chunksOf(point)}`, ...told].join(", ");
 }

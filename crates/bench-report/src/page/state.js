@@ -4,12 +4,15 @@ const STARTING = {
   view: "memory",
   x: "max_mem",
   y: "samples_per_sec",
-  shape: varying.includes("folder")
-    ? "folder"
-    : varying.includes("reader") && !varying.includes("chunk_method")
-      ? "reader"
-      : "chunk_method",
-  color: "chunks_per_block",
+  shape: report.series
+    ? "series"
+    : varying.includes("folder")
+      ? "folder"
+      : varying.includes("reader") && !varying.includes("chunk_method")
+        ? "reader"
+        : "chunk_method",
+  // Several loaders are told apart by color, too.
+  color: report.series?.heading === "loader" ? "series" : "chunks_per_block",
   // What was published lies so far away that marks would lie on each other.
   scale: report.published ? "log" : "linear",
   lines: "block_size",
@@ -58,7 +61,8 @@ function readAddress() {
   const hasFigure = (name) => report.figures.includes(name);
   if (!hasFigure(state.x)) state.x = STARTING.x;
   if (!hasFigure(state.y)) state.y = STARTING.y;
-  for (const name of ["shape", "color"]) if (!SETTINGS[state[name]]) state[name] = STARTING[name];
+  const isSetting = (key) => SETTINGS[key] && (key !== "series" || report.series);
+  for (const name of ["shape", "color"]) if (!isSetting(state[name])) state[name] = STARTING[name];
   state.hidden = parameters.getAll("without").map((text) => {
     const [key, ...rest] = text.split(":");
     return { key, value: rest.join(":") };

@@ -1,6 +1,7 @@
 // The table of grid points: sorts by a click on a column, and goes elsewhere as tab-separated text, Markdown or CSV.
 
 const COLUMNS = [
+  ...(report.series ? [{ id: "series", title: SETTINGS.series, of: (point) => settingOf(point, "series") }] : []),
   ...(varying.includes("folder") ? [{ id: "folder", title: "results", of: (point) => settingOf(point, "folder") }] : []),
   ...(varying.includes("hostname") ? [{ id: "hostname", title: "machine", of: (point) => settingOf(point, "hostname") }] : []),
   { id: "chunk_method", title: "method", of: ({ settings }) => settings.chunk_method },
@@ -10,6 +11,7 @@ const COLUMNS = [
     .filter(
       (key) =>
         ![
+          "series",
           "folder",
           "hostname",
           "loader",

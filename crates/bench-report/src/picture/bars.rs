@@ -2,7 +2,7 @@
 
 use super::{
     PLOT, SIZE,
-    canvas::{self, Align, Ink},
+    canvas::{self, Align, Ink, text_width},
     caption::{cut_to_width, draw_lines},
     scale::Axis,
     views::Seen,
@@ -20,8 +20,8 @@ const COLORS: [[u8; 3]; STAGES.len()] = [
     [0xd5, 0x5e, 0x00],
     [0x99, 0x99, 0x99],
 ];
-/// Where bars begin; their names stand before it.
-const LEFT: f64 = 270.0;
+/// Where bars begin, as their names before it need.
+const LEFT: std::ops::Range<f64> = 270.0..480.0;
 const TEXT: f64 = 13.0;
 
 /// Nothing where no point has its stages timed.
@@ -39,8 +39,10 @@ pub(super) fn draw(points: &[&Seen<'_>], subtitle: &[String; 2]) -> Result<Optio
         return Ok(None);
     }
     let longest = bars.iter().map(|(_, stages)| stages.iter().sum()).fold(0.0, f64::max);
+    let widest = bars.iter().map(|(name, _)| text_width(name, TEXT)).fold(0.0, f64::max);
+    let begin = (widest * 1.1 + 24.0).clamp(LEFT.start, LEFT.end);
     let [_, upper, right, lower] = PLOT;
-    let (upper, x) = (upper + 26.0, Axis::new(longest, LEFT..right + 150.0, 7));
+    let (upper, x) = (upper + 26.0, Axis::new(longest, begin..right + 150.0, 7));
     let step = ((lower - upper) / bars.len() as f64).min(44.0);
     let half = step * 0.36;
     let svg = canvas::svg(SIZE, |canvas| {
@@ -51,7 +53,7 @@ pub(super) fn draw(points: &[&Seen<'_>], subtitle: &[String; 2]) -> Result<Optio
             let text = decimal(tick, x.digits());
             canvas.text(&text, (at, lower + 10.0), TEXT, Ink::TEXT, Align::Below)?;
         }
-        let mut across = LEFT;
+        let mut across = begin;
         for (stage, color) in STAGES.iter().zip(COLORS) {
             let square = rectangle(across..across + 14.0, upper - 19.0, 7.0);
             canvas.polygon(&square, Ink::rgb(color), Ink::PAPER, 0.5)?;
@@ -60,8 +62,8 @@ pub(super) fn draw(points: &[&Seen<'_>], subtitle: &[String; 2]) -> Result<Optio
         }
         for (idx, (name, stages)) in bars.iter().enumerate() {
             let y = upper + step * (idx as f64 + 0.5);
-            let name = cut_to_width(name, TEXT, LEFT - 30.0);
-            canvas.text(&name, (LEFT - 9.0, y), TEXT, Ink::TEXT, Align::Right)?;
+            let name = cut_to_width(name, TEXT, begin - 20.0);
+            canvas.text(&name, (begin - 9.0, y), TEXT, Ink::TEXT, Align::Right)?;
             let mut before = 0.0;
             for (secs, color) in stages.iter().zip(COLORS).filter(|(secs, _)| **secs > 0.0) {
                 let ends = x.position(before)..x.position(before + secs);
@@ -69,9 +71,9 @@ pub(super) fn draw(points: &[&Seen<'_>], subtitle: &[String; 2]) -> Result<Optio
                 before += secs;
             }
         }
-        canvas.line(&[(LEFT, upper), (LEFT, lower), (right + 150.0, lower)], Ink::GRAY, 1.5)?;
+        canvas.line(&[(begin, upper), (begin, lower), (right + 150.0, lower)], Ink::GRAY, 1.5)?;
         let words = "seconds of an epoch, each stage summed over its threads; stages overlap";
-        let middle = f64::midpoint(LEFT, right + 150.0);
+        let middle = f64::midpoint(begin, right + 150.0);
         canvas.text(words, (middle, lower + 36.0), 15.0, Ink::TEXT, Align::Below)
     })?;
     Ok(Some(svg))

@@ -97,6 +97,20 @@ impl Canvas<'_> {
         self.area.draw(&PathElement::new(pixels(points), ink.style(width))).map_err(failed)
     }
 
+    /// A line of strokes and gaps of these lengths in turn, whole where there are none.
+    pub(super) fn dashed(
+        &self,
+        points: &[(f64, f64)],
+        ink: Ink,
+        width: f64,
+        lengths: &[f64],
+    ) -> Result<(), Error> {
+        if lengths.is_empty() {
+            return self.line(points, ink, width);
+        }
+        dashes(points, lengths).iter().try_for_each(|dash| self.line(dash, ink, width))
+    }
+
     /// A filled polygon with an outline.
     pub(super) fn polygon(
         &self,
@@ -118,10 +132,11 @@ impl Canvas<'_> {
         radius: f64,
         fill: Ink,
         outline: Ink,
+        width: f64,
     ) -> Result<(), Error> {
         let size = (radius * FINE).round() as i32;
         self.area.draw(&Circle::new(pixel(at), size, fill.0.filled())).map_err(failed)?;
-        self.area.draw(&Circle::new(pixel(at), size, outline.style(1.0))).map_err(failed)
+        self.area.draw(&Circle::new(pixel(at), size, outline.style(width))).map_err(failed)
     }
 
     /// One line of text, `size` units high.
@@ -186,6 +201,70 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(width).sum::<f64>() * size
 }
 
+/// `text` in lines that are at most so wide, broken between words, and in words that are wider.
+pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
+    let fits = |line: &str| text_width(line, size) <= width;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last().cloned().unwrap_or_default();
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if fits(&longer) || line.is_empty() {
+            lines.pop();
+            lines.push(longer);
+        } else {
+            lines.push(word.to_owned());
+        }
+        while let Some(line) = lines.pop_if(|line| !fits(line) && line.chars().count() > 1) {
+            let n = line.chars().count();
+            let keep = (1..n)
+                .rev()
+                .find(|&keep| fits(&line.chars().take(keep).collect::<String>()))
+                .unwrap_or(1);
+            lines.push(line.chars().take(keep).collect());
+            lines.push(line.chars().skip(keep).collect());
+        }
+    }
+    lines
+}
+
+/// The strokes of a dashed line through `points`: lengths of stroke and gap in turn, none of them 0.
+fn dashes(points: &[(f64, f64)], lengths: &[f64]) -> Vec<Vec<(f64, f64)>> {
+    let (mut strokes, mut stroke) = (Vec::new(), points.first().copied().into_iter().collect());
+    let mut turn = 0;
+    let mut left = lengths[0];
+    for pair in points.windows(2) {
+        let (mut from, to) = (pair[0], pair[1]);
+        loop {
+            let (run, rise) = (to.0 - from.0, to.1 - from.1);
+            let rest = run.hypot(rise);
+            if rest.is_nan() || rest < left {
+                left -= rest;
+                push_stroke(&mut stroke, to, turn);
+                break;
+            }
+            from = (from.0 + run * left / rest, from.1 + rise * left / rest);
+            push_stroke(&mut stroke, from, turn);
+            if turn % 2 == 0 {
+                strokes.push(std::mem::take(&mut stroke));
+            } else {
+                stroke = vec![from];
+            }
+            turn += 1;
+            left = lengths[turn % lengths.len()];
+        }
+    }
+    strokes.push(stroke);
+    strokes.retain(|stroke| stroke.len() > 1);
+    strokes
+}
+
+/// In a gap there is no stroke to go on with.
+fn push_stroke(stroke: &mut Vec<(f64, f64)>, at: (f64, f64), turn: usize) {
+    if turn % 2 == 0 {
+        stroke.push(at);
+    }
+}
+
 fn pixel((x, y): (f64, f64)) -> (i32, i32) {
     ((x * FINE).round() as i32, (y * FINE).round() as i32)
 }
@@ -196,4 +275,42 @@ fn pixels(points: &[(f64, f64)]) -> Vec<(i32, i32)> {
 
 fn failed(error: impl std::error::Error) -> Error {
     Error::Draw { message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_dashed_line_has_its_gaps() {
+        let strokes = dashes(&[(0.0, 0.0), (10.0, 0.0), (10.0, 8.0)], &[6.0, 2.0]);
+        let expected = [
+            vec![(0.0, 0.0), (6.0, 0.0)],
+            vec![(8.0, 0.0), (10.0, 0.0), (10.0, 4.0)],
+            vec![(10.0, 6.0), (10.0, 8.0)],
+        ];
+        assert_eq!(strokes, expected);
+        assert!(dashes(&[], &[1.0]).is_empty() && dashes(&[(1.0, 1.0)], &[1.0]).is_empty());
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_first() {
+        assert_eq!(wrap("annbatch documented", 13.0, 90.0), ["annbatch", "documented"]);
+        assert_eq!(wrap("short", 13.0, 90.0), ["short"]);
+        assert_eq!(wrap("", 13.0, 90.0), [""]);
+    }
+
+    proptest! {
+        #[test]
+        fn wrapped_lines_fit_and_lose_nothing(text in "[a-zM ]{0,60}", width in 12.0_f64..200.0) {
+            let lines = wrap(&text, 13.0, width);
+            for line in &lines {
+                prop_assert!(text_width(line, 13.0) <= width, "{line:?}");
+            }
+            let letters = |text: &str| text.replace(' ', "");
+            prop_assert_eq!(letters(&lines.concat()), letters(&text));
+        }
+    }
 }

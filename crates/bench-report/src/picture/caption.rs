@@ -57,15 +57,7 @@ pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 
             .as_ref()
             .map_or_else(|| record.host.host.clone(), |gpu| format!("{}, {gpu}", record.host.host))
     }));
-    let data = each(points.iter().map(|summary| {
-        let data = &summary.data;
-        format!(
-            "{}: {} cells × {} genes",
-            last_part(&data.uri),
-            grouped(data.total_rows),
-            grouped(data.n_cols)
-        )
-    }));
+    let data = data_line(points);
     let batches = each(points.iter().map(|summary| grouped(summary.point.batch_size)));
     let forms = each(points.iter().map(|summary| summary.point.form.clone()));
     let caches = each(points.iter().map(|summary| summary.point.cache.clone()));
@@ -75,6 +67,26 @@ pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 
     };
     let second = format!("{data} · batches of {batches}, {forms} · {caches} page cache{failed}");
     [machines, second]
+}
+
+/// As `x: 20,000 cells × 20,000 genes`; data sets of the same size together. A copy that was laid out anew is not told beside what it is of.
+fn data_line(points: &[PointSummary]) -> String {
+    let is_copy = |point: &&PointSummary| point.data.layout.is_some();
+    let all_copies = points.iter().all(|point| is_copy(&point));
+    let mut sizes: Vec<(String, Vec<&str>)> = Vec::new();
+    for point in points.iter().filter(|point| all_copies || !is_copy(point)) {
+        let data = &point.data;
+        let size = format!("{} cells × {} genes", grouped(data.total_rows), grouped(data.n_cols));
+        match sizes.iter_mut().find(|(known, _)| *known == size) {
+            Some((_, uris)) => uris.push(&data.uri),
+            None => sizes.push((size, vec![&data.uri])),
+        }
+    }
+    let told = sizes.into_iter().map(|(size, uris)| {
+        let names = each(uris.into_iter().map(|uri| last_part(uri).to_owned()));
+        format!("{names}: {size}")
+    });
+    each(told)
 }
 
 /// The different ones among `texts`, in order of appearance; beyond three, how many more there are.

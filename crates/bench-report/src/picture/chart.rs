@@ -2,35 +2,27 @@
 
 use super::{
     PLOT, SIZE,
-    canvas::{self, Align, Canvas, Ink},
-    caption::{cut_to_width, draw_lines},
-    log_scale::LogAxis,
-    mark::draw_shape,
-    scale::Axis,
+    canvas::{self, Align, Canvas, Ink, text_width, wrap},
+    caption::draw_lines,
+    mark::{N_COLORS, category},
+    scale::{Dimension, Scale},
+    shape::{N_SHAPES, draw_shape},
 };
-use crate::{Error, table::decimal};
+use crate::Error;
 
 const MARK: f64 = 5.0;
 const LEGEND_TEXT: f64 = 12.0;
 const LEGEND_STEP: f64 = 20.0;
-/// Entries of the legend that the picture has room for.
-const MOST_ENTRIES: usize = 22;
-
-/// Okabe and Ito's colors, which the color-blind tell apart, without the yellow that white paper swallows.
-const CATEGORIES: [[u8; 3]; 7] = [
-    [0x00, 0x72, 0xb2],
-    [0xe6, 0x9f, 0x00],
-    [0x00, 0x9e, 0x73],
-    [0xcc, 0x79, 0xa7],
-    [0x56, 0xb4, 0xe9],
-    [0xd5, 0x5e, 0x00],
-    [0x7f, 0x7f, 0x7f],
-];
-
-/// The color of the series at `idx`; they come again after seven.
-pub(super) fn category(idx: usize) -> Ink {
-    Ink::rgb(CATEGORIES[idx % CATEGORIES.len()])
-}
+/// Between the lines of a name, and the most that one may be wide.
+const LEGEND_LINE: f64 = 14.0;
+const LEGEND_WIDEST: f64 = 260.0;
+const LEGEND_LEFT: f64 = PLOT[2] + 20.0;
+/// Letters are up to so much wider in a reader's font than they are taken to be.
+const SAFETY: f64 = 1.1;
+/// Entries of the legend; who has more series reads them in the table.
+const MOST_ENTRIES: usize = 28;
+/// Strokes and gaps of the lines: others each time that the colors come again.
+const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.5], &[12.0, 4.0, 2.5, 4.0]];
 
 pub(super) struct Chart<'a> {
     pub(super) title: String,
@@ -39,31 +31,6 @@ pub(super) struct Chart<'a> {
     pub(super) y: Dimension,
     pub(super) style: Style,
     pub(super) series: Vec<Series>,
-}
-
-/// What an axis says and how it goes.
-#[derive(Clone, Debug)]
-pub(super) struct Dimension {
-    pub(super) label: String,
-    /// The base of a logarithmic axis; others are linear from 0.
-    pub(super) log: Option<f64>,
-    /// What the axis reaches at least to.
-    pub(super) reach: f64,
-}
-
-impl Dimension {
-    pub(super) fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), log: None, reach: 0.0 }
-    }
-
-    pub(super) fn log(label: impl Into<String>, base: f64) -> Self {
-        Self { label: label.into(), log: Some(base), reach: 0.0 }
-    }
-
-    pub(super) fn percent(label: impl Into<String>) -> Self {
-        // A tick more than the axis's own room above.
-        Self { label: label.into(), log: None, reach: 96.0 }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -78,8 +45,8 @@ pub(super) enum Style {
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// Which decides the shape of its marks.
-    pub(super) method: String,
+    /// The shape of its marks, where there are not so many series that each has its own.
+    pub(super) shape: usize,
     /// In the order in which the line goes.
     pub(super) points: Vec<Place>,
 }
@@ -92,44 +59,6 @@ pub(super) struct Place {
     pub(super) high: f64,
 }
 
-enum Scale {
-    Linear(Axis),
-    Log(LogAxis),
-}
-
-impl Scale {
-    fn new(dimension: &Dimension, values: &[f64], from: f64, to: f64, steps: u32) -> Self {
-        if let Some(base) = dimension.log {
-            return Self::Log(LogAxis::new(values, base, from..to, steps as usize));
-        }
-        let most = values.iter().copied().fold(dimension.reach, f64::max);
-        Self::Linear(Axis::new(most, from..to, steps))
-    }
-
-    fn position(&self, value: f64) -> f64 {
-        match self {
-            Self::Linear(axis) => axis.position(value),
-            Self::Log(axis) => axis.position(value),
-        }
-    }
-
-    fn ticks(&self) -> Vec<(f64, String)> {
-        match self {
-            Self::Linear(axis) => {
-                axis.ticks().map(|tick| (tick, decimal(tick, axis.digits()))).collect()
-            }
-            Self::Log(axis) => axis
-                .ticks()
-                .iter()
-                .map(|&tick| {
-                    let digits = if tick >= 1.0 { 0 } else { -tick.log10().floor() as usize };
-                    (tick, decimal(tick, digits))
-                })
-                .collect(),
-        }
-    }
-}
-
 /// The chart as an SVG file; the caller has seen to it that there is a point.
 pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     let all = || chart.series.iter().flat_map(|series| &series.points);
@@ -138,14 +67,52 @@ pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     let ys: Vec<f64> = all().flat_map(|place| [place.y, place.high]).collect();
     let x = Scale::new(&chart.x, &xs, left, right, 8);
     let y = Scale::new(&chart.y, &ys, lower, upper, 6);
-    canvas::svg(SIZE, |canvas| {
+    let looks = looks(&chart.series);
+    let entries: Vec<Vec<String>> = chart.series.iter().take(MOST_ENTRIES).map(entry).collect();
+    canvas::svg(size(&entries), |canvas| {
         draw_lines(canvas, &chart.title, chart.subtitle)?;
         draw_axes(canvas, chart, &x, &y)?;
-        for (idx, series) in chart.series.iter().enumerate() {
-            draw_series(canvas, chart.style, series, category(idx), &x, &y)?;
+        for (series, look) in chart.series.iter().zip(&looks) {
+            draw_series(canvas, (chart.style, series), look, &x, &y)?;
         }
-        draw_legend(canvas, chart)
+        draw_legend(canvas, chart, &looks, &entries)
     })
+}
+
+/// What a series is told from the others by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Look {
+    color: Ink,
+    shape: usize,
+    dash: &'static [f64],
+}
+
+/// No two are the same in color and shape, nor in color and dash, as long as there are that many.
+pub(super) fn looks(series: &[Series]) -> Vec<Look> {
+    let many = series.len() > N_COLORS;
+    let look = |(idx, one): (usize, &Series)| Look {
+        color: category(idx),
+        shape: if many { idx % (2 * N_SHAPES) } else { one.shape },
+        dash: DASHES[idx / N_COLORS % DASHES.len()],
+    };
+    series.iter().enumerate().map(look).collect()
+}
+
+fn entry(series: &Series) -> Vec<String> {
+    wrap(&series.name, LEGEND_TEXT, LEGEND_WIDEST)
+}
+
+fn entry_height(lines: &[String]) -> f64 {
+    LEGEND_STEP + LEGEND_LINE * (lines.len().max(1) - 1) as f64
+}
+
+/// The size of a picture that has room for the legend.
+pub(super) fn size(entries: &[Vec<String>]) -> (f64, f64) {
+    let lines = entries.iter().flatten();
+    let widest = lines.map(|line| text_width(line, LEGEND_TEXT)).fold(0.0, f64::max);
+    let height: f64 = entries.iter().map(|lines| entry_height(lines)).sum();
+    let right = LEGEND_LEFT + 18.0 + widest * SAFETY + 14.0;
+    (right.max(SIZE.0), (PLOT[1] + height + 2.0 * LEGEND_STEP).max(SIZE.1))
 }
 
 fn draw_axes(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale, y: &Scale) -> Result<(), Error> {
@@ -168,12 +135,12 @@ fn draw_axes(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale, y: &Scale) -> Re
 
 fn draw_series(
     canvas: &Canvas<'_>,
-    style: Style,
-    series: &Series,
-    color: Ink,
+    (style, series): (Style, &Series),
+    look: &Look,
     x: &Scale,
     y: &Scale,
 ) -> Result<(), Error> {
+    let color = look.color;
     let at = |place: &Place| (x.position(place.x), y.position(place.y));
     let line: Vec<(f64, f64)> = series.points.iter().map(at).collect();
     if style == Style::Bands {
@@ -192,37 +159,46 @@ fn draw_series(
         }
     }
     if style != Style::Marks && line.len() > 1 {
-        canvas.line(&line, color, 2.0)?;
+        canvas.dashed(&line, color, 2.0, look.dash)?;
     }
     if matches!(style, Style::Marks | Style::LinesWithMarks) {
         for &place in &line {
-            draw_shape(canvas, &series.method, place, MARK, color)?;
+            draw_shape(canvas, look.shape, place, MARK, color)?;
         }
     }
     Ok(())
 }
 
-fn draw_legend(canvas: &Canvas<'_>, chart: &Chart<'_>) -> Result<(), Error> {
-    let left = PLOT[2] + 16.0;
-    let widest = SIZE.0 - left - 24.0;
-    for (idx, series) in chart.series.iter().take(MOST_ENTRIES).enumerate() {
-        let y = PLOT[1] + 8.0 + LEGEND_STEP * idx as f64;
-        let color = category(idx);
+fn draw_legend(
+    canvas: &Canvas<'_>,
+    chart: &Chart<'_>,
+    looks: &[Look],
+    entries: &[Vec<String>],
+) -> Result<(), Error> {
+    let left = LEGEND_LEFT;
+    let mut y = PLOT[1] + 8.0;
+    for (lines, look) in entries.iter().zip(looks) {
         if chart.style == Style::Marks {
-            draw_shape(canvas, &series.method, (left, y), MARK, color)?;
+            draw_shape(canvas, look.shape, (left, y), MARK, look.color)?;
         } else {
-            canvas.line(&[(left - 8.0, y), (left + 8.0, y)], color, 2.0)?;
+            // Long enough to show a dash.
+            canvas.dashed(&[(left - 12.0, y), (left + 12.0, y)], look.color, 2.0, look.dash)?;
             if chart.style == Style::LinesWithMarks {
-                draw_shape(canvas, &series.method, (left, y), MARK - 1.0, color)?;
+                draw_shape(canvas, look.shape, (left, y), MARK - 1.0, look.color)?;
             }
         }
-        let text = cut_to_width(&series.name, LEGEND_TEXT, widest);
-        canvas.text(&text, (left + 14.0, y), LEGEND_TEXT, Ink::TEXT, Align::Left)?;
+        for (idx, line) in lines.iter().enumerate() {
+            let at = (left + 18.0, y + LEGEND_LINE * idx as f64);
+            canvas.text(line, at, LEGEND_TEXT, Ink::TEXT, Align::Left)?;
+        }
+        y += entry_height(lines);
     }
     if chart.series.len() > MOST_ENTRIES {
         let rest = format!("and {} more", chart.series.len() - MOST_ENTRIES);
-        let y = PLOT[1] + 8.0 + LEGEND_STEP * MOST_ENTRIES as f64;
-        canvas.text(&rest, (left + 14.0, y), LEGEND_TEXT, Ink::GRAY, Align::Left)?;
+        canvas.text(&rest, (left + 18.0, y), LEGEND_TEXT, Ink::GRAY, Align::Left)?;
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

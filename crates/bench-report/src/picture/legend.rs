@@ -1,9 +1,10 @@
 //! What the marks mean, beside the plot.
 
 use super::{
-    Placed,
-    canvas::{Align, Canvas, Ink},
-    mark::{Encoding, draw_hole, draw_shape, viridis},
+    Placed, SIZE,
+    canvas::{self, Align, Canvas, Ink, text_width, wrap},
+    mark::{Encoding, draw_hole, viridis},
+    shape::draw_shape,
 };
 use crate::{Error, table::grouped};
 
@@ -16,44 +17,75 @@ const STEPS: u32 = 64;
 /// Least distance of two labels at the color bar.
 const LABEL_HEIGHT: f64 = 17.0;
 
+/// What the names may take; longer ones have several lines.
+const WIDEST: f64 = 240.0;
+const LINE: f64 = 16.0;
+const MARGIN: f64 = 18.0;
+/// Letters are up to so much wider in a reader's font than they are taken to be.
+const SAFETY: f64 = 1.1;
+
+/// The size of a picture that has room for the legend.
+pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<(f64, f64), Error> {
+    let mut bottom = 0.0;
+    canvas::svg(SIZE, |canvas| {
+        bottom = draw(canvas, encoding, placed)?;
+        Ok(())
+    })?;
+    let names = shown(encoding, placed).into_iter();
+    let lines = names.flat_map(|(_, name)| wrap(name, 13.0, WIDEST));
+    let widest = lines.map(|line| text_width(&line, 13.0)).fold(0.0, f64::max);
+    Ok(((TEXT_X + widest * SAFETY + MARGIN).max(SIZE.0), (bottom + MARGIN).max(SIZE.1)))
+}
+
+/// The series that have a mark.
+fn shown<'e>(encoding: &'e Encoding, placed: &[Placed<'_>]) -> Vec<(usize, &'e String)> {
+    let has_mark = |idx: usize| placed.iter().any(|one| one.series == idx);
+    encoding.names.iter().enumerate().filter(|(idx, _)| has_mark(*idx)).collect()
+}
+
+/// Draws it and gives back where it ends.
 pub(super) fn draw(
     canvas: &Canvas<'_>,
     encoding: &Encoding,
     placed: &[Placed<'_>],
-) -> Result<(), Error> {
+) -> Result<f64, Error> {
     if placed.is_empty() {
-        return Ok(());
+        return Ok(TOP);
     }
-    let y = draw_methods(canvas, encoding, TOP)?;
+    let y = draw_series(canvas, encoding, placed)?;
     let y = draw_sizes(canvas, encoding, y + 14.0)?;
     let y = draw_colors(canvas, encoding, y + 14.0)?;
     let most = placed.iter().map(|point| point.speed.n).max().unwrap_or(0);
-    if most > 1 {
-        canvas.line(&[(MARK_X, y + 10.0), (MARK_X, y + 30.0)], Ink::BAR, 1.5)?;
-        canvas.line(&[(MARK_X - 10.0, y + 20.0), (MARK_X + 10.0, y + 20.0)], Ink::BAR, 1.5)?;
-        canvas.text("min to max", (TEXT_X - 12.0, y + 13.0), 12.0, Ink::TEXT, Align::Left)?;
-        canvas.text(
-            &format!("of {most} epochs"),
-            (TEXT_X - 12.0, y + 28.0),
-            12.0,
-            Ink::TEXT,
-            Align::Left,
-        )?;
+    if most < 2 {
+        return Ok(y);
     }
-    Ok(())
+    canvas.line(&[(MARK_X, y + 10.0), (MARK_X, y + 30.0)], Ink::BAR, 1.5)?;
+    canvas.line(&[(MARK_X - 10.0, y + 20.0), (MARK_X + 10.0, y + 20.0)], Ink::BAR, 1.5)?;
+    let lines = ["min to max".to_owned(), format!("of {most} epochs")];
+    for (line, down) in lines.iter().zip([13.0, 28.0]) {
+        canvas.text(line, (TEXT_X - 12.0, y + down), 12.0, Ink::TEXT, Align::Left)?;
+    }
+    Ok(y + 34.0)
 }
 
-fn draw_methods(canvas: &Canvas<'_>, encoding: &Encoding, top: f64) -> Result<f64, Error> {
-    let heading = if encoding.of_folders { "results" } else { "method" };
-    canvas.heading(heading, (LEFT, top), 13.0, Align::Left)?;
-    let mut y = top + 24.0;
-    for method in &encoding.methods {
-        draw_shape(canvas, encoding.shape(method), (MARK_X, y), 7.0, Ink::PAPER)?;
-        canvas.text(method, (TEXT_X, y), 13.0, Ink::TEXT, Align::Left)?;
-        y += 23.0;
+fn draw_series(
+    canvas: &Canvas<'_>,
+    encoding: &Encoding,
+    placed: &[Placed<'_>],
+) -> Result<f64, Error> {
+    canvas.heading(encoding.heading, (LEFT, TOP), 13.0, Align::Left)?;
+    let mut y = TOP + 24.0;
+    for (idx, name) in shown(encoding, placed) {
+        draw_shape(canvas, encoding.shape(idx), (MARK_X, y), 7.0, Ink::PAPER)?;
+        let lines = wrap(name, 13.0, WIDEST);
+        for (idx, line) in lines.iter().enumerate() {
+            let at = (TEXT_X, y + LINE * idx as f64);
+            canvas.text(line, at, 13.0, Ink::TEXT, Align::Left)?;
+        }
+        y += 23.0 + LINE * (lines.len() - 1) as f64;
     }
     if encoding.both_forms {
-        draw_shape(canvas, "np.array", (MARK_X, y), 7.0, Ink::GRID)?;
+        canvas.circle((MARK_X, y), 7.0, Ink::GRID, Ink::TEXT.with_opacity(0.75), 1.0)?;
         draw_hole(canvas, (MARK_X, y), 7.0)?;
         canvas.text("sparse batches", (TEXT_X, y), 13.0, Ink::TEXT, Align::Left)?;
         y += 23.0;
@@ -67,7 +99,7 @@ fn draw_sizes(canvas: &Canvas<'_>, encoding: &Encoding, top: f64) -> Result<f64,
     for rows in spread_out(&encoding.block_rows, 4).into_iter().rev() {
         let radius = encoding.radius(rows);
         y += radius.max(10.0) + 1.0;
-        canvas.circle((MARK_X, y), radius, Ink::PAPER, Ink::TEXT.with_opacity(0.75))?;
+        canvas.circle((MARK_X, y), radius, Ink::PAPER, Ink::TEXT.with_opacity(0.75), 1.0)?;
         canvas.text(&grouped(rows), (TEXT_X, y), 13.0, Ink::TEXT, Align::Left)?;
         y += radius.max(10.0) + 1.0;
     }
@@ -124,7 +156,7 @@ fn far_apart(numbers: &[u64], position: impl Fn(u64) -> f64) -> Vec<u64> {
 }
 
 /// At most `most` of the ascending `numbers`, as even as may be in their logarithm, the first and the last among them.
-fn spread_out(numbers: &[u64], most: usize) -> Vec<u64> {
+pub(super) fn spread_out(numbers: &[u64], most: usize) -> Vec<u64> {
     if numbers.len() <= most {
         return numbers.to_vec();
     }

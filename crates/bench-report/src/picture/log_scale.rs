@@ -1,4 +1,4 @@
-//! Logarithmic axes: ticks at powers of the base.
+//! Logarithmic axes: ticks at powers of the base, and at 2 and 5 between few powers of ten.
 
 use std::ops::Range;
 
@@ -24,6 +24,15 @@ impl LogAxis {
         let every = usize::try_from(last - first + 1).unwrap_or(0).div_ceil(most_ticks).max(1);
         let mut ticks: Vec<f64> =
             (first..=last).step_by(every).map(|power| base.powi(power)).collect();
+        if base == 10.0 && ticks.len() < 4 {
+            let between: Vec<f64> = (first - 1..=last)
+                .flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(power)))
+                .filter(|tick| (least..=most).contains(tick))
+                .collect();
+            if between.len() <= most_ticks {
+                ticks = between;
+            }
+        }
         if ticks.is_empty() {
             ticks.push((least * most).sqrt());
         }

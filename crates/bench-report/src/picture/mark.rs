@@ -1,19 +1,20 @@
 //! What a mark looks like: shape, area, color.
 
-use std::f64::consts::TAU;
+use std::collections::BTreeSet;
 
 use super::{
     Placed,
     canvas::{Canvas, Ink},
-    scale::Axis,
+    scale::Scale,
+    shape::draw_shape,
 };
-use crate::{Error, PointSummary};
+use crate::{
+    Error,
+    series::{NamedBy, SeriesNames},
+};
 
 /// Radius of the largest block's circle, and the least that is still seen.
 const RADII: (f64, f64) = (15.0, 4.5);
-
-/// Methods in the order of the legend.
-const METHODS: [&str; 3] = ["np.array", "scipy.csr", "native"];
 
 /// Viridis in nine steps: even to the eye, ordered by lightness, fit for the color-blind. Its last tenth is left out,
 /// a yellow that white paper swallows.
@@ -29,12 +30,36 @@ const VIRIDIS: [[u8; 3]; 9] = [
     [0xb8, 0xde, 0x29],
 ];
 
+/// Okabe and Ito's colors, which the color-blind tell apart, without the yellow that white paper swallows.
+const CATEGORIES: [[u8; 3]; 7] = [
+    [0x00, 0x72, 0xb2],
+    [0xe6, 0x9f, 0x00],
+    [0x00, 0x9e, 0x73],
+    [0xcc, 0x79, 0xa7],
+    [0x56, 0xb4, 0xe9],
+    [0xd5, 0x5e, 0x00],
+    [0x7f, 0x7f, 0x7f],
+];
+/// Colors come again after so many series: something else tells those apart.
+pub(super) const N_COLORS: usize = CATEGORIES.len();
+/// Methods that have always had the first shapes, in their order.
+const METHODS: [&str; 3] = ["np.array", "scipy.csr", "native"];
+
+/// The color of the series at `idx`.
+pub(super) fn category(idx: usize) -> Ink {
+    Ink::rgb(CATEGORIES[idx % N_COLORS])
+}
+
 /// How settings become marks: one rule for marks and legends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Encoding {
-    /// Methods that occur; where several folders are drawn, those: they have the shapes then.
-    pub(super) methods: Vec<String>,
-    pub(super) of_folders: bool,
+    /// What the series are, as loaders or methods.
+    pub(super) heading: &'static str,
+    /// All series, and the shape of each.
+    pub(super) names: Vec<String>,
+    shapes: Vec<usize>,
+    /// Whether a color is a series or a number of chunks.
+    colored_by_series: bool,
     /// Rows of a block that occur, ascending.
     pub(super) block_rows: Vec<u64>,
     /// Chunks of a block that occur, ascending.
@@ -52,53 +77,54 @@ pub(super) struct Mark<'a> {
 }
 
 impl Encoding {
-    pub(crate) fn of<'a>(summaries: impl Iterator<Item = &'a PointSummary> + Clone) -> Self {
-        let points = summaries.clone().map(|summary| &summary.point);
-        let of_folders = summaries.clone().any(|summary| summary.folder.is_some());
-        let mut methods: Vec<String> = summaries.map(named_by_shape).collect();
+    pub(crate) fn of(series: &SeriesNames, placed: &[Placed<'_>]) -> Self {
+        let points = placed.iter().map(|placed| &placed.summary.point);
         let mut block_rows: Vec<u64> = points.clone().map(|point| point.block_size).collect();
         let mut chunks: Vec<u64> = points.clone().map(|point| point.chunks_per_block).collect();
-        let mut forms: Vec<&String> = points.map(|point| &point.form).collect();
-        // The published ones first.
-        methods.sort_by_key(|method| {
-            (
-                METHODS.iter().position(|known| known == method).unwrap_or(METHODS.len()),
-                method.clone(),
-            )
-        });
-        methods.dedup();
+        let forms: BTreeSet<&String> = points.map(|point| &point.form).collect();
         for numbers in [&mut block_rows, &mut chunks] {
             numbers.sort_unstable();
             numbers.dedup();
         }
-        forms.sort();
-        forms.dedup();
-        Self { both_forms: forms.len() > 1, methods, of_folders, block_rows, chunks }
+        Self {
+            heading: series.heading(),
+            names: series.names.clone(),
+            shapes: shapes(series),
+            colored_by_series: series.named_by == NamedBy::Loader,
+            block_rows,
+            chunks,
+            both_forms: forms.len() > 1,
+        }
     }
 
-    pub(super) fn mark<'a>(&self, point: &'a Placed<'a>, x: &Axis, y: &Axis) -> Mark<'a> {
+    pub(super) fn mark<'a>(&self, point: &'a Placed<'a>, x: &Scale, y: &Scale) -> Mark<'a> {
         let at = (x.position(point.gigabytes.median), y.position(point.speed.median));
         Mark { point, at, radius: self.radius(point.summary.point.block_size) }
     }
 
-    pub(super) fn draw(&self, canvas: &Canvas<'_>, mark: &Mark<'_>) -> Result<(), Error> {
+    /// The mark; where `marks_sparse`, with a hole if its batches are.
+    pub(super) fn draw(
+        &self,
+        canvas: &Canvas<'_>,
+        mark: &Mark<'_>,
+        marks_sparse: bool,
+    ) -> Result<(), Error> {
         let point = &mark.point.summary.point;
-        let fill = self.color(point.chunks_per_block).with_opacity(0.88);
-        let name = named_by_shape(mark.point.summary);
-        draw_shape(canvas, self.shape(&name), mark.at, mark.radius, fill)?;
-        if self.both_forms && point.form == "csr" {
+        let fill = self.fill(mark.point.series, point.chunks_per_block).with_opacity(0.88);
+        draw_shape(canvas, self.shape(mark.point.series), mark.at, mark.radius, fill)?;
+        if marks_sparse && point.form == "csr" {
             draw_hole(canvas, mark.at, mark.radius)?;
         }
         Ok(())
     }
 
-    /// The method whose shape stands for `name`.
-    pub(super) fn shape<'n>(&self, name: &'n str) -> &'n str {
-        if !self.of_folders {
-            return name;
-        }
-        let idx = self.methods.iter().position(|known| known == name).unwrap_or(METHODS.len());
-        METHODS.get(idx).copied().unwrap_or_default()
+    /// The shape of the series at `idx`.
+    pub(super) fn shape(&self, idx: usize) -> usize {
+        self.shapes[idx]
+    }
+
+    fn fill(&self, series: usize, chunks: u64) -> Ink {
+        if self.colored_by_series { category(series) } else { self.color(chunks) }
     }
 
     /// Radius of the circle that stands for `block_rows`; other shapes have its area. The area goes with the rows.
@@ -120,8 +146,15 @@ impl Encoding {
     }
 }
 
-fn named_by_shape(summary: &PointSummary) -> String {
-    summary.folder.as_ref().unwrap_or(&summary.point.chunk_method).clone()
+/// The shape of each series: methods of the original keep theirs, others have the next.
+pub(crate) fn shapes(series: &SeriesNames) -> Vec<usize> {
+    if series.named_by != NamedBy::Method {
+        return (0..series.names.len()).collect();
+    }
+    let mut next = METHODS.len()..;
+    let known = |name: &String| METHODS.iter().position(|known| known == name);
+    let each = series.names.iter();
+    each.map(|name| known(name).or_else(|| next.next()).unwrap_or_default()).collect()
 }
 
 /// The color at `share` (0 to 1) of the scale.
@@ -137,31 +170,7 @@ pub(super) fn viridis(share: f64) -> Ink {
     }))
 }
 
-/// The shape of a method: a circle for np.array, a square for scipy.csr, a triangle for native, a diamond for others.
-/// All have the area of a circle of `radius`.
-pub(super) fn draw_shape(
-    canvas: &Canvas<'_>,
-    method: &str,
-    (x, y): (f64, f64),
-    radius: f64,
-    fill: Ink,
-) -> Result<(), Error> {
-    let outline = Ink::TEXT.with_opacity(0.75);
-    // Corners, their distance from the middle, and the turn of the first one from straight up.
-    let (corners, distance, turn) = match method {
-        "np.array" => return canvas.circle((x, y), radius, fill, outline),
-        "scipy.csr" => (4, 1.2533, 0.125),
-        "native" => (3, 1.5551, 0.0),
-        _ => (4, 1.2533, 0.0),
-    };
-    let corner = |idx: i32| {
-        let angle = TAU * (f64::from(idx) / f64::from(corners) + turn);
-        (x + radius * distance * angle.sin(), y - radius * distance * angle.cos())
-    };
-    canvas.polygon(&(0..corners).map(corner).collect::<Vec<_>>(), fill, outline, 1.0)
-}
-
 /// The white middle that says that batches are sparse.
 pub(super) fn draw_hole(canvas: &Canvas<'_>, at: (f64, f64), radius: f64) -> Result<(), Error> {
-    canvas.circle(at, radius * 0.4, Ink::PAPER, Ink::TEXT.with_opacity(0.75))
+    canvas.circle(at, radius * 0.4, Ink::PAPER, Ink::TEXT.with_opacity(0.75), 1.0)
 }

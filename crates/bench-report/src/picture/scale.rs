@@ -1,6 +1,80 @@
-//! Linear axes from 0 with round ticks.
+//! Axes: linear ones from 0 with round ticks, and the choice between those and logarithmic ones.
 
 use std::ops::Range;
+
+use super::log_scale::LogAxis;
+use crate::table::decimal;
+
+/// What an axis says and how it goes.
+#[derive(Clone, Debug)]
+pub(super) struct Dimension {
+    pub(super) label: String,
+    /// The base of a logarithmic axis; others are linear from 0.
+    pub(super) log: Option<f64>,
+    /// What the axis reaches at least to.
+    pub(super) reach: f64,
+}
+
+impl Dimension {
+    pub(super) fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), log: None, reach: 0.0 }
+    }
+
+    pub(super) fn log(label: impl Into<String>, base: f64) -> Self {
+        Self { label: label.into(), log: Some(base), reach: 0.0 }
+    }
+
+    pub(super) fn percent(label: impl Into<String>) -> Self {
+        // A tick more than the axis's own room above.
+        Self { label: label.into(), log: None, reach: 96.0 }
+    }
+}
+
+/// An axis of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scale {
+    Linear(Axis),
+    Log(LogAxis),
+}
+
+impl Scale {
+    pub(super) fn new(
+        dimension: &Dimension,
+        values: &[f64],
+        from: f64,
+        to: f64,
+        steps: u32,
+    ) -> Self {
+        if let Some(base) = dimension.log {
+            return Self::Log(LogAxis::new(values, base, from..to, steps as usize));
+        }
+        let most = values.iter().copied().fold(dimension.reach, f64::max);
+        Self::Linear(Axis::new(most, from..to, steps))
+    }
+
+    pub(super) fn position(&self, value: f64) -> f64 {
+        match self {
+            Self::Linear(axis) => axis.position(value),
+            Self::Log(axis) => axis.position(value),
+        }
+    }
+
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        match self {
+            Self::Linear(axis) => {
+                axis.ticks().map(|tick| (tick, decimal(tick, axis.digits()))).collect()
+            }
+            Self::Log(axis) => axis
+                .ticks()
+                .iter()
+                .map(|&tick| {
+                    let digits = if tick >= 1.0 { 0 } else { -tick.log10().floor() as usize };
+                    (tick, decimal(tick, digits))
+                })
+                .collect(),
+        }
+    }
+}
 
 /// An axis from 0 to a round number, over a range of picture units.
 #[derive(Clone, Debug, PartialEq)]

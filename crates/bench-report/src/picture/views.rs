@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use super::{
     bars,
     caption::subtitle,
-    chart::{self, Chart, Dimension, Place, Series, Style},
+    chart::{self, Chart, Place, Series, Style},
+    mark::shapes,
+    scale::Dimension,
 };
 use crate::{
     EpochRecord, Error, PointSummary, Source, Spread,
     curves::{self, WAIT_PERCENTS},
+    series::SeriesNames,
     summary::group,
     table::grouped,
 };
@@ -29,19 +32,27 @@ pub(crate) struct Picture {
 pub(super) struct Seen<'a> {
     pub(super) summary: &'a PointSummary,
     pub(super) epochs: Vec<&'a EpochRecord>,
-    /// What tells it from points with other settings than chunks.
+    /// What tells it from points with other settings than chunks: its series and what differs within that.
     kind: String,
+    /// The same whatever its data.
+    kind_of_any_data: String,
+    /// The shape of its series.
+    shape: usize,
 }
 
 impl Seen<'_> {
     /// The kind and the chunks.
     pub(super) fn name(&self) -> String {
+        format!("{} {}", self.kind, self.chunks())
+    }
+
+    fn chunks(&self) -> String {
         let point = &self.summary.point;
-        format!("{} {}×{}", self.kind, grouped(point.chunks_per_block), grouped(point.chunk_size))
+        format!("{}×{}", grouped(point.chunks_per_block), grouped(point.chunk_size))
     }
 
     fn series(&self, name: String, points: Vec<Place>) -> Series {
-        Series { name, method: self.summary.point.chunk_method.clone(), points }
+        Series { name, shape: self.shape, points }
     }
 }
 
@@ -157,31 +168,47 @@ fn growth(seen: &[Seen<'_>]) -> [View; 2] {
 
 fn look<'a>(sources: &'a [Source], points: &'a [PointSummary]) -> Vec<Seen<'a>> {
     let groups = sources.iter().flat_map(|source| group(&source.records));
+    let series = SeriesNames::of(points);
+    let shapes = shapes(&series);
     let settings: Vec<Vec<(&str, String)>> = points.iter().map(settings).collect();
-    let varies = |idx: usize| {
-        let different: BTreeSet<&String> = settings.iter().map(|all| &all[idx].1).collect();
+    // What a series has the same of in all of its points tells nothing that its name does not.
+    let varies = |of: usize, setting: usize| {
+        let same = settings.iter().enumerate().filter(|(idx, _)| series.position(*idx) == of);
+        let different: BTreeSet<&String> = same.map(|(_, all)| &all[setting].1).collect();
         different.len() > 1
     };
-    points
-        .iter()
-        .zip(groups)
-        .zip(&settings)
-        .map(|((summary, epochs), settings)| {
-            let differing = settings.iter().enumerate().filter(|(idx, _)| varies(*idx));
-            let told = differing.filter(|(_, (_, value))| !value.is_empty());
-            let mut words = vec![summary.point.chunk_method.clone()];
-            words.extend(told.map(|(_, (name, value))| format!("{name}{value}")));
-            Seen { summary, epochs, kind: words.join(", ") }
-        })
-        .collect()
+    let seen = |(idx, (summary, epochs)): (usize, (&'a PointSummary, Vec<&'a EpochRecord>))| {
+        let of = series.position(idx);
+        let differing = settings[idx].iter().enumerate().filter(|(one, _)| varies(of, *one));
+        let told = differing.filter(|(_, (_, value))| !value.is_empty());
+        let told: Vec<&(&str, String)> = told.map(|(_, setting)| setting).collect();
+        let name = |first: &str, leaves_out: &str| {
+            let told = told.iter().filter(|(name, _)| leaves_out.is_empty() || *name != leaves_out);
+            let words =
+                told.map(|(name, value)| format!(", {}{value}", name.trim_start_matches(DATA)));
+            words.fold(first.to_owned(), |all, word| all + &word)
+        };
+        Seen {
+            summary,
+            epochs,
+            kind: name(series.name(idx), ""),
+            kind_of_any_data: name(series.without_data(idx), DATA),
+            shape: shapes[of],
+        }
+    };
+    points.iter().zip(groups).enumerate().map(seen).collect()
 }
 
-/// Settings beside method and chunks, with a word before a value that does not speak for itself.
+/// What stands for the word before the name of the data, which speaks for itself.
+const DATA: &str = "data";
+
+/// Settings beside chunks, with a word before a value that does not speak for itself.
 fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
     let (point, data) = (&summary.point, &summary.data);
     let number = |value: Option<u64>| value.map_or_else(String::new, grouped);
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     vec![
+        ("", point.chunk_method.clone()),
         ("", text(&summary.folder)),
         ("", summary.hostname.clone()),
         ("", point.reader.clone()),
@@ -194,7 +221,7 @@ fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
         ("ahead ", grouped(point.prefetch_blocks)),
         ("memory ", number(point.memory_limit)),
         ("limit ", number(point.io_limit)),
-        ("", data.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()),
+        (DATA, data.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()),
         ("genes ", grouped(data.n_cols)),
     ]
 }
@@ -261,8 +288,7 @@ fn by_size(seen: &[Seen<'_>], figure: impl Fn(&Seen<'_>) -> Option<Spread>) -> V
     lines(seen.iter().filter_map(|one| {
         let cells = one.summary.data.total_rows as f64;
         // Sizes of one generator differ in the name of the data, too.
-        let data = one.summary.data.uri.trim_end_matches('/').rsplit('/').next()?;
-        let name = one.name().replace(&format!(", {data}"), "");
+        let name = format!("{} {}", one.kind_of_any_data, one.chunks());
         Some((name, one, place(cells, figure(one)?)))
     }))
 }

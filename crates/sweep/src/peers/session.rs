@@ -211,6 +211,7 @@ impl Session<'_> {
             record.run = self.run.clone();
             record.host = self.host.clone();
             record.data = sweep_command::data_info(&side.data(&job.data), &job.opened);
+            record.data.layout = side.layout();
             record.measured.repeat = Some(round);
         }
         append(&self.folder.path, &records).with_context(|| {

@@ -11,6 +11,9 @@ use crate::job::Data;
 /// Ours on the copy that `relayout` made.
 pub(crate) const RELAID: &str = "somafeed relaid";
 
+/// What rows of that copy say of it.
+const RELAID_LAYOUT: &str = "relaid";
+
 /// One of those that run in turn.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
@@ -41,6 +44,11 @@ impl Side {
             Self::Relaid { .. } => RELAID.to_owned(),
             Self::Peer(side) => side.peer.label(&side.variant.name),
         }
+    }
+
+    /// How its copy of the experiment was laid out anew; nothing where the experiment is read as it is.
+    pub(crate) fn layout(&self) -> Option<String> {
+        matches!(self, Self::Relaid { .. }).then(|| RELAID_LAYOUT.to_owned())
     }
 
     /// What a peer is set to.
@@ -121,5 +129,7 @@ mod tests {
         let labels = [Side::Own, relaid, side(true, &[], true), side(false, &[], true)];
         let labels: Vec<String> = labels.iter().map(Side::label).collect();
         assert_eq!(labels, ["somafeed", "somafeed relaid", "other", "other documented"]);
+        let relaid = Side::Relaid { uri: "copy".into() };
+        assert_eq!((relaid.layout().as_deref(), Side::Own.layout()), (Some("relaid"), None));
     }
 }

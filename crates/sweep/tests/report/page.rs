@@ -237,6 +237,71 @@ fn a_page_of_two_thousand_points_still_answers() {
     check_quiet(&mut browser, &page);
 }
 
+/// Ours on two copies of the data and others beside it: each is told from the others by name, shape and color.
+#[test]
+fn loaders_are_told_apart() {
+    let Some(program) = browser::find() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    append(&folder.path().join("peers"), &several_loaders()).unwrap();
+    let output = report(folder.path(), &["peers", "--format", "html"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = folder.path().join("peers/report.html");
+    let mut browser = Browser::start(&program);
+    browser.size(1280, 900, false);
+    browser.open(&page, "");
+    let names = ["somafeed", "somafeed, relaid", "annbatch", "annbatch documented"];
+    assert_eq!(browser.eval("valuesOf('series').slice(0, 4)"), Value::from(names.to_vec()));
+    // Ten series, and no two marks of the same shape and color.
+    let looks = "new Set(valuesOf('series').map((one) => [symbolPath(markOf('series', one), 5), fillOf('series', one)].join())).size";
+    assert_eq!(number(&browser.eval(looks)), 10.0);
+    let first = "document.querySelector('#table thead th').innerText";
+    assert_eq!(browser.eval(first), "loader");
+    let shown = "[...document.querySelectorAll('.chip[data-key=\"series\"]')].map((chip) => chip.innerText.trim())";
+    assert_eq!(browser.eval(&format!("{shown}.slice(0, 4)")), Value::from(names.to_vec()));
+    assert_eq!(
+        browser.eval("document.querySelector('.chip[data-key=\"chunk_method\"]')"),
+        Value::Null
+    );
+    check_hover(&mut browser);
+    check_filter(&mut browser, "series", "somafeed, relaid");
+    assert!(number(&browser.eval("document.querySelectorAll('.mark-name').length")) > 3.0);
+    let apart = "(() => { const boxes = [...document.querySelectorAll('.mark-name')].map((one) => one.getBoundingClientRect());
+        const frame = drawnNow[0].plot.getBoundingClientRect();
+        return boxes.every((a, i) => a.left >= frame.left && a.right <= frame.right && boxes.every((b, j) => i <= j
+            || a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top)); })()";
+    assert_eq!(browser.eval(apart), Value::from(true));
+    browser.screenshot("loaders");
+    for view in VIEWS {
+        browser.open(&page, &format!("#view={view}"));
+        browser.screenshot(&format!("loaders-{view}"));
+    }
+    check_quiet(&mut browser, &page);
+}
+
+/// Two epochs of each of ten: ours on the data and on a copy, eight others.
+fn several_loaders() -> Vec<EpochRecord> {
+    let others = ["annbatch", "annbatch documented", "c", "d", "e", "f", "g", "h"];
+    let mut records = Vec::new();
+    for (idx, label) in ["native", "native"].into_iter().chain(others).enumerate() {
+        for form in ["dense", "csr", "csr"] {
+            let mut record = made_up(2 + 36 * idx as u64);
+            let loader = if idx < 2 { "somafeed" } else { label.split(' ').next().unwrap() };
+            record.point.loader = Some(loader.to_owned());
+            record.point.chunk_method = label.to_owned();
+            record.point.form = form.to_owned();
+            record.point.reader = loader.to_owned();
+            if idx == 1 {
+                record.data.uri = String::from("cache/experiment");
+                record.data.layout = Some(String::from("relaid"));
+            }
+            let speed = 4000.0 * (10 - idx) as f64 * if form == "csr" { 2.0 } else { 1.0 };
+            record.measured.samples_per_sec = Some(speed);
+            records.push(record);
+        }
+    }
+    records
+}
+
 /// An epoch of a grid point that nobody measured.
 fn made_up(idx: u64) -> EpochRecord {
     let method = ["np.array", "scipy.csr", "native"][(idx % 3) as usize];
