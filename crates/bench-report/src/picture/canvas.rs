@@ -244,7 +244,7 @@ fn dashes(points: &[(f64, f64)], lengths: &[f64]) -> Vec<Vec<(f64, f64)>> {
             }
             from = (from.0 + run * left / rest, from.1 + rise * left / rest);
             push_stroke(&mut stroke, from, turn);
-            if turn % 2 == 0 {
+            if turn.is_multiple_of(2) {
                 strokes.push(std::mem::take(&mut stroke));
             } else {
                 stroke = vec![from];
@@ -260,7 +260,7 @@ fn dashes(points: &[(f64, f64)], lengths: &[f64]) -> Vec<Vec<(f64, f64)>> {
 
 /// In a gap there is no stroke to go on with.
 fn push_stroke(stroke: &mut Vec<(f64, f64)>, at: (f64, f64), turn: usize) {
-    if turn % 2 == 0 {
+    if turn.is_multiple_of(2) {
         stroke.push(at);
     }
 }

@@ -41,6 +41,13 @@ impl Frame {
             && other.lower <= self.lower
     }
 
+    /// How far it is from a mark's edge.
+    fn distance(&self, mark: &Named<'_>) -> f64 {
+        let (x, y) = mark.at;
+        let away = (x - x.clamp(self.left, self.right)).hypot(y - y.clamp(self.upper, self.lower));
+        (away - mark.reach).max(0.0)
+    }
+
     pub(super) fn middle(&self) -> (f64, f64) {
         (f64::midpoint(self.left, self.right), f64::midpoint(self.upper, self.lower))
     }
@@ -63,7 +70,7 @@ pub(super) struct Label {
 }
 
 /// Places for the names of `marks` within `inside`, off the marks themselves, off `taken` and off each other. A name that fits nowhere
-/// near its mark has none: the legend has them all.
+/// near its mark, or only where it is as near to one of another name, has none: the legend has them all.
 pub(super) fn place(marks: &[Named<'_>], taken: &[Frame], inside: Frame) -> Vec<Label> {
     let mut taken = taken.to_vec();
     taken.extend(marks.iter().map(|mark| Frame::around(mark.at, mark.reach, mark.reach)));
@@ -77,8 +84,14 @@ pub(super) fn place(marks: &[Named<'_>], taken: &[Frame], inside: Frame) -> Vec<
         if named.iter().any(is_near) {
             continue;
         }
+        let is_anothers = |frame: &Frame| {
+            let others = marks.iter().filter(|other| other.text != mark.text);
+            others.into_iter().any(|other| frame.distance(other) <= frame.distance(mark))
+        };
         let is_free = |frame: &Frame| {
-            inside.contains(frame) && !taken.iter().any(|other| other.overlaps(frame))
+            inside.contains(frame)
+                && !taken.iter().any(|other| other.overlaps(frame))
+                && !is_anothers(frame)
         };
         if let Some(frame) = candidates(mark).find(is_free) {
             labels.push(Label { text: mark.text.to_owned(), frame });
@@ -172,6 +185,11 @@ mod tests {
                     let around = Frame::around(mark.at, mark.reach, mark.reach);
                     prop_assert!(!around.overlaps(&label.frame), "{label:?} {mark:?}");
                 }
+                let away = |mine: bool| {
+                    let of = marks.iter().filter(|mark| (mark.text == label.text) == mine);
+                    of.map(|mark| label.frame.distance(mark)).fold(f64::INFINITY, f64::min)
+                };
+                prop_assert!(away(true) < away(false), "{label:?} stands beside another");
             }
         }
     }

@@ -72,7 +72,7 @@ fn check_filter(browser: &mut Browser, key: &str, value: &str) {
     assert!(number(&browser.eval(marks)) < drawn);
     let pressed = format!("document.querySelector('{chip}').getAttribute('aria-pressed')");
     assert_eq!(browser.eval(&pressed), "false");
-    let address = browser.eval("decodeURIComponent(location.hash)");
+    let address = browser.eval("decodeURIComponent(location.hash.replaceAll('+', ' '))");
     assert!(address.as_str().unwrap().contains(&format!("without={key}:{value}")), "{address}");
     browser.click(&chip);
     assert_eq!(number(&browser.eval(rows)), all);
@@ -287,9 +287,9 @@ fn several_loaders() -> Vec<EpochRecord> {
             let mut record = made_up(2 + 36 * idx as u64);
             let loader = if idx < 2 { "somafeed" } else { label.split(' ').next().unwrap() };
             record.point.loader = Some(loader.to_owned());
-            record.point.chunk_method = label.to_owned();
-            record.point.form = form.to_owned();
-            record.point.reader = loader.to_owned();
+            label.clone_into(&mut record.point.chunk_method);
+            form.clone_into(&mut record.point.form);
+            loader.clone_into(&mut record.point.reader);
             if idx == 1 {
                 record.data.uri = String::from("cache/experiment");
                 record.data.layout = Some(String::from("relaid"));

@@ -105,7 +105,7 @@ fn the_legend_stays_in_the_picture_whatever_names_are_called() {
 fn names_stand_beside_marks() {
     let text = svg(&fixture::loaders());
     // In the legend, and beside a mark of each of both plots.
-    for name in ["somafeed, relaid", "tiledbsoma-ml", "ExperimentDataPipe"] {
+    for name in ["annbatch", "tiledbsoma-ml", "ExperimentDataPipe"] {
         assert!(text.matches(&format!("\n{name}\n")).count() >= 3, "{name}");
     }
 }
