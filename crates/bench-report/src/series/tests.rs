@@ -72,7 +72,7 @@ fn copies_made_alike_and_methods_of_ours_are_told_apart() {
 #[test]
 fn of_one_loader_and_method_the_data_sets_are_series() {
     let record = fixture::epoch("native", (64, 16), 0.5);
-    let same_end = [on("/a/x/soma", record.clone()), on("/a/y/soma", record.clone())];
+    let same_end = [on("/a/x/soma", record.clone()), on("/a/y/soma", record)];
     check(&same_end, NamedBy::Data, &["x/soma", "y/soma"]);
     let mut with_methods = same_end.to_vec();
     with_methods.push(on("/a/x/soma", fixture::epoch("np.array", (64, 16), 0.5)));
