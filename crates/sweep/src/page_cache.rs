@@ -1,4 +1,5 @@
-//! The state of the page cache that points find: the data's files read through once (warm), or put out of it before each epoch (cold).
+//! The state of the page cache that points find: the data's files read through before each run (warm), or put out of it before each epoch
+//! (cold).
 //!
 //! Cold, the machine's whole cache is dropped where that is permitted; elsewhere, and where it is asked for so, the kernel is advised
 //! that the data's files are not needed. Advice need not be followed (another process may have a file mapped), so it is looked at:
@@ -14,6 +15,9 @@ pub(crate) use cold::{Cold, cool};
 
 /// Share of the available memory that the files may take to be kept in the page cache beside a loader.
 const SHARE: f64 = 0.6;
+
+/// The name of a cache that was read into.
+pub(crate) const WARM: &str = "warm";
 
 /// What the points find.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +39,7 @@ impl PageCache {
     /// As it is noted with each row.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Warm { .. } => "warm",
+            Self::Warm { .. } => WARM,
             Self::Dropped => "cold-dropped",
             Self::Advised => "cold-advised",
             Self::Unknown(_) => "unknown",

@@ -203,7 +203,7 @@ fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) 
         };
         let told = match &cache {
             PageCache::Warm { bytes } => {
-                format!("warm, {:.1} MB were read through once", *bytes as f64 / 1e6)
+                format!("warm, {:.1} MB are read through before each run", *bytes as f64 / 1e6)
             }
             PageCache::Unknown(why) => format!("unknown, {why}"),
             PageCache::Dropped | PageCache::Advised => cache.name().to_owned(),
