@@ -98,7 +98,7 @@ fn a_slice_of_a_bucket_is_that_of_a_folder() {
     bed.server.fault(X_FILES, 2, What::Status(503));
     bed.server.fault(X_FILES, 1, What::CutBody);
     let report = bed.take_remote("of-bucket").unwrap();
-    assert!(bed.server.seen().iter().any(|seen| seen.is_get()));
+    assert!(bed.server.seen().iter().any(faults::Seen::is_get));
     assert_eq!(
         (report.n_cells, report.n_genes, report.nnz),
         (expected.n_cells, expected.n_genes, expected.nnz)
