@@ -181,7 +181,7 @@ impl<'a> IoMeter<'a> {
     }
 
     /// Enters bytes, time and rate, and makes an error of a row that has read faster than it may. By the bucket the time is that in which
-    /// reads were under way, by the kernel that of the epoch.
+    /// reads were under way or the bucket filled up for the next, by the kernel that of the epoch.
     pub(crate) fn finish(self, measured: &mut Measured) -> anyhow::Result<()> {
         let (bytes, secs, burst) = match self.bucket {
             Some((bucket, before)) => {

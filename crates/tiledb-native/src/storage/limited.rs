@@ -37,7 +37,8 @@ pub struct ReadLimit {
 pub struct ReadLimitUse {
     /// Bytes that were read.
     pub bytes: u64,
-    /// The time in which at least one read was under way, waits for the limit among it.
+    /// The time in which at least one read was under way, waits for the limit among it; and of each pause between reads as much as the
+    /// bucket fills up in, since what it then holds comes beside the rate.
     pub reading: Duration,
 }
 
@@ -47,6 +48,8 @@ struct Meter {
     n_reads: usize,
     /// When the first of the reads under way began.
     since: Duration,
+    /// When the last of those before ended.
+    ended: Option<Duration>,
 }
 
 impl ReadLimit {
@@ -83,6 +86,11 @@ impl ReadLimit {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
         if meter.n_reads == 0 {
             meter.since = self.bucket.now();
+            if let Some(ended) = meter.ended {
+                let pause = meter.since.saturating_sub(ended);
+                let filling = self.burst_bytes() as f64 / self.bytes_per_second() as f64;
+                meter.past.reading += pause.min(Duration::from_secs_f64(filling));
+            }
         }
         meter.n_reads += 1;
         Reading { limit: self }
@@ -103,8 +111,9 @@ impl Drop for Reading<'_> {
         let mut meter = self.limit.meter.lock().unwrap_or_else(PoisonError::into_inner);
         meter.n_reads -= 1;
         if meter.n_reads == 0 {
-            let since = meter.since;
-            meter.past.reading += self.limit.bucket.now().saturating_sub(since);
+            let (since, now) = (meter.since, self.limit.bucket.now());
+            meter.past.reading += now.saturating_sub(since);
+            meter.ended = Some(now);
         }
     }
 }
