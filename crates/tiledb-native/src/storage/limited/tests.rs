@@ -296,6 +296,25 @@ fn a_folder_is_read_in_parts_and_what_was_read_is_counted() {
     assert_eq!(storages[0].size("a").unwrap(), 100_000);
 }
 
+/// What a bucket holds after a pause comes at once: the time that it took to fill is counted, and no more.
+#[test]
+fn pauses_between_reads_count_as_far_as_the_bucket_fills_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), vec![7; 10_000]).unwrap();
+    let clock = Arc::new(AloneClock::default());
+    let rate = NonZeroU64::new(1_000_000).unwrap();
+    let limit = Arc::new(ReadLimit::with_clock(rate, Arc::<AloneClock>::clone(&clock)));
+    let storage =
+        LimitedStorage::new(Arc::new(LocalStorage::new(folder.path())), Arc::clone(&limit));
+    for _ in 0..20 {
+        storage.read(&[Piece { file: "a", range: 0..10_000 }], &mut vec![0; 10_000]).unwrap();
+        clock.pass(SECOND);
+    }
+    // Each found a full bucket; the first one did from the beginning.
+    let used = ReadLimitUse { bytes: 200_000, reading: Duration::from_millis(190) };
+    assert_eq!(limit.used(), used);
+}
+
 /// A storage far away, which says what it is asked for.
 #[derive(Debug, Default)]
 struct Far {
