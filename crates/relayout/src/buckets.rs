@@ -1,8 +1,7 @@
 //! The shuffle of rows that do not fit into memory: scattered to files by where they go, then each file put in order in memory.
 //!
 //! A bucket is a run of new rows. As the source is read in order, each cell is appended to the bucket of its new row, so that both
-//! passes read and write long runs of bytes. A record is a row's number within its bucket, its number of values, its columns and its
-//! values, as 32-bit words of this machine: no other will read them.
+//! passes read and write long runs of bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -11,11 +10,10 @@ use std::path::{Path, PathBuf};
 use soma_io::CsrBuffers;
 
 use crate::Error;
+use crate::record::{self, Record};
 
-/// Words of a record before its columns.
-const HEADER: usize = 2;
 /// A buffer smaller than this would be written too often.
-const SMALLEST_BUFFER_WORDS: usize = 1 << 14;
+const SMALLEST_BUFFER_BYTES: usize = 1 << 16;
 
 /// All buckets.
 #[derive(Debug)]
@@ -24,14 +22,14 @@ pub(crate) struct Buckets {
     bucket_rows: u64,
     n_rows: u64,
     n_columns: usize,
-    buffer_words: usize,
+    buffer_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Bucket {
     path: PathBuf,
-    buffer: Vec<u32>,
-    n_words: u64,
+    buffer: Vec<u8>,
+    n_bytes: u64,
 }
 
 impl Buckets {
@@ -44,32 +42,31 @@ impl Buckets {
         buffer_bytes: u64,
     ) -> Self {
         let n_buckets = n_rows.div_ceil(bucket_rows);
-        let buffer_words = (buffer_bytes / 4 / n_buckets.max(1)) as usize;
+        let buffer_bytes = (buffer_bytes / n_buckets.max(1)) as usize;
         let bucket = |idx| Bucket {
             path: folder.join(format!("rows-{idx}")),
             buffer: Vec::new(),
-            n_words: 0,
+            n_bytes: 0,
         };
         Self {
             each: (0..n_buckets).map(bucket).collect(),
             bucket_rows,
             n_rows,
             n_columns,
-            buffer_words: buffer_words.max(SMALLEST_BUFFER_WORDS),
+            buffer_bytes: buffer_bytes.max(SMALLEST_BUFFER_BYTES),
         }
     }
 
     /// Puts rows into their buckets: row `i` becomes the new row `places[i]`.
     pub(crate) fn scatter(&mut self, rows: &CsrBuffers, places: &[u32]) -> Result<(), Error> {
+        let column_bytes = record::column_bytes(self.n_columns);
         for (row_idx, place) in places.iter().enumerate() {
             let (columns, values) = rows.row(row_idx);
             let place = u64::from(*place);
             let bucket = &mut self.each[(place / self.bucket_rows) as usize];
-            bucket.buffer.push((place % self.bucket_rows) as u32);
-            bucket.buffer.push(columns.len() as u32);
-            bucket.buffer.extend_from_slice(columns);
-            bucket.buffer.extend_from_slice(bytemuck::cast_slice(values));
-            if bucket.buffer.len() >= self.buffer_words {
+            let row = (place % self.bucket_rows) as u32;
+            record::push(&mut bucket.buffer, row, columns, values, column_bytes);
+            if bucket.buffer.len() >= self.buffer_bytes {
                 bucket.flush()?;
             }
         }
@@ -82,7 +79,7 @@ impl Buckets {
             bucket.flush()?;
             bucket.buffer = Vec::new();
         }
-        Ok(Gather { buckets: self, bucket: 0, words: Vec::new(), starts: Vec::new(), row: 0 })
+        Ok(Gather { buckets: self, bucket: 0, bytes: Vec::new(), starts: Vec::new(), row: 0 })
     }
 
     fn rows_of(&self, bucket: usize) -> u64 {
@@ -95,20 +92,18 @@ impl Bucket {
         // Opened anew each time: there may be more buckets than files may be open.
         let append = || {
             let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
-            file.write_all(bytemuck::cast_slice(&self.buffer))
+            file.write_all(&self.buffer)
         };
         append().map_err(|source| file_error("write rows to", &self.path, source))?;
-        self.n_words += self.buffer.len() as u64;
+        self.n_bytes += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
 
-    /// Reads all words into `words`, and removes the file.
-    fn load(&self, words: &mut Vec<u32>) -> Result<(), Error> {
-        words.clear();
-        words.resize(self.n_words as usize, 0);
-        let mut read =
-            || File::open(&self.path)?.read_exact(bytemuck::cast_slice_mut(words.as_mut_slice()));
+    /// Reads all of it into `bytes`, and removes the file.
+    fn load(&self, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        bytes.resize(self.n_bytes as usize, 0);
+        let mut read = || File::open(&self.path)?.read_exact(bytes);
         read().map_err(|source| file_error("read rows from", &self.path, source))?;
         std::fs::remove_file(&self.path).map_err(|source| file_error("remove", &self.path, source))
     }
@@ -124,8 +119,8 @@ pub(crate) struct Gather {
     buckets: Buckets,
     /// The bucket after the one in memory.
     bucket: usize,
-    words: Vec<u32>,
-    /// Where in `words` each row of the bucket is.
+    bytes: Vec<u8>,
+    /// Where in `bytes` each row of the bucket is.
     starts: Vec<usize>,
     /// The next row of the bucket.
     row: usize,
@@ -140,17 +135,13 @@ impl Gather {
     ) -> Result<Option<CsrBuffers>, Error> {
         out.clear();
         out.n_columns = self.buckets.n_columns;
+        let column_bytes = record::column_bytes(out.n_columns);
         while out.nnz() < n_values {
             if self.row == self.starts.len() && !self.next_bucket()? {
                 break;
             }
             let start = self.starts[self.row];
-            let len = self.words[start + 1] as usize;
-            let columns = start + HEADER..start + HEADER + len;
-            out.columns.extend_from_slice(&self.words[columns.clone()]);
-            let values = &self.words[columns.end..columns.end + len];
-            out.values.extend_from_slice(bytemuck::cast_slice(values));
-            out.row_offsets.push(out.values.len());
+            Record::at(&self.bytes[start..], column_bytes).append(&mut out);
             self.row += 1;
         }
         Ok((out.n_rows() > 0).then_some(out))
@@ -158,13 +149,15 @@ impl Gather {
 
     fn next_bucket(&mut self) -> Result<bool, Error> {
         let Some(bucket) = self.buckets.each.get(self.bucket) else { return Ok(false) };
-        bucket.load(&mut self.words)?;
+        bucket.load(&mut self.bytes)?;
         self.starts.clear();
         self.starts.resize(self.buckets.rows_of(self.bucket) as usize, 0);
+        let column_bytes = record::column_bytes(self.buckets.n_columns);
         let mut at = 0;
-        while at < self.words.len() {
-            self.starts[self.words[at] as usize] = at;
-            at += HEADER + 2 * self.words[at + 1] as usize;
+        while at < self.bytes.len() {
+            let record = Record::at(&self.bytes[at..], column_bytes);
+            self.starts[record.row as usize] = at;
+            at += record.len();
         }
         self.bucket += 1;
         self.row = 0;
@@ -191,7 +184,7 @@ mod tests {
             }
             let places = shuffle::storage_order(n_rows as u32, seed);
             let mut buckets = Buckets::new(folder.path(), n_rows as u64, 9, bucket_rows, 64);
-            buckets.buffer_words = 7;
+            buckets.buffer_bytes = 40;
             buckets.scatter(&rows, &places).unwrap();
             let mut gather = buckets.gather().unwrap();
             let mut found = Vec::new();

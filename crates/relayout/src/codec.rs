@@ -129,9 +129,16 @@ pub struct MeasuredCodecs {
     pub rows_per_second_of_storage: f64,
 }
 
+/// Values that are looked at together.
+const PIECE: usize = 1024;
+
 /// The first row that has a value which is not a whole number that a codec for those keeps to the bit.
 pub(crate) fn first_not_whole(row_offsets: &[usize], values: &[f32]) -> Option<usize> {
-    let at = values.iter().position(|value| !is_whole(*value))?;
+    // Piece by piece without an early end, so that the compiler can look at several values at once.
+    let all_whole = |piece: &[f32]| piece.iter().fold(true, |all, value| all & is_whole(*value));
+    let piece = values.chunks(PIECE).position(|piece| !all_whole(piece))?;
+    let start = piece * PIECE;
+    let at = start + values[start..].iter().position(|value| !is_whole(*value))?;
     Some(row_offsets.partition_point(|start| *start <= at) - 1)
 }
 
@@ -154,6 +161,9 @@ mod tests {
         }
         assert_eq!(first_not_whole(&[0, 2, 2, 4], &[1.0, 2.0, 3.0, 0.5]), Some(2));
         assert_eq!(first_not_whole(&[0, 2], &[1.0, 2.0]), None);
+        let mut values = vec![1.0; 3 * PIECE];
+        values[2 * PIECE + 5] = 0.5;
+        assert_eq!(first_not_whole(&[0, 2 * PIECE + 5, 2 * PIECE + 6], &values), Some(1));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod frames;
 mod layout;
 mod measure;
 mod order;
+mod record;
 mod rewrite;
 mod source;
 mod spec;

@@ -33,18 +33,18 @@ const ABOUT_AS_QUICK: f64 = 0.97;
 const MEASUREMENT: &str = "sample";
 const LAYER: &str = "sample";
 
-/// Rows of the source as they will stand in the new X: single ones from everywhere where they are shuffled, runs otherwise.
+/// Rows of the source: runs from everywhere, shuffled among each other where all will be. Single rows from everywhere would take as long
+/// as reading most of the source.
 pub(crate) fn sample(source: &Source, order: &Order, chunk_rows: u64) -> Result<CsrBuffers, Error> {
     let n_cells = source.cells.n_rows();
     let n_rows = (SAMPLE_VALUES / source.mean_nnz()).clamp(1, n_cells);
-    let run = if order.is_shuffled() { 1 } else { (n_rows / SAMPLE_RUNS).max(chunk_rows) };
+    let run = (n_rows / SAMPLE_RUNS).max(chunk_rows);
     let n_runs = n_rows.div_ceil(run).min(n_cells.div_ceil(run));
     let runs = (0..n_runs).map(|idx| {
         let start = idx * n_cells / n_runs;
         start..(start + run).min((idx + 1) * n_cells / n_runs)
     });
     let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
-    // Which of the cells a new row holds does not matter where all are shuffled.
     for joinid in runs.flat_map(|run| Order::new(&source.cells, None).joinids(run)) {
         match ranges.last_mut() {
             Some(last) if last.end == joinid => last.end += 1,
@@ -53,7 +53,19 @@ pub(crate) fn sample(source: &Source, order: &Order, chunk_rows: u64) -> Result<
     }
     let mut out = CsrBuffers::default();
     source.read(&RowRanges::new(ranges)?, &mut out)?;
-    Ok(out)
+    Ok(if order.is_shuffled() { shuffled(&out) } else { out })
+}
+
+/// The rows in another order, the same each time.
+fn shuffled(rows: &CsrBuffers) -> CsrBuffers {
+    let mut out = CsrBuffers { n_columns: rows.n_columns, ..CsrBuffers::default() };
+    for row_idx in shuffle::storage_order(rows.n_rows() as u32, 0) {
+        let (columns, values) = rows.row(row_idx as usize);
+        out.columns.extend_from_slice(columns);
+        out.values.extend_from_slice(values);
+        out.row_offsets.push(out.values.len());
+    }
+    out
 }
 
 /// Measures codecs on a sample, the one to take first, the others behind it by speed. First those for genes with the first for values, then

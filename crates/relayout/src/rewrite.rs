@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 use soma_io::{CsrBuffers, Destination, Experiment, ExperimentSpec, ExperimentWriter, RowRanges};
@@ -140,16 +141,30 @@ impl Job<'_> {
         codecs: Codecs,
         watch: &mut Watch<'_>,
     ) -> Result<u64, Error> {
-        // Before anything is written: it is here that all values are seen first.
-        let mut gather =
-            self.order.is_shuffled().then(|| self.scatter(codecs, watch)).transpose()?;
         let Self { source, order, spec, .. } = self;
         let mut writer = ExperimentWriter::create(destination.uri(), self.experiment_spec(codecs))?;
         if !destination.uri().contains("://") {
             writer.write_x_natively(layout::n_threads())?;
         }
-        frames::write_var(&mut writer, &source.var, &source.genes)?;
-        frames::write_obs(&mut writer, &source.obs, &source.cells, order, spec.obs_rows())?;
+        let mut write_frames = || {
+            frames::write_var(&mut writer, &source.var, &source.genes)?;
+            frames::write_obs(&mut writer, &source.obs, &source.cells, order, spec.obs_rows())
+        };
+        let mut gather = if order.is_shuffled() {
+            // Frames are compressed by one thread each: beside the scattering, which leaves one some time.
+            thread::scope(|scope| {
+                let builder = thread::Builder::new().name("relayout-frames".to_owned());
+                let frames = builder
+                    .spawn_scoped(scope, write_frames)
+                    .map_err(|source| Error::Thread { source })?;
+                let gather = self.scatter(codecs, watch);
+                frames.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                gather.map(Some)
+            })?
+        } else {
+            write_frames()?;
+            None
+        };
         let (mut n_rows, mut nnz) = (0, 0);
         let take = |rows: &CsrBuffers| {
             if !order.is_shuffled() {
@@ -187,8 +202,8 @@ impl Job<'_> {
         let Self { source, spec, .. } = self;
         let places = self.order.places();
         let n_cells = source.cells.n_rows();
-        // Eight bytes a value, and as many for a row.
-        let bucket_rows = (spec.bucket_bytes() / (8 * source.mean_nnz() + 8)).clamp(1, n_cells);
+        // At most eight bytes a value, and some for a row.
+        let bucket_rows = (spec.bucket_bytes() / (8 * source.mean_nnz() + 16)).clamp(1, n_cells);
         let mut buckets = Buckets::new(
             &self.temporary.folder(),
             n_cells,

@@ -27,7 +27,7 @@ pub struct RelayoutSpec {
     /// How much memory rows on their way may take, in bytes. Beside it there are 8 bytes for each cell that is shuffled, and what the
     /// reader keeps.
     pub memory_bytes: u64,
-    /// A local folder for what is needed for a while: the sample, and 8 bytes for each value that is shuffled. Beside the new experiment
+    /// A local folder for what is needed for a while: the sample, and at most 8 bytes for each value that is shuffled. Beside the new experiment
     /// unless that is not local.
     pub temporary: Option<PathBuf>,
     /// What becomes of an experiment that is where the new one goes.

@@ -1,0 +1,175 @@
+//! A row as bytes, while it waits in a file for its place: counts of single cells take three bytes each there rather than eight.
+//!
+//! A record is the row's number and its number of values, as 32-bit words, the bytes that each value has (one), its columns and its values:
+//! all in the order of bytes of this machine, for no other will read them. Columns are 16-bit words where all columns fit into those.
+//! Values are 8-bit or 16-bit words where a row's values are all the same to the bit after it, and 32-bit floats otherwise.
+
+use soma_io::CsrBuffers;
+
+const HEADER: usize = 9;
+/// From here on floats are whole, up to twice as much one apart.
+const WHOLE: f32 = (1 << 23) as f32;
+
+/// The bytes that a column takes, where there are so many.
+pub(crate) fn column_bytes(n_columns: usize) -> usize {
+    if n_columns <= 1 << 16 { 2 } else { 4 }
+}
+
+/// Appends the record of a row; each column takes `column_bytes`.
+pub(crate) fn push(
+    out: &mut Vec<u8>,
+    row: u32,
+    columns: &[u32],
+    values: &[f32],
+    column_bytes: usize,
+) {
+    let value_bytes = value_bytes(values);
+    out.extend_from_slice(&row.to_ne_bytes());
+    out.extend_from_slice(&(columns.len() as u32).to_ne_bytes());
+    out.push(value_bytes);
+    match column_bytes {
+        2 => push_words(out, columns, |column| (column as u16).to_ne_bytes()),
+        _ => out.extend_from_slice(bytemuck::cast_slice(columns)),
+    }
+    match value_bytes {
+        1 => push_words(out, values, |value| [whole_bits(value) as u8]),
+        2 => push_words(out, values, |value| (whole_bits(value) as u16).to_ne_bytes()),
+        _ => out.extend_from_slice(bytemuck::cast_slice(values)),
+    }
+}
+
+/// The fewest bytes that keep each value to the bit.
+fn value_bytes(values: &[f32]) -> u8 {
+    // As floats that are not negative are in the order of their bits, what is negative or no number is more than any that fits.
+    let (most, are_whole) = values.iter().fold((0, true), |(most, are_whole), value| {
+        let whole = value + WHOLE - WHOLE;
+        (value.to_bits().max(most), are_whole & (whole.to_bits() == value.to_bits()))
+    });
+    if !are_whole {
+        4
+    } else if most <= f32::from(u8::MAX).to_bits() {
+        1
+    } else if most <= f32::from(u16::MAX).to_bits() {
+        2
+    } else {
+        4
+    }
+}
+
+/// A value that is whole, and less than 2^16, as an integer: its last bits when it is added to 2^23, where floats are one apart. Unlike a
+/// cast that looks at what does not fit, the processor does that for several values at once.
+fn whole_bits(value: f32) -> u32 {
+    (value + WHOLE).to_bits()
+}
+
+fn push_words<T: Copy, const N: usize>(
+    out: &mut Vec<u8>,
+    from: &[T],
+    to_bytes: impl Fn(T) -> [u8; N],
+) {
+    let start = out.len();
+    out.resize(start + N * from.len(), 0);
+    for (word, value) in out[start..].chunks_exact_mut(N).zip(from) {
+        word.copy_from_slice(&to_bytes(*value));
+    }
+}
+
+/// A record that is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(crate) row: u32,
+    columns: &'a [u8],
+    values: &'a [u8],
+    n_values: usize,
+}
+
+impl<'a> Record<'a> {
+    /// The record that `bytes`, of which there are enough, begin with.
+    pub(crate) fn at(bytes: &'a [u8], column_bytes: usize) -> Self {
+        let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|idx| bytes[at + idx]));
+        let n_values = word(4) as usize;
+        let (columns, rest) = bytes[HEADER..].split_at(column_bytes * n_values);
+        let values = &rest[..usize::from(bytes[8]) * n_values];
+        Self { row: word(0), columns, values, n_values }
+    }
+
+    /// The bytes that it takes.
+    pub(crate) fn len(&self) -> usize {
+        HEADER + self.columns.len() + self.values.len()
+    }
+
+    /// Appends it to `out` as a row.
+    pub(crate) fn append(&self, out: &mut CsrBuffers) {
+        match self.columns.len() / self.n_values.max(1) {
+            2 => read_words(self.columns, &mut out.columns, |word| u16::from_ne_bytes(word).into()),
+            _ => read_words(self.columns, &mut out.columns, u32::from_ne_bytes),
+        }
+        match self.values.len() / self.n_values.max(1) {
+            1 => read_words(self.values, &mut out.values, |[value]| f32::from(value)),
+            2 => read_words(self.values, &mut out.values, |word| u16::from_ne_bytes(word).into()),
+            _ => read_words(self.values, &mut out.values, f32::from_ne_bytes),
+        }
+        out.row_offsets.push(out.values.len());
+    }
+}
+
+fn read_words<T, const N: usize>(from: &[u8], out: &mut Vec<T>, read: impl Fn([u8; N]) -> T) {
+    let (words, _) = from.as_chunks::<N>();
+    out.extend(words.iter().map(|word| read(*word)));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values() -> impl Strategy<Value = Vec<f32>> {
+        let value = prop_oneof![
+            (0_u8..=255).prop_map(f32::from),
+            (0_u16..=u16::MAX).prop_map(f32::from),
+            any::<u32>().prop_map(f32::from_bits),
+            Just(-0.0),
+            Just(256.0),
+            Just(65_536.0),
+        ];
+        let small = prop::collection::vec((0_u8..=255).prop_map(f32::from), 0..50);
+        let middle = prop::collection::vec((0_u16..=u16::MAX).prop_map(f32::from), 0..50);
+        prop_oneof![small, middle, prop::collection::vec(value, 0..50)]
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_the_same_to_the_bit(rows in prop::collection::vec(values(), 1..6), first in 0_u32..65_000, wide in any::<bool>()) {
+            let column_bytes = column_bytes(if wide { 1 << 17 } else { 1 << 16 });
+            let columns = |values: &[f32]| -> Vec<u32> {
+                (first..).step_by(7).take(values.len()).collect()
+            };
+            let mut bytes = Vec::new();
+            for (row, values) in (0..).zip(&rows) {
+                push(&mut bytes, row, &columns(values), values, column_bytes);
+            }
+            let (mut at, mut found) = (0, CsrBuffers::default());
+            for (row, values) in (0_u32..).zip(&rows) {
+                let record = Record::at(&bytes[at..], column_bytes);
+                prop_assert_eq!(record.row, row);
+                at += record.len();
+                record.append(&mut found);
+                let (found_columns, found_values) = found.row(row as usize);
+                prop_assert_eq!(found_columns, columns(values));
+                let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|value| value.to_bits()).collect() };
+                prop_assert_eq!(bits(found_values), bits(values));
+            }
+            prop_assert_eq!(at, bytes.len());
+        }
+    }
+
+    #[test]
+    fn counts_take_a_byte_and_what_is_not_one_takes_four() {
+        assert_eq!(value_bytes(&[0.0, 1.0, 255.0]), 1);
+        assert_eq!(value_bytes(&[1.0, 256.0]), 2);
+        for value in [65_536.0, 0.5, -0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert_eq!(value_bytes(&[1.0, value]), 4, "{value}");
+        }
+    }
+}
