@@ -5,6 +5,7 @@
 //! loaders have a picture of their own (`comparison`). No font of this machine is asked for, so the same records give
 //! the same bytes anywhere.
 
+mod axes;
 mod bars;
 mod canvas;
 mod caption;

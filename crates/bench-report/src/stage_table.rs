@@ -8,7 +8,7 @@ use crate::{
 /// Columns of the table: of the stages, each wall-clock over processor seconds.
 pub const STAGE_HEADER: [&str; 12] = [
     "method",
-    "chunk × chunks",
+    "chunks × rows",
     STAGES[0],
     STAGES[1],
     STAGES[2],
@@ -43,7 +43,7 @@ fn row(summary: &PointSummary) -> [String; STAGE_HEADER.len()] {
     let [batches, blocks] = [summary.ready_batches_mean, summary.ready_blocks_mean];
     [
         point.chunk_method.clone(),
-        format!("{} × {}", grouped(point.chunk_size), grouped(point.chunks_per_block)),
+        format!("{} × {}", grouped(point.chunks_per_block), grouped(point.chunk_size)),
         of(0),
         of(1),
         of(2),
@@ -119,7 +119,7 @@ mod tests {
         let [row] = rows.as_slice() else { panic!("{rows:?}") };
         let expected = [
             "native",
-            "64 × 16",
+            "16 × 64",
             "3.000 / –",
             "2.000 / 1.500",
             "–",

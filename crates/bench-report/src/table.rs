@@ -17,7 +17,7 @@ pub const ENTROPY_HEADER: &str = "entropy / expected";
 pub const TABLE_HEADER: [&str; 13] = [
     "method",
     "form",
-    "chunk × chunks",
+    "chunks × rows",
     "batch",
     "reader, cache",
     "epochs",
@@ -49,7 +49,7 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
     [
         point.chunk_method.clone(),
         point.form.clone(),
-        format!("{} × {}", grouped(point.chunk_size), grouped(point.chunks_per_block)),
+        format!("{} × {}", grouped(point.chunks_per_block), grouped(point.chunk_size)),
         grouped(point.batch_size),
         reader(point),
         epochs,

@@ -7,6 +7,8 @@
 #[expect(dead_code, reason = "more can go wrong than is tried here")]
 #[path = "../../soma-io/tests/s3/faults.rs"]
 mod faults;
+#[path = "support/held.rs"]
+mod held;
 #[expect(dead_code, reason = "more can be asked of it than is asked here")]
 #[path = "../../soma-io/tests/s3/server.rs"]
 mod server;
@@ -16,17 +18,13 @@ mod small;
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use arrow_array::RecordBatch;
 use example_data::{GenerateSpec, generate};
 use experiment_copy::{Error, Genes, SliceReport, SliceSpec, slice};
-use soma_io::{
-    Config, CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
-    ValueFilter,
-};
+use soma_io::{Config, Experiment, OpenOptions, ValueFilter};
 
 use faults::What;
+use held::held;
 use server::{PRIVATE, Server};
 
 const N_CELLS: u64 = 600;
@@ -69,23 +67,6 @@ impl Bed {
     fn take_remote(&self, to: &str) -> Result<SliceReport, Error> {
         self.take("s3://private/atlas/experiment", self.server.config(), to)
     }
-
-    fn held(&self, name: &str) -> (RecordBatch, RecordBatch, CsrBuffers) {
-        let path = self.folder.path().join(name);
-        let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap();
-        let measurement = experiment.measurement("RNA").unwrap();
-        let obs = experiment.obs().unwrap().read(None, None).unwrap();
-        let var = measurement.var().unwrap().read(None, None).unwrap();
-        let reader = measurement.x("raw").unwrap().reader(ReaderChoice::Libtiledb).unwrap();
-        let mut x = CsrBuffers::default();
-        let rows = RowRanges::new(vec![0..obs.num_rows() as u64]).unwrap();
-        reader.read_csr(&rows, &GeneSelection::All, &mut x).unwrap();
-        (obs, var, x)
-    }
-}
-
-fn is_empty(folder: &Path) -> bool {
-    fs::read_dir(folder).unwrap().next().is_none()
 }
 
 #[test]
@@ -104,7 +85,8 @@ fn a_slice_of_a_bucket_is_that_of_a_folder() {
         (expected.n_cells, expected.n_genes, expected.nnz)
     );
     assert!(0 < report.n_cells && report.n_cells <= N_CELLS && report.n_genes == 70);
-    assert_eq!(bed.held("of-bucket"), bed.held("of-folder"));
+    let path = |name| bed.folder.path().join(name);
+    assert_eq!(held(&path("of-bucket")), held(&path("of-folder")));
 }
 
 #[test]
@@ -120,7 +102,8 @@ fn a_store_that_stays_away_leaves_nothing_behind() {
     }
     assert!(text.contains("s3://private/atlas/experiment"), "{text}");
     bed.server.heal();
-    assert!(!bed.folder.path().join("of-bucket").exists(), "{text}");
-    bed.take_remote("of-bucket").unwrap();
-    assert!(!is_empty(&bed.folder.path().join("of-bucket")));
+    let path = bed.folder.path().join("of-bucket");
+    assert!(!path.exists(), "{text}");
+    let report = bed.take_remote("of-bucket").unwrap();
+    assert_eq!(held(&path).obs.num_rows() as u64, report.n_cells);
 }

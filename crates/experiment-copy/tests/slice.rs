@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/held.rs"]
+mod held;
+
 use std::collections::HashMap;
 use std::fs;
 use std::ops::ControlFlow;
@@ -23,34 +26,12 @@ use soma_io::{
     Extent, GeneSelection, OpenOptions, ReaderChoice, RowRanges, ValueFilter,
 };
 
+use held::{Held, held, open};
+
 const N_CELLS: u64 = 600;
 const N_GENES: u64 = 150;
 /// So few bytes that X is read in many pieces; less than a reader needs at least is refused.
 const LEAST_MEMORY: u64 = 35_200_000;
-
-fn open(path: &Path) -> Experiment {
-    let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
-    Experiment::open(path.to_str().unwrap(), &OpenOptions { config, timestamp: None }).unwrap()
-}
-
-/// What an experiment holds, in memory.
-struct Held {
-    obs: RecordBatch,
-    var: RecordBatch,
-    x: CsrBuffers,
-}
-
-fn held(path: &Path) -> Held {
-    let experiment = open(path);
-    let measurement = experiment.measurement("RNA").unwrap();
-    let obs = experiment.obs().unwrap().read(None, None).unwrap();
-    let var = measurement.var().unwrap().read(None, None).unwrap();
-    let reader = measurement.x("raw").unwrap().reader(ReaderChoice::Libtiledb).unwrap();
-    let mut x = CsrBuffers::default();
-    let rows = RowRanges::new(vec![0..obs.num_rows() as u64]).unwrap();
-    reader.read_csr(&rows, &GeneSelection::All, &mut x).unwrap();
-    Held { obs, var, x }
-}
 
 fn source() -> &'static (tempfile::TempDir, Held) {
     static SOURCE: OnceLock<(tempfile::TempDir, Held)> = OnceLock::new();

@@ -31,7 +31,7 @@ impl Conditions {
         host: &HostInfo,
         versions: &Versions,
     ) -> anyhow::Result<Self> {
-        let files = page_cache::files(&data.uri, &data.measurement, &data.layer)
+        let files = page_cache::files(data)
             .with_context(|| format!("cannot list the files of {}", data.uri))?;
         let files: Vec<_> = files
             .iter()

@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use cold::{Cold, cool};
 
+use crate::job::Data;
+
 /// Share of the available memory that the files may take to be kept in the page cache beside a loader.
 const SHARE: f64 = 0.6;
 
 /// The name of a cache that was read into.
-pub(crate) const WARM: &str = "warm";
+const WARM: &str = "warm";
 
 /// What the points find.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +50,11 @@ impl PageCache {
 }
 
 /// Reads the files of X's layer, or of the whole experiment where they are elsewhere, and of obs.
-pub(crate) fn warm(uri: &str, measurement: &str, layer: &str) -> PageCache {
-    if local_path(uri).is_none() {
+pub(crate) fn warm(data: &Data) -> PageCache {
+    if local_path(&data.uri).is_none() {
         return PageCache::Unknown("the data is not on a local disk".to_owned());
     }
-    let files = files(uri, measurement, layer);
+    let files = files(data);
     let bytes: u64 = files.iter().flatten().map(|file| file.bytes).sum();
     match files.and_then(|files| Ok((files, available_bytes()?))) {
         Err(error) => PageCache::Unknown(format!("the files cannot be listed: {error}")),
@@ -68,6 +70,23 @@ pub(crate) fn warm(uri: &str, measurement: &str, layer: &str) -> PageCache {
     }
 }
 
+/// Reads the files through again where the cache was warm: a run that took much memory may have put them out of it. The cache's name as it is
+/// now; `warn` is told where it is warm no longer.
+pub(crate) fn warm_again(
+    before: &'static str,
+    data: &Data,
+    warn: impl FnOnce(&str),
+) -> &'static str {
+    if before != WARM {
+        return before;
+    }
+    let found = warm(data);
+    if let PageCache::Unknown(why) = &found {
+        warn(&format!("warning: the page cache is warm no longer: {why}"));
+    }
+    found.name()
+}
+
 /// A file of the data.
 #[derive(Debug)]
 pub(crate) struct DataFile {
@@ -79,9 +98,9 @@ pub(crate) struct DataFile {
 
 /// The files that a sweep reads: of X's layer, or of the whole experiment where that is elsewhere, and of obs; by path. None of data
 /// that is not on a local disk.
-pub(crate) fn files(uri: &str, measurement: &str, layer: &str) -> io::Result<Vec<DataFile>> {
-    let Some(root) = local_path(uri) else { return Ok(Vec::new()) };
-    let x = root.join("ms").join(measurement).join("X").join(layer);
+pub(crate) fn files(data: &Data) -> io::Result<Vec<DataFile>> {
+    let Some(root) = local_path(&data.uri) else { return Ok(Vec::new()) };
+    let x = root.join("ms").join(&data.measurement).join("X").join(&data.layer);
     let folders = if x.is_dir() { vec![x, root.join("obs")] } else { vec![root] };
     let mut files = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
@@ -134,6 +153,11 @@ fn available_bytes() -> io::Result<u64> {
 mod tests {
     use super::*;
 
+    fn data(uri: &str, measurement: &str) -> Data {
+        let [uri, measurement, layer] = [uri, measurement, "raw"].map(str::to_owned);
+        Data { uri, measurement, layer, ..Data::default() }
+    }
+
     #[test]
     fn the_files_of_the_layer_and_of_obs_are_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -147,17 +171,26 @@ mod tests {
             fs::write(path, vec![0; bytes]).unwrap();
         }
         let uri = folder.path().to_str().unwrap();
-        assert_eq!(warm(uri, "RNA", "raw"), PageCache::Warm { bytes: 3_000_010 });
+        let all_of_raw = PageCache::Warm { bytes: 3_000_010 };
+        assert_eq!(warm(&data(uri, "RNA")), all_of_raw);
+        assert_eq!(warm(&data(&format!("file://{uri}"), "RNA")), all_of_raw);
+        assert_eq!(warm(&data(uri, "ATAC")), PageCache::Warm { bytes: 3_000_109 });
+        let mut told = Vec::new();
+        assert_eq!(warm_again(WARM, &data(uri, "RNA"), |why| told.push(why.to_owned())), WARM);
+        drop(folder);
         assert_eq!(
-            warm(&format!("file://{uri}"), "RNA", "raw"),
-            PageCache::Warm { bytes: 3_000_010 }
+            warm_again("unknown", &data(uri, "RNA"), |why| told.push(why.to_owned())),
+            "unknown"
         );
-        assert_eq!(warm(uri, "ATAC", "raw"), PageCache::Warm { bytes: 3_000_109 });
+        assert_eq!(told, [""; 0]);
+        let away = data("s3://bucket/experiment", "RNA");
+        assert_eq!(warm_again(WARM, &away, |why| told.push(why.to_owned())), "unknown");
+        assert!(told[0].contains("warm no longer"), "{told:?}");
     }
 
     #[test]
     fn data_in_a_store_is_not_called_warm() {
-        let state = warm("s3://bucket/experiment", "RNA", "raw");
+        let state = warm(&data("s3://bucket/experiment", "RNA"));
         assert_eq!(state.name(), "unknown");
     }
 }

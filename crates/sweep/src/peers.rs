@@ -67,7 +67,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let host = HostInfo::gather();
     let data = format!("peers-{}", results_folder::data_name(&args.uri));
     let folder = args.of_results.folder(args.results.as_deref(), &host, &data)?;
-    let cache = page_cache::warm(&args.uri, &args.measurement, &args.layer).name();
+    let cache = page_cache::warm(&jobs[0].data).name();
     let display = Display::counting("copies", args.quiet);
     let opened = &jobs[0].opened;
     display.line(&format!(
@@ -138,13 +138,6 @@ fn sides(args: &PeersArgs, session: &mut Session<'_>, data: &Data, peers: &[Peer
                 copies.push(copy);
             }
             Err(why) => missing.push(format!("{}: {why:#}", side::RELAID)),
-        }
-    }
-    for copy in &copies {
-        let folder = copy.folder.display().to_string();
-        let cache = page_cache::warm(&folder, &args.measurement, &args.layer);
-        if !matches!(cache, page_cache::PageCache::Warm { .. }) {
-            session.display.line(&format!("warning: {folder}: page cache {}", cache.name()));
         }
     }
     session.copies = copies;

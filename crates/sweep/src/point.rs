@@ -369,7 +369,7 @@ fn cooled(
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<String> {
     let how = point.cold.unwrap_or(Cold::Auto);
-    let state = page_cache::cool(&data.uri, &data.measurement, &data.layer, how);
+    let state = page_cache::cool(data, how);
     if let PageCache::Unknown(why) = &state {
         let message = format!("the page cache is not cold: {why}");
         tell(&Event::Warning { message: one_line(&message) })?;

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     let n_genes = Some(args.n_vars).filter(|n| *n != 0).unwrap_or(u64::MAX).min(x.shape().1);
     let order = order::write(&joinids, args.soma_chunk_size, shuffle, args.rng_seed)?;
     let host = HostInfo::gather();
-    let cache = page_cache::warm(&data.uri, &data.measurement, &data.layer).name();
+    let cache = page_cache::warm(&data).name();
     let display = Display::new(ways.len() as u64 * args.repetitions, "runs", args.quiet);
     display.line(&format!(
         "{}/{} of {}: {} cells x the first {} of {} genes in chunks of {} cells, {}; page cache {cache}; {}",

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     }
     let interrupted = interrupt::watch();
     let x = open(&data)?;
-    let cache = page_cache::warm(&data.uri, &data.measurement, &data.layer);
+    let cache = page_cache::warm(&data);
     announce(&x, &data, &cache)?;
     let display = Display::new(kinds.len() as u64, "kinds of reads", args.quiet);
     let program =

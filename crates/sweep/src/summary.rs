@@ -13,7 +13,7 @@ use crate::io_limit;
 use crate::job::Point;
 
 /// Columns with words; the others are numbers, or say why there is none.
-const WORDS: [&str; 5] = ["method", "form", "chunk × chunks", "reader, cache", ENTROPY_HEADER];
+const WORDS: [&str; 5] = ["method", "form", "chunks × rows", "reader, cache", ENTROPY_HEADER];
 
 /// Columns that may be left out of the table where they say the same of each point.
 const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];

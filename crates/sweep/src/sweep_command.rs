@@ -180,16 +180,15 @@ pub(crate) fn run_info(
 fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) -> &'static str {
     let (cells, genes) = (grouped(opened.n_cells), grouped(opened.n_genes));
     let rounds = if config.repeat == 1 { String::new() } else { format!(" x {}", config.repeat) };
-    display.line(&format!(
-        "{}: {cells} cells x {genes} genes, {} points{rounds}",
-        config.data.uri,
-        config.points.len()
-    ));
+    let points = match config.points.len() {
+        1 => "1 point".to_owned(),
+        n => format!("{n} points"),
+    };
+    display.line(&format!("{}: {cells} cells x {genes} genes, {points}{rounds}", config.data.uri));
     display.line(&match &opened.why_not_native {
         None => format!("reader of X: {}", opened.reader),
         Some(why) => format!("reader of X: {}, because {why}", opened.reader),
     });
-    let Data { uri, measurement, layer, .. } = &config.data;
     let is_cold = config.points.iter().any(|point| point.cold.is_some());
     let (name, told) = if is_cold {
         // Each point sees to it itself, and says what came of it.
@@ -199,7 +198,7 @@ fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) 
             Some(limit) if limit.by != Holder::Bucket => PageCache::Unknown(
                 "it is left as it is, for what it has is free of the limit".to_owned(),
             ),
-            _ => page_cache::warm(uri, measurement, layer),
+            _ => page_cache::warm(&config.data),
         };
         let told = match &cache {
             PageCache::Warm { bytes } => {

@@ -14,9 +14,9 @@ use bench_report::{
 use crate::config::Config;
 use crate::display::{Display, grouped};
 use crate::found::Found;
-use crate::job::{Data, Event, Job, Point, Task};
+use crate::job::{Event, Job, Point, Task};
 use crate::memory_limit::MemoryLimit;
-use crate::page_cache::{self, PageCache};
+use crate::page_cache;
 use crate::process::{self, Ended, Failure};
 use crate::results_folder::Folder;
 use crate::{interrupt, point_settings, summary};
@@ -118,20 +118,9 @@ impl Sweep<'_> {
         Ok(std::ops::ControlFlow::Continue(()))
     }
 
-    /// Reads the data's files through again: a point that took much memory has put them out of a cache that was warm.
-    fn warm_again(&mut self) {
-        let Data { uri, measurement, layer, .. } = &self.config.data;
-        if self.cache == page_cache::WARM {
-            let found = page_cache::warm(uri, measurement, layer);
-            if let PageCache::Unknown(why) = &found {
-                self.display.line(&format!("warning: the page cache is warm no longer: {why}"));
-            }
-            self.cache = found.name();
-        }
-    }
-
     fn measure(&mut self, turn: &Turn<'_>, n_epochs: &mut u64) -> anyhow::Result<Ended> {
-        self.warm_again();
+        let data = &self.config.data;
+        self.cache = page_cache::warm_again(self.cache, data, |why| self.display.line(why));
         let point = turn.point;
         let job = Job {
             data: self.config.data.clone(),

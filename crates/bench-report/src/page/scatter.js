@@ -116,6 +116,9 @@ function labelMarks({ plot, anchors }) {
   const [top, bottom] = d3.extent(plot.scale("y").range);
   const box = (x, y, halfWidth, halfHeight) => ({ left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight });
   const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  // From a box to the edge of a mark: a name that is nearer to another's mark would be taken for that one's.
+  const gap = (one, { at: [x, y], r }) =>
+    Math.hypot(Math.max(one.left - x, 0, x - one.right), Math.max(one.top - y, 0, y - one.bottom)) - r * 1.5;
   const own = anchors.filter(({ point }) => point);
   const taken = own.map(({ at, r }) => box(at[0], at[1], r * 1.5, r * 1.5));
   const named = [];
@@ -130,7 +133,12 @@ function labelMarks({ plot, anchors }) {
       .map(([x, y]) => box(at[0] + x, at[1] + y, halfWidth, halfHeight))
       .find(
         (one) =>
-          one.left > left && one.right < right && one.top > top && one.bottom < bottom && !taken.some((other) => overlap(other, one)),
+          one.left > left &&
+          one.right < right &&
+          one.top > top &&
+          one.bottom < bottom &&
+          !taken.some((other) => overlap(other, one)) &&
+          !own.some((other) => settingOf(other.point, "series") !== words && gap(one, other) <= gap(one, { at, r })),
       );
     if (!found) continue;
     taken.push(found);

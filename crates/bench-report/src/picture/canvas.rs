@@ -188,6 +188,9 @@ impl Canvas<'_> {
     }
 }
 
+/// Letters are up to so much wider in a reader's font than [`text_width`] takes them to be.
+pub(super) const WIDER_FONT: f64 = 1.1;
+
 /// About how wide a text of `size` is: the widths of letters in the usual sans-serif fonts.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let width = |letter: char| match letter {

@@ -2,7 +2,8 @@
 
 use super::{
     PLOT, SIZE,
-    canvas::{self, Align, Canvas, Ink, text_width, wrap},
+    axes::draw_axes,
+    canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     caption::draw_lines,
     mark::{N_COLORS, category},
     scale::{Dimension, Scale},
@@ -17,12 +18,12 @@ const LEGEND_STEP: f64 = 20.0;
 const LEGEND_LINE: f64 = 14.0;
 const LEGEND_WIDEST: f64 = 260.0;
 const LEGEND_LEFT: f64 = PLOT[2] + 20.0;
-/// Letters are up to so much wider in a reader's font than they are taken to be.
-const SAFETY: f64 = 1.1;
 /// Entries of the legend; who has more series reads them in the table.
 const MOST_ENTRIES: usize = 28;
 /// Strokes and gaps of the lines: others each time that the colors come again.
 const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.5], &[12.0, 4.0, 2.5, 4.0]];
+
+const LINE_DASH: &[f64] = &[4.0, 4.0];
 
 pub(super) struct Chart<'a> {
     pub(super) title: String,
@@ -63,7 +64,8 @@ pub(super) struct Place {
 pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     let all = || chart.series.iter().flat_map(|series| &series.points);
     let [left, upper, right, lower] = PLOT;
-    let xs: Vec<f64> = all().map(|place| place.x).collect();
+    let lines = chart.x.lines.iter().map(|(at, _)| *at);
+    let xs: Vec<f64> = all().map(|place| place.x).chain(lines).collect();
     let ys: Vec<f64> = all().flat_map(|place| [place.y, place.high]).collect();
     let x = Scale::new(&chart.x, &xs, left, right, 8);
     let y = Scale::new(&chart.y, &ys, lower, upper, 6);
@@ -71,7 +73,9 @@ pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     let entries: Vec<Vec<String>> = chart.series.iter().take(MOST_ENTRIES).map(entry).collect();
     canvas::svg(size(&entries), |canvas| {
         draw_lines(canvas, &chart.title, chart.subtitle)?;
-        draw_axes(canvas, chart, &x, &y)?;
+        draw_axes(canvas, PLOT, &x, &y, true)?;
+        draw_labels(canvas, chart)?;
+        draw_lines_of_x(canvas, chart, &x)?;
         for (series, look) in chart.series.iter().zip(&looks) {
             draw_series(canvas, (chart.style, series), look, &x, &y)?;
         }
@@ -111,26 +115,29 @@ pub(super) fn size(entries: &[Vec<String>]) -> (f64, f64) {
     let lines = entries.iter().flatten();
     let widest = lines.map(|line| text_width(line, LEGEND_TEXT)).fold(0.0, f64::max);
     let height: f64 = entries.iter().map(|lines| entry_height(lines)).sum();
-    let right = LEGEND_LEFT + 18.0 + widest * SAFETY + 14.0;
+    let right = LEGEND_LEFT + 18.0 + widest * WIDER_FONT + 14.0;
     (right.max(SIZE.0), (PLOT[1] + height + 2.0 * LEGEND_STEP).max(SIZE.1))
 }
 
-fn draw_axes(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale, y: &Scale) -> Result<(), Error> {
+fn draw_labels(canvas: &Canvas<'_>, chart: &Chart<'_>) -> Result<(), Error> {
     let [left, upper, right, lower] = PLOT;
-    for (tick, text) in x.ticks() {
-        let at = x.position(tick);
-        canvas.line(&[(at, upper), (at, lower)], Ink::GRID, 1.0)?;
-        canvas.text(&text, (at, lower + 10.0), 13.0, Ink::TEXT, Align::Below)?;
-    }
-    for (tick, text) in y.ticks() {
-        let at = y.position(tick);
-        canvas.line(&[(left, at), (right, at)], Ink::GRID, 1.0)?;
-        canvas.text(&text, (left - 9.0, at), 13.0, Ink::TEXT, Align::Right)?;
-    }
-    canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)?;
     let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
     canvas.text(&chart.x.label, (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
     canvas.text(&chart.y.label, (16.0, middle.1), 15.0, Ink::TEXT, Align::Upward)
+}
+
+fn draw_lines_of_x(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale) -> Result<(), Error> {
+    let [left, upper, _, lower] = PLOT;
+    for (idx, (value, words)) in chart.x.lines.iter().enumerate() {
+        let at = x.position(*value);
+        canvas.dashed(&[(at, upper), (at, lower)], Ink::GRAY, 1.5, LINE_DASH)?;
+        // One under the other, on the side where there is room.
+        let y = upper + 12.0 + 18.0 * idx as f64;
+        let room = at - left > text_width(words, 13.0) * WIDER_FONT + 6.0;
+        let (x, align) = if room { (at - 6.0, Align::Right) } else { (at + 6.0, Align::Left) };
+        canvas.text(words, (x, y), 13.0, Ink::GRAY, align)?;
+    }
+    Ok(())
 }
 
 fn draw_series(

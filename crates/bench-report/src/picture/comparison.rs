@@ -118,8 +118,8 @@ fn by_title<'a>(placed: &'a [Placed<'a>], title: impl Fn(&Placed<'_>) -> String)
     }
     // Dense ones first.
     groups.sort_by_key(|group| {
-        let data = &group.placed[0].summary;
-        (group.placed[0].summary.point.form != "dense", data.point.form.clone(), data.data.n_cols)
+        let first = group.placed[0].summary;
+        (first.point.form != "dense", first.point.form.clone(), first.data.n_cols)
     });
     groups
 }

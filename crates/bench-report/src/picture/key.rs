@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     Placed,
-    canvas::{Align, Canvas, Ink, text_width, wrap},
+    canvas::{Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     labels::Frame,
     legend::spread_out,
     mark::{Encoding, category},
@@ -16,8 +16,6 @@ const TEXT: f64 = 13.0;
 const LINE: f64 = 17.0;
 /// Between two entries, and from the middle of a mark to its words.
 const GAP: f64 = 26.0;
-/// Letters are up to so much wider in a reader's font than they are taken to be.
-const SAFETY: f64 = 1.1;
 
 /// What stands before an entry's words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,10 +89,10 @@ impl Key {
         let (mut x, mut upper, mut lower) = (across.start, top, top + LINE + 5.0);
         for (sign, words) in signs {
             let before = 2.0 * sign.half_width() + if sign == Sign::Heading { 0.0 } else { 7.0 };
-            let room = (across.end - across.start - before) / SAFETY;
+            let room = (across.end - across.start - before) / WIDER_FONT;
             let lines = wrap(&words, TEXT, room);
             let widest = lines.iter().map(|line| text_width(line, TEXT)).fold(0.0, f64::max);
-            let width = before + widest * SAFETY;
+            let width = before + widest * WIDER_FONT;
             if x > across.start && x + width > across.end {
                 (x, upper) = (across.start, lower);
             }

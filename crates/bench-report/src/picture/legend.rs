@@ -2,7 +2,7 @@
 
 use super::{
     Placed, SIZE,
-    canvas::{self, Align, Canvas, Ink, text_width, wrap},
+    canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     mark::{Encoding, draw_hole, viridis},
     shape::draw_shape,
 };
@@ -21,8 +21,6 @@ const LABEL_HEIGHT: f64 = 17.0;
 const WIDEST: f64 = 240.0;
 const LINE: f64 = 16.0;
 const MARGIN: f64 = 18.0;
-/// Letters are up to so much wider in a reader's font than they are taken to be.
-const SAFETY: f64 = 1.1;
 
 /// The size of a picture that has room for the legend.
 pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<(f64, f64), Error> {
@@ -34,7 +32,7 @@ pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<(f64, f
     let names = shown(encoding, placed).into_iter();
     let lines = names.flat_map(|(_, name)| wrap(name, 13.0, WIDEST));
     let widest = lines.map(|line| text_width(&line, 13.0)).fold(0.0, f64::max);
-    Ok(((TEXT_X + widest * SAFETY + MARGIN).max(SIZE.0), (bottom + MARGIN).max(SIZE.1)))
+    Ok(((TEXT_X + widest * WIDER_FONT + MARGIN).max(SIZE.0), (bottom + MARGIN).max(SIZE.1)))
 }
 
 /// The series that have a mark.

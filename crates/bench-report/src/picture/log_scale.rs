@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// The share of an axis that the number of a tick takes.
+const NEAREST: f64 = 0.1;
+
 /// An axis that holds all of some positive values, over a range of picture units.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LogAxis {
@@ -39,6 +42,23 @@ impl LogAxis {
         Self { ticks, least, most, units }
     }
 
+    /// With a tick at each of the values, where they are few and not too near to each other.
+    pub(super) fn of_values(values: &[f64], units: Range<f64>, most_ticks: usize) -> Self {
+        let mut axis = Self::new(values, 10.0, units, most_ticks);
+        let mut ticks: Vec<f64> =
+            values.iter().copied().filter(|value| *value > 0.0 && value.is_finite()).collect();
+        ticks.sort_by(f64::total_cmp);
+        ticks.dedup();
+        let apart = |pair: &[f64]| {
+            let width = axis.units.end - axis.units.start;
+            axis.position(pair[1]) - axis.position(pair[0]) > NEAREST * width
+        };
+        if (1..=most_ticks).contains(&ticks.len()) && ticks.windows(2).all(apart) {
+            axis.ticks = ticks;
+        }
+        axis
+    }
+
     pub(super) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
@@ -66,6 +86,14 @@ mod tests {
         );
         assert_eq!(LogAxis::new(&[], 10.0, 0.0..100.0, 4).ticks(), [1.0]);
         assert_eq!(LogAxis::new(&[0.0, f64::NAN], 10.0, 0.0..100.0, 4).ticks(), [1.0]);
+    }
+
+    #[test]
+    fn few_values_have_ticks_of_their_own() {
+        let of = |values: &[f64]| LogAxis::of_values(values, 0.0..100.0, 4).ticks().to_vec();
+        assert_eq!(of(&[1e5, 1e6, 3e5, 1e5]), [1e5, 3e5, 1e6]);
+        assert_eq!(of(&[1e5, 1.1e5, 1e6]), [1e5, 2e5, 5e5, 1e6]);
+        assert_eq!(of(&[]), [1.0]);
     }
 
     proptest! {

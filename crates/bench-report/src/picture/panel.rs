@@ -2,7 +2,8 @@
 
 use super::{
     Placed,
-    canvas::{Align, Canvas, Ink},
+    axes::draw_axes,
+    canvas::{Canvas, Ink},
     labels::{self, Frame, Label, Named},
     mark::{Encoding, Mark},
     scale::Scale,
@@ -24,20 +25,7 @@ pub(super) struct Panel {
 
 impl Panel {
     pub(super) fn draw_axes(&self, canvas: &Canvas<'_>) -> Result<(), Error> {
-        let [left, upper, right, lower] = self.plot;
-        for (tick, text) in self.x.ticks() {
-            let at = self.x.position(tick);
-            canvas.line(&[(at, upper), (at, lower)], Ink::GRID, 1.0)?;
-            canvas.text(&text, (at, lower + 10.0), 13.0, Ink::TEXT, Align::Below)?;
-        }
-        for (tick, text) in self.y.ticks() {
-            let at = self.y.position(tick);
-            canvas.line(&[(left, at), (right, at)], Ink::GRID, 1.0)?;
-            if self.labels_y {
-                canvas.text(&text, (left - 9.0, at), 13.0, Ink::TEXT, Align::Right)?;
-            }
-        }
-        canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)
+        draw_axes(canvas, self.plot, &self.x, &self.y, self.labels_y)
     }
 
     /// Draws the marks and gives them back, the largest first.

@@ -1,4 +1,4 @@
-//! Axes: linear ones from 0 with round ticks, and the choice between those and logarithmic ones.
+//! Axes: linear ones with round ticks, and the choice between those and logarithmic ones.
 
 use std::ops::Range;
 
@@ -9,24 +9,47 @@ use crate::table::decimal;
 #[derive(Clone, Debug)]
 pub(super) struct Dimension {
     pub(super) label: String,
-    /// The base of a logarithmic axis; others are linear from 0.
-    pub(super) log: Option<f64>,
-    /// What the axis reaches at least to.
-    pub(super) reach: f64,
+    /// Values that a line stands at, with its words.
+    pub(super) lines: Vec<(f64, &'static str)>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    FromZero,
+    /// Where nothing is read off the distance to zero.
+    AroundValues,
+    Percent,
+    Log {
+        base: f64,
+    },
+    /// Logarithmic, with a tick at each of the values, which are few.
+    LogOfValues,
 }
 
 impl Dimension {
-    pub(super) fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), log: None, reach: 0.0 }
+    fn new(label: impl Into<String>, kind: Kind) -> Self {
+        Self { label: label.into(), lines: Vec::new(), kind }
     }
 
-    pub(super) fn log(label: impl Into<String>, base: f64) -> Self {
-        Self { label: label.into(), log: Some(base), reach: 0.0 }
+    pub(super) fn linear(label: impl Into<String>) -> Self {
+        Self::new(label, Kind::FromZero)
+    }
+
+    pub(super) fn around(label: impl Into<String>, lines: Vec<(f64, &'static str)>) -> Self {
+        Self { lines, ..Self::new(label, Kind::AroundValues) }
     }
 
     pub(super) fn percent(label: impl Into<String>) -> Self {
-        // A tick more than the axis's own room above.
-        Self { label: label.into(), log: None, reach: 96.0 }
+        Self::new(label, Kind::Percent)
+    }
+
+    pub(super) fn log(label: impl Into<String>, base: f64) -> Self {
+        Self::new(label, Kind::Log { base })
+    }
+
+    pub(super) fn log_of_values(label: impl Into<String>) -> Self {
+        Self::new(label, Kind::LogOfValues)
     }
 }
 
@@ -45,11 +68,16 @@ impl Scale {
         to: f64,
         steps: u32,
     ) -> Self {
-        if let Some(base) = dimension.log {
-            return Self::Log(LogAxis::new(values, base, from..to, steps as usize));
+        let units = from..to;
+        let [least, most] =
+            [f64::min, f64::max].map(|either| values.iter().copied().fold(f64::NAN, either));
+        match dimension.kind {
+            Kind::FromZero => Self::Linear(Axis::new(most, units, steps)),
+            Kind::AroundValues => Self::Linear(Axis::around(least..most, units, steps)),
+            Kind::Percent => Self::Linear(Axis::percent(units)),
+            Kind::Log { base } => Self::Log(LogAxis::new(values, base, units, steps as usize)),
+            Kind::LogOfValues => Self::Log(LogAxis::of_values(values, units, steps as usize)),
         }
-        let most = values.iter().copied().fold(dimension.reach, f64::max);
-        Self::Linear(Axis::new(most, from..to, steps))
     }
 
     pub(super) fn position(&self, value: f64) -> f64 {
@@ -76,9 +104,10 @@ impl Scale {
     }
 }
 
-/// An axis from 0 to a round number, over a range of picture units.
+/// An axis between round numbers, over a range of picture units.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
+    first: f64,
     step: f64,
     n_steps: u32,
     from: f64,
@@ -86,26 +115,41 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds `largest` with some room above, cut into at most `most_steps` steps of 1, 2, 2.5 or 5 times
-    /// a power of ten. `units` may run downward, as y does.
+    /// An axis from 0 that holds `largest` with some room above, cut into at most `most_steps` steps. `units` may run downward, as y does.
     pub(super) fn new(largest: f64, units: Range<f64>, most_steps: u32) -> Self {
         let largest = if largest.is_finite() && largest > 0.0 { largest * 1.04 } else { 1.0 };
-        let rough = largest / f64::from(most_steps);
-        let power = 10_f64.powf(rough.log10().floor());
-        let factor =
-            [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= rough).unwrap_or(10.0);
-        let step = factor * power;
+        let step = round_step(largest / f64::from(most_steps));
         let n_steps = ((largest / step).ceil() as u32).max(1);
-        Self { step, n_steps, from: units.start, to: units.end }
+        Self { first: 0.0, step, n_steps, from: units.start, to: units.end }
+    }
+
+    /// An axis that holds `values` with some room around.
+    fn around(values: Range<f64>, units: Range<f64>, most_steps: u32) -> Self {
+        let Range { start, end } = values;
+        if !(start.is_finite() && end.is_finite()) {
+            return Self::new(1.0, units, most_steps);
+        }
+        let room = (0.04 * (end - start)).max(1e-3 * end.abs()).max(1e-9);
+        let (start, end) = (start - room, end + room);
+        // One step less, for the first tick is rounded down.
+        let step = round_step((end - start) / f64::from(most_steps.max(2) - 1));
+        let first = (start / step).floor() * step;
+        let n_steps = (((end - first) / step).ceil() as u32).max(1);
+        Self { first, step, n_steps, from: units.start, to: units.end }
+    }
+
+    fn percent(units: Range<f64>) -> Self {
+        Self { first: 0.0, step: 20.0, n_steps: 5, from: units.start, to: units.end }
     }
 
     pub(super) fn ticks(&self) -> impl Iterator<Item = f64> {
-        (0..=self.n_steps).map(|idx| f64::from(idx) * self.step)
+        (0..=self.n_steps).map(|idx| self.first + f64::from(idx) * self.step)
     }
 
     /// Where `value` lies, in picture units.
     pub(super) fn position(&self, value: f64) -> f64 {
-        self.from + (self.to - self.from) * value / (self.step * f64::from(self.n_steps))
+        let share = (value - self.first) / (self.step * f64::from(self.n_steps));
+        self.from + (self.to - self.from) * share
     }
 
     /// Digits after the point that tell ticks apart.
@@ -117,6 +161,14 @@ impl Axis {
             })
             .map_or(6, |digits| digits as usize)
     }
+}
+
+/// The least of 1, 2, 2.5 or 5 times a power of ten that is not less than `rough`.
+fn round_step(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    let factor =
+        [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= rough).unwrap_or(10.0);
+    factor * power
 }
 
 #[cfg(test)]
@@ -140,6 +192,11 @@ mod tests {
         check(62_000.0, &["0", "20,000", "40,000", "60,000", "80,000"]);
         check(1.27, &["0.00", "0.25", "0.50", "0.75", "1.00", "1.25", "1.50"]);
         check(f64::NAN, &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        let percents: Vec<f64> = Axis::percent(0.0..1.0).ticks().collect();
+        assert_eq!(percents, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+        let around: Vec<f64> = Axis::around(2.4..2.5, 0.0..1.0, 8).ticks().collect();
+        assert_eq!(around.len(), 7, "{around:?}");
+        assert!(around[0] < 2.4 && 2.5 < around[6] && around[6] < 2.53, "{around:?}");
     }
 
     proptest! {
@@ -152,6 +209,14 @@ mod tests {
             let labels: std::collections::BTreeSet<String> =
                 axis.ticks().map(|tick| decimal(tick, axis.digits())).collect();
             prop_assert_eq!(labels.len(), axis.ticks().count());
+        }
+
+        #[test]
+        fn values_lie_on_an_axis_around_them(least in -1e3_f64..1e6, span in 0.0_f64..1e6, share in 0.0_f64..=1.0) {
+            let axis = Axis::around(least..least + span, 100.0..500.0, 8);
+            let at = axis.position(least + span * share);
+            prop_assert!((100.0..=500.0).contains(&at), "{at} {axis:?}");
+            prop_assert!((2..=9).contains(&axis.ticks().count()), "{axis:?}");
         }
     }
 }

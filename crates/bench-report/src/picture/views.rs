@@ -10,7 +10,7 @@ use super::{
     scale::Dimension,
 };
 use crate::{
-    EpochRecord, Error, PointSummary, Source, Spread,
+    EntropySummary, EpochRecord, Error, PointSummary, Source, Spread,
     curves::{self, WAIT_PERCENTS},
     series::SeriesNames,
     summary::group,
@@ -107,7 +107,10 @@ fn by_settings(seen: &[Seen<'_>]) -> [View; 3] {
         View {
             name: "speed-vs-entropy",
             title: "Samples per second against randomness",
-            axes: [Dimension::linear("label entropy within batches, bits"), speed()],
+            axes: [
+                Dimension::around("label entropy within batches, bits", entropy_bounds(seen)),
+                speed(),
+            ],
             style: Style::Marks,
             series: against_entropy(seen),
         },
@@ -147,7 +150,7 @@ fn by_batches(seen: &[Seen<'_>]) -> [View; 3] {
 }
 
 fn growth(seen: &[Seen<'_>]) -> [View; 2] {
-    let cells = || Dimension::log("cells", 10.0);
+    let cells = || Dimension::log_of_values("cells");
     [
         View {
             name: "growth-time",
@@ -278,6 +281,17 @@ fn against_entropy(seen: &[Seen<'_>]) -> Vec<Series> {
         let bits = one.summary.order_entropy.first()?.mean?;
         Some((one.kind.clone(), one, place(bits.median, one.summary.samples_per_sec?)))
     }))
+}
+
+/// The entropy of a perfect shuffle, and of all cells: the middle of those of all points.
+fn entropy_bounds(seen: &[Seen<'_>]) -> Vec<(f64, &'static str)> {
+    let of = |bound: fn(&EntropySummary) -> Option<Spread>| {
+        let labels = seen.iter().filter_map(|one| one.summary.order_entropy.first());
+        Spread::of(labels.filter_map(|label| Some(bound(label)?.median)))
+    };
+    let perfect = of(|label| label.perfect).map(|bits| (bits.median, "perfect shuffle"));
+    let all = of(|label| label.data).map(|bits| (bits.median, "all cells"));
+    perfect.into_iter().chain(all).collect()
 }
 
 fn by_size(seen: &[Seen<'_>], figure: impl Fn(&Seen<'_>) -> Option<Spread>) -> Vec<Series> {

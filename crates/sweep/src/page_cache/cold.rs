@@ -10,6 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use serde::{Deserialize, Serialize};
 
 use super::{DataFile, PageCache, files, local_path};
+use crate::job::Data;
 
 /// How the cache is made cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -33,11 +34,11 @@ const PAGE_BYTES: u64 = 4096;
 const MOST_LEFT: f64 = 0.05;
 
 /// Puts the data's files out of the cache; what could not be done is said by the state.
-pub(crate) fn cool(uri: &str, measurement: &str, layer: &str, how: Cold) -> PageCache {
-    if local_path(uri).is_none() {
+pub(crate) fn cool(data: &Data, how: Cold) -> PageCache {
+    if local_path(&data.uri).is_none() {
         return PageCache::Unknown("the data is not on a local disk".to_owned());
     }
-    match files(uri, measurement, layer) {
+    match files(data) {
         Ok(files) => cool_files(&files, how, Path::new(DROP_CACHES)),
         Err(error) => PageCache::Unknown(format!("the files cannot be listed: {error}")),
     }
@@ -127,7 +128,8 @@ mod tests {
         fs::create_dir(folder.path().join("obs")).unwrap();
         fs::write(folder.path().join("obs/a"), vec![7; 1 << 20]).unwrap();
         fs::write(folder.path().join("obs/empty"), "").unwrap();
-        let files = files(folder.path().to_str().unwrap(), "RNA", "raw").unwrap();
+        let uri = folder.path().display().to_string();
+        let files = files(&Data { uri, ..Data::default() }).unwrap();
         assert_eq!(files.len(), 2);
         (folder, files)
     }

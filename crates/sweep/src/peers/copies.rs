@@ -91,7 +91,7 @@ impl CopySpec {
     }
 
     fn folder_name(&self, data: &Data) -> anyhow::Result<String> {
-        let files = page_cache::files(&data.uri, &data.measurement, &data.layer)
+        let files = page_cache::files(data)
             .with_context(|| format!("cannot list the files of {}", data.uri))?;
         let files: Vec<_> = files
             .iter()

@@ -15,7 +15,7 @@ use crate::display::grouped;
 const FIGURES: [&str; 10] = [
     "work",
     "loader",
-    "rows x chunks",
+    "chunks x rows",
     "cells/s",
     "without first batch",
     "first batch s",
@@ -37,7 +37,7 @@ const LEGEND: &str = "\
 Medians of the repetitions (least to most). The loaders run in turn, each in a process of its own; a first run of each is not counted.
 cells/s: whole epochs, the first batch counted, from asking for the epoch to its end. Peak: of the whole process, interpreter and
 libraries included, as the kernel counts it (VmHWM); of a loader with worker processes the sampled sum of their proportional set sizes.
-Rows x chunks: rows that are read together, and how many such chunks are shuffled together, as it ran. A loader with its own settings
+Chunks x rows: how many chunks are shuffled together, and how many rows of each are read together, as it ran. A loader with its own settings
 (documented) is measured once for all works of a form and a number of genes. somafeed relaid: our loader on the copy that relayout made.
 CPU s: of an epoch, all threads. Open s: from opening the experiment until an epoch could be asked for, not part of cells/s.
 Ratios: of the medians (least to most of the pairs of one repetition).";
@@ -186,7 +186,7 @@ fn figures(group: &Group<'_>) -> [String; 10] {
         group.work.clone(),
         group.loader.to_owned(),
         group.records.last().map_or_else(String::new, |record| {
-            format!("{} x {}", record.point.chunk_size, record.point.chunks_per_block)
+            format!("{} x {}", record.point.chunks_per_block, record.point.chunk_size)
         }),
         rate,
         of(speed_after_first, 0),

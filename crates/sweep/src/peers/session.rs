@@ -20,7 +20,7 @@ use crate::display::{Display, grouped};
 use crate::job::{Data, Event, Job, Opened, Point, Task};
 use crate::process::{self, Ended, Failure};
 use crate::results_folder::Folder;
-use crate::{interrupt, point_settings, sweep_command};
+use crate::{interrupt, page_cache, point_settings, sweep_command};
 
 /// One work on the data that it takes.
 pub(crate) struct WorkJob {
@@ -152,6 +152,10 @@ impl Session<'_> {
         self.display.now(format!("{}: {name} is {what}", job.work));
         let (mut records, mut delivered) = (Vec::new(), None);
         let display = &self.display;
+        if task == PeerTask::Measure {
+            let files = side.files(&job.data);
+            self.cache = page_cache::warm_again(self.cache, &files, |why| display.line(why));
+        }
         let mut on_event = |event| {
             match event {
                 Event::Epoch(record) => records.push(*record),

@@ -80,6 +80,16 @@ impl Side {
             Self::Own | Self::Peer(_) => data.clone(),
         }
     }
+
+    /// What it reads: the copy, where it has one of a format of its own.
+    pub(crate) fn files(&self, data: &Data) -> Data {
+        match self {
+            Self::Peer(PeerSide { copy: Some(copy), .. }) => {
+                Data { uri: copy.display().to_string(), ..data.clone() }
+            }
+            _ => self.data(data),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -83,8 +83,7 @@ impl<'a> Session<'a> {
             "tune-example".to_owned()
         };
         session.folder = args.of_results.folder(args.results.as_deref(), &session.host, &data)?;
-        let Data { uri, measurement, layer, .. } = &session.data;
-        session.cache = page_cache::warm(uri, measurement, layer).name();
+        session.cache = page_cache::warm(&session.data).name();
         session.announce();
         Ok((session, surveyed))
     }
@@ -153,6 +152,7 @@ impl<'a> Session<'a> {
         let data = Data { reader: reader.to_owned(), ..self.data.clone() };
         let name = format!("{what} {point}, {} blocks ahead", point.prefetch_blocks);
         self.display.now(name.clone());
+        self.cache = page_cache::warm_again(self.cache, &data, |why| self.display.line(why));
         let (mut measured, display) = (None, &self.display);
         let ended = self.follow(data.clone(), Task::Measure(point.clone()), &mut |event| {
             match event {

@@ -1,0 +1,31 @@
+//! What stands behind the marks of a plot: the grid at the ticks, their numbers, and the two axes.
+
+use super::{
+    canvas::{Align, Canvas, Ink},
+    scale::Scale,
+};
+use crate::Error;
+
+/// Draws it around `plot`: left, top, right and bottom. The numbers of y are left out where a plot to the left has them.
+pub(super) fn draw_axes(
+    canvas: &Canvas<'_>,
+    plot: [f64; 4],
+    x: &Scale,
+    y: &Scale,
+    labels_y: bool,
+) -> Result<(), Error> {
+    let [left, upper, right, lower] = plot;
+    for (tick, text) in x.ticks() {
+        let at = x.position(tick);
+        canvas.line(&[(at, upper), (at, lower)], Ink::GRID, 1.0)?;
+        canvas.text(&text, (at, lower + 10.0), 13.0, Ink::TEXT, Align::Below)?;
+    }
+    for (tick, text) in y.ticks() {
+        let at = y.position(tick);
+        canvas.line(&[(left, at), (right, at)], Ink::GRID, 1.0)?;
+        if labels_y {
+            canvas.text(&text, (left - 9.0, at), 13.0, Ink::TEXT, Align::Right)?;
+        }
+    }
+    canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)
+}

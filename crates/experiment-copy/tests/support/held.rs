@@ -1,0 +1,33 @@
+//! All that a small experiment holds, by libtiledb.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use soma_io::{
+    Config, CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
+};
+
+/// What an experiment holds, in memory.
+#[derive(Debug, PartialEq)]
+pub struct Held {
+    pub obs: RecordBatch,
+    pub var: RecordBatch,
+    pub x: CsrBuffers,
+}
+
+pub fn open(path: &Path) -> Experiment {
+    let config = Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
+    Experiment::open(path.to_str().unwrap(), &OpenOptions { config, timestamp: None }).unwrap()
+}
+
+pub fn held(path: &Path) -> Held {
+    let experiment = open(path);
+    let measurement = experiment.measurement("RNA").unwrap();
+    let obs = experiment.obs().unwrap().read(None, None).unwrap();
+    let var = measurement.var().unwrap().read(None, None).unwrap();
+    let reader = measurement.x("raw").unwrap().reader(ReaderChoice::Libtiledb).unwrap();
+    let mut x = CsrBuffers::default();
+    let rows = RowRanges::new(vec![0..obs.num_rows() as u64]).unwrap();
+    reader.read_csr(&rows, &GeneSelection::All, &mut x).unwrap();
+    Held { obs, var, x }
+}
