@@ -42,7 +42,7 @@ pub(crate) const TITLE: &str = "Samples per second against peak memory";
 /// Width and height in picture units.
 pub(crate) const SIZE: (f64, f64) = (1000.0, 600.0);
 /// Left, top, right and bottom of the plot.
-const PLOT: [f64; 4] = [78.0, 92.0, 806.0, 536.0];
+const PLOT: [f64; 4] = [86.0, 92.0, 806.0, 536.0];
 
 /// Which figure is the speed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -121,7 +121,7 @@ fn draw_grid(
         let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
         canvas.text("peak memory, GB", (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
         let title = format!("samples/s, {}", convention.words());
-        canvas.text(&title, (16.0, middle.1), 15.0, Ink::TEXT, Align::Upward)?;
+        canvas.text(&title, (14.0, middle.1), 15.0, Ink::TEXT, Align::Upward)?;
         let all: Vec<&Placed<'_>> = placed.iter().collect();
         let marks = panel.draw_marks(canvas, encoding, &all, encoding.both_forms)?;
         if names_marks && placed.len() <= panel::MOST_NAMED {

@@ -22,8 +22,8 @@ use experiment_copy::{
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use soma_io::{
-    AxisQuery, ColumnKind, ColumnSpec, CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter,
-    Extent, GeneSelection, OpenOptions, ReaderChoice, RowRanges, ValueFilter,
+    AxisQuery, ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, RowRanges,
+    ValueFilter,
 };
 
 use held::{Held, held, open};

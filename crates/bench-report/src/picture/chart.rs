@@ -123,7 +123,7 @@ fn draw_labels(canvas: &Canvas<'_>, chart: &Chart<'_>) -> Result<(), Error> {
     let [left, upper, right, lower] = PLOT;
     let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
     canvas.text(&chart.x.label, (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
-    canvas.text(&chart.y.label, (16.0, middle.1), 15.0, Ink::TEXT, Align::Upward)
+    canvas.text(&chart.y.label, (14.0, middle.1), 15.0, Ink::TEXT, Align::Upward)
 }
 
 fn draw_lines_of_x(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale) -> Result<(), Error> {

@@ -195,8 +195,8 @@ mod tests {
         let percents: Vec<f64> = Axis::percent(0.0..1.0).ticks().collect();
         assert_eq!(percents, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         let around: Vec<f64> = Axis::around(2.4..2.5, 0.0..1.0, 8).ticks().collect();
-        assert_eq!(around.len(), 7, "{around:?}");
-        assert!(around[0] < 2.4 && 2.5 < around[6] && around[6] < 2.53, "{around:?}");
+        assert_eq!(around.len(), 8, "{around:?}");
+        assert!(around[0] < 2.4 && 2.5 < around[7] && around[7] < 2.53, "{around:?}");
     }
 
     proptest! {

@@ -9,18 +9,18 @@ use soma_io::{
 
 /// What an experiment holds, in memory.
 #[derive(Debug, PartialEq)]
-pub struct Held {
-    pub obs: RecordBatch,
-    pub var: RecordBatch,
-    pub x: CsrBuffers,
+pub(crate) struct Held {
+    pub(crate) obs: RecordBatch,
+    pub(crate) var: RecordBatch,
+    pub(crate) x: CsrBuffers,
 }
 
-pub fn open(path: &Path) -> Experiment {
+pub(crate) fn open(path: &Path) -> Experiment {
     let config = Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
     Experiment::open(path.to_str().unwrap(), &OpenOptions { config, timestamp: None }).unwrap()
 }
 
-pub fn held(path: &Path) -> Held {
+pub(crate) fn held(path: &Path) -> Held {
     let experiment = open(path);
     let measurement = experiment.measurement("RNA").unwrap();
     let obs = experiment.obs().unwrap().read(None, None).unwrap();

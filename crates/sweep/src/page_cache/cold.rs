@@ -163,6 +163,7 @@ mod tests {
 
     #[test]
     fn data_in_a_store_is_not_called_cold() {
-        assert_eq!(cool("s3://b/x", "RNA", "raw", Cold::Auto).name(), "unknown");
+        let away = Data { uri: "s3://b/x".to_owned(), ..Data::default() };
+        assert_eq!(cool(&away, Cold::Auto).name(), "unknown");
     }
 }
