@@ -111,7 +111,8 @@ const MOST_NAMED = 20;
 
 // The name of the series beside each mark or group of marks, where there is room.
 function labelMarks({ plot, anchors }) {
-  const [LETTER, HEIGHT, NEAR] = [6.9, 15, 60];
+  // Letters as wide as those of DejaVu Sans: narrower ones leave some room.
+  const [LETTER, HEIGHT, NEAR] = [7.7, 15, 60];
   const [left, right] = d3.extent(plot.scale("x").range);
   const [top, bottom] = d3.extent(plot.scale("y").range);
   const box = (x, y, halfWidth, halfHeight) => ({ left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight });

@@ -134,6 +134,18 @@ mod tests {
     }
 
     #[test]
+    fn a_side_reads_its_copy_where_it_has_one() {
+        let data = Data { uri: "x".into(), ..Data::default() };
+        let mut other = side(true, &["dense"], true);
+        let reads = |side: &Side| side.files(&data).uri;
+        assert_eq!([&Side::Own, &other].map(reads), ["x", "x"]);
+        if let Side::Peer(other) = &mut other {
+            other.copy = Some("zarr".into());
+        }
+        assert_eq!([&Side::Relaid { uri: "relaid".into() }, &other].map(reads), ["relaid", "zarr"]);
+    }
+
+    #[test]
     fn sides_have_names_of_their_own() {
         let relaid = Side::Relaid { uri: "copy".into() };
         let labels = [Side::Own, relaid, side(true, &[], true), side(false, &[], true)];
