@@ -118,16 +118,15 @@ fn draw_grid(
     canvas::svg(legend::size(encoding, placed)?, |canvas| {
         caption::draw(canvas, sources, points, options, convention)?;
         panel.draw_axes(canvas)?;
-        let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
-        canvas.text("peak memory, GB", (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
-        let title = format!("samples/s, {}", convention.words());
-        canvas.text(&title, (14.0, middle.1), 15.0, Ink::TEXT, Align::Upward)?;
+        let up = format!("samples/s, {}", convention.words());
+        axes::draw_titles(canvas, "peak memory, GB", &up)?;
         let all: Vec<&Placed<'_>> = placed.iter().collect();
         let marks = panel.draw_marks(canvas, encoding, &all, encoding.both_forms)?;
         if names_marks && placed.len() <= panel::MOST_NAMED {
             labels::draw(canvas, &panel.labels(encoding, &marks))?;
         }
         if placed.is_empty() {
+            let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
             let words = "no epoch ended well: see the table";
             canvas.text(words, middle, 16.0, Ink::GRAY, Align::Center)?;
         }

@@ -80,7 +80,8 @@ pub(crate) struct Record<'a> {
     pub(crate) row: u32,
     columns: &'a [u8],
     values: &'a [u8],
-    n_values: usize,
+    column_bytes: usize,
+    value_bytes: usize,
 }
 
 impl<'a> Record<'a> {
@@ -89,8 +90,9 @@ impl<'a> Record<'a> {
         let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|idx| bytes[at + idx]));
         let n_values = word(4) as usize;
         let (columns, rest) = bytes[HEADER..].split_at(column_bytes * n_values);
-        let values = &rest[..usize::from(bytes[8]) * n_values];
-        Self { row: word(0), columns, values, n_values }
+        let value_bytes = usize::from(bytes[8]);
+        let values = &rest[..value_bytes * n_values];
+        Self { row: word(0), columns, values, column_bytes, value_bytes }
     }
 
     /// The bytes that it takes.
@@ -100,11 +102,11 @@ impl<'a> Record<'a> {
 
     /// Appends it to `out` as a row.
     pub(crate) fn append(&self, out: &mut CsrBuffers) {
-        match self.columns.len() / self.n_values.max(1) {
+        match self.column_bytes {
             2 => read_words(self.columns, &mut out.columns, |word| u16::from_ne_bytes(word).into()),
             _ => read_words(self.columns, &mut out.columns, u32::from_ne_bytes),
         }
-        match self.values.len() / self.n_values.max(1) {
+        match self.value_bytes {
             1 => read_words(self.values, &mut out.values, |[value]| f32::from(value)),
             2 => read_words(self.values, &mut out.values, |word| u16::from_ne_bytes(word).into()),
             _ => read_words(self.values, &mut out.values, f32::from_ne_bytes),

@@ -142,17 +142,21 @@ impl Job<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<u64, Error> {
         let Self { source, order, spec, .. } = self;
+        let is_local = !destination.uri().contains("://");
+        // It is here that all values are seen first. In a store nothing that was written goes away by itself, so nothing is before that.
+        let mut gather =
+            (order.is_shuffled() && !is_local).then(|| self.scatter(codecs, watch)).transpose()?;
         let mut writer = ExperimentWriter::create(destination.uri(), self.experiment_spec(codecs))?;
-        if !destination.uri().contains("://") {
+        if is_local {
             writer.write_x_natively(layout::n_threads())?;
         }
         let mut write_frames = || {
             frames::write_var(&mut writer, &source.var, &source.genes)?;
             frames::write_obs(&mut writer, &source.obs, &source.cells, order, spec.obs_rows())
         };
-        let mut gather = if order.is_shuffled() {
+        if order.is_shuffled() && is_local {
             // Frames are compressed by one thread each: beside the scattering, which leaves one some time.
-            thread::scope(|scope| {
+            gather = thread::scope(|scope| {
                 let builder = thread::Builder::new().name("relayout-frames".to_owned());
                 let frames = builder
                     .spawn_scoped(scope, write_frames)
@@ -160,11 +164,10 @@ impl Job<'_> {
                 let gather = self.scatter(codecs, watch);
                 frames.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 gather.map(Some)
-            })?
+            })?;
         } else {
             write_frames()?;
-            None
-        };
+        }
         let (mut n_rows, mut nnz) = (0, 0);
         let take = |rows: &CsrBuffers| {
             if !order.is_shuffled() {

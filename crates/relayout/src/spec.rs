@@ -93,9 +93,10 @@ impl RelayoutSpec {
         self.memory_bytes / 4
     }
 
-    /// Rows of obs in memory, which are believed to take less than a kilobyte each.
+    /// Rows of obs that are put in order together: twice as many are in memory, beside pieces and buckets' buffers, and are believed to take
+    /// less than a kilobyte each.
     pub(crate) fn obs_rows(&self) -> usize {
-        (self.memory_bytes / 2 / 1024) as usize
+        (self.memory_bytes / 4 / 1024) as usize
     }
 }
 

@@ -1,6 +1,7 @@
-//! What stands behind the marks of a plot: the grid at the ticks, their numbers, and the two axes.
+//! What stands behind the marks of a plot: the grid at the ticks, their numbers, the two axes, and what they are called.
 
 use super::{
+    PLOT,
     canvas::{Align, Canvas, Ink},
     scale::Scale,
 };
@@ -28,4 +29,12 @@ pub(super) fn draw_axes(
         }
     }
     canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)
+}
+
+/// Writes what the axes of the picture's one plot are called under it and to its left.
+pub(super) fn draw_titles(canvas: &Canvas<'_>, x: &str, y: &str) -> Result<(), Error> {
+    let [left, upper, right, lower] = PLOT;
+    let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
+    canvas.text(x, (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
+    canvas.text(y, (14.0, middle.1), 15.0, Ink::TEXT, Align::Upward)
 }

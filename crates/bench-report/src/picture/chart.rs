@@ -2,7 +2,7 @@
 
 use super::{
     PLOT, SIZE,
-    axes::draw_axes,
+    axes::{draw_axes, draw_titles},
     canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     caption::draw_lines,
     mark::{N_COLORS, category},
@@ -22,7 +22,7 @@ const LEGEND_LEFT: f64 = PLOT[2] + 20.0;
 const MOST_ENTRIES: usize = 28;
 /// Strokes and gaps of the lines: others each time that the colors come again.
 const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.5], &[12.0, 4.0, 2.5, 4.0]];
-
+/// Of the lines that stand at values of x.
 const LINE_DASH: &[f64] = &[4.0, 4.0];
 
 pub(super) struct Chart<'a> {
@@ -74,7 +74,7 @@ pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     canvas::svg(size(&entries), |canvas| {
         draw_lines(canvas, &chart.title, chart.subtitle)?;
         draw_axes(canvas, PLOT, &x, &y, true)?;
-        draw_labels(canvas, chart)?;
+        draw_titles(canvas, &chart.x.label, &chart.y.label)?;
         draw_lines_of_x(canvas, chart, &x)?;
         for (series, look) in chart.series.iter().zip(&looks) {
             draw_series(canvas, (chart.style, series), look, &x, &y)?;
@@ -117,13 +117,6 @@ pub(super) fn size(entries: &[Vec<String>]) -> (f64, f64) {
     let height: f64 = entries.iter().map(|lines| entry_height(lines)).sum();
     let right = LEGEND_LEFT + 18.0 + widest * WIDER_FONT + 14.0;
     (right.max(SIZE.0), (PLOT[1] + height + 2.0 * LEGEND_STEP).max(SIZE.1))
-}
-
-fn draw_labels(canvas: &Canvas<'_>, chart: &Chart<'_>) -> Result<(), Error> {
-    let [left, upper, right, lower] = PLOT;
-    let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));
-    canvas.text(&chart.x.label, (middle.0, lower + 36.0), 15.0, Ink::TEXT, Align::Below)?;
-    canvas.text(&chart.y.label, (14.0, middle.1), 15.0, Ink::TEXT, Align::Upward)
 }
 
 fn draw_lines_of_x(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale) -> Result<(), Error> {
