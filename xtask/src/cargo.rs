@@ -40,8 +40,19 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(
     native: &Native,
 ) -> Command {
     let mut command = command(&program(), native);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_our_package(name)) {
+        command.env_remove(name);
+    }
     command.args(arguments);
     command
+}
+
+/// Whether cargo set this variable to describe `xtask` itself. Build scripts that watch such a variable (ring's does) would run again,
+/// and everything above them be built again, at each change between `cargo xtask test` and `cargo test`.
+fn is_of_our_package(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let exact = ["CARGO", "CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
+    exact.contains(&name) || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// Says the command, runs it with our streams, and returns how it ended.
@@ -84,6 +95,16 @@ mod tests {
         let mut command = Command::new("/somewhere/cargo");
         command.args(["run", "-b", "65536 / [1,4]", "it's", ""]);
         assert_eq!(shown(&command), r"cargo run -b '65536 / [1,4]' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn only_what_describes_this_package_is_kept_from_cargo() {
+        for ours in ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"] {
+            assert!(is_of_our_package(OsStr::new(ours)), "{ours}");
+        }
+        for users in ["CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_BUILD_JOBS", "CARGO_NET_OFFLINE"] {
+            assert!(!is_of_our_package(OsStr::new(users)), "{users}");
+        }
     }
 
     #[test]

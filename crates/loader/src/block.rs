@@ -4,43 +4,34 @@ use std::ops::Range;
 use std::thread;
 
 use densify::{CsrMatrix, CsrRows as _, CsrView, PackedView, RowTransforms, csr_gather_rows_into};
-use soma_io::{CsrBuffers, PackedCsr, ThreadTime, clock};
+use pipeline::{BlockBytes, BlockPlace};
+use soma_io::{CsrBuffers, PackedCsr};
+use worktime::ThreadTime;
 
 use crate::buffers::ElementsMut;
 use crate::error::Error;
-use crate::memory::PACKED_CELL_BYTES;
+use crate::need::PACKED_CELL_BYTES;
 
 /// Values of a dense batch that are worth a thread of their own: about a millisecond's work, against some 20 µs for a thread.
 const THREAD_VALUES: usize = 1 << 22;
 
-/// Which epoch and block it is: for errors.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct BlockId {
-    pub(crate) epoch: u64,
-    pub(crate) idx: u64,
+/// The error of a kernel, on rows of this block.
+pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Error {
+    let BlockPlace { epoch, block_idx } = place;
+    Error::Densify { epoch, block_idx, source }
 }
 
-impl BlockId {
-    pub(crate) fn densify_error(self, source: densify::Error) -> Error {
-        Error::Densify { epoch: self.epoch, block_idx: self.idx, source }
-    }
-}
-
-/// A block's rows. Its memory is used again for later blocks.
+/// Rows of X that were read together. Its memory is used again for later blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    pub(crate) id: BlockId,
+    pub(crate) place: BlockPlace,
     /// The selection's row of each row as read, ascending.
     pub(crate) rows: Vec<u64>,
-    /// Which row as read is delivered first, second and so on.
-    pub(crate) order: Vec<u32>,
     pub(crate) n_columns: usize,
     pub(crate) values: Values,
-    /// The most bytes that it has taken.
-    pub(crate) held_bytes: u64,
 }
 
-/// What a block's values are kept as.
+/// The values of a block, in the form of its method.
 #[derive(Debug)]
 pub(crate) enum Values {
     /// `np.array`: row-major, a row for each row as read.
@@ -60,21 +51,9 @@ impl Default for Values {
 }
 
 impl Block {
-    pub(crate) fn n_rows(&self) -> usize {
-        self.order.len()
-    }
-
-    /// Bytes of its rows and values.
-    pub(crate) fn bytes(&self) -> u64 {
-        let unpacked = match &self.values {
-            Values::Packed(csr) => (csr.nnz() as u64) * (PACKED_CELL_BYTES - csr.cell_bytes()),
-            _ => 0,
-        };
-        self.most_bytes() - unpacked
-    }
-
-    /// The same; of packed ones as many as they take where some value is no count, which a later block's may be.
-    pub(crate) fn most_bytes(&self) -> u64 {
+    /// Bytes of its rows and values. Packed ones take more if a value is not a count, which one of a
+    /// later block may not be.
+    pub(crate) fn bytes(&self) -> BlockBytes {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
         };
@@ -86,8 +65,12 @@ impl Block {
                 size_of_val(csr.row_offsets()) + csr.nnz() * PACKED_CELL_BYTES as usize
             }
         };
-        let rows = size_of_val(self.rows.as_slice()) + size_of_val(self.order.as_slice());
-        (values + rows) as u64
+        let most = (values + size_of_val(self.rows.as_slice())) as u64;
+        let unpacked = match &self.values {
+            Values::Packed(csr) => (csr.nnz() as u64) * (PACKED_CELL_BYTES - csr.cell_bytes()),
+            _ => 0,
+        };
+        BlockBytes { now: most - unpacked, most }
     }
 
     /// The number of values of a dense block, if memory can address it.
@@ -185,13 +168,13 @@ impl Block {
                 rest = before;
                 let transforms = of_rows(transforms, first..first + part.len());
                 let work = move || {
-                    let start = clock::now();
-                    self.rows_to_dense(part, transforms, out).map(|()| clock::now() - start)
+                    let start = worktime::now();
+                    self.rows_to_dense(part, transforms, out).map(|()| worktime::now() - start)
                 };
                 let name = format!("somafeed-batch-{}", idx + 1);
                 let other = thread::Builder::new().name(name).spawn_scoped(scope, work);
-                let other =
-                    other.map_err(|source| Error::Spawn { thread: "somafeed-batch", source })?;
+                let spawn = |source| pipeline::Error::Spawn { thread: "somafeed-batch", source };
+                let other = other.map_err(spawn)?;
                 others.push(other);
             }
             let first = 0..part_rows.min(rows.len());
@@ -218,7 +201,7 @@ impl Block {
             // Not asked for: values are floats.
             ElementsMut::U32(_) => Ok(()),
         }
-        .map_err(|source| self.id.densify_error(source))
+        .map_err(|source| densify_error(self.place, source))
     }
 
     fn rows_to<V: densify::Value>(
@@ -245,7 +228,7 @@ impl Block {
             Values::Read(csr) => view(csr).nnz_of(rows),
             Values::Packed(csr) => packed(csr).nnz_of(rows),
         }
-        .map_err(|source| self.id.densify_error(source))
+        .map_err(|source| densify_error(self.place, source))
     }
 
     /// Writes the columns and values of these rows as read, in this order, into all of `out`, and where each ends behind
@@ -269,7 +252,7 @@ impl Block {
                 csr_gather_rows_into(packed(csr), rows, transforms, row_offsets, out)
             }
         }
-        .map_err(|source| self.id.densify_error(source))
+        .map_err(|source| densify_error(self.place, source))
     }
 }
 

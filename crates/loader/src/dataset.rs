@@ -1,24 +1,26 @@
-//! The source of samples: which rows of X, their obs columns, and which genes. Of one experiment or of several.
+//! A data set: selected rows of X, their obs columns, and genes, of one experiment or of several.
 
 use std::fmt;
+use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use soma_io::{GeneSelection, ReadForm, XReader};
+use twox_hash::XxHash3_64;
 
 use crate::cells::Cells;
 use crate::error::Error;
+use crate::selected_x::{GenePlaces, Part, SelectedX};
 use crate::selection::open;
-use crate::source::{GenePlaces, Part, Source};
 
 /// The selected cells and genes of X, with the obs columns of those cells in memory. Cheap to clone.
 ///
 /// Its rows are those of its experiments one after another; [`Dataset::concat`] makes one of several.
 #[derive(Clone)]
 pub struct Dataset {
-    pub(crate) sources: Arc<[Source]>,
+    pub(crate) sources: Arc<[SelectedX]>,
     /// The first row of each source, and at last the number of rows.
     pub(crate) starts: Arc<[u64]>,
     pub(crate) obs: RecordBatch,
@@ -41,16 +43,16 @@ impl Dataset {
     ) -> Result<Self, Error> {
         let genes = GenePlaces::new(genes, x.n_columns())?;
         let var = crate::obs::without_columns("var", genes.n_columns)?;
-        Self::of_source(Source { x, cells, genes }, obs, var)
+        Self::of_source(SelectedX { x, cells, genes }, obs, var)
     }
 
     /// A data set of one source, with the var rows of its columns.
     pub(crate) fn of_source(
-        source: Source,
+        source: SelectedX,
         obs: RecordBatch,
         var: RecordBatch,
     ) -> Result<Self, Error> {
-        let Source { x, cells, genes } = &source;
+        let SelectedX { x, cells, genes } = &source;
         cells.check_ascending()?;
         if cells.n_rows() != obs.num_rows() as u64 {
             return Err(Error::ObsLength { n_cells: cells.n_rows(), n_obs: obs.num_rows() });
@@ -96,7 +98,7 @@ impl Dataset {
         let parts = |of: fn(&Self) -> &RecordBatch| datasets.iter().map(of).collect::<Vec<_>>();
         let obs = crate::obs::concat(&parts(|dataset| &dataset.obs))?;
         let codes = crate::obs::concat(&parts(|dataset| &dataset.codes))?;
-        let sources: Arc<[Source]> =
+        let sources: Arc<[SelectedX]> =
             datasets.iter().flat_map(|dataset| dataset.sources.iter().cloned()).collect();
         let totals: Option<Vec<&[f64]>> = datasets.iter().map(Self::totals).collect();
         if totals.is_none()
@@ -201,7 +203,7 @@ impl Dataset {
         (idx, self.sources[idx].cells.joinid(row_idx - self.starts[idx]))
     }
 
-    pub(crate) fn source(&self, idx: usize) -> &Source {
+    pub(crate) fn source(&self, idx: usize) -> &SelectedX {
         &self.sources[idx]
     }
 
@@ -222,7 +224,7 @@ impl Dataset {
 
     /// Bytes of memory that reading `nnz` values takes at most, of any source.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
-        let of = |source: &Source| source.x.working_bytes(nnz, &source.genes.selection, form);
+        let of = |source: &SelectedX| source.x.working_bytes(nnz, &source.genes.selection, form);
         self.sources.iter().map(of).max().unwrap_or(0)
     }
 
@@ -231,12 +233,12 @@ impl Dataset {
         self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
     }
 
-    /// Keeps values of up to so many bytes decoded, of each reader as its share of the rows is.
-    pub(crate) fn keep_decoded(&self, limit_bytes: u64) {
+    /// Lets readers keep up to `limit_bytes` of values decoded for a loader, each by its share of the rows.
+    pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         let n_rows = u128::from(self.n_rows().max(1));
         for (rows, reader) in self.distinct_readers() {
             let share = u128::from(limit_bytes) * u128::from(rows) / n_rows;
-            reader.keep_decoded(share as u64);
+            reader.keep_decoded(holder, share as u64);
         }
     }
 
@@ -252,6 +254,24 @@ impl Dataset {
             let of_reader = self.sources[idx..].iter().filter(|one| is_of(&one.x, &source.x));
             Some((of_reader.map(|one| one.cells.n_rows()).sum(), &source.x))
         })
+    }
+
+    /// A hash over the runs of consecutive joinids of each experiment: the same however the cells were
+    /// given.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut hash = XxHash3_64::new();
+        for SelectedX { cells, .. } in self.sources.iter() {
+            hash.write(&cells.n_rows().to_le_bytes());
+            match cells {
+                Cells::Range(range) => write_run(&mut hash, range.start, cells.n_rows()),
+                Cells::List(joinids) => {
+                    for run in joinids.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
+                        write_run(&mut hash, run[0], run.len() as u64);
+                    }
+                }
+            }
+        }
+        format!("{:016x}", hash.finish())
     }
 
     /// Whether its rows can be read packed: those of one experiment, whose genes are the batch's columns.
@@ -284,13 +304,18 @@ impl Dataset {
     }
 }
 
+fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
+    if n > 0 {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        bytes[8..].copy_from_slice(&n.to_le_bytes());
+        hash.write(&bytes);
+    }
+}
+
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dataset")
-            .field("sources", &self.sources)
-            .field("n_rows", &self.n_rows())
-            .field("n_columns", &self.n_columns)
-            .field("obs_bytes", &self.obs_bytes())
-            .finish_non_exhaustive()
+        let (n_rows, n_columns) = (self.n_rows(), self.n_columns);
+        write!(f, "Dataset({n_rows} cells x {n_columns} genes, read by {})", self.reader_name())
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a selection and its batches.
+//! Errors between a selection and its batches.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use std::ops::Range;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The batch size is zero.
-    #[error("batches of 0 rows: give a batch size of at least 1")]
-    ZeroBatchRows,
+    /// The engine cannot do what was asked for: sizes, ranks, memory, a saved state, threads.
+    #[error(transparent)]
+    Pipeline(#[from] pipeline::Error),
 
     /// Sparse batches were asked for from dense blocks.
     #[error(
@@ -16,38 +16,6 @@ pub enum Error {
          dense batches"
     )]
     NpArraySparse,
-
-    /// The memory that is allowed is too little for one block and its batches.
-    #[error(
-        "blocks of {chunks_per_block} chunks of {chunk_rows} rows with their batches take about {least} bytes of memory, {limit} are \
-         allowed: allow at least {least}, or make blocks or batches smaller"
-    )]
-    Memory {
-        /// Bytes allowed.
-        limit: u64,
-        /// Bytes that one block, reading it, and two batches take.
-        least: u64,
-        /// Rows of a chunk.
-        chunk_rows: u64,
-        /// Chunks of a block.
-        chunks_per_block: u64,
-    },
-
-    /// A block turned out to be larger than X's mean told.
-    #[error(
-        "with block {block_idx} of epoch {epoch} the blocks in memory take {bytes} bytes, {limit} are allowed them: its cells have more \
-         values than most; allow more memory, or make blocks smaller"
-    )]
-    BlockMemory {
-        /// The epoch.
-        epoch: u64,
-        /// The block, counted from 0.
-        block_idx: u64,
-        /// Bytes of the blocks in memory.
-        bytes: u64,
-        /// Bytes allowed to blocks.
-        limit: u64,
-    },
 
     /// The values of a batch cannot be transformed so.
     #[error("these values cannot be transformed as wanted")]
@@ -100,108 +68,6 @@ pub enum Error {
         name: String,
     },
 
-    /// The order of the rows cannot be planned with these sizes.
-    #[error("cannot plan the order of the rows")]
-    Plan {
-        /// Why not.
-        #[source]
-        source: shuffle::Error,
-    },
-
-    /// A rank that is not one of the world.
-    #[error("there is no rank {rank} in a world of {size}: ranks count from 0")]
-    NoSuchRank {
-        /// The rank.
-        rank: u64,
-        /// How many there are.
-        size: u64,
-    },
-
-    /// One of two variables that belong together is missing.
-    #[error(
-        "{set} is set and {missing} is not: set both, or neither, or give rank and world size as arguments"
-    )]
-    RankHalfSet {
-        /// The one that is there.
-        set: &'static str,
-        /// The one that is not.
-        missing: &'static str,
-    },
-
-    /// A variable that says rank or world size is no number.
-    #[error("{variable} is {value:?}, which is not a number: set it to one from 0 on, or unset it")]
-    RankNotANumber {
-        /// The variable.
-        variable: &'static str,
-        /// Its value.
-        value: String,
-    },
-
-    /// Two variables do not fit together.
-    #[error(
-        "by {} and {} this is rank {rank} of {size}: ranks count from 0; correct them, or give rank and world size as arguments",
-        variables.0,
-        variables.1
-    )]
-    RankOutside {
-        /// Those that say the rank, and the size.
-        variables: (&'static str, &'static str),
-        /// The rank.
-        rank: u64,
-        /// How many there are.
-        size: u64,
-    },
-
-    /// Two launchers say different things.
-    #[error(
-        "by {} and {} this is rank {} of {}, by {} and {} rank {} of {}: set RANK and WORLD_SIZE, or give them as arguments",
-        variables[0],
-        variables[1],
-        worlds[0].0,
-        worlds[0].1,
-        variables[2],
-        variables[3],
-        worlds[1].0,
-        worlds[1].1
-    )]
-    RankContradiction {
-        /// Rank and size of the one, then of the other.
-        variables: [&'static str; 4],
-        /// What they say.
-        worlds: [(u64, u64); 2],
-    },
-
-    /// The process was started by hand in a shell that is one of several tasks.
-    #[error(
-        "this shell is one of {size} tasks of Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS), and the others do not run what is typed in \
-         it: start with srun, or set RANK=0 and WORLD_SIZE=1"
-    )]
-    RankOfShell {
-        /// How many tasks there are.
-        size: u64,
-    },
-
-    /// All that is known is a number that is not the rank.
-    #[error(
-        "{variable} is set, but it does not say which of how many processes this is: set RANK and WORLD_SIZE (or NODE_RANK, \
-         LOCAL_WORLD_SIZE and NNODES beside LOCAL_RANK), or give rank and world size as arguments"
-    )]
-    RankUnknown {
-        /// The variable.
-        variable: &'static str,
-    },
-
-    /// A sampling draws from other rows than those of the data set.
-    #[error(
-        "the sampling draws from {n_rows} rows, but {n_cells} cells are selected: make it of the same data set"
-    )]
-    SamplingLength {
-        /// Rows that it draws from.
-        n_rows: u64,
-        /// Selected cells.
-        n_cells: u64,
-    },
-
     /// An obs column does not hold weights.
     #[error("obs column {column:?} does not say the weights of cells: {problem}")]
     WeightColumn {
@@ -209,45 +75,6 @@ pub enum Error {
         column: String,
         /// Why not.
         problem: String,
-    },
-
-    /// A saved state is of another loader.
-    #[error(
-        "the state was saved with {field} {saved}, and this loader has {here}: resume with what it was saved with"
-    )]
-    State {
-        /// What differs.
-        field: &'static str,
-        /// What it was.
-        saved: String,
-        /// What it is.
-        here: String,
-    },
-
-    /// What was to be a saved state says that it is something else.
-    #[error("this is JSON of format {found:?}, not the state of a loader")]
-    StateFormat {
-        /// What it says.
-        found: String,
-    },
-
-    /// A saved state is of another version.
-    #[error(
-        "the state is of version {found}, and this release reads version {supported}: resume with the release that saved it"
-    )]
-    StateVersion {
-        /// Its version.
-        found: u64,
-        /// The version that is read.
-        supported: u64,
-    },
-
-    /// JSON that is not the state of a loader.
-    #[error("cannot read or write the state of a loader as JSON")]
-    StateJson {
-        /// Why not.
-        #[source]
-        source: serde_json::Error,
     },
 
     /// A part of the experiment could not be opened or read while the data set was put together.
@@ -493,24 +320,5 @@ pub enum Error {
         /// Why not.
         #[source]
         source: arrow_schema::ArrowError,
-    },
-
-    /// The system gave no thread.
-    #[error("cannot start thread {thread}")]
-    Spawn {
-        /// Its name.
-        thread: &'static str,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
-
-    /// A thread of the loader panicked.
-    #[error("thread {thread} panicked: {message}")]
-    Panicked {
-        /// Its name.
-        thread: &'static str,
-        /// What the panic said.
-        message: String,
     },
 }

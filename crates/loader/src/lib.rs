@@ -51,28 +51,26 @@
 //! ```
 
 mod alignment;
+mod assemble;
 mod batch;
 mod block;
 mod buffers;
+mod cell_source;
 mod cells;
 mod convert;
-mod cut;
 mod dataset;
 pub mod encode;
 mod epoch;
 mod error;
 mod loader;
-mod memory;
+mod need;
 mod obs;
 mod read;
+mod selected_x;
 mod selection;
-mod source;
 mod spec;
-mod stages;
-mod state;
 mod stats;
 mod subset;
-mod world;
 
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
@@ -83,17 +81,15 @@ pub use buffers::{
 pub use cells::Cells;
 pub use dataset::Dataset;
 pub use densify::Transform;
-pub use epoch::Epoch;
+pub use epoch::{Epoch, Epochs};
 pub use error::Error;
 pub use loader::Loader;
+pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, LoaderSpec, Method, Order, Remainder, Totals};
-pub use stages::{StageTime, StageTimes};
-pub use state::LoaderState;
 pub use stats::EpochStats;
-pub use world::World;
 
 /// The example of the README, so that it is compiled and run as a test.
 #[cfg(doctest)]

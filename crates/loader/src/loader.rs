@@ -1,49 +1,36 @@
 //! The loader: a data set, settings, and where batches are written. Starts epochs.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use crossbeam_channel::bounded;
-use shuffle::{EpochPlan, Order};
-use soma_io::clock;
+use pipeline::Pipeline;
 
+use crate::LoaderState;
+use crate::batch::Batch;
 use crate::block::Block;
 use crate::buffers::{BatchBuffers, HeapBuffers};
-use crate::cut::Cutter;
+use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
-use crate::epoch::Epoch;
+use crate::epoch::{Epoch, Epochs};
 use crate::error::Error;
-use crate::memory::{Ahead, Densest};
-use crate::read::BlockReading;
 use crate::spec::{LoaderSpec, Method, Totals};
-use crate::state::LoaderState;
-use crate::stats::Counters;
 
-/// Gives the batches of a data set, epoch by epoch.
+/// Delivers the cells of a data set in batches, epoch by epoch.
 pub struct Loader<B: BatchBuffers = HeapBuffers> {
-    dataset: Dataset,
-    spec: LoaderSpec,
-    buffers: Arc<B>,
-    n_batches: u64,
-    /// The lanes of the order, once something was started.
-    lanes: OnceLock<u64>,
-    /// What a state must say to be of this loader.
-    state: LoaderState,
-    /// Of all epochs.
-    densest: Arc<Densest>,
-    row_nnz: OnceLock<f64>,
+    pipeline: Pipeline<CellSource<B>>,
 }
 
 impl Loader<HeapBuffers> {
     /// A loader whose dense batches lie on the heap.
     ///
     /// # Errors
-    /// Sizes of zero, `np.array` with sparse batches, transforms that would change zeros, totals of obs that the data set does
-    /// not have, a dense block larger than memory can address, memory that is too little for a block, ranks, lanes and remainder that do
-    /// not fit together, a sampling of other rows. Nothing is read yet.
+    /// Sizes of zero, `np.array` with sparse batches, transforms that would change zeros, totals of obs
+    /// that the data set does not have, a dense block larger than memory can address, memory that is too
+    /// little for a block, ranks, lanes and remainder that do not fit together, a sampling of other rows.
+    /// Nothing is read yet.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
-        // As many as are on their way at once: ready, in the making, and with the consumer. A COO batch takes two of one type.
+        // As many as are on their way at once: ready, in the making, and with the consumer. A COO batch takes
+        // two of one type.
         let buffers = HeapBuffers::new(2 * spec.prefetch_batches.saturating_add(2));
         Self::with_buffers(dataset, spec, Arc::new(buffers))
     }
@@ -53,7 +40,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// A loader whose dense batches are written into buffers of `buffers`.
     ///
     /// # Errors
-    /// As those of [`Loader::new`].
+    /// Those of [`Loader::new`].
     pub fn with_buffers(
         dataset: Dataset,
         spec: LoaderSpec,
@@ -66,180 +53,112 @@ impl<B: BatchBuffers> Loader<B> {
         {
             return Err(Error::NoTotals);
         }
-        if let Some(sampling) = &spec.sampling
-            && sampling.n_rows() != dataset.n_rows()
-        {
-            let (n_rows, n_cells) = (sampling.n_rows(), dataset.n_rows());
-            return Err(Error::SamplingLength { n_rows, n_cells });
+        let engine = spec.pipeline();
+        if spec.method == Method::NpArray {
+            let (n_rows, lanes) = (dataset.n_rows(), engine.default_lanes());
+            let rows = engine
+                .plan(n_rows)
+                .rank_block_rows(&engine.batches(lanes), engine.epoch_rows(n_rows))
+                .map_err(|source| pipeline::Error::Plan { source })?;
+            Block::dense_len(rows.min(n_rows), dataset.n_columns())?;
         }
-        let lanes = spec.default_lanes();
-        let state = LoaderState::new(&dataset, &spec, &spec.batches(lanes))?;
-        let loader = Self {
-            dataset,
-            spec,
-            buffers,
-            n_batches: 0,
-            lanes: OnceLock::new(),
-            state,
-            densest: Arc::default(),
-            row_nnz: OnceLock::new(),
-        };
-        loader.ahead(lanes)?;
-        let rows = loader.spec.epoch_rows(loader.dataset.n_rows());
-        let n_batches = loader.spec.batches(lanes).n_batches(rows);
-        let n_batches = n_batches.map_err(|source| Error::Plan { source })?;
-        Ok(Self { n_batches, ..loader })
+        let source = CellSource::new(dataset, spec, buffers);
+        Ok(Self { pipeline: Pipeline::new(Arc::new(source), engine, Batch::n_rows)? })
     }
 
-    /// How much is read and made ahead. Fails where a rank's block is larger than can be addressed, or than memory allows.
-    fn ahead(&self, lanes: u64) -> Result<Ahead, Error> {
-        let n_rows = self.dataset.n_rows();
-        let rows = self
-            .spec
-            .plan(n_rows)
-            .rank_block_rows(&self.spec.batches(lanes), self.spec.epoch_rows(n_rows))
-            .map_err(|source| Error::Plan { source })?;
-        if self.spec.method == Method::NpArray {
-            Block::dense_len(rows.min(n_rows), self.dataset.n_columns())?;
-        }
-        Ahead::fitting(&self.dataset, &self.spec, rows)
+    fn source(&self) -> &CellSource<B> {
+        self.pipeline.source()
     }
 
-    /// The source of samples.
+    /// The data set.
     pub fn dataset(&self) -> &Dataset {
-        &self.dataset
+        &self.source().dataset
     }
 
     /// The settings.
     pub fn spec(&self) -> &LoaderSpec {
-        &self.spec
+        &self.source().spec
     }
 
     /// Where dense batches are written.
     pub fn buffers(&self) -> &Arc<B> {
-        &self.buffers
+        &self.source().buffers
     }
 
     /// The number of batches of each epoch, the same on every rank.
     pub fn n_batches(&self) -> u64 {
-        self.n_batches
+        self.pipeline.n_batches()
     }
 
     /// Starts an epoch. The same number gives the same batches again, another number another order.
     ///
     /// # Errors
-    /// Where the system gives no thread, there is no memory for a sample, or X does not tell how many values it has.
+    /// The system gives no thread; there is no memory for a sample, or not enough left in a budget that is
+    /// shared; X does not tell how many values it has.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch<B>, Error> {
-        let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
-        self.start(self.state.at(epoch, lanes, 0))
+        Ok(self.running(self.pipeline.epoch(epoch)?))
     }
 
-    /// Goes on with an epoch from where a state was taken: what comes is, bit for bit, what would have come then.
+    /// Epochs from `first` on, without a gap between them: blocks of the next epoch are read while the
+    /// last batches of this one are consumed.
     ///
-    /// The world size may be another than it was, as long as batch size times world size stays: then the same global batches come. So that
-    /// this holds for the epochs that follow, too, this loader keeps to the lanes of the state. Resume first, then start those.
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+    /// # use loader::{Cells, Dataset, GeneSelection, Loader, LoaderSpec};
+    /// # use soma_io::{CsrBuffers, MemoryReader};
+    /// # let x = MemoryReader::new(CsrBuffers {
+    /// #     row_offsets: vec![0, 1, 1], columns: vec![0], values: vec![1.0], n_columns: 2,
+    /// # })?;
+    /// # let donors: ArrayRef = Arc::new(Int32Array::from(vec![7, 8]));
+    /// # let obs = RecordBatch::try_from_iter([("donor", donors)])?;
+    /// # let dataset = Dataset::new(Arc::new(x), Cells::Range(0..2), obs, GeneSelection::All)?;
+    /// let loader = Loader::new(dataset, LoaderSpec::default())?;
+    /// for epoch in loader.epochs(0).take(3) {
+    ///     for batch in epoch? {
+    ///         assert_eq!(batch?.n_rows(), 2);
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn epochs(&self, first: u64) -> Epochs<'_, B> {
+        self.running_on(self.pipeline.epochs(first))
+    }
+
+    /// Continues an epoch where a state was taken: with the batches that would have come then, bit for
+    /// bit.
+    ///
+    /// The world size may differ, if batch size times world size does not: then the same global batches
+    /// come. This loader keeps the lanes of the state for the epochs that follow. Resume first, then
+    /// start those.
     ///
     /// # Errors
-    /// The state is of other cells, another order or another global batch size; epochs of this loader have begun with other lanes.
+    /// The state is of other cells, another order or another global batch size; epochs of this loader
+    /// have begun with other lanes.
     pub fn resume(&self, state: &LoaderState) -> Result<Epoch<B>, Error> {
-        self.state.check_saved(state)?;
-        let differs = |field, saved: u64, here: u64| Error::State {
-            field,
-            saved: saved.to_string(),
-            here: here.to_string(),
-        };
-        if state.batches_delivered() > self.n_batches {
-            return Err(differs("number of batches", state.batches_delivered(), self.n_batches));
-        }
-        let saved = state.lanes();
-        let here = self.spec.lanes.or_else(|| self.lanes.get().copied()).unwrap_or(saved);
-        if saved != here {
-            return Err(differs("number of lanes", saved, here));
-        }
-        self.ahead(saved)?;
-        let lanes = *self.lanes.get_or_init(|| saved);
-        if saved != lanes {
-            return Err(differs("number of lanes", saved, lanes));
-        }
-        self.start(state.clone())
+        Ok(self.running(self.pipeline.resume(state)?))
     }
 
-    /// The values that a row of a sparse batch is expected to have. Asked for once: a reader may have to read something to know.
-    fn row_nnz(&self) -> Result<f64, Error> {
-        if self.spec.form.dense_type().is_some() {
-            return Ok(0.0);
-        }
-        if let Some(known) = self.row_nnz.get() {
-            return Ok(*known);
-        }
-        let found = self.dataset.mean_row_nnz()?;
-        Ok(*self.row_nnz.get_or_init(|| found))
+    /// Continues an epoch as [`resume`](Self::resume) does, and goes on with those that follow as
+    /// [`epochs`](Self::epochs) does.
+    ///
+    /// # Errors
+    /// Those of [`resume`](Self::resume).
+    pub fn resume_epochs(&self, state: &LoaderState) -> Result<Epochs<'_, B>, Error> {
+        Ok(self.running_on(self.pipeline.resume_epochs(state)?))
     }
 
-    fn plan(&self, from: &LoaderState) -> Result<EpochPlan, Error> {
-        let (spec, epoch) = (self.spec.plan(self.dataset.n_rows()), from.epoch());
-        let batches = self.spec.batches(from.lanes());
-        let plan = match &self.spec.sampling {
-            None => spec.dealt_epoch(epoch, &batches),
-            Some(sampling) => sampling
-                .rows(self.spec.seed, epoch)
-                .and_then(|rows| spec.sampled_epoch(epoch, &batches, rows)),
-        };
-        let plan = plan.map_err(|source| Error::Plan { source })?;
-        Ok(plan.starting_at(from.batches_delivered()))
+    fn running(&self, running: pipeline::Epoch<CellSource<B>>) -> Epoch<B> {
+        Epoch::of(running, self.dataset(), self.spec())
     }
 
-    fn start(&self, from: LoaderState) -> Result<Epoch<B>, Error> {
-        let dataset = self.dataset.clone();
-        let start = clock::now();
-        let plan = self.plan(&from)?;
-        let shuffled = clock::now() - start;
-        let epoch = from.epoch();
-        // As it runs, which is with less read ahead where memory is short.
-        let ahead = self.ahead(from.lanes())?;
-        let Ahead { blocks: prefetch_blocks, batches: prefetch_batches, .. } = ahead;
-        let lanes = Some(from.lanes());
-        let spec = LoaderSpec { lanes, prefetch_blocks, prefetch_batches, ..self.spec.clone() };
-        let counters = Counters::new(epoch, spec, dataset.reader_name(), dataset.n_columns());
-        counters.shuffled(shuffled);
-        dataset.readers().for_each(|reader| reader.time_reads(clock::now));
-
-        // Room for all the blocks there ever are: one to cut, the others to read ahead into.
-        // In order the first block is read in pieces, so that two are of use where there is one block alone.
-        let of_use = plan.len().max(if self.spec.order == Order::InOrder { 2 } else { 1 });
-        let n_blocks = prefetch_blocks.saturating_add(1).min(of_use);
-        let (used, free) = bounded(n_blocks);
-        let (full, blocks) = bounded(n_blocks);
-        let stop = Arc::new(AtomicBool::new(false));
-        let reading = BlockReading {
-            dataset: dataset.clone(),
-            method: self.spec.method,
-            epoch,
-            n_rows_wanted: plan.n_rows(),
-            first_rows: (self.spec.order == Order::InOrder).then_some(self.spec.batch_rows),
-            ahead: Ahead { blocks: n_blocks - 1, ..ahead },
-            densest: Arc::clone(&self.densest),
-            free,
-            full,
-            stop: Arc::clone(&stop),
-            counters: counters.clone(),
-        };
-        let buffers = Arc::clone(&self.buffers);
-        let planned = (&plan, self.row_nnz()?);
-        let cutter =
-            Cutter::new(dataset, buffers, &self.spec, (blocks, used), planned, counters.clone());
-        let n_left = plan.n_batches() - plan.first_batch();
-        let prefetch_batches = prefetch_batches.min(n_left as usize);
-        let place = (from, plan.n_batches());
-        Epoch::start(move || reading.run(plan), cutter, prefetch_batches, stop, counters, place)
+    fn running_on<'a>(&'a self, running: pipeline::Epochs<'a, CellSource<B>>) -> Epochs<'a, B> {
+        Epochs { running, dataset: self.dataset(), spec: self.spec() }
     }
 }
 
 impl<B: BatchBuffers> fmt::Debug for Loader<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loader")
-            .field("dataset", &self.dataset)
-            .field("spec", &self.spec)
-            .finish_non_exhaustive()
+        write!(f, "Loader({:?}, {:?})", self.dataset(), self.pipeline)
     }
 }

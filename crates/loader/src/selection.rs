@@ -12,7 +12,7 @@ use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoi
 use crate::cells::{Cells, JOINID};
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::source::{GenePlaces, Source};
+use crate::selected_x::{GenePlaces, SelectedX};
 
 /// Which part of an experiment is wanted. The default is all of `RNA`'s layer `raw`, without obs or var columns.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl Dataset {
 
         let Selected { genes, rows: var } = choose(&measurement)?;
         let genes = GenePlaces::aligned(&genes, reader.n_columns())?;
-        let dataset = Self::of_source(Source { x: reader, cells, genes }, obs, var)?;
+        let dataset = Self::of_source(SelectedX { x: reader, cells, genes }, obs, var)?;
         match totals {
             Some(totals) => dataset.with_totals(totals),
             None => Ok(dataset),

@@ -4,13 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use densify::Transform;
-use shuffle::BatchSpec;
+use pipeline::{Budget, PipelineSpec, World};
 use shuffle::sample::Sampling;
 pub use shuffle::{Order, Remainder};
 
 use crate::buffers::ElementType;
 use crate::error::Error;
-use crate::world::World;
 
 /// How the values of X become the rows of a batch.
 ///
@@ -141,20 +140,22 @@ pub struct LoaderSpec {
     pub remainder: Remainder,
     /// Which rows come, and how often; `None` is each once.
     pub sampling: Option<Sampling>,
-    /// Blocks that are read ahead while one is cut into batches. So `1 + prefetch_blocks` blocks are held at most; 0
-    /// reads a block only when the one before it is used up.
+    /// Blocks that are read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are in memory; 0 reads a block
+    /// only after the one before it is used up.
     pub prefetch_blocks: usize,
+    /// Blocks that are read at the same time; they are delivered in the order of the epoch. The native reader decodes one block on
+    /// all processors, so more than one are of use mainly where storage is slow to answer.
+    pub read_threads: usize,
     /// Batches that wait, made, while the consumer works on one. 0 makes each batch on the consumer's thread when it
     /// asks for it. A sparse batch takes little memory: 16 or more of those cover what a late block would keep a consumer waiting.
     pub prefetch_batches: usize,
     /// Threads that write a large dense batch together. The values do not depend on it.
     pub batch_threads: usize,
-    /// Bytes that blocks, batches and reading may take together, beside what is in memory when the loader is made. Where that is too
-    /// little for all that is to be read ahead, less is read ahead. No limit where there is none.
-    pub memory_bytes: Option<u64>,
-    /// Bytes of values of X that stay decoded in memory for later blocks and epochs, where X's reader can do that: what is read beside a
-    /// chunk's rows need not be read again for the chunks beside it, and nothing need where all fits. `None` is what a limit of memory
-    /// leaves, and none where there is no limit. What is kept stays with the data set; the loader that reads sets how much.
+    /// Memory that blocks, batches and reading may take together, beside what is in memory when the loader is made. If that is too
+    /// little for everything that is to be read ahead, less is read ahead. Loaders that are given clones of one budget share it.
+    pub memory: Budget,
+    /// Cache for decoded values of X across blocks and epochs, in bytes, if X's reader has one. `None` is what a limited budget
+    /// leaves, and nothing without a limit. Loaders of one data set share its cache; what they allow adds up, for as long as they exist.
     pub keep_decoded_bytes: Option<u64>,
 }
 
@@ -176,9 +177,10 @@ impl Default for LoaderSpec {
             remainder: Remainder::Short,
             sampling: None,
             prefetch_blocks: 1,
+            read_threads: 1,
             prefetch_batches: 1,
             batch_threads: 2,
-            memory_bytes: None,
+            memory: Budget::unlimited(),
             keep_decoded_bytes: None,
         }
     }
@@ -196,52 +198,40 @@ pub enum Totals {
 impl LoaderSpec {
     /// Refuses what no data could be loaded with: zero sizes, `np.array` with sparse batches, transforms that would change zeros.
     pub fn check(&self) -> Result<(), Error> {
-        if self.batch_rows == 0 {
-            return Err(Error::ZeroBatchRows);
-        }
+        self.pipeline().check()?;
         if self.method == Method::NpArray && self.form.dense_type().is_none() {
             return Err(Error::NpArraySparse);
         }
-        self.transform.check().map_err(|source| Error::Transform { source })?;
-        self.world.check()?;
-        self.batches(self.default_lanes())
-            .global_batch_rows()
-            .and_then(|_| self.plan(0).check())
-            .map_err(|source| Error::Plan { source })
+        self.transform.check().map_err(|source| Error::Transform { source })
     }
 
-    /// How the order is dealt to batches and ranks.
-    pub(crate) fn batches(&self, lanes: u64) -> BatchSpec {
-        BatchSpec {
-            batch_rows: self.batch_rows,
-            rank: self.world.rank,
-            world_size: self.world.size,
-            lanes,
-            remainder: self.remainder,
-        }
-    }
-
-    /// The lanes of an order that begins with this loader.
-    pub(crate) fn default_lanes(&self) -> u64 {
-        self.lanes.unwrap_or(match self.order {
-            Order::Shuffled => self.world.size,
-            Order::InOrder => 1,
-        })
-    }
-
-    /// The rows of an epoch of a selection of `n_rows`, before what does not fill a batch is dropped or padded.
-    pub(crate) fn epoch_rows(&self, n_rows: u64) -> u64 {
-        self.sampling.as_ref().map_or(n_rows, Sampling::n_samples)
-    }
-
-    /// The plan's part of this, for a selection of `n_rows` rows.
-    pub(crate) fn plan(&self, n_rows: u64) -> shuffle::PlanSpec {
-        shuffle::PlanSpec {
-            n_rows,
+    /// The engine's part of this.
+    pub(crate) fn pipeline(&self) -> PipelineSpec {
+        PipelineSpec {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,
             order: self.order,
             seed: self.seed,
+            batch_rows: self.batch_rows,
+            world: self.world,
+            lanes: self.lanes,
+            remainder: self.remainder,
+            sampling: self.sampling.clone(),
+            prefetch_blocks: self.prefetch_blocks,
+            read_threads: self.read_threads,
+            prefetch_batches: self.prefetch_batches,
+            memory: self.memory.clone(),
+            keep_bytes: self.keep_decoded_bytes,
+        }
+    }
+
+    /// The same as the engine ran it: what it chose in place of what was asked for.
+    pub(crate) fn as_run(&self, run: &PipelineSpec) -> Self {
+        Self {
+            lanes: run.lanes,
+            prefetch_blocks: run.prefetch_blocks,
+            prefetch_batches: run.prefetch_batches,
+            ..self.clone()
         }
     }
 }

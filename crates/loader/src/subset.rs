@@ -12,7 +12,7 @@ use crate::cells::Cells;
 use crate::dataset::Dataset;
 use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
 use crate::error::Error;
-use crate::source::Source;
+use crate::selected_x::SelectedX;
 
 impl Dataset {
     /// Some of its rows, by ascending number: a part of a [split](crate::split).
@@ -52,7 +52,7 @@ impl Dataset {
             let from = rows.partition_point(|row| *row < start);
             let to = rows.partition_point(|row| *row < end);
             let joinids = rows[from..to].iter().map(|row| source.cells.joinid(row - start));
-            sources.push(Source { cells: Cells::of(joinids.collect()), ..source.clone() });
+            sources.push(SelectedX { cells: Cells::of(joinids.collect()), ..source.clone() });
         }
         let places = UInt64Array::from(rows.to_vec());
         let taken = |of, batch| {
@@ -135,7 +135,7 @@ impl Dataset {
     }
 
     /// The first row of each source, and at last the number of rows.
-    pub(crate) fn starts_of(sources: &[Source]) -> Arc<[u64]> {
+    pub(crate) fn starts_of(sources: &[SelectedX]) -> Arc<[u64]> {
         let mut n_rows = 0;
         let mut starts = vec![0];
         for source in sources {

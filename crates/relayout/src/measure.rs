@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use soma_io::{
     Config, CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter, Extent, GeneSelection,
-    OpenOptions, ReaderChoice, RowRanges, XReader, clock,
+    OpenOptions, ReaderChoice, RowRanges, XReader,
 };
 
 use crate::codec::{Codec, Codecs, GENE_CODECS, MeasuredCodecs, VALUE_CODECS, first_not_whole};
@@ -167,7 +167,6 @@ impl Sample<'_> {
         let n_bytes = folder_bytes(&place.join(format!("ms/{MEASUREMENT}/X/{LAYER}")))?;
         let experiment = Experiment::open(&uri, &options(&self.spec.config))?;
         let reader = experiment.measurement(MEASUREMENT)?.x(LAYER)?.reader(ReaderChoice::Native)?;
-        reader.time_reads(clock::now);
         Ok(Candidate { codecs, n_bytes, reader, cpu: Duration::MAX })
     }
 

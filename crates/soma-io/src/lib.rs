@@ -19,7 +19,6 @@
 mod arrow;
 mod axis_query;
 mod census;
-pub mod clock;
 mod csr;
 mod dataframe;
 mod destination;
@@ -56,9 +55,7 @@ pub use remote::CacheUse;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::{Config, Filter};
-pub use tiledb_native::{
-    CacheStats, Clock, PackedCsr, PackedValues, ReadLimit, ReadLimitUse, ReadTimes, ThreadTime,
-    run_in_background,
-};
+pub use tiledb_native::{CacheStats, PackedCsr, PackedValues, ReadLimit, ReadLimitUse};
 pub use value_filter::ValueFilter;
+pub use worktime::{ReadTimes, ThreadTime};
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

@@ -1,7 +1,8 @@
 //! The reader of X that reads the array's files itself, without libtiledb.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
@@ -13,10 +14,7 @@ use tiledb_native::{
 use crate::arrow::coo_batch;
 use crate::remote::{self, CacheUse, Cached};
 use crate::soma_object::Place;
-use crate::{
-    Clock, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, ThreadTime,
-    XReader,
-};
+use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
 ///
@@ -31,8 +29,8 @@ pub struct NativeReader {
     cache: Option<Arc<CachedStorage>>,
     /// Memory for the rows of a read as COO, used again by the next.
     csr: Mutex<CsrBuffers>,
-    /// By which reads are timed, once somebody wants that.
-    clock: OnceLock<Clock>,
+    /// Bytes of values kept decoded that each holder allows.
+    allowed: Mutex<BTreeMap<u64, u64>>,
 }
 
 /// How many cells a piece of COO has at most, unless a single row has more.
@@ -58,13 +56,8 @@ impl NativeReader {
             }
             other => NotNative::Failed(other.into()),
         })?;
-        let (uri, csr, clock) = (place.uri.clone(), Mutex::default(), OnceLock::new());
-        Ok(Self { array, uri, shape, data_type, cache, csr, clock })
-    }
-
-    /// The moment; always the same without a clock.
-    fn now(&self) -> ThreadTime {
-        self.clock.get().map_or_else(ThreadTime::default, |clock| clock())
+        let (uri, csr) = (place.uri.clone(), Mutex::default());
+        Ok(Self { array, uri, shape, data_type, cache, csr, allowed: Mutex::default() })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -76,7 +69,7 @@ impl NativeReader {
             requests: stats.requests,
             bytes_decoded: Some(stats.bytes_decoded),
             bytes_needed: Some(stats.bytes_needed),
-            times: self.clock.get().map(|_| stats.times),
+            times: Some(stats.times),
         }
     }
 }
@@ -168,14 +161,13 @@ impl XReader for NativeReader {
         Some(CacheUse { stats: cache.stats(), problem: cache.problem() })
     }
 
-    fn time_reads(&self, clock: Clock) {
-        self.array.time_reads(clock);
-        // As there, the first one stays.
-        let _first = self.clock.set(clock);
-    }
-
-    fn keep_decoded(&self, limit_bytes: u64) {
-        self.array.keep_decoded(limit_bytes);
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
+        match limit_bytes {
+            0 => allowed.remove(&holder),
+            limit_bytes => allowed.insert(holder, limit_bytes),
+        };
+        self.array.keep_decoded(allowed.values().copied().fold(0, u64::saturating_add));
     }
 
     fn decoded_bytes(&self) -> u64 {
@@ -236,7 +228,7 @@ impl XReader for NativeReader {
         let mut shared = self.csr.try_lock().ok();
         let csr = shared.as_deref_mut().unwrap_or(&mut own);
         let mut stats = self.read_csr(rows, genes, csr)?;
-        let mut building = ThreadTime::default();
+        let mut building = worktime::ThreadTime::default();
         let joinid_of = |column: u32| match genes {
             GeneSelection::All => i64::from(column),
             GeneSelection::Range(range) => range.start as i64 + i64::from(column),
@@ -252,7 +244,7 @@ impl XReader for NativeReader {
                 continue;
             }
             let end = first + cells.len();
-            let start = self.now();
+            let start = worktime::now();
             let genes = csr.columns[first..end].iter().map(|column| joinid_of(*column));
             let piece = coo_batch(
                 &self.uri,
@@ -260,7 +252,7 @@ impl XReader for NativeReader {
                 Int64Array::from_iter_values(genes),
                 Arc::new(Float32Array::from(csr.values[first..end].to_vec())),
             )?;
-            building += self.now() - start;
+            building += worktime::now() - start;
             each(&piece)?;
             first = end;
         }

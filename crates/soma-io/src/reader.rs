@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
 use crate::remote::CacheUse;
-use crate::{Clock, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
+use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
 
 /// What a read did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct ReadStats {
     pub bytes_decoded: Option<u64>,
     /// The bytes that the values returned take as they are stored: cell, gene and value of each, where the reader knows.
     pub bytes_needed: Option<u64>,
-    /// What the reader's threads spent their time with; of a reader that cannot tell, or that was given no clock, nothing.
+    /// Time that the reader's threads spent fetching and decoding, where the reader can tell the two apart.
     pub times: Option<ReadTimes>,
 }
 
@@ -74,11 +74,9 @@ pub trait XReader: Send + Sync + Debug {
         None
     }
 
-    /// Times the reads that follow by `clock`, where the reader can tell fetching from decoding. The first clock given stays.
-    fn time_reads(&self, _clock: Clock) {}
-
-    /// Keeps values of up to so many bytes decoded for later reads, where the reader can; of more that are kept some go.
-    fn keep_decoded(&self, _limit_bytes: u64) {}
+    /// Lets the reader keep up to `limit_bytes` of values decoded for later reads, if it can, on behalf of `holder`, a number that
+    /// the caller chooses. What several holders allow adds up; 0 withdraws what a holder allowed. Values past the sum are dropped.
+    fn keep_decoded(&self, _holder: u64, _limit_bytes: u64) {}
 
     /// Bytes of memory that the values kept take at the moment.
     fn decoded_bytes(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use bench_report::EpochRecord;
-use loader::{LoaderSpec, Order, Remainder, Totals, Transform};
+use loader::{Budget, LoaderSpec, Order, Remainder, Totals, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::consumer::Consumer;
@@ -105,7 +105,10 @@ impl Point {
             prefetch_batches: self.prefetch_batches,
             transform: self.transform.into(),
             totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
-            memory_bytes: self.memory_limit.map(|limit| limit.saturating_sub(taken)),
+            memory: match self.memory_limit {
+                Some(limit) => Budget::new(limit.saturating_sub(taken)),
+                None => Budget::unlimited(),
+            },
             keep_decoded_bytes: self.keep_decoded,
             ..LoaderSpec::default()
         })
@@ -286,7 +289,7 @@ mod tests {
             (spec.prefetch_blocks, spec.prefetch_batches, spec.remainder, spec.seed),
             (2, 3, Remainder::Drop, u64::MAX)
         );
-        assert_eq!(spec.memory_bytes, Some(4 << 30));
+        assert_eq!(spec.memory.limit(), Some(4 << 30));
         assert!(
             Point { method: "other".into(), ..point() }
                 .loader_spec(&Data::default(), 1 << 30)

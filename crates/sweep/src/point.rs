@@ -130,7 +130,10 @@ fn loader(
     taken: u64,
 ) -> anyhow::Result<TensorLoader> {
     match TensorLoader::new(dataset, point.loader_spec(data, taken)?) {
-        Err(torch_feed::Error::Loader(loader::Error::Memory { least, .. })) => bail!(
+        Err(torch_feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
+            least,
+            ..
+        }))) => bail!(
             "--memory {} is too little for blocks of {} chunks of {} rows: give {} or more, or make blocks or batches smaller",
             ByteSize(point.memory_limit.unwrap_or(0)),
             point.chunks_per_block,
@@ -431,8 +434,8 @@ fn stage_columns(stages: &StageTimes) -> bench_report::StageTimes {
         decode_cpu_secs: stages.decode.and_then(|decode| decode.cpu_secs),
         shuffle_wall_secs: Some(stages.shuffle.wall_secs),
         shuffle_cpu_secs: stages.shuffle.cpu_secs,
-        densify_wall_secs: Some(stages.densify.wall_secs),
-        densify_cpu_secs: stages.densify.cpu_secs,
+        densify_wall_secs: Some(stages.assemble.wall_secs),
+        densify_cpu_secs: stages.assemble.cpu_secs,
         wait_wall_secs: Some(stages.wait.wall_secs),
         wait_cpu_secs: stages.wait.cpu_secs,
         ..bench_report::StageTimes::default()

@@ -7,8 +7,6 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::background::run_in_background;
-use crate::clock::Clock;
 use crate::csr::CsrBuffers;
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
@@ -61,7 +59,7 @@ pub(crate) fn pool(threads: &Threads) -> Result<Arc<ThreadPool>, Error> {
     let builder = ThreadPoolBuilder::new()
         .num_threads(n_threads.max(1))
         .thread_name(|idx| format!("tiledb-native-{idx}"))
-        .start_handler(|_| run_in_background());
+        .start_handler(|_| worktime::run_in_background());
     builder.build().map(Arc::new).map_err(|source| Error::Threads { n_threads, source })
 }
 
@@ -101,7 +99,6 @@ impl Array {
             timestamp,
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
-            clock: std::sync::OnceLock::new(),
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
@@ -189,12 +186,6 @@ impl Array {
     /// stand in no order, until a read has found that.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
-    }
-
-    /// Times the reads that follow by `clock`, which their threads call for each part of their work. The first one given stays.
-    pub fn time_reads(&self, clock: Clock) {
-        // A second one would tell the same.
-        let _first = self.reader.clock.set(clock);
     }
 
     /// Fragments that count at the opening time.

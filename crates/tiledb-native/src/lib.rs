@@ -89,8 +89,6 @@
 #![forbid(unsafe_code)]
 
 mod array;
-mod background;
-mod clock;
 mod csr;
 mod cursor;
 mod datatype;
@@ -116,8 +114,6 @@ mod values;
 mod write;
 
 pub use array::{Array, OpenOptions, Threads};
-pub use background::run_in_background;
-pub use clock::{Clock, ReadTimes, ThreadTime};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
 pub use error::Error;
@@ -129,4 +125,5 @@ pub use storage::{
     LocalStorage, ObjectOptions, ObjectStorage, Piece, ReadLimit, ReadLimitUse, Storage,
 };
 pub use unsupported::Unsupported;
+pub use worktime::{ReadTimes, ThreadTime};
 pub use write::{FragmentWriter, WriteOptions, WrittenFragment};

@@ -21,9 +21,10 @@ mod target;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::clock::{Clock, ReadTimes, ThreadTime};
+use worktime::ReadTimes;
+
 use crate::decoded_cache::DecodedCache;
 use crate::error::{Error, Fault};
 use crate::files::Files;
@@ -53,7 +54,7 @@ pub struct ReadStats {
     pub bytes_decoded: u64,
     /// Bytes that the values delivered take as they are stored: row, column and value of each.
     pub bytes_needed: u64,
-    /// What the threads spent their time with; nothing where the array was given no clock.
+    /// Time that the threads spent fetching and decoding.
     pub times: ReadTimes,
     /// Tiles whose row index had to be built.
     pub tiles_indexed: u64,
@@ -86,8 +87,6 @@ pub(crate) struct Reader {
     pub(crate) has_floats: AtomicBool,
     /// Whether a read had to collect what it might have written to its place: later ones do not try.
     pub(crate) is_collected: AtomicBool,
-    /// By which reads are timed, once somebody wants that.
-    pub(crate) clock: OnceLock<Clock>,
     /// Buffers that threads of earlier reads have left.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
@@ -238,19 +237,13 @@ impl Reader {
                 || self.fragments.iter().any(|fragment| fragment.footer.has_timestamps))
     }
 
-    /// The moment; always the same without a clock.
-    fn now(&self) -> ThreadTime {
-        self.clock.get().map_or_else(ThreadTime::default, |clock| clock())
-    }
-
-    /// Does a part of a read on this thread alone. What of its time was not spent fetching was spent decoding.
+    /// Runs a part of a read on this thread. Time not spent fetching counts as decoding.
     fn timed<T>(
-        &self,
         work: impl FnOnce(&mut ReadStats) -> Result<T, Error>,
     ) -> Result<(T, ReadStats), Error> {
-        let (start, mut stats) = (self.now(), ReadStats::default());
+        let (start, mut stats) = (worktime::now(), ReadStats::default());
         let done = work(&mut stats)?;
-        stats.times.decode += self.now() - start - stats.times.fetch;
+        stats.times.decode += worktime::now() - start - stats.times.fetch;
         Ok((done, stats))
     }
 
@@ -261,9 +254,9 @@ impl Reader {
         buffer: &mut Vec<u8>,
         stats: &mut ReadStats,
     ) -> Result<Vec<Range<usize>>, Error> {
-        let start = self.now();
+        let start = worktime::now();
         let (places, read) = fetch::fetch(&self.files, wanted, buffer)?;
-        stats.times.fetch += self.now() - start;
+        stats.times.fetch += worktime::now() - start;
         stats.bytes_read += read;
         Ok(places)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loader::encode::{Encoder as _, Encoders, LabelEncoder, Rules};
-use loader::{Dataset, DatasetSpec, LoaderSpec, LoaderState, Remainder, Transform, World};
+use loader::{Budget, Dataset, DatasetSpec, LoaderSpec, LoaderState, Remainder, Transform, World};
 use soma_io::{Experiment, OpenOptions};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{LinearClassifier, TensorLoader};
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         batch_rows: 128,
         seed: 42,
         transform: Transform { target_sum: Some(1e4), log1p: true, ..Transform::default() },
-        memory_bytes: Some(1 << 30),
+        memory: Budget::new(1 << 30),
         world,
         remainder: Remainder::Drop, // so that all ranks have equally many batches
         ..LoaderSpec::default()

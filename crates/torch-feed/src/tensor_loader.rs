@@ -145,6 +145,11 @@ impl TensorLoader {
         Ok(self.tensors_of(self.loader.resume(state)?))
     }
 
+    /// Epochs from `first` on, without a gap between them, as [`Loader::epochs`] gives them.
+    pub fn epochs(&self, first: u64) -> impl Iterator<Item = Result<TensorEpoch, Error>> + '_ {
+        self.loader.epochs(first).map(|epoch| Ok(self.tensors_of(epoch?)))
+    }
+
     fn tensors_of(&self, epoch: Epoch<TensorBuffers>) -> TensorEpoch {
         TensorEpoch { epoch, feed: Arc::clone(&self.feed), failed: false }
     }

@@ -1,5 +1,6 @@
 //! A reader in memory that counts what is asked of it.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,8 +15,8 @@ pub(crate) struct CountedReader {
     inner: MemoryReader,
     pub(crate) n_started: AtomicUsize,
     pub(crate) n_fresh: AtomicUsize,
-    /// What it was told to keep decoded, each time.
-    pub(crate) told_to_keep: Mutex<Vec<u64>>,
+    /// Bytes that each holder allows to be kept decoded.
+    allowed: Mutex<BTreeMap<u64, u64>>,
     working_bytes: u64,
 }
 
@@ -23,7 +24,12 @@ impl CountedReader {
     /// Counts the reads of a reader, and says that each takes so much memory.
     pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
         let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
-        Self { inner, n_started, n_fresh, told_to_keep: Mutex::default(), working_bytes }
+        Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes }
+    }
+
+    /// Bytes that all holders together allow to be kept decoded.
+    pub(crate) fn allowed(&self) -> u64 {
+        self.allowed.lock().unwrap().values().sum()
     }
 }
 
@@ -52,8 +58,8 @@ impl XReader for CountedReader {
         self.working_bytes
     }
 
-    fn keep_decoded(&self, limit_bytes: u64) {
-        self.told_to_keep.lock().unwrap().push(limit_bytes);
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.allowed.lock().unwrap().insert(holder, limit_bytes);
     }
 
     fn read_csr(

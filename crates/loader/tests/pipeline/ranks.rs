@@ -13,6 +13,8 @@ use loader::{
     World,
 };
 
+use pipeline::Error as Engine;
+
 use crate::sample::{self, WAYS, dense_rows};
 
 const N_ROWS: u64 = 150;
@@ -199,11 +201,14 @@ fn a_state_is_small_and_says_what_it_is() {
     assert_eq!((state.epoch(), state.lanes(), state.global_batch_rows()), (u64::MAX, 2, 24));
     let newer = text.replace("\"version\":1", "\"version\":2").replace("\"seed\"", "\"seeds\"");
     let error = LoaderState::from_json(&newer).unwrap_err();
-    assert!(matches!(error, Error::StateVersion { found: 2, supported: 1 }), "{error}");
+    assert!(matches!(error, Engine::StateVersion { found: 2, supported: 1 }), "{error}");
     let error = LoaderState::from_json(&text.replace("loader state", "encoder")).unwrap_err();
     assert!(error.to_string().contains("not the state of a loader"), "{error}");
     for broken in ["", "{}", "[1]", &text[..40], &text.replace("\"seed\"", "\"seeds\"")] {
-        assert!(matches!(LoaderState::from_json(broken), Err(Error::StateJson { .. })), "{broken}");
+        assert!(
+            matches!(LoaderState::from_json(broken), Err(Engine::StateJson { .. })),
+            "{broken}"
+        );
     }
 }
 
@@ -253,11 +258,11 @@ fn a_state_of_another_order_is_refused_by_what_differs() {
     check_refused(with(LoaderSpec { sampling: Some(sampling(0.5)), ..same() }), "sampling ");
     let reader = || Arc::new(sample::reader(N_ROWS + 1, 5));
     let other = sample::dataset(reader(), Cells::Range(1..N_ROWS + 1), GeneSelection::All);
-    check_refused(Loader::new(other, same()), "selected cells");
+    check_refused(Loader::new(other, same()), "selected samples");
     let whole = sample::whole(N_ROWS - 1, 5);
     check_refused(
         Loader::new(whole, LoaderSpec { sampling: None, ..same() }),
-        "number of cells 150, and this loader has 149",
+        "number of samples 150, and this loader has 149",
     );
     // The same cells told as a list are the same cells.
     let list = Cells::List((0..N_ROWS).collect());
@@ -280,7 +285,7 @@ fn ranks_that_do_not_fit_are_refused() {
     );
     let sampling = Sampling::stratified(&[1, 2, 3], 2).unwrap();
     let error = error(LoaderSpec { sampling: Some(sampling), ..spec(24, 0, 2) }).to_string();
-    assert!(error.contains("draws from 3 rows, but 150 cells are selected"), "{error}");
+    assert!(error.contains("draws from 3 rows, but 150 are selected"), "{error}");
 }
 
 #[test]

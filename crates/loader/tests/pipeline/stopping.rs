@@ -9,6 +9,8 @@ use loader::{
     LoaderSpec, Method, Remainder,
 };
 
+use pipeline::Error as Engine;
+
 use crate::sample::{self, WAYS};
 use crate::scripted::{At, ScriptedReader};
 
@@ -173,7 +175,9 @@ fn a_panic_of_the_reader_is_an_error() {
             let loader = loader(&reader, LoaderSpec { prefetch_batches, ..sample::spec() });
             let mut epoch = loader.epoch(0).unwrap();
             let error = epoch.find_map(Result::err).unwrap();
-            let Error::Panicked { thread, message } = &error else { panic!("{error:?}") };
+            let Error::Pipeline(Engine::Panicked { thread, message }) = &error else {
+                panic!("{error:?}")
+            };
             assert_eq!((*thread, message.as_str()), ("somafeed-read", "scripted panic"));
             assert!(epoch.next().is_none());
             assert_no_thread_reads(&reader, 1);
@@ -269,7 +273,7 @@ fn a_failure_to_make_a_batch_comes_once() {
             }
             assert!((5..=5 + n_prepared).contains(&n_made), "{n_made}");
             match failure.unwrap() {
-                Error::Panicked { thread: "somafeed-batch", message } => {
+                Error::Pipeline(Engine::Panicked { thread: "somafeed-batch", message }) => {
                     assert_eq!((message.as_str(), panics), ("no buffer", true));
                 }
                 Error::Buffer { n_values: 12, .. } => assert!(!panics),

@@ -43,7 +43,7 @@ pub(super) fn read(
     columns: &request::Columns,
     mut out: Output<'_>,
 ) -> Result<(Outcome, ReadStats), Error> {
-    let ((), mut total) = reader.timed(|_| {
+    let ((), mut total) = Reader::timed(|_| {
         out.begin(rows.total, |row_offsets| {
             for planned in planned {
                 super::put_counts(&planned.task, &planned.counts, row_offsets);
@@ -64,7 +64,7 @@ pub(super) fn read(
             if unfit.load(Ordering::Relaxed) {
                 return Ok(ReadStats::default());
             }
-            let ((), stats) = reader.timed(|stats| {
+            let ((), stats) = Reader::timed(|stats| {
                 let of = (row_offsets, first_column);
                 reader.with_scratch(|scratch| fill(reader, &mut job, of, scratch, stats))?;
                 let Job { planned, target } = &job;

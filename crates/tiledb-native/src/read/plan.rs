@@ -199,7 +199,7 @@ pub(super) fn plan(
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
-            reader.timed(|stats| {
+            Reader::timed(|stats| {
                 let found = candidates(reader, &task, columns)?;
                 reader.with_scratch(|scratch| {
                     plan_one(reader, task, (found, columns), scratch, stats)

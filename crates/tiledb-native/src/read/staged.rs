@@ -53,7 +53,7 @@ pub(super) fn read(
         .par_iter()
         .with_max_len(1)
         .map(|planned| {
-            reader.timed(|stats| {
+            Reader::timed(|stats| {
                 let mut read = |with_ages| {
                     let cells = reader.with_scratch(|scratch| {
                         collect(reader, planned, (columns, with_ages), scratch, stats)
@@ -74,7 +74,7 @@ pub(super) fn read(
             rows
         })
         .collect();
-    let ((), put) = reader.timed(|_| {
+    let ((), put) = Reader::timed(|_| {
         if !put(rows, planned, &done, &mut out) {
             reader.hold_floats(&mut out);
             put(rows, planned, &done, &mut out);

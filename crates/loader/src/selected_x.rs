@@ -1,19 +1,19 @@
-//! One experiment's part of a data set: its reader of X, its selected cells, and where its genes come among the columns.
+//! The selected part of one experiment's X: its reader, its cells, and the columns that its genes become.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use densify::AxisIndex;
+use pipeline::BlockPlace;
 use soma_io::{CsrBuffers, GeneSelection, XReader};
 
-use crate::block::BlockId;
 use crate::cells::Cells;
 use crate::error::Error;
 
-/// Cells and genes of one X.
+/// Selected cells and genes of one X.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct SelectedX {
     pub(crate) x: Arc<dyn XReader>,
     pub(crate) cells: Cells,
     pub(crate) genes: GenePlaces,
@@ -110,9 +110,9 @@ impl GenePlaces {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for SelectedX {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
+        f.debug_struct("SelectedX")
             .field("x", &self.x)
             .field("n_rows", &self.cells.n_rows())
             .field("n_genes_read", &self.genes.n_read)
@@ -134,7 +134,7 @@ impl Part {
     /// Fails where a reader filled the CSR with something else than was asked for.
     pub(crate) fn check_shape(
         &self,
-        source: &Source,
+        source: &SelectedX,
         (found_rows, found_columns): (usize, usize),
         block_idx: u64,
     ) -> Result<(), Error> {
@@ -152,7 +152,7 @@ impl Part {
     }
 
     /// A reader gave a column past those that were asked for.
-    pub(crate) fn column_error(&self, source: &Source, column: u32, block_idx: u64) -> Error {
+    pub(crate) fn column_error(&self, source: &SelectedX, column: u32, block_idx: u64) -> Error {
         Error::BlockShape {
             reader: source.x.name(),
             block_idx,
@@ -166,7 +166,7 @@ impl Part {
     /// X could not be read for a block.
     pub(crate) fn read_error(
         &self,
-        BlockId { epoch, idx: block_idx }: BlockId,
+        BlockPlace { epoch, block_idx }: BlockPlace,
         error: soma_io::Error,
     ) -> Error {
         let first = self.joinids.first().map_or(0, |first| first.start);

@@ -1,5 +1,6 @@
-//! The clock by which the stages of an epoch and the codecs of a relayout are timed: kept here, so that no other library looks at one.
-//! Processor time is what other work on the machine does not lengthen by much.
+//! Reading the clocks of the calling thread.
+//!
+//! Processor time is reported beside wall time because other work on the machine lengthens it little.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::ThreadTime;
 
-/// The moment on this thread: by the monotonic clock, and in the time that processors spent on it.
+/// Reads the monotonic clock and the processor time of the calling thread.
 pub fn now() -> ThreadTime {
     ThreadTime {
         wall: duration(clock_gettime(ClockId::Monotonic)),
@@ -15,7 +16,7 @@ pub fn now() -> ThreadTime {
     }
 }
 
-/// Both clocks count from a moment in the past, so that neither part is negative.
+/// Converts a reading; both clocks start in the past, so neither part is negative.
 fn duration(time: Timespec) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }

@@ -1,9 +1,10 @@
-//! Threads that decode, shuffle and fill batches are not to push the one that they do it for off its processor.
+//! The scheduling policy of worker threads, which must not preempt the consumer they work for.
 //!
-//! A thread that takes a batch thereby wakes the one that makes batches. Linux lets a thread that wakes run at once, on the processor of
-//! the one that woke it where no other is free; so the consumer, with its batch in its hands, now and then stood still for as long as
-//! the next one took to make: 3 to 8 ms, where it otherwise has waited for 0.1. Under the policy `SCHED_BATCH` a thread has its share as
-//! any other, and waits for its turn when it wakes ([sched(7)](https://man7.org/linux/man-pages/man7/sched.7.html)).
+//! Taking a batch wakes the thread that makes batches. Linux runs a woken thread at once, if need be
+//! on the processor of the thread that woke it. The consumer then stood still for as long as the
+//! next batch took to make: 3 to 8 ms, instead of a wait of 0.1 ms. Under the policy `SCHED_BATCH` a
+//! thread gets the same share of processor time, but does not preempt when it wakes
+//! ([sched(7)](https://man7.org/linux/man-pages/man7/sched.7.html)).
 
 use rustix::process::getpriority_process;
 use thread_priority::{
@@ -11,13 +12,14 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
 };
 
-/// The usual policy, and the one of work in the background.
+/// The default policy, and the policy for background work.
 const OTHER: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
 const BATCH: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
 
-/// Makes this thread, and those that it starts from now on, wait for their turn when they wake. One that was given another policy than the
-/// usual one keeps it, and every one its niceness. Where the kernel does not permit it, all stays as it is: nothing depends on it but
-/// the longest waits.
+/// Stops this thread, and threads that it starts later, from preempting others when it wakes.
+///
+/// Niceness stays as it is, and so does a policy other than the default one. If the kernel refuses,
+/// nothing changes: only the longest waits depend on the policy.
 pub fn run_in_background() {
     if thread_schedule_policy() != Ok(OTHER) {
         return;

@@ -1,20 +1,17 @@
-//! Time that threads spend on reads, by a clock that whoever asks brings along: this crate reads none of its own.
+//! Lengths of time that threads spend, and sums of them.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A moment, or a length of time, of one thread; lengths of several threads add up.
+/// A moment on one thread, or the time between two; times of several threads add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTime {
-    /// On the monotonic clock, from any beginning.
+    /// Time on the monotonic clock, counted from an arbitrary start.
     pub wall: Duration,
-    /// That the thread has had a processor.
+    /// Processor time of the thread.
     pub cpu: Duration,
 }
-
-/// Tells the moment on the thread that calls it.
-pub type Clock = fn() -> ThreadTime;
 
 impl Add for ThreadTime {
     type Output = Self;
@@ -33,7 +30,7 @@ impl AddAssign for ThreadTime {
 impl Sub for ThreadTime {
     type Output = Self;
 
-    /// No less than nothing: what two clocks say need not agree to the nanosecond.
+    /// The difference, or zero where `other` is later: the two clocks need not agree to the nanosecond.
     fn sub(self, other: Self) -> Self {
         Self { wall: self.wall.saturating_sub(other.wall), cpu: self.cpu.saturating_sub(other.cpu) }
     }
@@ -45,12 +42,12 @@ impl Sum for ThreadTime {
     }
 }
 
-/// What a read's threads did, where the array was given a clock; nothing without.
+/// Time that the threads of a read spent, split between storage and decoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadTimes {
-    /// Getting bytes from the storage, summed over threads.
+    /// Time getting bytes from storage, summed over threads.
     pub fetch: ThreadTime,
-    /// Making cells of them: filters, row indices, putting them in their places.
+    /// Time turning bytes into values (decompression, row indices, placement), summed over threads.
     pub decode: ThreadTime,
 }
 

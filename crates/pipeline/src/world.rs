@@ -1,13 +1,13 @@
-//! Which of several processes this is: by argument, or as the launcher's environment says.
+//! Which of several processes this is: given by argument, or read from the launcher's environment.
 
 use crate::error::Error;
 
-/// The rank of this process, and how many there are.
+/// The rank of this process, and the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct World {
-    /// Which one this is, counted from 0 across all machines. Never the number on its machine (`LOCAL_RANK`).
+    /// The rank, counted from 0 across all machines; never the number on one machine (`LOCAL_RANK`).
     pub rank: u64,
-    /// How many there are on all machines together.
+    /// The number of ranks on all machines together.
     pub size: u64,
 }
 

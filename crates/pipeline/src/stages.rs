@@ -1,13 +1,13 @@
-//! What the stages of an epoch took, each summed over the threads that did it.
+//! Time that the stages of an epoch took, each summed over the threads that did it.
 
-use soma_io::{ReadTimes, ThreadTime};
+use worktime::{ReadTimes, ThreadTime};
 
-/// A stage's time.
+/// The time that a stage took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StageTime {
-    /// Seconds of the monotonic clock: more than those of the processor by what was waited for.
+    /// Seconds of wall time, waits included.
     pub wall_secs: f64,
-    /// Seconds of the processor; none where a library's own threads did it.
+    /// Seconds of processor time; `None` if a library's own threads did the work.
     pub cpu_secs: Option<f64>,
 }
 
@@ -17,61 +17,62 @@ impl From<ThreadTime> for StageTime {
     }
 }
 
-/// The stages. They overlap, and several threads may do one, so that they add up to more than the epoch's time.
+/// The time that each stage took. Stages overlap, and several threads may do one, so they add up to
+/// more than the epoch's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StageTimes {
-    /// Bytes from storage. Of a reader that does not tell that from decoding, as libtiledb, both.
+    /// Getting bytes from storage; decoding too, if the reader does not time the two apart.
     pub read: StageTime,
-    /// Cells of those bytes. None where `read` has it.
+    /// Turning bytes into values; `None` if `read` includes it.
     pub decode: Option<StageTime>,
     /// Drawing the order of chunks and of rows.
     pub shuffle: StageTime,
-    /// Rows of a block, in that order, into batches, with their obs rows; COO into blocks before that.
-    pub densify: StageTime,
-    /// The consumer's waits for batches, without the making of those that its own thread makes.
+    /// Putting rows of blocks into batches, and converting what was read into blocks.
+    pub assemble: StageTime,
+    /// Waits of the consumer for batches, without the assembling that its own thread does.
     pub wait: StageTime,
 }
 
 /// The sums behind [`StageTimes`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageSums {
-    /// Of readers that tell what their threads did.
-    told: ReadTimes,
+    /// Of readers that time fetching and decoding apart.
+    apart: ReadTimes,
     /// On the reading thread, of readers that do not.
-    untold: ThreadTime,
-    n_told: u64,
-    n_untold: u64,
+    together: ThreadTime,
+    n_apart: u64,
+    n_together: u64,
     pub(crate) shuffle: ThreadTime,
-    /// Making batches, on the thread that does it: its own one or the consumer's.
+    /// Assembling on the batch thread, or on the consumer's.
     pub(crate) cut: ThreadTime,
-    /// The rest of densifying: on the reading thread, and on those that write parts of a batch.
-    pub(crate) densify_apart: ThreadTime,
+    /// Assembling elsewhere: on reading threads, and on those that help with a batch.
+    pub(crate) assemble_elsewhere: ThreadTime,
     pub(crate) wait: ThreadTime,
 }
 
 impl StageSums {
-    /// A reader was in use so long, as the reading thread saw it, and told or did not what it did.
-    pub(crate) fn read(&mut self, on_thread: ThreadTime, told: Option<ReadTimes>) {
-        if let Some(times) = told {
-            self.told += times;
-            self.n_told += 1;
+    /// Adds a read that took `on_thread` on the reading thread; `apart` if the reader timed its parts.
+    pub(crate) fn read(&mut self, on_thread: ThreadTime, apart: Option<ReadTimes>) {
+        if let Some(times) = apart {
+            self.apart += times;
+            self.n_apart += 1;
         } else {
-            self.untold += on_thread;
-            self.n_untold += 1;
+            self.together += on_thread;
+            self.n_together += 1;
         }
     }
 
     pub(crate) fn times(&self) -> StageTimes {
-        let mut read = StageTime::from(self.told.fetch + self.untold);
-        if self.n_untold > 0 {
+        let mut read = StageTime::from(self.apart.fetch + self.together);
+        if self.n_together > 0 {
             read.cpu_secs = None;
         }
         StageTimes {
             read,
-            decode: (self.n_told > 0 || self.n_untold == 0).then(|| self.told.decode.into()),
+            decode: (self.n_apart > 0 || self.n_together == 0).then(|| self.apart.decode.into()),
             shuffle: self.shuffle.into(),
-            densify: (self.cut + self.densify_apart).into(),
+            assemble: (self.cut + self.assemble_elsewhere).into(),
             wait: self.wait.into(),
         }
     }
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_does_not_tell_leaves_open_what_it_cannot_know() {
+    fn decoding_is_unknown_if_no_reader_times_it() {
         let mut sums = StageSums::default();
         sums.read(time(9, 1), Some(ReadTimes { fetch: time(4, 2), decode: time(8, 7) }));
         let told = sums.times();

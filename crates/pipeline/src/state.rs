@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 use shuffle::{BatchSpec, Order, Remainder};
 use twox_hash::XxHash3_64;
 
-use crate::cells::Cells;
-use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::spec::LoaderSpec;
+use crate::spec::PipelineSpec;
 
 /// What the JSON says it is.
 const FORMAT: &str = "somafeed loader state";
@@ -44,7 +42,7 @@ pub struct LoaderState {
     chunk_rows: u64,
     chunks_per_block: u64,
     n_rows: u64,
-    /// A hash of the joinids of all selected cells.
+    /// The fingerprint of the selected samples; version 1 calls them cells.
     cells: String,
     /// A hash of what is sampled and its weights.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -54,8 +52,8 @@ pub struct LoaderState {
 impl LoaderState {
     /// The beginning of epoch 0 of a loader.
     pub(crate) fn new(
-        dataset: &Dataset,
-        spec: &LoaderSpec,
+        (n_rows, fingerprint): (u64, String),
+        spec: &PipelineSpec,
         batches: &BatchSpec,
     ) -> Result<Self, Error> {
         let global_batch_rows =
@@ -81,8 +79,8 @@ impl LoaderState {
             .to_owned(),
             chunk_rows: spec.chunk_rows,
             chunks_per_block: spec.chunks_per_block,
-            n_rows: dataset.n_rows(),
-            cells: hash_of_cells(dataset),
+            n_rows,
+            cells: fingerprint,
             sampling: spec.sampling.as_ref().map(|sampling| {
                 let mut hash = XxHash3_64::new();
                 sampling.write_to(&mut |bytes| hash.write(bytes));
@@ -139,8 +137,8 @@ impl LoaderState {
         let sampling = |state: &Self| state.sampling.clone().unwrap_or_else(none);
         let fields = |state: &Self| {
             [
-                ("number of cells", state.n_rows.to_string()),
-                ("selected cells", state.cells.clone()),
+                ("number of samples", state.n_rows.to_string()),
+                ("selected samples", state.cells.clone()),
                 ("seed", state.seed.to_string()),
                 ("order", state.order.clone()),
                 ("chunk size", state.chunk_rows.to_string()),
@@ -171,32 +169,6 @@ impl Header {
             return Err(Error::StateVersion { found: self.version, supported: VERSION });
         }
         Ok(())
-    }
-}
-
-/// Over the runs of consecutive joinids of each experiment: the same however the cells were given.
-fn hash_of_cells(dataset: &Dataset) -> String {
-    let mut hash = XxHash3_64::new();
-    for source in dataset.sources.iter() {
-        hash.write(&source.cells.n_rows().to_le_bytes());
-        match &source.cells {
-            Cells::Range(range) => write_run(&mut hash, range.start, source.cells.n_rows()),
-            Cells::List(joinids) => {
-                for run in joinids.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
-                    write_run(&mut hash, run[0], run.len() as u64);
-                }
-            }
-        }
-    }
-    shown(&hash)
-}
-
-fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
-    if n > 0 {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&first.to_le_bytes());
-        bytes[8..].copy_from_slice(&n.to_le_bytes());
-        hash.write(&bytes);
     }
 }
 

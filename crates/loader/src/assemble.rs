@@ -1,0 +1,219 @@
+//! Puts rows of blocks into batches, with their obs rows and joinids.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_select::take::take_record_batch;
+use densify::{RowTransforms, Transform};
+use pipeline::{Assemble, BatchPlace};
+use worktime::ThreadTime;
+
+use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
+use crate::block::Block;
+use crate::buffers::{BatchBuffer, BatchBuffers, ElementType};
+use crate::cell_source::CellSource;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::spec::{BatchForm, Totals};
+
+/// Makes the batches of an epoch; runs on a thread of its own or on the consumer's.
+pub(crate) struct Assembler<B: BatchBuffers> {
+    dataset: Dataset,
+    buffers: Arc<B>,
+    form: BatchForm,
+    /// `None` if values stay as they are.
+    transform: Option<Transform>,
+    totals: Totals,
+    /// Threads that write a dense batch.
+    n_threads: usize,
+    /// Values of the largest sparse batch so far; before there is one, the number to be expected.
+    most_nnz: usize,
+    /// The batch in the making.
+    filling: Option<Filling<B::Buffer>>,
+}
+
+impl<B: BatchBuffers> Assemble for Assembler<B> {
+    type Block = Block;
+    type Batch = Batch<B::Buffer>;
+    type Error = Error;
+
+    fn begin(&mut self, n_rows: usize) -> Result<(), Error> {
+        self.filling = Some(self.filling(n_rows)?);
+        Ok(())
+    }
+
+    fn add(&mut self, block: &Block, order: &[u32]) -> Result<ThreadTime, Error> {
+        let mut filling = match self.filling.take() {
+            Some(filling) => filling,
+            None => self.filling(order.len())?,
+        };
+        let others = filling.add(self, block, order)?;
+        self.filling = Some(filling);
+        Ok(others)
+    }
+
+    fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, Error> {
+        let Filling { x, rows } = match self.filling.take() {
+            Some(filling) => filling,
+            None => self.filling(0)?,
+        };
+        let BatchPlace { batch_idx, n_padding, .. } = place;
+        let origins = rows.iter().map(|&row| self.dataset.origin(row));
+        let (experiments, joinids) =
+            origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
+        let rows = UInt64Array::from(rows);
+        let taken = |of: &RecordBatch| {
+            take_record_batch(of, &rows).map_err(|source| Error::Obs { batch_idx, source })
+        };
+        let (obs, codes) = (taken(self.dataset.obs())?, taken(self.dataset.codes())?);
+        let x = self.finish_values(x)?;
+        Ok(Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding })
+    }
+
+    fn prepare(&mut self, n_batches: usize, n_rows: usize, is_enough: &dyn Fn() -> bool) {
+        let mut prepared = Vec::new();
+        while prepared.len() < n_batches && !is_enough() {
+            // Where there is no memory to be had, the batch that needs it says so.
+            let Ok(filling) = self.filling(n_rows) else { break };
+            prepared.push(filling);
+        }
+    }
+}
+
+impl<B: BatchBuffers> Assembler<B> {
+    /// `row_nnz` is the number of values that a row of a sparse batch is expected to have.
+    pub(crate) fn new(source: &CellSource<B>, batch_rows: u64, row_nnz: f64) -> Self {
+        let CellSource { dataset, spec, buffers, .. } = source;
+        Self {
+            dataset: dataset.clone(),
+            buffers: Arc::clone(buffers),
+            form: spec.form,
+            transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
+            totals: spec.totals,
+            n_threads: spec.batch_threads,
+            most_nnz: (row_nnz * batch_rows.min(dataset.n_rows()) as f64) as usize,
+            filling: None,
+        }
+    }
+
+    /// An empty batch with room for `n_rows` rows.
+    fn filling(&self, n_rows: usize) -> Result<Filling<B::Buffer>, Error> {
+        let n_columns = self.dataset.n_columns();
+        let x = match self.form.dense_type() {
+            Some(element_type) => {
+                let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| Error::OutOfMemory {
+                    what: "a batch",
+                    bytes: n_rows as u128 * n_columns as u128 * element_type.bytes() as u128,
+                    n_rows: n_rows as u64,
+                    n_columns: n_columns as u64,
+                    advice: "make the batches smaller",
+                })?;
+                let values = self.buffers.take(n_values, element_type)?;
+                Matrix::Dense { values, n_rows, n_columns }
+            }
+            // As much as the batches before had, and an eighth to spare, so that all fit into the same memory.
+            None => self.sparse(vec![0], self.most_nnz + self.most_nnz / 8)?,
+        };
+        Ok(Filling { x, rows: Vec::with_capacity(n_rows) })
+    }
+
+    /// A sparse batch with room for `room` values.
+    fn sparse(&self, row_offsets: Vec<usize>, room: usize) -> Result<Matrix<B::Buffer>, Error> {
+        Ok(Matrix::Csr(CsrBatch {
+            row_offsets,
+            columns: self.buffers.take(room, ElementType::U32)?,
+            values: self.buffers.take(room, ElementType::F32)?,
+            n_columns: self.dataset.n_columns(),
+        }))
+    }
+
+    /// Makes room for `added` values behind those that the batch has.
+    fn make_room(&self, csr: &mut CsrBatch<B::Buffer>, added: usize) -> Result<(), Error> {
+        let (nnz, wanted) = (csr.nnz(), csr.nnz() + added);
+        if csr.values.elements_mut().into_f32().len() >= wanted {
+            return Ok(());
+        }
+        let room = wanted + wanted / 8;
+        let mut columns = self.buffers.take(room, ElementType::U32)?;
+        let mut values = self.buffers.take(room, ElementType::F32)?;
+        columns.elements_mut().into_u32()[..nnz]
+            .copy_from_slice(&csr.columns.elements_mut().into_u32()[..nnz]);
+        values.elements_mut().into_f32()[..nnz]
+            .copy_from_slice(&csr.values.elements_mut().into_f32()[..nnz]);
+        (csr.columns, csr.values) = (columns, values);
+        Ok(())
+    }
+
+    /// The values as they are delivered.
+    fn finish_values(&mut self, x: Matrix<B::Buffer>) -> Result<Matrix<B::Buffer>, Error> {
+        let Matrix::Csr(mut csr) = x else { return Ok(x) };
+        let nnz = csr.nnz();
+        self.most_nnz = self.most_nnz.max(nnz);
+        csr.columns.truncate(nnz);
+        csr.values.truncate(nnz);
+        if self.form != BatchForm::Coo {
+            return Ok(Matrix::Csr(csr));
+        }
+        let shape = (csr.n_rows(), csr.n_columns);
+        let mut rows = self.buffers.take(nnz, ElementType::U32)?;
+        densify::csr_rows_to_coo(&csr.row_offsets, rows.elements_mut().into_u32());
+        let CsrBatch { columns, values, .. } = csr;
+        Ok(Matrix::Coo(CooBatch { rows, columns, values, shape }))
+    }
+}
+
+/// A batch that is not yet full.
+struct Filling<V> {
+    x: Matrix<V>,
+    /// The selection's rows, in the batch's order.
+    rows: Vec<u64>,
+}
+
+impl<V: BatchBuffer> Filling<V> {
+    /// Appends rows of a block. Returns the time of the threads that write parts of a dense batch.
+    fn add<B: BatchBuffers<Buffer = V>>(
+        &mut self,
+        assembler: &Assembler<B>,
+        block: &Block,
+        order: &[u32],
+    ) -> Result<ThreadTime, Error> {
+        let first = self.rows.len();
+        self.rows.extend(order.iter().map(|&row| block.selection_row(row)));
+        let totals: Option<Vec<f64>> = match (assembler.totals, assembler.dataset.totals()) {
+            (Totals::Obs, Some(totals)) if assembler.transform.is_some() => {
+                Some(self.rows[first..].iter().map(|&row| totals[row as usize]).collect())
+            }
+            _ => None,
+        };
+        let transforms = assembler
+            .transform
+            .as_ref()
+            .map(|transform| RowTransforms { transform, totals: totals.as_deref() });
+        let filled = match &mut self.x {
+            Matrix::Dense { values, n_columns, .. } => {
+                let out = first * *n_columns..(first + order.len()) * *n_columns;
+                let out = values.elements_mut().slice(out);
+                block.rows_to_dense_on(assembler.n_threads, order, transforms, out)
+            }
+            Matrix::Csr(csr) => {
+                let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
+                assembler.make_room(csr, added)?;
+                let columns = &mut csr.columns.elements_mut().into_u32()[nnz..nnz + added];
+                let values = &mut csr.values.elements_mut().into_f32()[nnz..nnz + added];
+                block
+                    .rows_to_csr(order, transforms, &mut csr.row_offsets, (columns, values))
+                    .map(|()| ThreadTime::default())
+            }
+            // Made of CSR when the batch is full.
+            Matrix::Coo(_) => Ok(ThreadTime::default()),
+        };
+        filled.map_err(|error| match error {
+            Error::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
+                let (experiment, joinid) =
+                    assembler.dataset.origin(block.selection_row(row_idx as u32));
+                Error::Total { experiment, joinid, total }
+            }
+            error => error,
+        })
+    }
+}

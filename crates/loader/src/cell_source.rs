@@ -1,0 +1,90 @@
+//! Cells as the engine's samples: a data set, the form of its blocks, and where batches are written.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pipeline::{BlockBytes, BlockPlace, Need, ReadStats, Source, Stop};
+
+use crate::assemble::Assembler;
+use crate::batch::Batch;
+use crate::block::Block;
+use crate::buffers::BatchBuffers;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::need;
+use crate::read::Scratch;
+use crate::spec::LoaderSpec;
+
+/// The selected cells of a data set, read and assembled as a [`LoaderSpec`] says.
+pub(crate) struct CellSource<B: BatchBuffers> {
+    pub(crate) dataset: Dataset,
+    pub(crate) spec: LoaderSpec,
+    pub(crate) buffers: Arc<B>,
+    /// Memory that reads of blocks use; each thread that reads takes one.
+    scratch: Mutex<Vec<Scratch>>,
+    row_nnz: OnceLock<f64>,
+}
+
+impl<B: BatchBuffers> CellSource<B> {
+    pub(crate) fn new(dataset: Dataset, spec: LoaderSpec, buffers: Arc<B>) -> Self {
+        Self { dataset, spec, buffers, scratch: Mutex::default(), row_nnz: OnceLock::new() }
+    }
+
+    /// The number of values that a row of a sparse batch is expected to have. Asked for once: a reader
+    /// may have to read something to know.
+    fn row_nnz(&self) -> Result<f64, Error> {
+        if self.spec.form.dense_type().is_some() {
+            return Ok(0.0);
+        }
+        if let Some(known) = self.row_nnz.get() {
+            return Ok(*known);
+        }
+        let found = self.dataset.mean_row_nnz()?;
+        Ok(*self.row_nnz.get_or_init(|| found))
+    }
+}
+
+impl<B: BatchBuffers> Source for CellSource<B> {
+    type Block = Block;
+    type Batch = Batch<B::Buffer>;
+    type Error = Error;
+    type Assembler = Assembler<B>;
+
+    fn n_rows(&self) -> u64 {
+        self.dataset.n_rows()
+    }
+
+    fn fingerprint(&self) -> String {
+        self.dataset.fingerprint()
+    }
+
+    fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
+        need::of(&self.dataset, &self.spec, block_rows, batch_rows)
+    }
+
+    fn block_bytes(&self, block: &Block) -> BlockBytes {
+        block.bytes()
+    }
+
+    fn read(
+        &self,
+        place: BlockPlace,
+        rows: &[Range<u64>],
+        into: &mut Block,
+        stop: &Stop,
+    ) -> Result<ReadStats, Error> {
+        let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock().pop().unwrap_or_default();
+        let read = self.fill((place, rows), into, &mut scratch, stop);
+        lock().push(scratch);
+        read
+    }
+
+    fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, Error> {
+        Ok(Assembler::new(self, batch_rows, self.row_nnz()?))
+    }
+
+    fn keep(&self, holder: u64, bytes: u64) {
+        self.dataset.keep_decoded(holder, bytes);
+    }
+}

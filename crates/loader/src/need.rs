@@ -1,0 +1,62 @@
+//! Bytes that blocks and batches of cells are expected to take, before any is read.
+//!
+//! A block takes its rows times the mean number of values of a row of X, times the share of the genes
+//! that are read, with an eighth to spare.
+
+use pipeline::Need;
+use soma_io::ReadForm;
+
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::spec::{BatchForm, LoaderSpec, Method};
+
+/// Column and value of a value in CSR, which is what blocks are kept as.
+const CSR_CELL_BYTES: u64 = 8;
+/// The same in packed rows of counts.
+const PACKED_COUNT_BYTES: u64 = 4;
+/// The same in packed rows if a value is not a count.
+pub(crate) const PACKED_CELL_BYTES: u64 = 6;
+/// Row, column and value of a value in COO, collected before it is counted into CSR.
+const COO_CELL_BYTES: u64 = 12;
+/// The number of each row of a block, and where its values begin.
+const BLOCK_ROW_BYTES: u64 = 8 + 8;
+
+/// What blocks of `block_rows` and batches of `batch_rows` rows need.
+pub(crate) fn of(
+    dataset: &Dataset,
+    spec: &LoaderSpec,
+    block_rows: u64,
+    batch_rows: u64,
+) -> Result<Need, Error> {
+    let n_columns = dataset.n_columns() as u64;
+    let row_nnz = dataset.mean_row_nnz()?;
+    let nnz_of = |n_rows: u64| {
+        let nnz = (row_nnz * n_rows as f64).ceil() as u64;
+        nnz.saturating_add(nnz / 8)
+    };
+    let block_nnz = nnz_of(block_rows);
+    let csr = block_nnz * CSR_CELL_BYTES;
+    let dense = block_rows * n_columns * 4;
+    let packed = (block_nnz * PACKED_COUNT_BYTES, block_nnz * PACKED_CELL_BYTES);
+    let ((block, largest), scratch, form) = match spec.method {
+        Method::NpArray => ((dense, dense), 0, ReadForm::Coo),
+        Method::ScipyCsr => ((csr, csr), block_nnz * COO_CELL_BYTES, ReadForm::Coo),
+        Method::Native if dataset.packs() => (packed, 0, ReadForm::Csr),
+        Method::Native => ((csr, csr), 0, ReadForm::Csr),
+    };
+    let several = if dataset.n_experiments() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };
+    let batch = match (spec.form, spec.form.dense_type()) {
+        (_, Some(element)) => batch_rows * n_columns * element.bytes() as u64,
+        // Indices of torch's are twice as long.
+        (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),
+        (_, None) => nnz_of(batch_rows) * CSR_CELL_BYTES,
+    };
+    // Each thread that reads needs this much at once.
+    let reading = scratch + several + dataset.working_bytes(block_nnz, form);
+    Ok(Need {
+        block: block + block_rows * BLOCK_ROW_BYTES,
+        largest: largest + block_rows * BLOCK_ROW_BYTES,
+        batch,
+        other: reading.saturating_mul(spec.read_threads as u64),
+    })
+}

@@ -1,0 +1,163 @@
+//! Cuts blocks into batches, across the borders of blocks, so that only an epoch's last batch is short.
+
+use crossbeam_channel::{Receiver, Sender};
+use shuffle::BatchLengths;
+use worktime::ThreadTime;
+
+use crate::memory::Carried;
+use crate::read::{EpochStart, Queued};
+use crate::source::{Assemble, BatchPlace, Source};
+use crate::stats::Counters;
+
+/// Makes the batches of one epoch after another, on a thread of its own or on the consumer's.
+pub(crate) struct Cutter<S: Source> {
+    assembler: S::Assembler,
+    batch_rows: u64,
+    /// Epochs and blocks in order.
+    queue: Receiver<Queued<S::Block>>,
+    /// Takes blocks that are used up, to be read into again.
+    used: Sender<Carried<S::Block>>,
+    /// Takes the epochs that begin.
+    starts: Sender<EpochStart>,
+    epoch: Option<Cut>,
+    /// The block that is being cut, and how many of its rows are delivered.
+    block: Option<(Carried<S::Block>, usize)>,
+    /// Whether an epoch ended before all of its batches were made, so that nothing may follow it.
+    is_broken: bool,
+}
+
+/// The epoch that is being cut.
+struct Cut {
+    epoch: u64,
+    lengths: BatchLengths,
+    /// The next batch, counted from the epoch's beginning.
+    batch_idx: u64,
+    n_padding: usize,
+    counters: Counters,
+}
+
+impl<S: Source> Cutter<S> {
+    pub(crate) fn new(
+        assembler: S::Assembler,
+        batch_rows: u64,
+        (queue, used): (Receiver<Queued<S::Block>>, Sender<Carried<S::Block>>),
+        starts: Sender<EpochStart>,
+    ) -> Self {
+        Self {
+            assembler,
+            batch_rows,
+            queue,
+            used,
+            starts,
+            epoch: None,
+            block: None,
+            is_broken: false,
+        }
+    }
+
+    /// Has the memory of `n_batches` made while the first block is read. Made later, it would keep the
+    /// consumer waiting: memory is slow when it is touched for the first time.
+    pub(crate) fn prepare(&mut self, n_batches: usize) {
+        let Some(Cut { lengths, counters, .. }) = &self.epoch else { return };
+        let n_rows = lengths.clone().next().unwrap_or(0) as usize;
+        self.assembler.prepare(n_batches, n_rows, &|| counters.asked().0 > 0);
+    }
+
+    /// Goes to the next epoch. False if there is none, or reading failed.
+    pub(crate) fn next_epoch(&mut self) -> bool {
+        if self.is_broken {
+            return false;
+        }
+        if let Some((block, _)) = self.block.take() {
+            // Rows that a dropped remainder leaves over.
+            let _reader_has_ended = self.used.send(block);
+        }
+        self.epoch = None;
+        while let Ok(queued) = self.queue.recv() {
+            match queued {
+                Queued::Epoch(start) => {
+                    self.epoch = Some(Cut {
+                        epoch: start.from.epoch(),
+                        lengths: BatchLengths::new(start.n_rows, self.batch_rows),
+                        batch_idx: start.from.batches_delivered(),
+                        n_padding: start.n_padding,
+                        counters: start.counters.clone(),
+                    });
+                    return self.starts.send(*start).is_ok();
+                }
+                Queued::Block(block) => {
+                    if let Ok(block) = block.recv() {
+                        let _reader_has_ended = self.used.send(block);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// The next batch of this epoch. `None` at its end, and if no more blocks come: the reading
+    /// thread's result says why.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
+        let Some(Cut { lengths, .. }) = &mut self.epoch else { return Ok(None) };
+        let Some(n_rows) = lengths.next() else { return Ok(None) };
+        let n_rows = n_rows as usize;
+        let (mut time, mut others) = (ThreadTime::default(), ThreadTime::default());
+        let mut n_filled = 0;
+        while n_filled < n_rows {
+            let Some((block, n_taken)) = self.present_block() else {
+                self.is_broken = true;
+                return Ok(None);
+            };
+            let start = worktime::now();
+            if n_filled == 0 {
+                self.assembler.begin(n_rows)?;
+            }
+            let taken = n_taken..block.order.len().min(n_taken + n_rows - n_filled);
+            others += self.assembler.add(&block.block, &block.order[taken.clone()])?;
+            n_filled += taken.len();
+            if taken.end < block.order.len() {
+                self.block = Some((block, taken.end));
+            } else {
+                // The reader may have ended already, having read all there is.
+                let _reader_has_ended = self.used.send(block);
+            }
+            time += worktime::now() - start;
+        }
+        let start = worktime::now();
+        if n_rows == 0 {
+            self.assembler.begin(0)?;
+        }
+        let Some(Cut { epoch, lengths, batch_idx, n_padding, counters }) = &mut self.epoch else {
+            return Ok(None);
+        };
+        let n_padding = if lengths.len() == 0 { *n_padding } else { 0 };
+        let place = BatchPlace { epoch: *epoch, batch_idx: *batch_idx, n_padding };
+        *batch_idx += 1;
+        let batch = self.assembler.finish(place)?;
+        counters.batch_made(time + (worktime::now() - start), others);
+        Ok(Some(batch))
+    }
+
+    fn present_block(&mut self) -> Option<(Carried<S::Block>, usize)> {
+        if let Some(current) = self.block.take() {
+            return Some(current);
+        }
+        loop {
+            match self.queue.recv().ok()? {
+                Queued::Block(block) => {
+                    let block = block.recv().ok()?;
+                    if let Some(Cut { counters, .. }) = &self.epoch {
+                        counters.block_begun();
+                    }
+                    if block.order.is_empty() {
+                        let _reader_has_ended = self.used.send(block);
+                        continue;
+                    }
+                    return Some((block, 0));
+                }
+                // The plan of this epoch has fewer rows than its batches: there is no such plan.
+                Queued::Epoch(_) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A source with settings: starts epochs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crossbeam_channel::bounded;
+use shuffle::Order;
+
+use crate::budget::{Grant, next_holder};
+use crate::cut::Cutter;
+use crate::epoch::{Epoch, Idle, Run};
+use crate::error::Error;
+use crate::memory::{Ahead, BlocksMade, LargestBlock};
+use crate::read::{Current, Dispatch, Plans, Queued, Reading};
+use crate::source::{Source, Stop};
+use crate::spec::PipelineSpec;
+use crate::state::LoaderState;
+
+/// Delivers the samples of a source in batches, epoch by epoch.
+pub struct Pipeline<S: Source> {
+    source: Arc<S>,
+    spec: PipelineSpec,
+    n_batches: u64,
+    n_rows_of: fn(&S::Batch) -> usize,
+    /// The lanes of the order, once an epoch was started.
+    lanes: OnceLock<u64>,
+    /// What a saved state must agree with.
+    state: LoaderState,
+    /// Of all epochs.
+    largest: Arc<LargestBlock>,
+    /// What the source may keep between reads, for as long as this exists.
+    _grant: Grant,
+}
+
+impl<S: Source> Pipeline<S> {
+    /// A pipeline over a source. `n_rows_of` counts the rows of a batch. Nothing is read yet, but for
+    /// what [`Source::need`] reads.
+    ///
+    /// # Errors
+    /// Sizes of zero; ranks, lanes and a remainder that do not fit together; a sampling of other rows;
+    /// a budget that is too small for one block and its batches.
+    pub fn new(
+        source: Arc<S>,
+        spec: PipelineSpec,
+        n_rows_of: fn(&S::Batch) -> usize,
+    ) -> Result<Self, S::Error> {
+        spec.check()?;
+        let n_rows = source.n_rows();
+        if let Some(sampling) = &spec.sampling
+            && sampling.n_rows() != n_rows
+        {
+            return Err(Error::SamplingLength { sampled: sampling.n_rows(), n_rows }.into());
+        }
+        let lanes = spec.default_lanes();
+        let batches = spec.batches(lanes);
+        let state = LoaderState::new((n_rows, source.fingerprint()), &spec, &batches)?;
+        let limit = spec.memory.limit().unwrap_or(u64::MAX);
+        fitting(&*source, &spec, lanes, limit)?;
+        let n_batches =
+            batches.n_batches(spec.epoch_rows(n_rows)).map_err(|source| Error::Plan { source })?;
+        let keeper = (Arc::clone(&source), next_holder());
+        let keep = Arc::new(move |bytes| keeper.0.keep(keeper.1, bytes));
+        let left = if spec.memory.limit().is_some() { u64::MAX } else { 0 };
+        let grant = spec.memory.grant(spec.keep_bytes.unwrap_or(left), keep);
+        Ok(Self {
+            source,
+            spec,
+            n_batches,
+            n_rows_of,
+            lanes: OnceLock::new(),
+            state,
+            largest: Arc::default(),
+            _grant: grant,
+        })
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Arc<S> {
+        &self.source
+    }
+
+    /// The settings.
+    pub fn spec(&self) -> &PipelineSpec {
+        &self.spec
+    }
+
+    /// The number of batches of each epoch, the same on every rank.
+    pub fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    /// Starts an epoch. The same number gives the same batches again, another number another order.
+    ///
+    /// # Errors
+    /// The system gives no thread; there is no memory for a sample or left in the budget; the source
+    /// makes no assembler.
+    pub fn epoch(&self, epoch: u64) -> Result<Epoch<S>, S::Error> {
+        let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
+        self.start(self.state.at(epoch, lanes, 0))
+    }
+
+    /// Epochs from `first` on, without a gap between them: blocks of the next epoch are read while the
+    /// last batches of this one are consumed.
+    pub fn epochs(&self, first: u64) -> Epochs<'_, S> {
+        let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
+        Epochs { pipeline: self, next: self.state.at(first, lanes, 0), idle: Arc::default() }
+    }
+
+    /// Continues an epoch where a state was taken: with the batches that would have come then, bit for
+    /// bit.
+    ///
+    /// The world size may differ, if batch size times world size does not: then the same global batches
+    /// come. This loader keeps the lanes of the state for the epochs that follow. Resume first, then
+    /// start those.
+    ///
+    /// # Errors
+    /// The state is of other samples, another order or another global batch size; epochs of this loader
+    /// have begun with other lanes.
+    pub fn resume(&self, state: &LoaderState) -> Result<Epoch<S>, S::Error> {
+        self.take_over(state)?;
+        self.start(state.clone())
+    }
+
+    /// Continues an epoch as [`resume`](Self::resume) does, and then the epochs that follow as
+    /// [`epochs`](Self::epochs) does.
+    ///
+    /// # Errors
+    /// Those of [`resume`](Self::resume).
+    pub fn resume_epochs(&self, state: &LoaderState) -> Result<Epochs<'_, S>, S::Error> {
+        self.take_over(state)?;
+        Ok(Epochs { pipeline: self, next: state.clone(), idle: Arc::default() })
+    }
+
+    /// Checks a saved state and takes its lanes.
+    fn take_over(&self, state: &LoaderState) -> Result<(), S::Error> {
+        self.state.check_saved(state)?;
+        let differs = |field, saved: u64, here: u64| Error::State {
+            field,
+            saved: saved.to_string(),
+            here: here.to_string(),
+        };
+        if state.batches_delivered() > self.n_batches {
+            let (saved, here) = (state.batches_delivered(), self.n_batches);
+            return Err(differs("number of batches", saved, here).into());
+        }
+        let saved = state.lanes();
+        let here = self.spec.lanes.or_else(|| self.lanes.get().copied()).unwrap_or(saved);
+        if saved != here {
+            return Err(differs("number of lanes", saved, here).into());
+        }
+        let limit = self.spec.memory.limit().unwrap_or(u64::MAX);
+        fitting(&*self.source, &self.spec, saved, limit)?;
+        let lanes = *self.lanes.get_or_init(|| saved);
+        if saved != lanes {
+            return Err(differs("number of lanes", saved, lanes).into());
+        }
+        Ok(())
+    }
+
+    fn start(&self, from: LoaderState) -> Result<Epoch<S>, S::Error> {
+        Epoch::of(self.run(from, false)?, None, self.n_rows_of)
+    }
+
+    /// Starts threads that read from a state on: to the end of the epoch, or of all epochs.
+    fn run(&self, from: LoaderState, goes_on: bool) -> Result<Run<S>, S::Error> {
+        let spec = &self.spec;
+        let plans = Plans { spec: spec.clone(), n_rows: self.source.n_rows() };
+        let (start, plan) = plans.start(from)?;
+        let lanes = start.from.lanes();
+        // As it runs, which is with less read ahead if memory is short.
+        let mut ahead = fitting(&*self.source, spec, lanes, spec.memory.available())?;
+        // Blocks of use: one to cut, the others to read ahead into. In order the first block is read in
+        // pieces, so that two are of use even if there is one block alone.
+        let is_in_order = spec.order == Order::InOrder;
+        let of_use = match goes_on {
+            true => usize::MAX,
+            false => plan.len().max(if is_in_order { 2 } else { 1 }),
+        };
+        let as_run = PipelineSpec {
+            lanes: Some(lanes),
+            prefetch_blocks: ahead.blocks,
+            prefetch_batches: ahead.batches,
+            ..spec.clone()
+        };
+        let n_blocks = ahead.blocks.saturating_add(1).min(of_use);
+        ahead.blocks = n_blocks - 1;
+        let blocks = BlocksMade::new(&ahead, Arc::clone(&self.largest), spec)?;
+        let (n_left, first_rows) = (start.n_left(), is_in_order.then_some(spec.batch_rows));
+        let current = Current::new(&start, plan, first_rows);
+        let next = goes_on.then(|| start.from.at(start.from.epoch() + 1, lanes, 0));
+        let assembler = self.source.assembler(spec.batch_rows)?;
+        let (to_queue, queue) = bounded(n_blocks.saturating_add(1));
+        // It has room, and the other end is here.
+        let _sent = to_queue.send(Queued::Epoch(Box::new(start)));
+        let (used, free) = bounded(n_blocks);
+        let dispatch = Dispatch { plans, current: Some(current), next, queue: Some(to_queue) };
+        let reading = Reading {
+            source: Arc::clone(&self.source),
+            dispatch: Mutex::new(dispatch),
+            blocks: Mutex::new(blocks),
+            free,
+            stop: Stop::default(),
+        };
+        let batch_rows = spec.batch_rows;
+        let cutter = move |starts| Cutter::new(assembler, batch_rows, (queue, used), starts);
+        Run::start(reading, cutter, as_run, if goes_on { u64::MAX } else { n_left })
+    }
+}
+
+/// How much is read and made ahead with `available` bytes of memory.
+fn fitting<S: Source>(
+    source: &S,
+    spec: &PipelineSpec,
+    lanes: u64,
+    available: u64,
+) -> Result<Ahead, S::Error> {
+    let rows = spec
+        .plan(source.n_rows())
+        .rank_block_rows(&spec.batches(lanes), spec.epoch_rows(source.n_rows()))
+        .map_err(|source| Error::Plan { source })?;
+    Ahead::fitting(source, spec, rows, available)
+}
+
+/// Epochs one after another, without a gap. Made by [`Pipeline::epochs`]; it has no end.
+///
+/// The threads of one epoch go on with the next. An epoch that is dropped before its end, or ends with
+/// an error, stops them, and the next epoch starts anew.
+pub struct Epochs<'a, S: Source> {
+    pipeline: &'a Pipeline<S>,
+    next: LoaderState,
+    idle: Idle<S>,
+}
+
+impl<S: Source> Iterator for Epochs<'_, S> {
+    type Item = Result<Epoch<S>, S::Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let from = self.next.clone();
+        self.next = from.at(from.epoch() + 1, from.lanes(), 0);
+        Some(self.begin(idle, from))
+    }
+}
+
+impl<S: Source> Epochs<'_, S> {
+    fn begin(&self, idle: Option<Run<S>>, from: LoaderState) -> Result<Epoch<S>, S::Error> {
+        let run = match idle {
+            Some(run) => run,
+            None => self.pipeline.run(from, true)?,
+        };
+        Epoch::of(run, Some(Arc::clone(&self.idle)), self.pipeline.n_rows_of)
+    }
+}
+
+impl<S: Source> fmt::Debug for Epochs<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Epochs(next: {})", self.next.epoch())
+    }
+}
+
+impl<S: Source> fmt::Debug for Pipeline<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n_rows, n_batches) = (self.source.n_rows(), self.n_batches);
+        write!(f, "Pipeline({n_rows} rows in {n_batches} batches an epoch)")
+    }
+}

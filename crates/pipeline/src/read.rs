@@ -1,0 +1,268 @@
+//! Reading blocks in the order of the plans, on one or several threads.
+//!
+//! Threads take work under a lock: the next block of the plan and memory to read it into. Under the
+//! same lock a place in the queue of the assembling thread is taken, so that blocks arrive in the
+//! plan's order whichever is read first. The lock is never needed to deliver a block, so a thread that
+//! waits for memory under it keeps no other from delivering.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use shuffle::{BlockPlan, EpochPlan};
+
+use crate::error::Error;
+use crate::memory::{BlocksMade, Carried};
+use crate::source::{BlockPlace, Source, Stop};
+use crate::spec::PipelineSpec;
+use crate::state::LoaderState;
+use crate::stats::Counters;
+
+/// What the assembling thread gets, in order.
+pub(crate) enum Queued<B> {
+    /// An epoch begins.
+    Epoch(Box<EpochStart>),
+    /// A block that is being read, or was; the channel ends without it if reading fails.
+    Block(Receiver<Carried<B>>),
+}
+
+/// An epoch that begins: where, and how long it is.
+#[derive(Debug, Clone)]
+pub(crate) struct EpochStart {
+    pub(crate) from: LoaderState,
+    /// Batches of the whole epoch.
+    pub(crate) n_batches: u64,
+    /// Rows from `from` on, padding included.
+    pub(crate) n_rows: u64,
+    pub(crate) n_padding: usize,
+    pub(crate) counters: Counters,
+}
+
+impl EpochStart {
+    /// Batches from `from` on.
+    pub(crate) fn n_left(&self) -> u64 {
+        self.n_batches - self.from.batches_delivered()
+    }
+}
+
+/// Makes the plans of a loader's epochs.
+#[derive(Debug, Clone)]
+pub(crate) struct Plans {
+    pub(crate) spec: PipelineSpec,
+    pub(crate) n_rows: u64,
+}
+
+impl Plans {
+    /// The plan from a state on.
+    pub(crate) fn plan(&self, from: &LoaderState) -> Result<EpochPlan, Error> {
+        let (spec, epoch) = (self.spec.plan(self.n_rows), from.epoch());
+        let batches = self.spec.batches(from.lanes());
+        let plan = match &self.spec.sampling {
+            None => spec.dealt_epoch(epoch, &batches),
+            Some(sampling) => sampling
+                .rows(self.spec.seed, epoch)
+                .and_then(|rows| spec.sampled_epoch(epoch, &batches, rows)),
+        };
+        let plan = plan.map_err(|source| Error::Plan { source })?;
+        Ok(plan.starting_at(from.batches_delivered()))
+    }
+
+    /// Plans an epoch and starts to count what it does.
+    pub(crate) fn start(&self, from: LoaderState) -> Result<(EpochStart, EpochPlan), Error> {
+        let start = worktime::now();
+        let plan = self.plan(&from)?;
+        let counters = Counters::new(from.epoch());
+        counters.shuffled(worktime::now() - start);
+        let started = EpochStart {
+            from,
+            n_batches: plan.n_batches(),
+            n_rows: plan.n_rows(),
+            n_padding: plan.n_padding() as usize,
+            counters,
+        };
+        Ok((started, plan))
+    }
+}
+
+/// The epoch whose blocks are handed out.
+pub(crate) struct Current {
+    blocks: Box<dyn Iterator<Item = BlockPlan> + Send>,
+    counters: Counters,
+    epoch: u64,
+    /// Rows that are still to be delivered; blocks behind them are not read.
+    rows_left: u64,
+}
+
+impl Current {
+    /// `first_rows` cuts the first block of rows that come in their own order, so that the first batch
+    /// need not wait for a whole block.
+    pub(crate) fn new(start: &EpochStart, mut plan: EpochPlan, first_rows: Option<u64>) -> Self {
+        let first = first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
+        Self {
+            blocks: Box::new(first.into_iter().flatten().chain(plan)),
+            counters: start.counters.clone(),
+            epoch: start.from.epoch(),
+            rows_left: start.n_rows,
+        }
+    }
+
+    fn next_block(&mut self) -> Option<BlockPlan> {
+        let start = worktime::now();
+        let plan = self.blocks.next();
+        self.counters.shuffled(worktime::now() - start);
+        let plan = plan.filter(|_| self.rows_left > 0)?;
+        self.rows_left = self.rows_left.saturating_sub(plan.n_rows() as u64);
+        Some(plan)
+    }
+}
+
+/// The work that threads take in turn.
+pub(crate) struct Dispatch<B> {
+    pub(crate) plans: Plans,
+    pub(crate) current: Option<Current>,
+    /// Where the next epoch starts, if there is one.
+    pub(crate) next: Option<LoaderState>,
+    /// Gone once there is no more work.
+    pub(crate) queue: Option<Sender<Queued<B>>>,
+}
+
+/// A block to read.
+struct Work<B> {
+    plan: BlockPlan,
+    epoch: u64,
+    counters: Counters,
+    memory: Carried<B>,
+    done: Sender<Carried<B>>,
+}
+
+/// What reading threads share.
+pub(crate) struct Reading<S: Source> {
+    pub(crate) source: Arc<S>,
+    pub(crate) dispatch: Mutex<Dispatch<S::Block>>,
+    pub(crate) blocks: Mutex<BlocksMade>,
+    /// Blocks that are used up.
+    pub(crate) free: Receiver<Carried<S::Block>>,
+    pub(crate) stop: Stop,
+}
+
+impl<S: Source> Reading<S> {
+    /// Reads until the plans end, or nobody takes blocks any more: the work of each reading thread.
+    pub(crate) fn run(&self) -> Result<(), S::Error> {
+        while let Some(work) = self.next_work()? {
+            if !self.fill(work)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_work(&self) -> Result<Option<Work<S::Block>>, S::Error> {
+        let mut dispatch = lock(&self.dispatch);
+        loop {
+            if self.stop.is_set() {
+                dispatch.queue = None;
+            }
+            let Dispatch { plans, current, next, queue } = &mut *dispatch;
+            let Some(to) = queue else { return Ok(None) };
+            let Some(epoch) = current else {
+                let Some(from) = next.take() else {
+                    *queue = None;
+                    continue;
+                };
+                *next = Some(from.at(from.epoch() + 1, from.lanes(), 0));
+                let (start, plan) = plans.start(from)?;
+                *current = Some(Current::new(&start, plan, None));
+                if to.send(Queued::Epoch(Box::new(start))).is_err() {
+                    *queue = None;
+                }
+                continue;
+            };
+            let Some(plan) = epoch.next_block() else {
+                *current = None;
+                continue;
+            };
+            let (done, block) = bounded(1);
+            let work = self.memory().map(|memory| Work {
+                plan,
+                epoch: epoch.epoch,
+                counters: epoch.counters.clone(),
+                memory,
+                done,
+            });
+            if work.is_none() || to.send(Queued::Block(block)).is_err() {
+                *queue = None;
+                continue;
+            }
+            return Ok(work);
+        }
+    }
+
+    /// A block to read into: one that is used up, a new one if there may be another, or the next that
+    /// will be used up. `None` if nobody takes blocks any more.
+    fn memory(&self) -> Option<Carried<S::Block>> {
+        loop {
+            let used = self.free.try_recv().ok();
+            let made = used.or_else(|| lock(&self.blocks).make());
+            let block = made.or_else(|| self.free.recv().ok())?;
+            if let Some(block) = lock(&self.blocks).keep(block) {
+                return Some(block);
+            }
+        }
+    }
+
+    /// Reads a block and delivers it. Returns false if nobody wants it.
+    fn fill(&self, work: Work<S::Block>) -> Result<bool, S::Error> {
+        let Work { plan, epoch, counters, memory: mut carried, done } = work;
+        carried.place = BlockPlace { epoch, block_idx: plan.block_idx };
+        carried.order = plan.order;
+        let start = worktime::now();
+        let read = self.source.read(carried.place, &plan.chunks, &mut carried.block, &self.stop);
+        let spent = worktime::now() - start;
+        let read = match read {
+            // Asked to stop, the source gave up: that is not an error.
+            _ if self.stop.is_set() => return Ok(false),
+            read => read?,
+        };
+        let n_rows = plan.chunks.iter().map(|rows| (rows.end - rows.start) as usize).sum();
+        counters.block_read((plan.block_idx, n_rows), &read, spent - read.convert);
+        let bytes = self.source.block_bytes(&carried.block);
+        lock(&self.blocks).filled(&mut carried, bytes)?;
+        Ok(done.send(carried).is_ok())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Cuts a block whose rows come in their own order: `first_rows`, then twice as many, and so on.
+fn pieces(plan: BlockPlan, first_rows: u64) -> Vec<BlockPlan> {
+    let mut pieces: Vec<BlockPlan> = Vec::new();
+    // Rows that repeat others do not come in their own order.
+    if plan.order.iter().zip(0..).any(|(at, idx)| *at != idx) {
+        return vec![plan];
+    }
+    let (mut wanted, mut chunks, mut n_rows) = (first_rows, Vec::new(), 0);
+    let mut cut = |chunks: &mut Vec<Range<u64>>, n_rows: &mut u64| {
+        let order = (0..std::mem::take(n_rows) as u32).collect();
+        let chunks = std::mem::take(chunks);
+        pieces.push(BlockPlan { block_idx: plan.block_idx, chunks, order });
+    };
+    for chunk in &plan.chunks {
+        let mut start = chunk.start;
+        while start < chunk.end {
+            let end = chunk.end.min(start + (wanted - n_rows));
+            chunks.push(start..end);
+            n_rows += end - start;
+            start = end;
+            if n_rows == wanted {
+                cut(&mut chunks, &mut n_rows);
+                wanted = wanted.saturating_mul(2);
+            }
+        }
+    }
+    if n_rows > 0 {
+        cut(&mut chunks, &mut n_rows);
+    }
+    pieces
+}

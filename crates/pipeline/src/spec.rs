@@ -1,0 +1,129 @@
+//! The settings of the engine: plain data, checked once.
+
+use shuffle::sample::Sampling;
+use shuffle::{BatchSpec, Order, PlanSpec, Remainder};
+
+use crate::budget::Budget;
+use crate::error::Error;
+use crate::world::World;
+
+/// Everything that decides the order of the samples, how they are cut into batches, and how much is
+/// read ahead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipelineSpec {
+    /// Consecutive rows that are read together.
+    pub chunk_rows: u64,
+    /// Chunks that are in memory, and shuffled, together.
+    pub chunks_per_block: u64,
+    /// Shuffled, or in the order of the rows.
+    pub order: Order,
+    /// The seed of the shuffled order, which also depends on the epoch's number.
+    pub seed: u64,
+    /// Rows of a rank's batch; only the last one may have fewer.
+    pub batch_rows: u64,
+    /// Which of how many processes this is. All of them take parts of the same order, `batch_rows`
+    /// of every global batch.
+    pub world: World,
+    /// Pieces of the order that are shuffled each by itself ([`BatchSpec::lanes`]); a rank has a block
+    /// of each lane that it delivers in memory. `None` is one for each rank, and one if rows come in
+    /// order; a loader that first resumes takes the lanes of the state.
+    pub lanes: Option<u64>,
+    /// What happens to rows that do not fill a global batch; with several ranks they cannot make a
+    /// short batch.
+    pub remainder: Remainder,
+    /// Which rows come, and how often; `None` is each once.
+    pub sampling: Option<Sampling>,
+    /// Blocks that are read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks
+    /// are in memory; 0 reads a block only after the one before it is used up.
+    pub prefetch_blocks: usize,
+    /// Blocks that are read at the same time, by as many threads. They are delivered in the plan's
+    /// order. More than `1 + prefetch_blocks` are not of use.
+    pub read_threads: usize,
+    /// Batches that wait, ready, while the consumer works on one. 0 makes each batch on the
+    /// consumer's thread when it asks for it.
+    pub prefetch_batches: usize,
+    /// The memory that blocks, batches and reading may take, possibly shared with other loaders. If it
+    /// is too little for everything that is to be read ahead, less is read ahead.
+    pub memory: Budget,
+    /// Bytes that the source may keep between reads ([`Source::keep`](crate::Source::keep)), at most
+    /// what the budget leaves. `None` is all that a limited budget leaves, and nothing without a limit.
+    pub keep_bytes: Option<u64>,
+}
+
+/// Shuffled batches of 1,024 rows out of blocks of 1,024 chunks of 64 rows, one block and one batch
+/// ahead, without a limit of memory.
+impl Default for PipelineSpec {
+    fn default() -> Self {
+        Self {
+            chunk_rows: 64,
+            chunks_per_block: 1024,
+            order: Order::Shuffled,
+            seed: 0,
+            batch_rows: 1024,
+            world: World::default(),
+            lanes: None,
+            remainder: Remainder::Short,
+            sampling: None,
+            prefetch_blocks: 1,
+            read_threads: 1,
+            prefetch_batches: 1,
+            memory: Budget::unlimited(),
+            keep_bytes: None,
+        }
+    }
+}
+
+impl PipelineSpec {
+    /// Refuses settings that no data could be loaded with.
+    ///
+    /// # Errors
+    /// Sizes of zero; a rank, lanes or a remainder that do not fit together.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.batch_rows == 0 {
+            return Err(Error::ZeroBatchRows);
+        }
+        if self.read_threads == 0 {
+            return Err(Error::ZeroReadThreads);
+        }
+        self.world.check()?;
+        self.batches(self.default_lanes())
+            .global_batch_rows()
+            .and_then(|_| self.plan(0).check())
+            .map_err(|source| Error::Plan { source })
+    }
+
+    /// How the order is dealt to batches and ranks.
+    pub fn batches(&self, lanes: u64) -> BatchSpec {
+        BatchSpec {
+            batch_rows: self.batch_rows,
+            rank: self.world.rank,
+            world_size: self.world.size,
+            lanes,
+            remainder: self.remainder,
+        }
+    }
+
+    /// The lanes of an order that begins with this loader.
+    pub fn default_lanes(&self) -> u64 {
+        self.lanes.unwrap_or(match self.order {
+            Order::Shuffled => self.world.size,
+            Order::InOrder => 1,
+        })
+    }
+
+    /// The rows of an epoch over `n_rows` rows, before a remainder is dropped or padded.
+    pub fn epoch_rows(&self, n_rows: u64) -> u64 {
+        self.sampling.as_ref().map_or(n_rows, Sampling::n_samples)
+    }
+
+    /// The plan of `n_rows` rows.
+    pub fn plan(&self, n_rows: u64) -> PlanSpec {
+        PlanSpec {
+            n_rows,
+            chunk_rows: self.chunk_rows,
+            chunks_per_block: self.chunks_per_block,
+            order: self.order,
+            seed: self.seed,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Counts of what an epoch did, made by the threads that did it: a measurement records these, not what
+//! was asked for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use worktime::ThreadTime;
+
+use crate::source::ReadStats;
+use crate::stages::{StageSums, StageTimes};
+
+/// Counts and times of one epoch, so far or in full.
+///
+/// Blocks and what was read for them count when the block is ready, so before the epoch ends they run
+/// ahead of the batches. Seconds are wall time, summed over the work of one thread.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct EpochStats {
+    /// Which epoch.
+    pub epoch: u64,
+    /// Blocks read.
+    pub n_blocks: u64,
+    /// Rows of the largest block, as read: a row that comes several times counts once.
+    pub max_block_rows: usize,
+    /// Batches handed over.
+    pub n_batches: u64,
+    /// Rows of the largest batch.
+    pub max_batch_rows: usize,
+    /// Rows handed over.
+    pub n_rows: u64,
+    /// What was read for the blocks.
+    pub read: ReadStats,
+    /// Time in the source's [`read`](crate::Source::read), without conversions.
+    pub read_secs: f64,
+    /// Time to convert what was read into the form of blocks.
+    pub convert_secs: f64,
+    /// Time to make batches of blocks.
+    pub batch_secs: f64,
+    /// For each batch handed over, how long the consumer waited for it.
+    pub wait_secs: Vec<f64>,
+    /// Time of each stage, of all threads.
+    pub stages: StageTimes,
+    /// For each batch handed over, how many batches were ready when the consumer asked for it.
+    pub ready_batches: Vec<u32>,
+    /// For each batch handed over, how many blocks had been read and not been begun when the consumer
+    /// asked for it.
+    pub ready_blocks: Vec<u32>,
+    /// From the start of the epoch until its first batch was handed over.
+    pub first_batch_secs: Option<f64>,
+    /// From the start of the epoch until the consumer last got an answer: a batch, an error or the end.
+    pub elapsed_secs: f64,
+}
+
+/// The counts of an epoch, shared by its threads and its consumer. Locked once a block or batch, never
+/// in between.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters {
+    counted: Arc<Mutex<Counted>>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    stats: EpochStats,
+    /// When the consumer asked for the epoch.
+    start: ThreadTime,
+    /// The block that was read last, and its rows so far: the first may be read in pieces.
+    last_block: Option<(u64, usize)>,
+    sums: StageSums,
+    /// Blocks that are read and not begun.
+    ready_blocks: u32,
+}
+
+impl Counted {
+    fn elapsed_secs(&self) -> f64 {
+        (worktime::now() - self.start).wall.as_secs_f64()
+    }
+}
+
+impl Counters {
+    /// Counts of an epoch that starts now.
+    pub(crate) fn new(epoch: u64) -> Self {
+        let known = Some(0);
+        let read = ReadStats {
+            values_decoded: known,
+            bytes_read: known,
+            requests: known,
+            bytes_decoded: known,
+            bytes_needed: known,
+            ..ReadStats::default()
+        };
+        let counted = Counted {
+            stats: EpochStats { epoch, read, ..EpochStats::default() },
+            start: worktime::now(),
+            last_block: None,
+            sums: StageSums::default(),
+            ready_blocks: 0,
+        };
+        Self { counted: Arc::new(Mutex::new(counted)) }
+    }
+
+    /// Starts the epoch's clock now: the consumer asks for it, whatever was read ahead.
+    pub(crate) fn asked_for(&self) {
+        self.lock().start = worktime::now();
+    }
+
+    pub(crate) fn snapshot(&self) -> EpochStats {
+        let counted = self.lock();
+        EpochStats { stages: counted.sums.times(), ..counted.stats.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `n_rows` rows of a block were read, in `read_time` without conversions.
+    pub(crate) fn block_read(
+        &self,
+        (block_idx, n_rows): (u64, usize),
+        read: &ReadStats,
+        read_time: ThreadTime,
+    ) {
+        let mut counted = self.lock();
+        let Counted { stats, last_block, sums, ready_blocks, .. } = &mut *counted;
+        sums.read(read_time, read.times);
+        sums.assemble_elsewhere += read.convert;
+        *ready_blocks += 1;
+        let so_far = match *last_block {
+            Some((last, so_far)) if last == block_idx => so_far,
+            _ => {
+                stats.n_blocks += 1;
+                0
+            }
+        };
+        *last_block = Some((block_idx, so_far + n_rows));
+        stats.max_block_rows = stats.max_block_rows.max(so_far + n_rows);
+        stats.read.add(read);
+        stats.read_secs += read_time.wall.as_secs_f64();
+        stats.convert_secs += read.convert.wall.as_secs_f64();
+    }
+
+    /// An order was drawn, or a part of it.
+    pub(crate) fn shuffled(&self, time: ThreadTime) {
+        self.lock().sums.shuffle += time;
+    }
+
+    /// The cutting of a block has begun.
+    pub(crate) fn block_begun(&self) {
+        let mut counted = self.lock();
+        counted.ready_blocks = counted.ready_blocks.saturating_sub(1);
+    }
+
+    /// A batch was made in `time`, waits for blocks left out; other threads helped for `others`.
+    pub(crate) fn batch_made(&self, time: ThreadTime, others: ThreadTime) {
+        let mut counted = self.lock();
+        counted.stats.batch_secs += time.wall.as_secs_f64();
+        counted.sums.cut += time;
+        counted.sums.assemble_elsewhere += others;
+    }
+
+    /// Blocks that are ready, and the time spent on making batches so far.
+    pub(crate) fn asked(&self) -> (u32, ThreadTime) {
+        let counted = self.lock();
+        (counted.ready_blocks, counted.sums.cut)
+    }
+
+    /// The consumer waited until now and got a batch of `n_rows` rows; `ready` batches and blocks were
+    /// there when it asked.
+    pub(crate) fn batch_taken(&self, n_rows: usize, wait: ThreadTime, ready: (u32, u32)) {
+        let mut counted = self.lock();
+        let elapsed_secs = counted.elapsed_secs();
+        let stats = &mut counted.stats;
+        stats.n_batches += 1;
+        stats.max_batch_rows = stats.max_batch_rows.max(n_rows);
+        stats.n_rows += n_rows as u64;
+        stats.wait_secs.push(wait.wall.as_secs_f64());
+        stats.ready_batches.push(ready.0);
+        stats.ready_blocks.push(ready.1);
+        stats.first_batch_secs.get_or_insert(elapsed_secs);
+        stats.elapsed_secs = elapsed_secs;
+    }
+
+    /// The consumer waited.
+    pub(crate) fn waited(&self, wait: ThreadTime) {
+        self.lock().sums.wait += wait;
+    }
+
+    /// The consumer learned that there are no more batches, or why.
+    pub(crate) fn ended(&self) {
+        let mut counted = self.lock();
+        counted.stats.elapsed_secs = counted.elapsed_secs();
+    }
+}
+
+impl ReadStats {
+    /// Adds what another read did. A count that one of them does not know is unknown.
+    pub fn add(&mut self, other: &Self) {
+        let add = |sum: Option<u64>, part: Option<u64>| Some(sum? + part?);
+        self.values += other.values;
+        self.values_decoded = add(self.values_decoded, other.values_decoded);
+        self.bytes_read = add(self.bytes_read, other.bytes_read);
+        self.requests = add(self.requests, other.requests);
+        self.bytes_decoded = add(self.bytes_decoded, other.bytes_decoded);
+        self.bytes_needed = add(self.bytes_needed, other.bytes_needed);
+        self.times = self.times.zip(other.times).map(|(mut sum, part)| {
+            sum += part;
+            sum
+        });
+        self.convert += other.convert;
+    }
+}

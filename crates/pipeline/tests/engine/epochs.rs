@@ -1,0 +1,128 @@
+//! Epochs one after another: without a gap, with the same batches as alone, from any state.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pipeline::{LoaderState, PipelineSpec, World};
+use proptest::prelude::*;
+
+use crate::numbers::{Numbered, Numbers, NumbersError, batches, of, pipeline, spec};
+
+#[test]
+fn epochs_that_follow_are_those_that_are_started_alone() {
+    for n_rows in [0, 1, 11, 96] {
+        for (prefetch_batches, read_threads) in [(0, 1), (1, 1), (4, 3)] {
+            let spec = PipelineSpec { prefetch_batches, read_threads, ..spec() };
+            let pipeline = pipeline(of(n_rows), spec);
+            for (found, number) in pipeline.epochs(5).zip(5_u64..9) {
+                let mut found = found.unwrap();
+                assert_eq!(found.state().epoch(), number);
+                let all: Vec<Numbered> = found.by_ref().map(Result::unwrap).collect();
+                assert_eq!(all, batches(&pipeline, number), "epoch {number} of {n_rows} rows");
+                assert_eq!(found.stats().n_rows, n_rows);
+                assert_eq!(found.stats().read.values, n_rows);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_next_epoch_is_read_while_this_one_is_consumed() {
+    let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
+    let mut epochs = pipeline.epochs(0);
+    let mut first = epochs.next().unwrap().unwrap();
+    // Eight blocks an epoch; with the last batch in the making blocks of the next one are free.
+    assert_eq!(first.by_ref().take(20).count(), 20);
+    for _ in 0..1000 {
+        if pipeline.source().n_started.load(Ordering::SeqCst) > 8 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(pipeline.source().n_started.load(Ordering::SeqCst) > 8);
+    // Dropped without asking for its end, it is over all the same.
+    drop(first);
+    let n_started = pipeline.source().n_started.load(Ordering::SeqCst);
+    let second = epochs.next().unwrap().unwrap();
+    assert_eq!(second.map(Result::unwrap).count(), 20);
+    // Nothing of it was read twice.
+    assert!(pipeline.source().n_started.load(Ordering::SeqCst) <= n_started.max(16) + 3);
+}
+
+#[test]
+fn an_epoch_that_is_dropped_early_does_not_disturb_the_next() {
+    let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
+    let mut epochs = pipeline.epochs(0);
+    for number in 0..4 {
+        let mut epoch = epochs.next().unwrap().unwrap();
+        let taken: Vec<Numbered> = epoch.by_ref().take(7).map(Result::unwrap).collect();
+        assert_eq!(taken, batches(&pipeline, number)[..7]);
+    }
+}
+
+#[test]
+fn an_error_ends_its_epoch_and_the_next_starts_anew() {
+    let broken = Numbers { broken: Some((1, 2)), ..of(96) };
+    let pipeline = pipeline(broken, PipelineSpec { read_threads: 2, ..spec() });
+    let mut outcomes = Vec::new();
+    for epoch in pipeline.epochs(0).take(3) {
+        match epoch {
+            Ok(epoch) => outcomes.push(epoch.collect::<Result<Vec<_>, _>>().map(|all| all.len())),
+            Err(error) => outcomes.push(Err(error)),
+        }
+    }
+    let [Ok(20), Err(NumbersError::Broken { epoch: 1, block_idx: 2 }), Ok(20)] = &outcomes[..]
+    else {
+        panic!("{outcomes:?}")
+    };
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// From any state, with another world size: the batches that would have come, and the epochs after.
+    #[test]
+    fn a_state_goes_on_through_the_epochs_that_follow(
+        n_rows in 1_u64..150,
+        n_taken in 0_usize..12,
+        ranks in prop::sample::select(vec![(1_u64, 2_u64), (2, 1), (4, 2), (2, 4)]),
+    ) {
+        let (before, after) = ranks;
+        let global = 8;
+        let of_world = |rank, size| PipelineSpec {
+            world: World { rank, size },
+            batch_rows: global / size,
+            lanes: Some(2),
+            remainder: shuffle::Remainder::Pad,
+            ..spec()
+        };
+        let of_ranks = |size: u64, from: Option<&LoaderState>| -> Vec<Vec<Vec<u64>>> {
+            (0..size).map(|rank| {
+                let pipeline = pipeline(of(n_rows), of_world(rank, size));
+                let epochs = match from {
+                    Some(state) => pipeline.resume_epochs(state).unwrap(),
+                    None => pipeline.epochs(0),
+                };
+                epochs.take(2).map(|epoch| epoch.unwrap().map(|batch| batch.unwrap().rows).collect::<Vec<_>>().concat()).collect()
+            }).collect()
+        };
+        let whole = pipeline(of(n_rows), of_world(0, before));
+        let mut epoch = whole.epoch(0).unwrap();
+        let n_taken = epoch.by_ref().take(n_taken).count();
+        let state = LoaderState::from_json(&epoch.state().to_json().unwrap()).unwrap();
+        prop_assert_eq!(state.batches_delivered(), n_taken as u64);
+
+        // The global batches of both epochs, put together from all ranks.
+        let global_batches = |of_ranks: &[Vec<Vec<u64>>], epoch: usize, size: u64| -> Vec<u64> {
+            let rows = (global / size) as usize;
+            let n_batches = of_ranks[0][epoch].len() / rows;
+            (0..n_batches).flat_map(|batch| {
+                of_ranks.iter().flat_map(move |rank| rank[epoch][batch * rows..(batch + 1) * rows].to_vec())
+            }).collect()
+        };
+        let (all, rest) = (of_ranks(before, None), of_ranks(after, Some(&state)));
+        let skipped = n_taken * global as usize;
+        prop_assert_eq!(&global_batches(&all, 0, before)[skipped..], &global_batches(&rest, 0, after)[..]);
+        prop_assert_eq!(global_batches(&all, 1, before), global_batches(&rest, 1, after));
+    }
+}

@@ -1,0 +1,69 @@
+//! Budgets: what is leased, what is granted, and what is refused.
+
+use std::sync::atomic::Ordering;
+
+use pipeline::{Budget, Error, Pipeline, PipelineSpec};
+use std::sync::Arc;
+
+use crate::numbers::{NumbersError, ROW_BYTES, batches, of, pipeline, spec};
+
+/// Bytes that every pipeline needs beside blocks and batches.
+const FIXED: u64 = 64 << 20;
+
+/// The least that the settings need, as the error says.
+fn least(spec: &PipelineSpec) -> u64 {
+    let spec = PipelineSpec { memory: Budget::new(0), ..spec.clone() };
+    match Pipeline::new(Arc::new(of(96)), spec, |batch| batch.rows.len()) {
+        Err(NumbersError::Engine(Error::Memory { limit: 0, least, .. })) => least,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_least_is_what_is_needed_and_suffices() {
+    // A block of 12 rows, and two batches of 5; 4 bytes for the place of each row.
+    let least = least(&spec());
+    assert_eq!(least, FIXED + (12 + 2 * 5) * ROW_BYTES + 12 * 4);
+    let expected = batches(&pipeline(of(96), spec()), 0);
+    let memory = Budget::new(least);
+    let short = pipeline(of(96), PipelineSpec { memory: memory.clone(), ..spec() });
+    let mut epoch = short.epoch(0).unwrap();
+    assert_eq!((epoch.spec().prefetch_blocks, epoch.spec().prefetch_batches), (0, 0));
+    let mut found = Vec::new();
+    for batch in epoch.by_ref() {
+        found.push(batch.unwrap());
+        assert!(memory.leased() <= least, "{memory:?}");
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_leased_comes_back_whatever_happens() {
+    let memory = Budget::new(1 << 30);
+    let spec = PipelineSpec { memory: memory.clone(), read_threads: 2, ..spec() };
+    let pipeline = pipeline(crate::numbers::Numbers { broken: Some((2, 1)), ..of(96) }, spec);
+    assert_eq!((memory.leased(), pipeline.source().kept.load(Ordering::SeqCst)), (0, 1 << 30));
+    for (epoch, n_taken) in [(0, 99), (1, 3), (2, 99)] {
+        let mut running = pipeline.epoch(epoch).unwrap();
+        let leased = memory.leased();
+        assert!(FIXED < leased, "{memory:?}");
+        assert_eq!(pipeline.source().kept.load(Ordering::SeqCst), (1 << 30) - leased);
+        running.by_ref().take(n_taken).for_each(drop);
+        drop(running);
+        assert_eq!(memory.leased(), 0);
+    }
+    let source = Arc::clone(pipeline.source());
+    drop(pipeline);
+    assert_eq!(source.kept.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn without_a_limit_blocks_are_counted() {
+    let memory = Budget::unlimited();
+    let pipeline = pipeline(of(96), PipelineSpec { memory: memory.clone(), ..spec() });
+    let mut epoch = pipeline.epoch(0).unwrap();
+    epoch.next().unwrap().unwrap();
+    assert!(12 * ROW_BYTES <= memory.leased(), "{memory:?}");
+    drop(epoch);
+    assert_eq!((memory.leased(), pipeline.source().kept.load(Ordering::SeqCst)), (0, 0));
+}

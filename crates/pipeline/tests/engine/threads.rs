@@ -1,0 +1,151 @@
+//! Several threads that read: the plan's order, errors and panics, and stopping.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use pipeline::{Error, PipelineSpec};
+use proptest::prelude::*;
+use shuffle::{Order, Remainder};
+
+use crate::numbers::{Numbers, NumbersError, batches, of, pipeline, spec};
+
+/// Fails if `work` has not ended in time: it hangs.
+fn within_a_minute(work: impl FnOnce() + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        work();
+        let _nobody_waits = done.send(());
+    });
+    let ended = ended.recv_timeout(Duration::from_secs(60));
+    assert!(ended != Err(mpsc::RecvTimeoutError::Timeout), "it hangs");
+    worker.join().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// However many threads, blocks and batches ahead: the batches that a plan without threads gives,
+    /// and each row exactly once.
+    #[test]
+    fn the_order_does_not_depend_on_threads(
+        n_rows in 0_u64..200,
+        chunk_rows in 1_u64..6,
+        chunks_per_block in 1_u64..6,
+        batch_rows in 1_u64..20,
+        prefetch_blocks in 0_usize..5,
+        prefetch_batches in 0_usize..4,
+        read_threads in 1_usize..6,
+        in_order in any::<bool>(),
+        drop_last in any::<bool>(),
+    ) {
+        let spec = PipelineSpec {
+            chunk_rows,
+            chunks_per_block,
+            batch_rows,
+            prefetch_blocks,
+            prefetch_batches,
+            read_threads,
+            order: if in_order { Order::InOrder } else { Order::Shuffled },
+            remainder: if drop_last { Remainder::Drop } else { Remainder::Short },
+            ..spec()
+        };
+        let plan = spec.plan(n_rows).dealt_epoch(3, &spec.batches(1)).unwrap();
+        let (n_planned, n_batches) = (plan.n_rows() as usize, plan.n_batches());
+        let mut expected: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
+        expected.truncate(n_planned);
+
+        let pipeline = pipeline(of(n_rows), spec);
+        let found = batches(&pipeline, 3);
+        prop_assert_eq!(found.len() as u64, n_batches);
+        prop_assert_eq!(pipeline.n_batches(), n_batches);
+        for (idx, batch) in found.iter().enumerate() {
+            prop_assert_eq!((batch.place.epoch, batch.place.batch_idx), (3, idx as u64));
+        }
+        let mut rows: Vec<u64> = found.into_iter().flat_map(|batch| batch.rows).collect();
+        prop_assert_eq!(&rows, &expected);
+        rows.sort_unstable();
+        if !drop_last {
+            prop_assert_eq!(rows, (0..n_rows).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn blocks_are_read_at_once_and_delivered_in_order() {
+    let slow = || Numbers { delay: Duration::from_millis(30), ..of(96) };
+    let expected = batches(&pipeline(of(96), spec()), 0);
+    for read_threads in [1, 2, 4, 9] {
+        let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
+        let pipeline = pipeline(slow(), spec);
+        assert_eq!(batches(&pipeline, 0), expected);
+        // There are four blocks to read into.
+        let at_once = pipeline.source().most_at_once.load(Ordering::SeqCst);
+        assert!(at_once <= read_threads.min(4), "{at_once} of {read_threads}");
+        assert!(read_threads == 1 || at_once > 1, "{at_once} of {read_threads}");
+    }
+}
+
+#[test]
+fn an_error_comes_once_after_the_batches_before_it() {
+    within_a_minute(|| {
+        for read_threads in [1, 2, 5] {
+            for prefetch_batches in [0, 1, 3] {
+                let broken = Numbers { broken: Some((1, 3)), ..of(96) };
+                let spec =
+                    PipelineSpec { read_threads, prefetch_batches, prefetch_blocks: 4, ..spec() };
+                let pipeline = pipeline(broken, spec);
+                assert_eq!(batches(&pipeline, 0).len(), 20);
+                let mut epoch = pipeline.epoch(1).unwrap();
+                // Three blocks of 12 rows make seven whole batches of 5.
+                let n_good = epoch.by_ref().take_while(Result::is_ok).count();
+                assert!(n_good <= 7, "{n_good}");
+                assert!(epoch.next().is_none());
+                let mut epoch = pipeline.epoch(1).unwrap();
+                let error = epoch.find_map(Result::err).unwrap();
+                assert!(
+                    matches!(error, NumbersError::Broken { epoch: 1, block_idx: 3 }),
+                    "{error}"
+                );
+                assert_eq!(batches(&pipeline, 2).len(), 20);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_panic_is_an_error() {
+    within_a_minute(|| {
+        for read_threads in [1, 3] {
+            let panics = Numbers { panics: Some((0, 2)), ..of(96) };
+            let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
+            let pipeline = pipeline(panics, spec);
+            let mut epoch = pipeline.epoch(0).unwrap();
+            let error = epoch.find_map(Result::err).unwrap();
+            let NumbersError::Engine(Error::Panicked { thread, message }) = &error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((*thread, message.as_str()), ("somafeed-read", "scripted panic"));
+            assert!(epoch.next().is_none());
+        }
+    });
+}
+
+#[test]
+fn an_epoch_can_be_dropped_anywhere() {
+    within_a_minute(|| {
+        for n_taken in 0..21 {
+            for read_threads in [1, 3] {
+                let source = Numbers { delay: Duration::from_millis(1), ..of(96) };
+                let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
+                let pipeline = pipeline(source, spec);
+                let mut epoch = pipeline.epoch(0).unwrap();
+                assert_eq!(epoch.by_ref().take(n_taken).count(), n_taken.min(20));
+                drop(epoch);
+                let n_started = pipeline.source().n_started.load(Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(3));
+                assert_eq!(pipeline.source().n_started.load(Ordering::SeqCst), n_started);
+            }
+        }
+    });
+}

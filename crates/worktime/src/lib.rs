@@ -1,0 +1,24 @@
+//! The clock by which this workspace times its own work, and the scheduling policy of its worker threads.
+//!
+//! [`now`] reads two clocks on the calling thread: the monotonic one, and the processor time of the
+//! thread. The difference of two readings is a [`ThreadTime`], and those of several threads add up.
+//! No other library of the workspace reads a clock to time itself.
+//!
+//! [`run_in_background`] puts a thread under the policy of batch work, so that waking it does not
+//! take the processor away from the thread that waits for its results.
+//!
+//! ```
+//! let start = worktime::now();
+//! let sum: u64 = (0..1000).sum();
+//! let spent = worktime::now() - start;
+//! assert!(sum == 499_500 && spent.cpu.as_secs() < 60);
+//! ```
+#![forbid(unsafe_code)]
+
+mod background;
+mod clock;
+mod time;
+
+pub use background::run_in_background;
+pub use clock::now;
+pub use time::{ReadTimes, ThreadTime};
