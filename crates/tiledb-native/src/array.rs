@@ -92,6 +92,7 @@ impl Array {
         let (layout, fragments) = load(&files, timestamp)?;
         let pool = pool(&options.threads)?;
         let indices = IndexCache::new(options.index_bytes);
+        let crop = crop(&layout, &fragments);
         let reader = Reader {
             files,
             layout,
@@ -99,6 +100,7 @@ impl Array {
             indices,
             decoded: DecodedCache::default(),
             timestamp,
+            crop,
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
             clock: std::sync::OnceLock::new(),
@@ -182,7 +184,7 @@ impl Array {
 
     /// Cells that the array's fragments hold: the number of values, unless some cells are outlived by later ones.
     pub fn n_cells(&self) -> u64 {
-        self.reader.fragments.iter().map(Fragment::n_cells).sum()
+        self.reader.n_cells()
     }
 
     /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result; more where cells repeat or
@@ -229,6 +231,21 @@ impl Array {
     pub fn index_bytes(&self) -> usize {
         self.reader.indices.bytes()
     }
+}
+
+/// The rows and columns of the array, where fragments have cells beside them: its shape was another when those were written. They are
+/// not the array's at the time it is opened at.
+fn crop(layout: &Layout, fragments: &[Fragment]) -> Option<[Range<u64>; 2]> {
+    let within = layout.current.map(|(first, end)| first..end);
+    let lies_within = |fragment: &Fragment| {
+        fragment.footer.bounds.is_none_or(|[rows, columns]| {
+            // Rows behind the last cannot be asked for.
+            rows.0 >= within[0].start
+                && columns.0 >= within[1].start
+                && columns.1 < within[1].end
+        })
+    };
+    (!fragments.iter().all(lies_within)).then_some(within)
 }
 
 fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), Error> {

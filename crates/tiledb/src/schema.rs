@@ -6,10 +6,13 @@
 use crate::{Datatype, Enumeration, Error, Filter};
 
 mod build;
+mod evolution;
 mod raw;
 mod read;
 
 pub(crate) use build::create;
+pub use evolution::Evolution;
+pub(crate) use evolution::evolve;
 pub(crate) use read::read;
 
 /// Dense or sparse.
@@ -124,6 +127,10 @@ pub struct Schema {
     pub allows_duplicates: bool,
     /// The filters of the offsets of var-sized columns; an empty list stands for libtiledb's default when an array is made.
     pub offsets_filters: Vec<Filter>,
+    /// The filters of dimensions that have none of their own, and of the times of cells; likewise.
+    pub coords_filters: Vec<Filter>,
+    /// The filters of the bytes that say which cells of a nullable attribute have a value; likewise, and the default is `[Filter::Rle]`.
+    pub validity_filters: Vec<Filter>,
     /// Per dimension the least and the greatest coordinate in use, both included; `None` where the array has no current domain.
     /// One pair for each dimension, or making the array is an error.
     pub current_domain: Option<Vec<(i128, i128)>>,

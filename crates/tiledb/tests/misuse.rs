@@ -27,6 +27,8 @@ fn schema(attributes: Vec<Attribute>) -> Schema {
         capacity: 100,
         allows_duplicates: true,
         offsets_filters: vec![Filter::None],
+        coords_filters: Vec::new(),
+        validity_filters: Vec::new(),
         current_domain: None,
         enumerations: Vec::new(),
     }

@@ -1,0 +1,117 @@
+//! Random filter pipelines, of the filters that libtiledb takes for a type.
+
+use tiledb::{Datatype, Filter};
+
+use super::draw::Draw;
+
+fn is_integer(datatype: Datatype) -> bool {
+    !matches!(datatype, Datatype::Float32 | Datatype::Float64)
+}
+
+fn any_integer(size: usize) -> Datatype {
+    match size {
+        1 => Datatype::Int8,
+        2 => Datatype::Int16,
+        4 => Datatype::Int32,
+        _ => Datatype::Int64,
+    }
+}
+
+/// A pipeline for values of `datatype`, of up to four filters.
+pub(super) fn pipeline(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
+    let n_filters = draw.pick(&[0, 1, 1, 2, 2, 2, 3, 4]);
+    let mut datatype = datatype;
+    let mut filters = Vec::new();
+    let mut are_bytes = false;
+    while filters.len() < n_filters {
+        let Some((filter, output)) = one(draw, datatype) else { continue };
+        if are_bytes && needs_values(filter) {
+            continue;
+        }
+        are_bytes |= gives_bytes(filter);
+        filters.push(filter);
+        datatype = output;
+    }
+    filters
+}
+
+/// Whether what comes out of `filter` need not be a whole number of values.
+fn gives_bytes(filter: Filter) -> bool {
+    !matches!(
+        filter,
+        Filter::None
+            | Filter::BitShuffle
+            | Filter::ByteShuffle
+            | Filter::ChecksumMd5
+            | Filter::ChecksumSha256
+            | Filter::Delta(_)
+            | Filter::PositiveDelta
+            | Filter::ScaleFloat { .. }
+            | Filter::Xor
+    )
+}
+
+/// Whether libtiledb loses bytes of what is no whole number of values in `filter`, refuses it, or crashes.
+fn needs_values(filter: Filter) -> bool {
+    matches!(
+        filter,
+        Filter::BitWidthReduction
+            | Filter::BitWidthReductionWithin(_)
+            | Filter::Delta(_)
+            | Filter::DoubleDelta(_)
+            | Filter::PositiveDelta
+            | Filter::Rle
+            | Filter::ScaleFloat { .. }
+            | Filter::Xor
+    )
+}
+
+/// A filter for values of `datatype`, with the type that comes out of it; none where the one drawn is not for that type.
+fn one(draw: &mut Draw, datatype: Datatype) -> Option<(Filter, Datatype)> {
+    let size = datatype.size()?;
+    let same = |filter| Some((filter, datatype));
+    match draw.below(19) {
+        0 => same(Filter::None),
+        1 => same(Filter::Gzip(draw.within(1..9) as i32)),
+        2 | 3 => same(Filter::Zstd(draw.within(1..6) as i32)),
+        4 => same(Filter::Lz4(-1)),
+        5 => same(Filter::Rle),
+        6 => same(Filter::Bzip2(1)),
+        7 => same(Filter::BitShuffle),
+        8 | 9 => same(Filter::ByteShuffle),
+        10 => same(Filter::ChecksumMd5),
+        11 => same(Filter::ChecksumSha256),
+        12 => Some((Filter::Xor, any_integer(size))),
+        13 if is_integer(datatype) => same(Filter::BitWidthReduction),
+        14 if is_integer(datatype) => {
+            same(Filter::BitWidthReductionWithin(draw.pick(&[16, 64, 1000, 4096])))
+        }
+        // Refuses values that go back, so it is for those that stand in order, by chance.
+        15 if is_integer(datatype) && draw.chance(30) => same(Filter::PositiveDelta),
+        16 => delta(draw, datatype, size, Filter::DoubleDelta),
+        17 => delta(draw, datatype, size, Filter::Delta),
+        18 if matches!(size, 4 | 8) && !is_integer(datatype) => {
+            let byte_width = draw.pick(&[2, 4, 8]);
+            let (factor, offset) = draw.pick(&[(1.0, 0.0), (0.25, 0.0), (0.5, 3.0)]);
+            Some((
+                Filter::ScaleFloat { byte_width, factor, offset },
+                any_integer(byte_width as usize),
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn delta(
+    draw: &mut Draw,
+    datatype: Datatype,
+    size: usize,
+    filter: fn(Option<Datatype>) -> Filter,
+) -> Option<(Filter, Datatype)> {
+    let narrower = [Datatype::UInt8, Datatype::Int16, Datatype::UInt32, Datatype::Int64];
+    let other = draw.pick(&narrower);
+    if draw.chance(25) && size.is_multiple_of(other.size()?) {
+        return Some((filter(Some(other)), other));
+    }
+    is_integer(datatype).then(|| (filter(None), datatype))
+}
