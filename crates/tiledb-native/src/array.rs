@@ -240,9 +240,7 @@ fn crop(layout: &Layout, fragments: &[Fragment]) -> Option<[Range<u64>; 2]> {
     let lies_within = |fragment: &Fragment| {
         fragment.footer.bounds.is_none_or(|[rows, columns]| {
             // Rows behind the last cannot be asked for.
-            rows.0 >= within[0].start
-                && columns.0 >= within[1].start
-                && columns.1 < within[1].end
+            rows.0 >= within[0].start && columns.0 >= within[1].start && columns.1 < within[1].end
         })
     };
     (!fragments.iter().all(lies_within)).then_some(within)

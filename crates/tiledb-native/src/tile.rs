@@ -203,11 +203,12 @@ mod tests {
         let cells = |len: u32| len as usize / 8;
         assert!(Chunks::find(&tile(largest), cells(largest), 8).is_ok());
         for len in [largest + 8, 512 << 20] {
-            let found = Chunks::find(&tile(len), cells(len), 8);
+            let tile = tile(len);
+            let found = Chunks::find(&tile, cells(len), 8);
             assert!(found.is_err_and(|fault| fault.what.contains("larger than")), "{len}");
             let pipeline = filter::bind(&[], Datatype::INT64, 22).unwrap();
             let mut decoder = Decoder::default();
-            let decoded = decode_chunk(&tile(len)[8..], &pipeline, 8, &mut decoder);
+            let decoded = decode_chunk(&tile[8..], &pipeline, 8, &mut decoder);
             assert!(decoded.is_err_and(|fault| fault.what.contains("larger than")), "{len}");
         }
     }

@@ -276,11 +276,7 @@ impl Array {
         Self::consolidate_by(context, uri, context.raw_config())
     }
 
-    fn consolidate_by(
-        context: &Context,
-        uri: &str,
-        config: *mut sys::Config,
-    ) -> Result<(), Error> {
+    fn consolidate_by(context: &Context, uri: &str, config: *mut sys::Config) -> Result<(), Error> {
         let c_uri = c_string("a URI", uri)?;
         context.call("consolidating an array", uri, |functions, ctx| {
             // SAFETY: the string is live, and the configuration is while its owner, the caller, runs.

@@ -1,6 +1,6 @@
 //! Array schemas as plain data, read from an array or given to make one.
 //!
-//! What libtiledb fills in by itself reads back as it filled it in: a dimension, or the offsets, made with no filters have
+//! What libtiledb fills in by itself reads back as it filled it in: coordinates, or the offsets, made with no filters have
 //! libtiledb's default filter, `[Filter::Zstd(-1)]`. Give `[Filter::None]` to have none.
 
 use crate::{Datatype, Enumeration, Error, Filter};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tiledb::{
     Array, ArrayType, Attribute, CellOrder, Comparison, Condition, Config, Context, Datatype,
-    Dimension, Enumeration, EnumerationValues, Evolution, Filter, FragmentInfo, Group, Layout, MetadataValue, ObjectType, ReadQuery,
-    Schema, Vfs, WriteColumn, WriteOrder, WriteQuery,
+    Dimension, Enumeration, EnumerationValues, Evolution, Filter, FragmentInfo, Group, Layout,
+    MetadataValue, ObjectType, ReadQuery, Schema, Vfs, WriteColumn, WriteOrder, WriteQuery,
 };
 
 fn context() -> Context {
@@ -406,8 +406,7 @@ fn named_fragments_are_merged() {
     let folder = tempfile::tempdir().unwrap();
     let (context, at) = (context(), uri(folder.path(), "matrix"));
     Array::create(&context, &at, &matrix(true)).unwrap();
-    let n_cells: usize =
-        (1..4).map(|time| fill(&context, &at, 0..10, Some(time))).sum();
+    let n_cells: usize = (1..4).map(|time| fill(&context, &at, 0..10, Some(time))).sum();
     let names = fragment_names(&context, &at);
     Array::consolidate_fragments(&context, &at, &[&names[0], &names[2]]).unwrap();
     let merged = fragment_names(&context, &at);

@@ -120,11 +120,7 @@ fn shape(dimension: &Dimension, current: (u64, u64)) -> Result<(u64, u64), Unsup
     Ok((first.unwrap_or(current.0), current.1))
 }
 
-fn current(
-    schema: &Schema,
-    idx: usize,
-    dimension: &Dimension,
-) -> Result<(u64, u64), Unsupported> {
+fn current(schema: &Schema, idx: usize, dimension: &Dimension) -> Result<(u64, u64), Unsupported> {
     let of_type = || Unsupported::DimensionType {
         name: dimension.name.clone(),
         datatype: dimension.datatype.name(),

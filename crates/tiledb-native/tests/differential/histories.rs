@@ -11,8 +11,8 @@
 //!     cargo test -p tiledb-native --test differential histories -- --nocapture
 //! ```
 //!
-//! Array `n` of a run is drawn from the seed plus `n`; a failure names that number, and what was done to the array. That number as seed
-//! with one array makes it again. Where libtiledb itself crashes, `SOMAFEED_RANDOM_TRACE=1` prints each
+//! Array `n` of a run is drawn from the seed plus `n`; a failure names that number, what was done to the array, and where it is kept.
+//! That number as seed with one array makes it again, but for the names of fragments, by which those of one time are ordered. Where libtiledb itself crashes, `SOMAFEED_RANDOM_TRACE=1` prints each
 //! step when it was taken.
 #![expect(clippy::print_stdout, reason = "a long run says what it has seen")]
 
@@ -20,6 +20,7 @@ mod array;
 mod draw;
 mod filters;
 mod reads;
+mod schema;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -103,30 +104,36 @@ fn check(seed: u64, context: &Context, tally: &mut Tally) {
     tally.steps += history.n_steps;
     tally.refused_steps += history.n_refused;
     let of = |time: u64| [time.checked_sub(1), Some(time), Some(time + 1)];
-    let mut times: Vec<Option<u64>> = history.times.iter().copied().flat_map(of).flatten().map(Some).collect();
+    let mut times: Vec<Option<u64>> =
+        history.times.iter().copied().flat_map(of).flatten().map(Some).collect();
     times.push(None);
     times.dedup();
-    let mut was_read = false;
+    let (mut was_read, mut difference) = (false, None);
     for time in times {
         tally.opened += 1;
-        let compared = catch_unwind(AssertUnwindSafe(|| reads::compare(&mut draw, context, &at, time)));
+        let compared =
+            catch_unwind(AssertUnwindSafe(|| reads::compare(&mut draw, context, &at, time)));
         match compared {
             Ok(Outcome::Equal) => {
                 tally.equal += 1;
                 was_read = true;
             }
             Ok(Outcome::Declined(reason)) => reads::count_reason(&mut tally.declined, &reason),
-            Ok(Outcome::Unreadable(error)) => *tally.unreadable.entry(error).or_default() += 1,
+            Ok(Outcome::Unreadable(error)) => reads::count_error(&mut tally.unreadable, &error),
             Ok(Outcome::Disputed) => tally.disputed += 1,
-            Ok(Outcome::Differs(what)) => {
-                tally.failures.push(format!("seed {seed}, at {time:?}: {what}\n{}", history.log));
-                return;
-            }
-            Err(_) => {
-                tally.failures.push(format!("seed {seed}, at {time:?}: a panic\n{}", history.log));
-                return;
-            }
+            Ok(Outcome::Differs(what)) => difference = Some((time, what)),
+            Err(_) => difference = Some((time, "a panic".to_owned())),
         }
+        if difference.is_some() {
+            break;
+        }
+    }
+    if let Some((time, what)) = difference {
+        let kept = folder.keep();
+        let log = &history.log;
+        tally
+            .failures
+            .push(format!("seed {seed}, at {time:?}: {what}\nkept in {}\n{log}", kept.display()));
     }
     tally.never_read += u64::from(!was_read);
 }
@@ -150,7 +157,13 @@ fn read_as_libtiledb_reads_at_every_time() {
         }
     }
     println!("{:.1?}, {:.1} % declined: {tally:#?}", started.elapsed(), tally.declined_percent());
-    assert!(tally.failures.is_empty(), "{} of {} arrays differ:\n{}", tally.failures.len(), tally.arrays, tally.failures.join("\n"));
+    assert!(
+        tally.failures.is_empty(),
+        "{} of {} arrays differ:\n{}",
+        tally.failures.len(),
+        tally.arrays,
+        tally.failures.join("\n")
+    );
     if n_arrays >= 100 {
         // Otherwise little would be compared.
         assert!(tally.declined_percent() < 40.0);

@@ -37,7 +37,8 @@ fn equal_times_in_a_consolidated_fragment() {
             ..plain((100, 100), vec![])
         };
         spec.write(&at);
-        let cells = |value: i32| vec![(5, 5, value), (6, 5, 10 * value), (7, 1, value), (7, 2, value)];
+        let cells =
+            |value: i32| vec![(5, 5, value), (6, 5, 10 * value), (7, 1, value), (7, 2, value)];
         let fragments = [(7, cells(4)), (7, cells(8)), (7, cells(12)), (9, vec![(80, 5, 99)])];
         write_at(&spec, &at, &fragments);
         consolidate(&at, vacuum);
@@ -88,7 +89,13 @@ fn a_shape_that_grew_after_the_opening_time() {
         let fragments = [(2, vec![(0, 1, 4), (0, 2, 8)]), (6, vec![(0, 18, 12), (0, 19, 16)])];
         let spec = grown(&at, &fragments, is_consolidated);
         for time in [None, Some(0), Some(2), Some(3), Some(5), Some(6)] {
-            check(&spec, &at, time, &[0..1], &[ColumnSelection::All, ColumnSelection::Range(1..10)]);
+            check(
+                &spec,
+                &at,
+                time,
+                &[0..1],
+                &[ColumnSelection::All, ColumnSelection::Range(1..10)],
+            );
         }
     }
 }
@@ -103,7 +110,13 @@ fn cells_outside_the_shape_of_their_time() {
         let fragments = [(2, vec![(0, 1, 4), (0, 15, 8)]), (6, vec![(3, 18, 12)])];
         let spec = grown(&at, &fragments, is_consolidated);
         for time in [None, Some(2), Some(3), Some(5), Some(6)] {
-            check(&spec, &at, time, &[0..1], &[ColumnSelection::All, ColumnSelection::List(vec![9, 1])]);
+            check(
+                &spec,
+                &at,
+                time,
+                &[0..1],
+                &[ColumnSelection::All, ColumnSelection::List(vec![9, 1])],
+            );
         }
         let options = OpenOptions { timestamp: Some(3), ..OpenOptions::new(1) };
         let array = Array::open_local(&at, &options).unwrap();
@@ -127,7 +140,12 @@ fn filters_after_xor() {
             let folder = tempfile::tempdir().unwrap();
             let at = folder.path().join("array");
             let cells = (0..4000).map(|cell| (cell / 40, cell % 40, (cell % 7) as i32)).collect();
-            let spec = Spec { attribute_type, attribute_filters, capacity: 10_000, ..plain((100, 100), vec![cells]) };
+            let spec = Spec {
+                attribute_type,
+                attribute_filters,
+                capacity: 10_000,
+                ..plain((100, 100), vec![cells])
+            };
             spec.write(&at);
             check(&spec, &at, None, &[3..9], &[ColumnSelection::All]);
         }

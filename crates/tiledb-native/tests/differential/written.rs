@@ -236,7 +236,11 @@ impl Numbers {
 }
 
 /// Each number as an integer and as an f32.
-pub(crate) fn read_numbers(datatype: Datatype, piece: &tiledb::Piece<'_>, column: usize) -> Vec<(u64, f32)> {
+pub(crate) fn read_numbers(
+    datatype: Datatype,
+    piece: &tiledb::Piece<'_>,
+    column: usize,
+) -> Vec<(u64, f32)> {
     fn of<T: Value + Copy>(
         piece: &tiledb::Piece<'_>,
         column: usize,
@@ -246,7 +250,9 @@ pub(crate) fn read_numbers(datatype: Datatype, piece: &tiledb::Piece<'_>, column
     }
     match datatype {
         Datatype::Int8 => of::<i8>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::UInt8 | Datatype::Bool => of::<u8>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt8 | Datatype::Bool => {
+            of::<u8>(piece, column, |value| (value as u64, value as f32))
+        }
         Datatype::Int16 => of::<i16>(piece, column, |value| (value as u64, value as f32)),
         Datatype::UInt16 => of::<u16>(piece, column, |value| (value as u64, value as f32)),
         Datatype::Int32 => of::<i32>(piece, column, |value| (value as u64, value as f32)),

@@ -6,19 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tiledb::{
-    Array, ArrayType, Attribute, CellOrder, Comparison, Condition, Context, Datatype, Dimension,
-    Error, Evolution, Filter, FragmentInfo, Schema, WriteColumn, WriteOrder, WriteQuery,
+    Array, Comparison, Condition, Context, Datatype, Error, Evolution, FragmentInfo, Schema,
+    WriteColumn, WriteOrder, WriteQuery,
 };
 
 use super::draw::Draw;
-use super::filters::pipeline;
+use super::schema::{DATA, DIMENSIONS, another, schema, within};
 use crate::written::Numbers;
 
-/// The attribute of most arrays.
-const DATA: &str = "soma_data";
-const DIMENSIONS: [&str; 2] = ["soma_dim_0", "soma_dim_1"];
-/// Times of writes, deletions and changes of the schema; few, so that many are equal, and of one digit and of two.
-const TIMES: std::ops::Range<u64> = 1..14;
+/// Ends of the times of writes, deletions and changes of the schema, of which an array has one: few, so that many times are equal, and
+/// of one digit or of two, since names are sorted by their letters.
+const LAST_TIMES: [u64; 4] = [3, 6, 11, 14];
 
 /// An array with all that was done to it.
 pub(super) struct History<'a> {
@@ -30,6 +28,7 @@ pub(super) struct History<'a> {
     pub(super) log: String,
     /// Whether values are small whole numbers.
     are_counts: bool,
+    last_time: u64,
     /// Places of cells that were written, which later writes go to again.
     places: Vec<(u64, u64)>,
     n_written: i32,
@@ -42,129 +41,14 @@ pub(super) fn is_traced() -> bool {
     std::env::var_os("SOMAFEED_RANDOM_TRACE").is_some()
 }
 
-/// What was drawn for an array before anything is written.
-struct Drawn {
-    schema: Schema,
-    are_counts: bool,
-    created: u64,
-}
-
-fn schema(draw: &mut Draw) -> Drawn {
-    let n_rows = match draw.below(20) {
-        0 => draw.within(2000..5000),
-        1..=5 => draw.within(60..400),
-        _ => draw.within(1..60),
-    };
-    let n_columns = match draw.below(20) {
-        0 => draw.within(65_530..70_000),
-        1 | 2 => draw.within(200..700),
-        _ => draw.within(1..80),
-    };
-    let is_hilbert = draw.chance(8);
-    let dimension_type = draw.pick(&[
-        Datatype::Int64,
-        Datatype::Int64,
-        Datatype::Int64,
-        Datatype::UInt64,
-        Datatype::Int32,
-        Datatype::UInt32,
-    ]);
-    let dimension = |draw: &mut Draw, name: &str, n: u64| {
-        let low = if draw.chance(70) { 0 } else { draw.within(1..40) };
-        let extent = if draw.chance(30) { n } else { draw.within(1..n.min(100) + 1) };
-        Dimension {
-            name: name.to_owned(),
-            datatype: dimension_type,
-            domain: Some((low.into(), i128::from(low + n) - 1)),
-            tile_extent: (!is_hilbert).then_some(extent.into()),
-            filters: pipeline(draw, dimension_type),
-        }
-    };
-    let dimensions = vec![
-        dimension(draw, DIMENSIONS[0], n_rows),
-        dimension(draw, DIMENSIONS[1], n_columns),
-    ];
-    let current_domain = draw.chance(40).then(|| {
-        let part = |draw: &mut Draw, dimension: &Dimension| {
-            let (low, high) = dimension.domain.unwrap();
-            let first = if draw.chance(80) { low } else { within(draw, (low, high)) };
-            (first, within(draw, (first, high)))
-        };
-        dimensions.iter().map(|dimension| part(draw, dimension)).collect()
-    });
-    let value_type = draw.pick(&[
-        Datatype::Float32,
-        Datatype::Float32,
-        Datatype::Float32,
-        Datatype::Float32,
-        Datatype::Float64,
-        Datatype::Int8,
-        Datatype::UInt8,
-        Datatype::Int16,
-        Datatype::UInt16,
-        Datatype::Int32,
-        Datatype::UInt32,
-        Datatype::Int64,
-        Datatype::UInt64,
-        Datatype::Bool,
-    ]);
-    let data =
-        Attribute { filters: pipeline(draw, value_type), ..Attribute::new(DATA, value_type) };
-    let mut attributes = vec![data];
-    if draw.chance(8) {
-        let datatypes = [Datatype::Int32, Datatype::Float64, Datatype::StringUtf8];
-        attributes.push(another(draw, "more", &datatypes));
-        draw.shuffle(&mut attributes);
-    }
-    if draw.chance(3) {
-        attributes[0].nullable = true;
-    }
-    let order = |draw: &mut Draw| draw.pick(&[CellOrder::RowMajor, CellOrder::RowMajor, CellOrder::ColumnMajor]);
-    let capacity = match draw.below(6) {
-        0 => draw.within(1..7),
-        1..=3 => draw.within(7..60),
-        4 => draw.within(60..400),
-        _ => 10_000,
-    };
-    let schema = Schema {
-        array_type: ArrayType::Sparse,
-        tile_order: order(draw),
-        cell_order: if is_hilbert { CellOrder::Hilbert } else { order(draw) },
-        capacity,
-        allows_duplicates: draw.chance(50),
-        offsets_filters: Vec::new(),
-        coords_filters: pipeline(draw, dimension_type),
-        validity_filters: if draw.chance(50) { pipeline(draw, Datatype::UInt8) } else { Vec::new() },
-        current_domain,
-        enumerations: Vec::new(),
-        dimensions,
-        attributes,
-    };
-    Drawn { schema, are_counts: draw.chance(40), created: draw.within(0..4) }
-}
-
-/// An attribute that is not the one of the values.
-fn another(draw: &mut Draw, name: &str, datatypes: &[Datatype]) -> Attribute {
-    let datatype = draw.pick(datatypes);
-    let filters = if datatype == Datatype::StringUtf8 {
-        vec![Filter::Zstd(1)]
-    } else {
-        pipeline(draw, datatype)
-    };
-    Attribute { nullable: draw.chance(50), filters, ..Attribute::new(name, datatype) }
-}
-
-fn within(draw: &mut Draw, (low, high): (i128, i128)) -> i128 {
-    low + i128::from(draw.within(0..(high - low + 1) as u64))
-}
-
 impl<'a> History<'a> {
     /// Makes an array at `at` and does a few things to it. What libtiledb refuses is noted, and left out.
     ///
     /// # Errors
     /// libtiledb refuses the schema.
     pub(super) fn make(draw: &mut Draw, context: &'a Context, at: &Path) -> Result<Self, Error> {
-        let Drawn { schema, are_counts, created } = schema(draw);
+        let schema = schema(draw);
+        let (are_counts, created) = (draw.chance(40), draw.within(0..4));
         let uri = at.to_str().unwrap().to_owned();
         let log = format!("created at {created}: {schema:?}\n");
         if is_traced() {
@@ -186,12 +70,13 @@ impl<'a> History<'a> {
             times: BTreeSet::from([created]),
             log,
             are_counts,
+            last_time: draw.pick(&LAST_TIMES),
             places: Vec::new(),
             n_written: 0,
             n_steps: 0,
             n_refused: 0,
         };
-        for step in 0..1 + draw.below(8) {
+        for step in 0..=draw.below(10) {
             let (what, done) = history.step(draw, step);
             let line = match done {
                 Ok(()) => what,
@@ -212,27 +97,28 @@ impl<'a> History<'a> {
     fn step(&mut self, draw: &mut Draw, step: usize) -> (String, Result<(), Error>) {
         let kind = if step == 0 { 0 } else { draw.below(100) };
         match kind {
-            0..50 | 91..93 => self.write(draw),
-            50..62 => self.consolidate(draw),
-            62..72 => self.consolidate_some(draw),
-            72..82 => {
-                let mode = draw.pick(&["fragments", "fragments", "fragments", "commits", "fragment_meta"]);
+            0..42 => self.write(draw),
+            42..56 => self.consolidate(draw),
+            56..68 => self.consolidate_some(draw),
+            68..78 => {
+                let mode =
+                    draw.pick(&["fragments", "fragments", "fragments", "commits", "fragment_meta"]);
                 let context = self.context.with(&[("sm.vacuum.mode", mode.to_owned())]).unwrap();
                 (format!("vacuum {mode}"), Array::vacuum(&context, &self.uri))
             }
-            82..88 => {
+            78..84 => {
                 let mode = draw.pick(&["commits", "commits", "fragment_meta"]);
                 let parameters = [("sm.consolidation.mode", mode.to_owned())];
                 let done = Array::consolidate_with(self.context, &self.uri, &parameters);
                 (format!("consolidate {mode}"), done)
             }
-            88..91 => self.delete(draw),
+            84..86 => self.delete(draw),
             _ => self.evolve(draw),
         }
     }
 
     fn time(&mut self, draw: &mut Draw) -> u64 {
-        let time = draw.within(TIMES);
+        let time = draw.within(1..self.last_time);
         self.times.insert(time);
         time
     }
@@ -286,7 +172,10 @@ impl<'a> History<'a> {
                 places.push(next);
                 next.1 += step;
                 if next.1 >= columns.end || draw.chance(5) {
-                    next = (next.0 + 1, columns.start + draw.within(0..step).min(columns.end - columns.start - 1));
+                    next = (
+                        next.0 + 1,
+                        columns.start + draw.within(0..step).min(columns.end - columns.start - 1),
+                    );
                 }
             }
         }
@@ -332,12 +221,14 @@ impl<'a> History<'a> {
             .iter()
             .map(|attribute| {
                 // Floats are written as quarters: whole ones are counts.
-                let factor = if are_counts && attribute.datatype == Datatype::Float32 { 4 } else { 1 };
+                let factor =
+                    if are_counts && attribute.datatype == Datatype::Float32 { 4 } else { 1 };
                 let values = numbers.iter().map(|value| value * factor);
                 (!attribute.var_sized).then(|| Numbers::new(attribute.datatype, values))
             })
             .collect();
-        let mut columns = vec![coordinates[0].column(DIMENSIONS[0]), coordinates[1].column(DIMENSIONS[1])];
+        let mut columns =
+            vec![coordinates[0].column(DIMENSIONS[0]), coordinates[1].column(DIMENSIONS[1])];
         for (attribute, of) in schema.attributes.iter().zip(&attributes) {
             let (offsets, validity) = &values[attribute.name.as_str()];
             let column = match of {
@@ -359,7 +250,8 @@ impl<'a> History<'a> {
             parameters.push(("sm.consolidation.timestamp_end", a.max(b).to_string()));
         }
         if draw.chance(15) {
-            parameters.push(("sm.consolidation.max_fragment_size", draw.within(200..4000).to_string()));
+            parameters
+                .push(("sm.consolidation.max_fragment_size", draw.within(200..4000).to_string()));
         }
         if draw.chance(20) {
             parameters.push(("sm.consolidation.purge_deleted_cells", "true".to_owned()));
@@ -375,7 +267,8 @@ impl<'a> History<'a> {
 
     fn consolidate_some(&self, draw: &mut Draw) -> (String, Result<(), Error>) {
         let names = self.latest().and_then(|schema| {
-            let fragments = FragmentInfo::load(self.context, &self.uri)?.fragments(&schema.dimensions)?;
+            let fragments =
+                FragmentInfo::load(self.context, &self.uri)?.fragments(&schema.dimensions)?;
             Ok(fragments
                 .iter()
                 .filter_map(|fragment| fragment.uri.rsplit('/').next().map(str::to_owned))
@@ -387,7 +280,10 @@ impl<'a> History<'a> {
         };
         names.retain(|_| draw.chance(60));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        (format!("consolidate {names:?}"), Array::consolidate_fragments(self.context, &self.uri, &names))
+        (
+            format!("consolidate {names:?}"),
+            Array::consolidate_fragments(self.context, &self.uri, &names),
+        )
     }
 
     fn delete(&mut self, draw: &mut Draw) -> (String, Result<(), Error>) {
@@ -396,7 +292,8 @@ impl<'a> History<'a> {
             Ok(schema) => schema,
             Err(error) => return ("read a schema".to_owned(), Err(error)),
         };
-        let comparison = draw.pick(&[Comparison::Less, Comparison::GreaterOrEqual, Comparison::Equal]);
+        let comparison =
+            draw.pick(&[Comparison::Less, Comparison::GreaterOrEqual, Comparison::Equal]);
         let (low, high) = schema.dimensions[0].domain.unwrap();
         let row = within(draw, (low, high));
         let condition = match schema.dimensions[0].datatype {
@@ -416,10 +313,13 @@ impl<'a> History<'a> {
             Err(error) => return ("read a schema".to_owned(), Err(error)),
         };
         let mut evolution = Evolution { timestamp: Some(time), ..Evolution::default() };
-        if let Some(current) = schema.current_domain.as_ref().filter(|_| draw.chance(75)) {
+        if let Some(current) = schema.current_domain.as_ref().filter(|_| draw.chance(85)) {
             let grown = current.iter().zip(&schema.dimensions).map(|((low, high), dimension)| {
                 let (first, last) = dimension.domain.unwrap();
-                (if draw.chance(80) { *low } else { within(draw, (first, *low)) }, within(draw, (*high, last)))
+                (
+                    if draw.chance(80) { *low } else { within(draw, (first, *low)) },
+                    within(draw, (*high, last)),
+                )
             });
             evolution.current_domain = Some(grown.collect());
         } else if schema.attributes.len() > 1 && draw.chance(80) {
@@ -427,6 +327,8 @@ impl<'a> History<'a> {
                 schema.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
             let extra = names.iter().find(|name| **name != DATA).filter(|_| draw.chance(80));
             evolution.dropped.push((*extra.unwrap_or(&names[0])).to_owned());
+        } else if draw.chance(70) {
+            return self.write(draw);
         } else {
             // libtiledb crashes where it consolidates fragments that lack an attribute of variable size.
             evolution.added.push(another(draw, "added", &[Datatype::Int32, Datatype::Float64]));

@@ -50,9 +50,13 @@ impl Draw {
     pub(super) fn rows(&mut self, n_rows: u64) -> Vec<Range<u64>> {
         let mut rows: Vec<Range<u64>> = match self.below(4) {
             0 => return vec![0..n_rows],
-            1 => (0..self.below(30)).map(|_| self.within(0..n_rows)).map(|row| row..row + 1).collect(),
+            1 => (0..self.below(30))
+                .map(|_| self.within(0..n_rows))
+                .map(|row| row..row + 1)
+                .collect(),
             _ => {
-                let mut cuts: Vec<u64> = (0..2 * self.below(5)).map(|_| self.within(0..n_rows + 1)).collect();
+                let mut cuts: Vec<u64> =
+                    (0..2 * self.below(5)).map(|_| self.within(0..n_rows + 1)).collect();
                 cuts.sort_unstable();
                 cuts.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect()
             }
@@ -77,7 +81,11 @@ impl Draw {
             1 | 2 => {
                 let (a, b) = (self.within(some.clone()), self.within(some));
                 let range = a.min(b)..a.max(b).min(n_columns);
-                if self.chance(80) { ColumnSelection::Range(range) } else { ColumnSelection::List(range.collect()) }
+                if self.chance(80) {
+                    ColumnSelection::Range(range)
+                } else {
+                    ColumnSelection::List(range.collect())
+                }
             }
             _ => {
                 let mut list: Vec<u64> = some.filter(|_| self.chance(40)).collect();

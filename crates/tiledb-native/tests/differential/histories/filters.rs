@@ -70,7 +70,7 @@ fn needs_values(filter: Filter) -> bool {
 fn one(draw: &mut Draw, datatype: Datatype) -> Option<(Filter, Datatype)> {
     let size = datatype.size()?;
     let same = |filter| Some((filter, datatype));
-    match draw.below(19) {
+    match draw.below(21) {
         0 => same(Filter::None),
         1 => same(Filter::Gzip(draw.within(1..9) as i32)),
         2 | 3 => same(Filter::Zstd(draw.within(1..6) as i32)),
@@ -81,7 +81,7 @@ fn one(draw: &mut Draw, datatype: Datatype) -> Option<(Filter, Datatype)> {
         8 | 9 => same(Filter::ByteShuffle),
         10 => same(Filter::ChecksumMd5),
         11 => same(Filter::ChecksumSha256),
-        12 => Some((Filter::Xor, any_integer(size))),
+        12 | 19 | 20 => Some((Filter::Xor, any_integer(size))),
         13 if is_integer(datatype) => same(Filter::BitWidthReduction),
         14 if is_integer(datatype) => {
             same(Filter::BitWidthReductionWithin(draw.pick(&[16, 64, 1000, 4096])))
