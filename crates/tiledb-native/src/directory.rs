@@ -19,7 +19,8 @@ use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
-/// Format 14 has room for the times of cells in a fragment, but nothing that wrote it ever filled it.
+/// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote it set the
+/// flag.
 const FIRST_WITH_CELL_TIMES: u32 = 15;
 const FIRST_IN_FOLDERS: u32 = 12;
 
@@ -120,8 +121,11 @@ fn schemas(
     }
 }
 
-/// Where a fragment's commit was found. Of fragments of one time those in the root come first, then those of consolidated commits
-/// files, then the others, each by name: so libtiledb lists them, and of two cells of one place and time that of the last counts.
+/// Where a fragment's commit was found.
+///
+/// libtiledb orders fragments of equal start time this way: those in the root, those of
+/// consolidated commits files, the others; by name within each. The order matters because of two
+/// cells with equal place and time, that of the last fragment counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Root,

@@ -25,7 +25,8 @@
 //! or not, at the latest state or at a time before it. Any tile and cell order; fast where both are row-major. The filters zstd,
 //! gzip, LZ4, bzip2, RLE, byteshuffle, bitshuffle, bit-width reduction, positive delta, delta, double delta, float scale, XOR, MD5
 //! and SHA-256 (verified). Not: dense arrays, other dimensions, several or variable attributes, deletes and updates by condition,
-//! encryption, dictionaries, WebP.
+//! encryption, dictionaries, WebP, more than 16 fragments of which some of one
+//! time overlap in an array without duplicates.
 //!
 //! # How a read goes
 //!

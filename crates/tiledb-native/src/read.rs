@@ -82,7 +82,7 @@ pub(crate) struct Reader {
     pub(crate) indices: IndexCache,
     pub(crate) decoded: DecodedCache,
     pub(crate) timestamp: u64,
-    /// Rows and columns of the array at that time, where a fragment has cells beside them.
+    /// Rows and columns of the array at that time, if a fragment has cells outside them.
     pub(crate) crop: Option<[Range<u64>; 2]>,
     /// Whether a value was found that is no count, wanted or not.
     pub(crate) has_floats: AtomicBool,
@@ -150,7 +150,8 @@ impl Reader {
             && !self.is_collected.load(Ordering::Relaxed)
     }
 
-    /// Makes sure that no tile has columns outside the array, where its fragment has none: packed they would become others.
+    /// Returns an error if a tile has columns outside the array although its fragment has none.
+    /// Packing would turn them into others.
     fn check_columns(&self, planned: &[plan::Planned]) -> Result<(), Error> {
         let n_columns = self.layout.shape[1].1;
         for work in planned.iter().flat_map(|planned| &planned.works) {

@@ -14,8 +14,9 @@ const HEADER_BYTES: usize = 12;
 /// repeated byte in four.
 const MAX_EXPANSION: usize = 1 << 17;
 const ALWAYS_FINE_BYTES: usize = 1 << 20;
-/// The largest chunk that is read, unfiltered: 64 times those that libtiledb and this crate write. Reading one takes some three times as
-/// much memory, which is to fit what a thread is said to take.
+/// The largest unfiltered chunk that is read, 64 times the size that libtiledb and this crate
+/// write. Decoding takes about three times this memory, which must fit into the memory that each
+/// thread is counted with.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
 
 /// Where a tile's chunks begin, in the tile's bytes and in its values.
@@ -186,7 +187,8 @@ mod tests {
     use crate::datatype::Datatype;
     use crate::filter;
 
-    /// A tile of one chunk, of which `original_len` bytes are claimed, from as many filtered bytes as make that believable.
+    /// A tile of one chunk that claims `original_len` bytes, with just enough filtered bytes to
+    /// make that plausible.
     fn tile(original_len: u32) -> Vec<u8> {
         let mut tile = 1_u64.to_le_bytes().to_vec();
         let data = vec![0; original_len as usize / MAX_EXPANSION + 1];

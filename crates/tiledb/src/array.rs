@@ -222,7 +222,8 @@ impl Array {
         schema::evolve(context, uri, evolution)
     }
 
-    /// Deletes the cells that `condition` chooses, at `timestamp` (milliseconds since 1970) when one is given, else now.
+    /// Deletes the cells that `condition` chooses, at `timestamp` (milliseconds since 1970) when
+    /// one is given, else now.
     pub fn delete(
         context: &Context,
         uri: &str,
@@ -234,8 +235,8 @@ impl Array {
 
     /// Merges the fragments of these names, which are the last parts of their URIs, into one.
     ///
-    /// libtiledb warns of fragments between them that overlap them: in an array without the times of cells those count in another order
-    /// afterwards.
+    /// If other fragments between them overlap them, and cells lose their own times (before format
+    /// 15), cells may count in another order afterwards.
     pub fn consolidate_fragments(
         context: &Context,
         uri: &str,
@@ -248,7 +249,8 @@ impl Array {
             .collect::<Result<_, _>>()?;
         let mut pointers: Vec<_> = c_names.iter().map(|name| name.as_ptr()).collect();
         context.call("consolidating an array", uri, |functions, ctx| {
-            // SAFETY: strings, the list of as many pointers to them, and the configuration are live; libtiledb copies the names.
+            // SAFETY: strings, the list of as many pointers to them, and the configuration are
+            // live; libtiledb copies the names.
             unsafe {
                 (functions.tiledb_array_consolidate_fragments)(
                     ctx,
@@ -279,7 +281,7 @@ impl Array {
     fn consolidate_by(context: &Context, uri: &str, config: *mut sys::Config) -> Result<(), Error> {
         let c_uri = c_string("a URI", uri)?;
         context.call("consolidating an array", uri, |functions, ctx| {
-            // SAFETY: the string is live, and the configuration is while its owner, the caller, runs.
+            // SAFETY: the string is live, and so is the configuration, which the caller owns.
             unsafe { (functions.tiledb_array_consolidate)(ctx, c_uri.as_ptr(), config) }
         })
     }

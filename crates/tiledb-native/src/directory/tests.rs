@@ -54,7 +54,7 @@ fn consolidated_commits_and_what_ignore_files_take_back() {
     check(&files, u64::MAX, &["__fragments/__1_1_UUID_22", "__2_2_UUID_11"]);
 }
 
-/// Of two cells of one place and time that of the later fragment counts, so their order is libtiledb's.
+/// The order decides between cells of equal place and time, so it must be libtiledb's.
 #[test]
 fn fragments_of_one_time_in_the_order_of_their_commits() {
     let con = "__commits/__3_3_UUID_22.wrt\n";
@@ -91,7 +91,8 @@ fn vacuum_files_hide_what_was_consolidated() {
     check(&files, 0, &[]);
 }
 
-/// Format 14 has a flag for the times of cells that nothing ever set: its consolidated fragments count from their last time on.
+/// Consolidated fragments of format 14 have no times of cells, so they count from their last time
+/// on.
 #[test]
 fn cells_of_format_14_have_no_times() {
     let files = [

@@ -42,7 +42,8 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    /// All cells of the fragment, with `capacity` in each tile but the last; `None` for more than can be counted.
+    /// All cells of the fragment, with `capacity` in each tile but the last; `None` for more than
+    /// can be counted.
     pub(crate) fn n_cells(&self, capacity: u64) -> Option<u64> {
         match self.n_tiles.checked_sub(1) {
             Some(n_full) => n_full.checked_mul(capacity)?.checked_add(self.last_tile_cells),

@@ -23,7 +23,8 @@ struct Cells {
     rows: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f32>,
-    /// Time of each cell and number of its tile, by fragment and then by tile, where the latest has to be chosen.
+    /// Time of each cell, and the number of its tile in the order of fragments and tiles; only if
+    /// the latest cell is to be chosen.
     ages: Vec<(u64, u32)>,
 }
 
@@ -202,8 +203,8 @@ fn load(
     })
 }
 
-/// Adds to `cells` the wanted cells of a tile, which lie in the scratch buffers from `scratch.1` on; with their ages where the tile has a
-/// number.
+/// Adds to `cells` the wanted cells of a tile, which lie in the scratch buffers from `scratch.1`
+/// on, and their ages if the tile has a number.
 fn choose(
     reader: &Reader,
     work: &TileWork,
@@ -246,8 +247,9 @@ fn choose(
     }
 }
 
-/// Sorts cells by row, then by column; of cells with one place only the latest stays where their ages are known. Of those of one time
-/// that is one of the last fragment that has any, of its last tile, and of that the first: so libtiledb chooses.
+/// Sorts cells by row, then by column. If ages are known, only the latest cell of each place stays.
+/// Between equal times the last fragment wins, in it the last tile, and in the tile the first cell,
+/// as in libtiledb.
 fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
     let mut starts = vec![0_usize; n_rows + 1];
     for &row in &cells.rows {

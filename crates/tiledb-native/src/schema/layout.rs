@@ -12,7 +12,8 @@ const MAX_CAPACITY: u64 = 1 << 26;
 pub(crate) struct Layout {
     pub(crate) allows_duplicates: bool,
     pub(crate) capacity: u64,
-    /// First row and column of the domain, and one past the last, by the current domain where there is one.
+    /// First row and column of the domain, and one past the last, by the current domain where there
+    /// is one.
     pub(crate) shape: [(u64, u64); 2],
     /// First row and column, and one past the last, by the current domain or else the domain.
     pub(crate) current: [(u64, u64); 2],

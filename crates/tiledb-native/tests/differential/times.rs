@@ -1,9 +1,11 @@
-//! Which cell of a place counts at a time, where that is easily missed.
+//! Cells that count at a time, in cases that are easily missed.
 
 use std::path::Path;
 
 use tiledb::{Array as TiledbArray, Datatype, Evolution, Filter};
-use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr};
+use tiledb_native::{
+    Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Unsupported,
+};
 
 use crate::check;
 use crate::written::{Cell, Spec, context, plain};
@@ -23,10 +25,11 @@ fn consolidate(at: &Path, vacuum: bool) {
     }
 }
 
-/// Of cells of one place and one time, libtiledb takes the first of a consolidated fragment's tile, and that of the later of two tiles.
+/// Of cells of equal place and time libtiledb takes the first of a tile, and between two tiles that
+/// of the later one.
 #[test]
 fn equal_times_in_a_consolidated_fragment() {
-    // Where a tile ends between cells of one place, or not.
+    // With and without the end of a tile between cells of one place.
     for (capacity, vacuum) in [(50, false), (50, true), (4, true), (7, true)] {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("array");
@@ -80,7 +83,7 @@ fn grown(at: &Path, fragments: &[(u64, Vec<Cell>)], is_consolidated: bool) -> Sp
     spec
 }
 
-/// Cells from after the opening time may lie where the array ended then.
+/// Cells from after the opening time may lie outside the shape of that time.
 #[test]
 fn a_shape_that_grew_after_the_opening_time() {
     for is_consolidated in [false, true] {
@@ -100,8 +103,8 @@ fn a_shape_that_grew_after_the_opening_time() {
     }
 }
 
-/// Cells may even be from before the opening time: whoever writes at an earlier time writes with the latest schema. libtiledb leaves
-/// them out.
+/// Cells from before the opening time may lie outside its shape, too, because a write at an earlier
+/// time uses the latest schema. libtiledb leaves them out.
 #[test]
 fn cells_outside_the_shape_of_their_time() {
     for is_consolidated in [false, true] {
@@ -182,4 +185,43 @@ fn a_number_of_tiles_that_cannot_be_is_damage() {
     assert!(array.working_bytes(u64::MAX, &ColumnSelection::List(vec![3, 1])) > u64::MAX / 2);
     let read = array.read_csr(&[0..20], &ColumnSelection::All, &mut CsrBuffers::new());
     assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
+}
+
+/// libtiledb sorts fragments by time alone, with a sort that keeps the order of equal ones up to
+/// 16.
+#[test]
+fn many_fragments_of_one_time() {
+    let open = |allows_duplicates, fragments: Vec<(u64, Vec<Cell>)>| {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("array");
+        let spec = Spec { allows_duplicates, ..plain((20, 20), vec![]) };
+        spec.write(&at);
+        write_at(&spec, &at, &fragments);
+        let opened = Array::open_local(&at, &OpenOptions::new(1));
+        if opened.is_ok() {
+            check(&spec, &at, None, &[0..5], &[ColumnSelection::All]);
+        }
+        opened.map(|array| array.n_fragments())
+    };
+    let cells = |value: i32| vec![(3, 4, value * 4), (4, 4, 4)];
+    let many = |n: i32, time: fn(u64) -> u64| {
+        (0..n).map(|value| (time(value as u64), cells(value))).collect::<Vec<_>>()
+    };
+    assert!(matches!(open(false, many(16, |_| 7)), Ok(16)));
+    for n in [17, 40] {
+        let refused = open(false, many(n, |_| 7));
+        let is_tied = |error: &Error| {
+            matches!(
+                error,
+                Error::Unsupported { reason: Unsupported::TiedFragments { time: 7 }, .. }
+            )
+        };
+        assert!(refused.as_ref().is_err_and(is_tied), "{refused:?}");
+    }
+    // With duplicates all cells count, and fragments that share no place cannot be in each other's
+    // way.
+    assert!(matches!(open(true, many(17, |_| 7)), Ok(17)));
+    assert!(matches!(open(false, many(17, |value| value + 1)), Ok(17)));
+    let apart = (0..18).map(|row| (7, vec![(row, 4, 4), (row, 5, 8)])).collect();
+    assert!(matches!(open(false, apart), Ok(18)));
 }

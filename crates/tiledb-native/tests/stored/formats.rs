@@ -60,7 +60,8 @@ fn fragments_of_every_format() {
     }
 }
 
-/// Before format 15 consolidated cells lost their times: opened before the last of them, nothing is there, as libtiledb reads it.
+/// Before format 15 consolidated cells lost their times: opened before the last of them, nothing is
+/// there, as libtiledb reads it.
 #[test]
 fn consolidated_fragments_of_every_format() {
     for format in 6..=22 {

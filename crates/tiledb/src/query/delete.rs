@@ -35,7 +35,7 @@ impl Comparison {
     }
 }
 
-/// Chooses the cells whose value in a column of fixed size compares to another as said.
+/// Selects cells by comparing a column of fixed size with a value.
 #[derive(Debug, Clone)]
 pub struct Condition {
     column: String,
@@ -46,7 +46,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// The cells whose value in `column` is, for example, less than `value`.
+    /// Selects the cells whose value in `column` compares to `value` in this way.
     pub fn new<T: Value>(column: &str, comparison: Comparison, value: T) -> Self {
         Self {
             column: column.to_owned(),
@@ -67,8 +67,8 @@ fn free_condition(functions: &sys::Functions, condition: &mut *mut sys::QueryCon
     unsafe { (functions.tiledb_query_condition_free)(condition) }
 }
 
-/// Deletes the cells that `condition` chooses from `array`, which must be open for deleting. Their bytes stay until they are
-/// consolidated and vacuumed.
+/// Deletes the cells that `condition` chooses from `array`, which must be open for deleting. Their
+/// bytes stay until they are consolidated and vacuumed.
 pub(crate) fn delete(context: &Context, array: &Array, condition: &Condition) -> Result<(), Error> {
     const OPERATION: &str = "deleting cells";
     let uri = array.uri();
@@ -91,7 +91,8 @@ pub(crate) fn delete(context: &Context, array: &Array, condition: &Condition) ->
         unsafe { (functions.tiledb_query_condition_alloc)(ctx, out) }
     })?;
     context.call(OPERATION, uri, |functions, ctx| {
-        // SAFETY: handle, string and value are live; copies are taken. The value has the size of the column's, checked above.
+        // SAFETY: handle, string and value are live; copies are taken. The value has the size of
+        // the column's, checked above.
         unsafe {
             (functions.tiledb_query_condition_init)(
                 ctx,

@@ -93,9 +93,9 @@ fn free_subarray(functions: &sys::Functions, subarray: &mut *mut sys::Subarray) 
 impl<'a> ReadQuery<'a> {
     /// A read of `columns` from the cells of `array` whose coordinates lie in `ranges`.
     ///
-    /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it. Dimensions must be integers or
-    /// times for ranges to be given. Each column gets `buffer_bytes` bytes to begin with (at least 8, at most 4 GiB), and more when a single
-    /// cell needs it.
+    /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it.
+    /// Dimensions must be integers or times for ranges to be given. Each column gets `buffer_bytes`
+    /// bytes to begin with (at least 8, at most 4 GiB), and more when a single cell needs it.
     pub fn new(
         array: &'a Array,
         layout: Layout,
@@ -257,7 +257,7 @@ fn subarray(array: &Array, ranges: &[&[(i64, i64)]]) -> Result<Handle<sys::Subar
         unsafe { (functions.tiledb_subarray_alloc)(ctx, array.raw(), out) }
     })?;
     for (dimension_idx, ranges) in (0_u32..).zip(ranges) {
-        // Without ranges nothing is asked of the dimension; one that there is none of is libtiledb's to refuse.
+        // libtiledb refuses ranges of a dimension that the array does not have.
         let dimension = array.schema().dimensions.get(dimension_idx as usize);
         for (start, end) in *ranges {
             let bytes = |bound: i64| match dimension {

@@ -1,18 +1,19 @@
-//! Changing the schema of an array that is there.
+//! Changing the schema of an existing array.
 
 use super::Attribute;
 use super::build::{build_attribute, build_current_domain, build_domain};
 use crate::context::{Context, c_string};
 use crate::{Array, Error, sys};
 
-/// Changes to the schema of an array. What was written before stays as it is: a cell without a new attribute has its fill value.
+/// Changes to the schema of an array. Cells written before have the fill value of new attributes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evolution {
     /// Attributes to add.
     pub added: Vec<Attribute>,
     /// Names of attributes to drop.
     pub dropped: Vec<String>,
-    /// The new current domain, which must hold the one before: per dimension the least and the greatest coordinate, both included.
+    /// The new current domain, which must contain the present one: per dimension the least and the
+    /// greatest coordinate, both included.
     pub current_domain: Option<Vec<(i128, i128)>>,
     /// The time from which on the schema counts, in milliseconds since 1970; now if there is none.
     pub timestamp: Option<u64>,

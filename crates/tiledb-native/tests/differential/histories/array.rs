@@ -14,8 +14,8 @@ use super::draw::Draw;
 use super::schema::{DATA, DIMENSIONS, another, schema, within};
 use crate::written::Numbers;
 
-/// Ends of the times of writes, deletions and changes of the schema, of which an array has one: few, so that many times are equal, and
-/// of one digit or of two, since names are sorted by their letters.
+/// Upper bounds of an array's times, of which one is drawn. Small bounds make equal times likely;
+/// times of one and of two digits matter because names are sorted as text.
 const LAST_TIMES: [u64; 4] = [3, 6, 11, 14];
 
 /// An array with all that was done to it.
@@ -36,13 +36,14 @@ pub(super) struct History<'a> {
     pub(super) n_refused: u64,
 }
 
-/// Whether steps are printed as they are taken, since libtiledb crashes in one.
+/// Whether to print each step as it is done, to find the one in which libtiledb crashes.
 pub(super) fn is_traced() -> bool {
     std::env::var_os("SOMAFEED_RANDOM_TRACE").is_some()
 }
 
 impl<'a> History<'a> {
-    /// Makes an array at `at` and does a few things to it. What libtiledb refuses is noted, and left out.
+    /// Makes an array at `at` with a random history. Steps that libtiledb refuses are logged and
+    /// skipped.
     ///
     /// # Errors
     /// libtiledb refuses the schema.
@@ -330,7 +331,8 @@ impl<'a> History<'a> {
         } else if draw.chance(70) {
             return self.write(draw);
         } else {
-            // libtiledb crashes where it consolidates fragments that lack an attribute of variable size.
+            // libtiledb crashes when it consolidates fragments without an attribute of variable
+            // size.
             evolution.added.push(another(draw, "added", &[Datatype::Int32, Datatype::Float64]));
         }
         (format!("{evolution:?}"), Array::evolve(self.context, &self.uri, &evolution))

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats.
+//! Random numbers from a seed.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ impl Draw {
         self.within(0..n as u64) as usize
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with a probability of `percent`.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.within(0..100) < percent
     }
@@ -46,7 +46,7 @@ impl Draw {
         }
     }
 
-    /// Rows to ask for: all, some ranges in some order, or single ones, some of them twice.
+    /// Rows to read: all, ranges, or single rows; sorted, shuffled, or with a repetition.
     pub(super) fn rows(&mut self, n_rows: u64) -> Vec<Range<u64>> {
         let mut rows: Vec<Range<u64>> = match self.below(4) {
             0 => return vec![0..n_rows],
@@ -72,7 +72,7 @@ impl Draw {
         rows
     }
 
-    /// Columns to ask for, of those before `n_columns`; most of them of those from `first` on.
+    /// Columns to read, below `n_columns` and mostly from `first` on.
     pub(super) fn columns(&mut self, first: u64, n_columns: u64) -> ColumnSelection {
         let from = if self.chance(80) { first } else { 0 };
         let some = from..n_columns.min(from + 200).max(from + 1);

@@ -20,12 +20,14 @@ fn any_integer(size: usize) -> Datatype {
 /// A pipeline for values of `datatype`, of up to four filters.
 pub(super) fn pipeline(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
     let n_filters = draw.pick(&[0, 1, 1, 2, 2, 2, 3, 4]);
-    let mut datatype = datatype;
+    let (first, mut datatype) = (datatype, datatype);
     let mut filters = Vec::new();
     let mut are_bytes = false;
     while filters.len() < n_filters {
         let Some((filter, output)) = one(draw, datatype) else { continue };
-        if are_bytes && needs_values(filter) {
+        // Run lengths are of values of the size that the pipeline began with.
+        let is_of_size = filter != Filter::Rle || datatype.size() == first.size();
+        if (are_bytes && needs_values(filter)) || !is_of_size {
             continue;
         }
         are_bytes |= gives_bytes(filter);
@@ -35,7 +37,7 @@ pub(super) fn pipeline(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
     filters
 }
 
-/// Whether what comes out of `filter` need not be a whole number of values.
+/// Whether the output of `filter` may not be a whole number of values.
 fn gives_bytes(filter: Filter) -> bool {
     !matches!(
         filter,
@@ -51,7 +53,8 @@ fn gives_bytes(filter: Filter) -> bool {
     )
 }
 
-/// Whether libtiledb loses bytes of what is no whole number of values in `filter`, refuses it, or crashes.
+/// Whether libtiledb loses bytes, fails or crashes in `filter` if its input is not a whole number
+/// of values.
 fn needs_values(filter: Filter) -> bool {
     matches!(
         filter,
@@ -66,7 +69,8 @@ fn needs_values(filter: Filter) -> bool {
     )
 }
 
-/// A filter for values of `datatype`, with the type that comes out of it; none where the one drawn is not for that type.
+/// A filter for values of `datatype` and its output type; `None` if the filter drawn does not take
+/// that type.
 fn one(draw: &mut Draw, datatype: Datatype) -> Option<(Filter, Datatype)> {
     let size = datatype.size()?;
     let same = |filter| Some((filter, datatype));
@@ -86,7 +90,7 @@ fn one(draw: &mut Draw, datatype: Datatype) -> Option<(Filter, Datatype)> {
         14 if is_integer(datatype) => {
             same(Filter::BitWidthReductionWithin(draw.pick(&[16, 64, 1000, 4096])))
         }
-        // Refuses values that go back, so it is for those that stand in order, by chance.
+        // Fails unless values ascend, which few do.
         15 if is_integer(datatype) && draw.chance(30) => same(Filter::PositiveDelta),
         16 => delta(draw, datatype, size, Filter::DoubleDelta),
         17 => delta(draw, datatype, size, Filter::Delta),

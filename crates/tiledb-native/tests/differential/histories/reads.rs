@@ -1,4 +1,4 @@
-//! What libtiledb reads of an array at a time, and whether this crate reads the same.
+//! Reads an array at one time with libtiledb and with this crate, and compares.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,19 +19,20 @@ use crate::written::read_numbers;
 /// Row, column and value of a cell.
 type Cell = (u64, u64, f32);
 
-/// What became of opening an array at a time.
+/// Result of comparing an array at one time.
 pub(super) enum Outcome {
     Equal,
     /// This crate leaves the array to libtiledb, for this reason.
     Declined(String),
     /// libtiledb itself cannot read it.
     Unreadable(String),
-    /// libtiledb reads other cells where it reads all than where it reads one place, and this crate reads the latter.
+    /// libtiledb's read of everything differs from its reads of single places; this crate agrees
+    /// with the latter.
     Disputed,
     Differs(String),
 }
 
-/// A folder that is read in batches of a few bytes, as if it were far away.
+/// A folder read in batches of a few bytes, like a slow store.
 #[derive(Debug)]
 struct SmallBatches {
     files: LocalStorage,
@@ -68,7 +69,8 @@ fn threads() -> Threads {
     Threads::Shared(Arc::clone(pool))
 }
 
-/// What libtiledb reads of `attribute`, all of it or in one place, by row, column and value.
+/// Cells of `attribute` that libtiledb reads, of the whole array or of one place, sorted by row,
+/// column and value.
 fn with_libtiledb(
     array: &tiledb::Array,
     attribute: &str,
@@ -127,11 +129,12 @@ pub(super) fn compare(draw: &mut Draw, context: &Context, at: &Path, time: Optio
     if place_by_place().is_some() { Outcome::Disputed } else { Outcome::Differs(difference) }
 }
 
-/// The cells that libtiledb has read, but for those of places where this crate has read others: what libtiledb reads in these places
-/// alone.
+/// The cells that libtiledb has read, with each place that differs from this crate's read replaced
+/// by libtiledb's read of that place alone.
 ///
-/// Where several cells of one place and time lie on both sides of the end of a tile, libtiledb drops all other cells of a tile, too, if
-/// the next one has no cell but that (`dedup_fragments_with_timestamps`). Of a single place it reads the right cell.
+/// libtiledb loses cells if a place has cells of equal time in two tiles and the second tile has no
+/// other cell in the read: it then drops the first tile whole (`dedup_fragments_with_timestamps`).
+/// A read of a single place is right.
 fn corrected(
     array: &Array,
     theirs: &tiledb::Array,
@@ -166,7 +169,7 @@ fn corrected(
 
 type Request = (Vec<Range<u64>>, ColumnSelection);
 
-/// What is asked of an array, in this order.
+/// The reads to compare, in this order.
 fn requests(draw: &mut Draw, array: &Array) -> Vec<Request> {
     let n_rows = array.n_rows();
     let first = array.non_empty_domain().map_or(0, |(_, columns)| columns.start);
@@ -242,13 +245,13 @@ fn reads_equal(
     Ok(())
 }
 
-/// Counts a reason, its details left out.
+/// Counts a reason by its kind.
 pub(super) fn count_reason(reasons: &mut BTreeMap<String, u64>, reason: &str) {
     let kind = reason.split([' ', '{', '(']).next().unwrap_or_default();
     *reasons.entry(kind.to_owned()).or_default() += 1;
 }
 
-/// Counts an error of libtiledb's by its words, without the names and sums in it.
+/// Counts an error of libtiledb by its text, without paths and checksums.
 pub(super) fn count_error(errors: &mut BTreeMap<String, u64>, error: &str) {
     let (_, words) = error.split_once("array: ").unwrap_or(("", error));
     let words = words.split(", expect").next().unwrap_or_default();
