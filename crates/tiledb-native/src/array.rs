@@ -22,6 +22,10 @@ use crate::schema::{Layout, Schema};
 use crate::storage::{LocalStorage, Storage};
 use crate::unsupported::Unsupported;
 
+/// The most fragments that libtiledb's sort, which is that of libstdc++, keeps in order where their
+/// times are equal.
+const MOST_SORTED_STABLY: usize = 16;
+
 /// The threads that decode.
 #[derive(Debug, Clone)]
 pub enum Threads {
@@ -90,6 +94,7 @@ impl Array {
         let (layout, fragments) = load(&files, timestamp)?;
         let pool = pool(&options.threads)?;
         let indices = IndexCache::new(options.index_bytes);
+        let crop = crop(&layout, &fragments);
         let reader = Reader {
             files,
             layout,
@@ -97,6 +102,7 @@ impl Array {
             indices,
             decoded: DecodedCache::default(),
             timestamp,
+            crop,
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
             scratch: std::sync::Mutex::default(),
@@ -179,7 +185,7 @@ impl Array {
 
     /// Cells that the array's fragments hold: the number of values, unless some cells are outlived by later ones.
     pub fn n_cells(&self) -> u64 {
-        self.reader.fragments.iter().map(Fragment::n_cells).sum()
+        self.reader.n_cells()
     }
 
     /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result; more where cells repeat or
@@ -222,6 +228,37 @@ impl Array {
     }
 }
 
+/// The time of overlapping fragments of one time whose order is not known. libtiledb sorts
+/// fragments by time alone, and its sort keeps the order of equal ones only where there are few.
+fn tied(fragments: &[Fragment]) -> Option<u64> {
+    if fragments.len() <= MOST_SORTED_STABLY {
+        return None;
+    }
+    fragments.chunk_by(|a, b| a.folder.times.start == b.folder.times.start).find_map(|tied| {
+        let mut bounds: Vec<_> =
+            tied.iter().filter_map(|fragment| fragment.footer.bounds).collect();
+        bounds.sort_unstable();
+        let overlaps = |(idx, [rows, columns]): (usize, &[(u64, u64); 2])| {
+            let in_rows = bounds[idx + 1..].iter().take_while(|[next, _]| next.0 <= rows.1);
+            in_rows.into_iter().any(|[_, of]| of.0 <= columns.1 && columns.0 <= of.1)
+        };
+        bounds.iter().enumerate().any(overlaps).then_some(tied[0].folder.times.start)
+    })
+}
+
+/// The rows and columns of the array, if fragments have cells beside them. The array had another
+/// shape when those were written; at the opening time they are not part of it.
+fn crop(layout: &Layout, fragments: &[Fragment]) -> Option<[Range<u64>; 2]> {
+    let within = layout.current.map(|(first, end)| first..end);
+    let lies_within = |fragment: &Fragment| {
+        fragment.footer.bounds.is_none_or(|[rows, columns]| {
+            // Rows behind the last cannot be asked for.
+            rows.0 >= within[0].start && columns.0 >= within[1].start && columns.1 < within[1].end
+        })
+    };
+    (!fragments.iter().all(lies_within)).then_some(within)
+}
+
 fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), Error> {
     let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
     let directory = Directory::load(files, timestamp)?;
@@ -261,6 +298,9 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
             return Err(unsupported(Unsupported::ColumnsTooWide { last }));
         }
         fragments.push(Fragment::new(folder, footer, of_fragment));
+    }
+    if let Some(time) = tied(&fragments).filter(|_| !layout.allows_duplicates) {
+        return Err(unsupported(Unsupported::TiedFragments { time }));
     }
     Ok((layout, fragments))
 }

@@ -7,7 +7,7 @@
 //!   11), or by a line in a consolidated commits file (`.con`) that no ignore file (`.ign`) takes back.
 //! - A fragment that a vacuum file (`.vac`) lists has been consolidated into another one and no longer counts, provided the vacuum
 //!   file's own times lie before the opening time.
-//! - A fragment counts when its times end before the opening time. From format 14 on a consolidated fragment may hold the time of
+//! - A fragment counts when its times end before the opening time. From format 15 on a consolidated fragment may hold the time of
 //!   each cell: it counts as soon as it begins before the opening time, and its cells are told apart when they are read.
 //! - The schema is the latest one not after the opening time, or the first one when all are later.
 
@@ -19,7 +19,9 @@ use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
-const FIRST_WITH_CELL_TIMES: u32 = 14;
+/// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote it set the
+/// flag.
+const FIRST_WITH_CELL_TIMES: u32 = 15;
 const FIRST_IN_FOLDERS: u32 = 12;
 
 /// A fragment's folder and the times in its name.
@@ -56,7 +58,7 @@ impl Directory {
         for entry in &commits {
             let path = format!("__commits/{}", entry.name);
             if let Some(name) = entry.name.strip_suffix(".wrt") {
-                found.add(format!("__fragments/{name}"));
+                found.add(Source::Commits, format!("__fragments/{name}"));
             } else if suffix(&entry.name) == "vac" {
                 found.vacuums.push(path);
             } else {
@@ -65,7 +67,7 @@ impl Directory {
         }
         for entry in &root {
             if let Some(name) = entry.name.strip_suffix(".ok") {
-                found.add(name.to_owned());
+                found.add(Source::Root, name.to_owned());
             } else if suffix(&entry.name) == "vac" {
                 found.vacuums.push(entry.name.clone());
             } else if is_uncommitted_kind(&entry.name) && entry.is_folder {
@@ -119,18 +121,32 @@ fn schemas(
     }
 }
 
+/// Where a fragment's commit was found.
+///
+/// libtiledb orders fragments of equal start time this way: those in the root, those of
+/// consolidated commits files, the others; by name within each. The order matters because of two
+/// cells with equal place and time, that of the last fragment counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Root,
+    Consolidated,
+    Commits,
+}
+
 #[derive(Debug, Default)]
 struct Commits {
-    /// Paths of committed fragments; ordered, so that ties in time fall the same way each time.
-    committed: BTreeMap<String, Times>,
+    /// Paths of committed fragments.
+    committed: BTreeMap<String, (Source, Times)>,
     vacuums: Vec<String>,
     obstacle: Option<Unsupported>,
 }
 
 impl Commits {
-    fn add(&mut self, path: String) {
+    /// Adds a fragment; of several sources the first counts.
+    fn add(&mut self, source: Source, path: String) {
         if let Some(times) = timestamped_name::parse(last_part(&path)) {
-            self.committed.insert(path, times);
+            let found = self.committed.entry(path).or_insert((source, times));
+            found.0 = found.0.min(source);
         }
     }
 
@@ -168,9 +184,9 @@ impl Commits {
                     continue;
                 }
                 if let Some(name) = line.strip_suffix(".wrt") {
-                    self.add(format!("__fragments/{}", last_part(name)));
+                    self.add(Source::Consolidated, format!("__fragments/{}", last_part(name)));
                 } else if let Some(name) = line.strip_suffix(".ok") {
-                    self.add(last_part(name).to_owned());
+                    self.add(Source::Root, last_part(name).to_owned());
                 } else {
                     self.note_condition(&line, timestamp);
                 }
@@ -188,17 +204,20 @@ impl Commits {
                 vacuumed.extend(lines(files, path)?.into_iter().map(|line| relative(&line)));
             }
         }
-        let mut fragments: Vec<_> = self
+        let mut counted: Vec<_> = self
             .committed
             .iter()
-            .filter(|(path, times)| counts(**times, timestamp) && !vacuumed.contains(path.as_str()))
-            .map(|(path, times)| FragmentFolder {
-                name: last_part(path).to_owned(),
-                path: path.clone(),
-                times: *times,
+            .filter(|(path, (_, times))| {
+                counts(*times, timestamp) && !vacuumed.contains(path.as_str())
             })
             .collect();
-        fragments.sort_by_key(|fragment| fragment.times.start);
+        counted.sort_by_key(|(_, (source, times))| (times.start, *source));
+        let folder = |(path, (_, times)): (&String, &(Source, Times))| FragmentFolder {
+            name: last_part(path).to_owned(),
+            path: path.clone(),
+            times: *times,
+        };
+        let fragments: Vec<_> = counted.into_iter().map(folder).collect();
         if let Some(old) = fragments
             .iter()
             .find(|fragment| fragment.times.version.is_none_or(|version| version < 5))

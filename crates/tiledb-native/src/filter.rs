@@ -198,7 +198,16 @@ fn bind_one(
                 output,
             ));
         }
-        Filter::Xor => Some(Step::Xor { value_bytes: size }),
+        Filter::Xor => {
+            // Whatever went in, integers of its size come out: the filters after it see those.
+            let output = match size {
+                1 => Datatype::INT8,
+                2 => Datatype::INT16,
+                4 => Datatype::INT32,
+                _ => Datatype::INT64,
+            };
+            return Ok((Some(Step::Xor { value_bytes: size }), output));
+        }
         Filter::Named(name) => return Err(name.to_owned()),
         Filter::Unknown(code) => return Err(format!("filter type {code}")),
     };

@@ -71,12 +71,7 @@ impl Fragment {
 
     /// All cells of the fragment.
     pub(crate) fn n_cells(&self) -> u64 {
-        let full = self.footer.n_tiles.saturating_sub(1);
-        if self.footer.n_tiles == 0 {
-            0
-        } else {
-            full.saturating_mul(self.layout.capacity) + self.footer.last_tile_cells
-        }
+        self.footer.n_cells(self.layout.capacity).unwrap_or(u64::MAX)
     }
 
     /// The tiles' places and bounds, read when first asked for.

@@ -25,7 +25,8 @@
 //! or not, at the latest state or at a time before it. Any tile and cell order; fast where both are row-major. The filters zstd,
 //! gzip, LZ4, bzip2, RLE, byteshuffle, bitshuffle, bit-width reduction, positive delta, delta, double delta, float scale, XOR, MD5
 //! and SHA-256 (verified). Not: dense arrays, other dimensions, several or variable attributes, deletes and updates by condition,
-//! encryption, dictionaries, WebP.
+//! encryption, dictionaries, WebP, more than 16 fragments of which some of one
+//! time overlap in an array without duplicates.
 //!
 //! # How a read goes
 //!
@@ -58,7 +59,7 @@
 //! |---|---|
 //! | A generic tile is a header (version, lengths, type, encryption, pipeline) and a tile; schemas, rectangles and offsets are such | `generic_tile.md` |
 //! | A tile is a u64 number of chunks, then for each: original, filtered, metadata length (u32 each), metadata, data | `tile.md` |
-//! | libtiledb writes chunks of 64 KiB of whole values, whatever the pipeline's "max chunk size" says, and reads any | `tile/tile.cc` |
+//! | libtiledb writes chunks of 64 KiB of whole values, whatever the pipeline's "max chunk size" says; up to 4 MiB are read | `tile/tile.cc` |
 //! | Windows of bit-width reduction may have any length | `filter/bit_width_reduction_filter.cc` |
 //! | Sums, least and greatest values of tiles and fragments, and what stands for those that there are not | `fragment/fragment_metadata.cc`, `tile/tile_metadata_generator.cc` |
 //! | Filters are undone backwards; each one's metadata stands before that of the filters before it; compressors compress that, too | `tile.md`, `filter/filter_pipeline.cc` |
@@ -74,7 +75,10 @@
 //! | The last level of the R-tree has one rectangle a tile; all tiles but the last are as large as the capacity | `fragment.md`, `rtree/rtree.cc` |
 //! | Commits: `.ok` beside the fragment up to format 11, `__commits/*.wrt` from 12 on; `.con`, `.ign`, `.vac` | `array_file_hierarchy.md` and the files' own |
 //! | Which fragments and which schema count at a time | `array/array_directory.cc` |
-//! | Of two cells of one place the later counts; of one time, that of the later fragment | `misc/comparators.h` |
+//! | Of two cells of one place the later counts; of one time, that of the later fragment, in it of the later tile, in it the first | `misc/comparators.h`, `query/readers/sparse_global_order_reader.cc` |
+//! | XOR gives integers of the size of what it was given to the filter after it | `filter/xor_filter.cc` |
+//! | Cells outside the current domain of the opening time are not the array's | `query/query.cc` |
+//! | Fragments hold the times of cells from format 15 on | `misc/constants.cc` |
 //!
 //! Consolidated fragment metadata (`__fragment_meta/*.meta`) repeats the footers of fragments to save requests; fragments keep their
 //! own, which are read instead. Cells of a data tile stand in global order, that is by space tile: the rows of one data tile are a few

@@ -83,6 +83,8 @@ pub(crate) struct Reader {
     pub(crate) indices: IndexCache,
     pub(crate) decoded: DecodedCache,
     pub(crate) timestamp: u64,
+    /// Rows and columns of the array at that time, if a fragment has cells outside them.
+    pub(crate) crop: Option<[Range<u64>; 2]>,
     /// Whether a value was found that is no count, wanted or not.
     pub(crate) has_floats: AtomicBool,
     /// Whether a read had to collect what it might have written to its place: later ones do not try.
@@ -113,11 +115,16 @@ struct Decoding {
 }
 
 impl Reader {
+    /// Cells of all fragments.
+    pub(crate) fn n_cells(&self) -> u64 {
+        self.fragments.iter().map(Fragment::n_cells).fold(0, u64::saturating_add)
+    }
+
     /// Bytes of memory that a read of `nnz` cells takes at most, beside those of its result: what each thread keeps, row indices, and
     /// the rows of all tasks where they are collected before they are put together. That cells repeat, or stand in no order, is known
     /// only after a read that found it so.
     pub(crate) fn working_bytes(&self, nnz: u64, columns: &ColumnSelection, n_threads: u64) -> u64 {
-        let n_cells: u64 = self.fragments.iter().map(Fragment::n_cells).sum();
+        let n_cells = self.n_cells();
         // Row indices take fewer than an eighth of a byte for each cell.
         let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
         let is_all = *columns == ColumnSelection::All;
@@ -125,10 +132,11 @@ impl Reader {
             0
         } else {
             let row_cells = n_cells / self.layout.shape[0].1.max(1);
-            let at_once = nnz.min(row_cells * plan::TASK_ROWS * n_threads);
-            nnz * staged::TASK_CELL_BYTES + at_once * staged::COLLECTED_CELL_BYTES
+            let task_cells = row_cells.saturating_mul(plan::TASK_ROWS).saturating_mul(n_threads);
+            let at_once = nnz.min(task_cells).saturating_mul(staged::COLLECTED_CELL_BYTES);
+            nnz.saturating_mul(staged::TASK_CELL_BYTES).saturating_add(at_once)
         };
-        collected + indices + n_threads * THREAD_BYTES
+        collected.saturating_add(indices).saturating_add(n_threads.saturating_mul(THREAD_BYTES))
     }
 
     /// Whether cells of all columns, or of a range of them, are written straight to their place, as far as is known. From a storage
@@ -137,10 +145,12 @@ impl Reader {
         let is_announced = self.files.storage().coalesce().prefetch;
         (is_all || (is_range && !is_announced))
             && !self.is_by_time()
+            && self.crop.is_none()
             && !self.is_collected.load(Ordering::Relaxed)
     }
 
-    /// Makes sure that no column lies outside the array, which fragments say for themselves: packed it would become another.
+    /// Returns an error if a tile has columns outside the array although its fragment has none.
+    /// Packing would turn them into others.
     fn check_columns(&self, planned: &[plan::Planned]) -> Result<(), Error> {
         let n_columns = self.layout.shape[1].1;
         for work in planned.iter().flat_map(|planned| &planned.works) {
@@ -200,7 +210,7 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let tasks = plan::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
-        if matches!(out, Output::Packed(_)) && columns.is_all() {
+        if columns.is_all() && self.crop.is_none() {
             self.check_columns(&planned)?;
         }
         let is_tried = self.is_direct(columns.is_all(), columns.range().is_some());

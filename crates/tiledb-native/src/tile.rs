@@ -14,6 +14,10 @@ const HEADER_BYTES: usize = 12;
 /// repeated byte in four.
 const MAX_EXPANSION: usize = 1 << 17;
 const ALWAYS_FINE_BYTES: usize = 1 << 20;
+/// The largest unfiltered chunk that is read, 64 times the size that libtiledb and this crate
+/// write. Decoding takes about three times this memory, which must fit into the memory that each
+/// thread is counted with.
+const MAX_CHUNK_BYTES: usize = 4 << 20;
 
 /// Where a tile's chunks begin, in the tile's bytes and in its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +38,12 @@ fn split_chunk(cursor: &mut Cursor<'_>) -> Result<(usize, usize, usize), Fault> 
         return Err(Fault::at(
             cursor.at(),
             format!("a chunk of {filtered} bytes claims to have been {original_len}"),
+        ));
+    }
+    if original_len > MAX_CHUNK_BYTES {
+        return Err(Fault::at(
+            cursor.at(),
+            format!("a chunk of {original_len} bytes is larger than {MAX_CHUNK_BYTES}"),
         ));
     }
     Ok((original_len, metadata_len, data_len))
@@ -168,5 +178,40 @@ pub(crate) fn decode_whole(
         Ok(out)
     } else {
         Err(Fault::at(cursor.at(), format!("a tile of {len} bytes holds {}", out.len())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::Datatype;
+    use crate::filter;
+
+    /// A tile of one chunk that claims `original_len` bytes, with just enough filtered bytes to
+    /// make that plausible.
+    fn tile(original_len: u32) -> Vec<u8> {
+        let mut tile = 1_u64.to_le_bytes().to_vec();
+        let data = vec![0; original_len as usize / MAX_EXPANSION + 1];
+        for len in [original_len, data.len() as u32, 0] {
+            tile.extend(len.to_le_bytes());
+        }
+        tile.extend(data);
+        tile
+    }
+
+    #[test]
+    fn no_memory_is_taken_for_chunks_that_nobody_writes() {
+        let largest = MAX_CHUNK_BYTES as u32;
+        let cells = |len: u32| len as usize / 8;
+        assert!(Chunks::find(&tile(largest), cells(largest), 8).is_ok());
+        for len in [largest + 8, 512 << 20] {
+            let tile = tile(len);
+            let found = Chunks::find(&tile, cells(len), 8);
+            assert!(found.is_err_and(|fault| fault.what.contains("larger than")), "{len}");
+            let pipeline = filter::bind(&[], Datatype::INT64, 22).unwrap();
+            let mut decoder = Decoder::default();
+            let decoded = decode_chunk(&tile[8..], &pipeline, 8, &mut decoder);
+            assert!(decoded.is_err_and(|fault| fault.what.contains("larger than")), "{len}");
+        }
     }
 }

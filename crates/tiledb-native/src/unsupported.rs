@@ -83,6 +83,12 @@ pub enum Unsupported {
         /// What differs.
         what: String,
     },
+    /// Of more than 16 fragments, some of one time overlap, and which of two cells counts depends
+    /// on how libtiledb happens to order them.
+    TiedFragments {
+        /// The time, in milliseconds since 1970.
+        time: u64,
+    },
     /// Columns go beyond what a u32 can number.
     ColumnsTooWide {
         /// The highest column that holds a cell.
@@ -136,6 +142,12 @@ impl fmt::Display for Unsupported {
             }
             Self::SchemaEvolution { fragment, what } => {
                 write!(f, "fragment {fragment} has another schema: {what}")
+            }
+            Self::TiedFragments { time } => {
+                write!(
+                    f,
+                    "of more than 16 fragments some of time {time} overlap, in an order that only libtiledb knows"
+                )
             }
             Self::ColumnsTooWide { last } => write!(f, "column {last} does not fit 32 bits"),
             Self::NotByRow => write!(f, "its cells do not stand row by row"),

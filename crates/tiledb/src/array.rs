@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::context::{Context, Handle, c_string};
 use crate::metadata::{RawEntry, data_pointer};
-use crate::{Enumeration, Error, MetadataValue, Schema, schema, sys};
+use crate::{Condition, Enumeration, Error, Evolution, MetadataValue, Schema, query, schema, sys};
 
 /// An open array. One whose metadata was written must be closed with [`Array::close`]: dropping it loses that metadata.
 pub struct Array {
@@ -217,14 +217,72 @@ impl Array {
             .collect()
     }
 
+    /// Changes the schema.
+    pub fn evolve(context: &Context, uri: &str, evolution: &Evolution) -> Result<(), Error> {
+        schema::evolve(context, uri, evolution)
+    }
+
+    /// Deletes the cells that `condition` chooses, at `timestamp` (milliseconds since 1970) when
+    /// one is given, else now.
+    pub fn delete(
+        context: &Context,
+        uri: &str,
+        timestamp: Option<u64>,
+        condition: &Condition,
+    ) -> Result<(), Error> {
+        query::delete(context, &Self::open_as(context, uri, 2, timestamp)?, condition)
+    }
+
+    /// Merges the fragments of these names, which are the last parts of their URIs, into one.
+    ///
+    /// If other fragments between them overlap them, and cells lose their own times (before format
+    /// 15), cells may count in another order afterwards.
+    pub fn consolidate_fragments(
+        context: &Context,
+        uri: &str,
+        names: &[&str],
+    ) -> Result<(), Error> {
+        let c_uri = c_string("a URI", uri)?;
+        let c_names: Vec<_> = names
+            .iter()
+            .map(|name| c_string("a fragment's name", name))
+            .collect::<Result<_, _>>()?;
+        let mut pointers: Vec<_> = c_names.iter().map(|name| name.as_ptr()).collect();
+        context.call("consolidating an array", uri, |functions, ctx| {
+            // SAFETY: strings, the list of as many pointers to them, and the configuration are
+            // live; libtiledb copies the names.
+            unsafe {
+                (functions.tiledb_array_consolidate_fragments)(
+                    ctx,
+                    c_uri.as_ptr(),
+                    pointers.as_mut_ptr(),
+                    pointers.len() as u64,
+                    context.raw_config(),
+                )
+            }
+        })
+    }
+
+    /// Merges fragments as [`Self::consolidate`] does, with some parameters changed.
+    pub fn consolidate_with(
+        context: &Context,
+        uri: &str,
+        changes: &[(&str, String)],
+    ) -> Result<(), Error> {
+        let config = context.config_with(changes)?;
+        Self::consolidate_by(context, uri, config.raw())
+    }
+
     /// Merges fragments, as the context's `sm.consolidation.*` parameters say.
     pub fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
+        Self::consolidate_by(context, uri, context.raw_config())
+    }
+
+    fn consolidate_by(context: &Context, uri: &str, config: *mut sys::Config) -> Result<(), Error> {
         let c_uri = c_string("a URI", uri)?;
         context.call("consolidating an array", uri, |functions, ctx| {
-            // SAFETY: string and configuration are live.
-            unsafe {
-                (functions.tiledb_array_consolidate)(ctx, c_uri.as_ptr(), context.raw_config())
-            }
+            // SAFETY: the string is live, and so is the configuration, which the caller owns.
+            unsafe { (functions.tiledb_array_consolidate)(ctx, c_uri.as_ptr(), config) }
         })
     }
 

@@ -11,7 +11,8 @@
 //! | [`Vfs`] | files and folders, local or in an object store |
 //! | [`Group`], [`Array`] | opening and making them, members, metadata, upkeep |
 //! | [`Schema`] and its parts, [`Enumeration`], [`Filter`] | plain data, read from an array or given to make one |
-//! | [`ReadQuery`], [`WriteQuery`] | the cells of sparse arrays |
+//! | [`ReadQuery`], [`WriteQuery`], [`Condition`] | the cells of sparse arrays, and which to delete |
+//! | [`Evolution`] | changes to a schema |
 //! | [`FragmentInfo`] | what an array is made of on storage |
 //!
 //! # Rules
@@ -47,6 +48,8 @@ pub use fragment::{Fragment, FragmentInfo};
 pub use group::{Group, Member};
 pub use load::{PATH_VARIABLE, library, load_from};
 pub use metadata::MetadataValue;
-pub use query::{Column, Layout, Piece, ReadQuery, WriteColumn, WriteOrder, WriteQuery};
-pub use schema::{ArrayType, Attribute, CellOrder, Dimension, Schema};
+pub use query::{
+    Column, Comparison, Condition, Layout, Piece, ReadQuery, WriteColumn, WriteOrder, WriteQuery,
+};
+pub use schema::{ArrayType, Attribute, CellOrder, Dimension, Evolution, Schema};
 pub use vfs::Vfs;

@@ -13,9 +13,12 @@
 //! ```
 
 mod buffer;
+mod delete;
 mod read;
 mod write;
 
 pub use buffer::Column;
+pub(crate) use delete::delete;
+pub use delete::{Comparison, Condition};
 pub use read::{Layout, Piece, ReadQuery};
 pub use write::{WriteColumn, WriteOrder, WriteQuery};

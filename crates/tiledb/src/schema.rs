@@ -1,15 +1,19 @@
 //! Array schemas as plain data, read from an array or given to make one.
 //!
-//! What libtiledb fills in by itself reads back as it filled it in: a dimension, or the offsets, made with no filters have
-//! libtiledb's default filter, `[Filter::Zstd(-1)]`. Give `[Filter::None]` to have none.
+//! What libtiledb fills in by itself reads back as it filled it in: coordinates, or the offsets,
+//! made with no filters have libtiledb's default filter, `[Filter::Zstd(-1)]`. Give
+//! `[Filter::None]` to have none.
 
 use crate::{Datatype, Enumeration, Error, Filter};
 
 mod build;
+mod evolution;
 mod raw;
 mod read;
 
 pub(crate) use build::create;
+pub use evolution::Evolution;
+pub(crate) use evolution::evolve;
 pub(crate) use read::read;
 
 /// Dense or sparse.
@@ -124,6 +128,12 @@ pub struct Schema {
     pub allows_duplicates: bool,
     /// The filters of the offsets of var-sized columns; an empty list stands for libtiledb's default when an array is made.
     pub offsets_filters: Vec<Filter>,
+    /// The filters of dimensions without filters of their own, and of the times of cells; an empty
+    /// list stands for the default.
+    pub coords_filters: Vec<Filter>,
+    /// The filters of the validity of nullable attributes; an empty list stands for the default,
+    /// `[Filter::Rle]`.
+    pub validity_filters: Vec<Filter>,
     /// Per dimension the least and the greatest coordinate in use, both included; `None` where the array has no current domain.
     /// One pair for each dimension, or making the array is an error.
     pub current_domain: Option<Vec<(i128, i128)>>,

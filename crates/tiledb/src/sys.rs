@@ -22,6 +22,7 @@ macro_rules! opaque {
 opaque!(
     Array,
     ArraySchema,
+    ArraySchemaEvolution,
     Attribute,
     Config,
     Ctx,
@@ -36,6 +37,7 @@ opaque!(
     Group,
     NdRectangle,
     Query,
+    QueryCondition,
     StringHandle,
     Subarray,
     Vfs,
@@ -129,7 +131,9 @@ functions! {
     tiledb_array_close(*mut Ctx, *mut Array) -> i32;
     tiledb_array_create(*mut Ctx, *const c_char, *mut ArraySchema) -> i32;
     tiledb_array_consolidate(*mut Ctx, *const c_char, *mut Config) -> i32;
+    tiledb_array_consolidate_fragments(*mut Ctx, *const c_char, *mut *const c_char, u64, *mut Config) -> i32;
     tiledb_array_vacuum(*mut Ctx, *const c_char, *mut Config) -> i32;
+    tiledb_array_evolve(*mut Ctx, *const c_char, *mut ArraySchemaEvolution) -> i32;
     tiledb_array_get_schema(*mut Ctx, *mut Array, Out<ArraySchema>) -> i32;
     tiledb_array_get_enumeration(*mut Ctx, *mut Array, *const c_char, Out<Enumeration>) -> i32;
     tiledb_array_get_non_empty_domain_from_index(*mut Ctx, *mut Array, u32, *mut c_void, *mut i32) -> i32;
@@ -148,6 +152,8 @@ functions! {
     tiledb_array_schema_set_cell_order(*mut Ctx, *mut ArraySchema, c_int) -> i32;
     tiledb_array_schema_set_tile_order(*mut Ctx, *mut ArraySchema, c_int) -> i32;
     tiledb_array_schema_set_offsets_filter_list(*mut Ctx, *mut ArraySchema, *mut FilterList) -> i32;
+    tiledb_array_schema_set_coords_filter_list(*mut Ctx, *mut ArraySchema, *mut FilterList) -> i32;
+    tiledb_array_schema_set_validity_filter_list(*mut Ctx, *mut ArraySchema, *mut FilterList) -> i32;
     tiledb_array_schema_get_array_type(*mut Ctx, *mut ArraySchema, *mut c_int) -> i32;
     tiledb_array_schema_get_allows_dups(*mut Ctx, *mut ArraySchema, *mut c_int) -> i32;
     tiledb_array_schema_get_capacity(*mut Ctx, *mut ArraySchema, *mut u64) -> i32;
@@ -157,8 +163,17 @@ functions! {
     tiledb_array_schema_get_attribute_num(*mut Ctx, *mut ArraySchema, *mut u32) -> i32;
     tiledb_array_schema_get_attribute_from_index(*mut Ctx, *mut ArraySchema, u32, Out<Attribute>) -> i32;
     tiledb_array_schema_get_offsets_filter_list(*mut Ctx, *mut ArraySchema, Out<FilterList>) -> i32;
+    tiledb_array_schema_get_coords_filter_list(*mut Ctx, *mut ArraySchema, Out<FilterList>) -> i32;
+    tiledb_array_schema_get_validity_filter_list(*mut Ctx, *mut ArraySchema, Out<FilterList>) -> i32;
     tiledb_array_schema_get_current_domain(*mut Ctx, *mut ArraySchema, Out<CurrentDomain>) -> i32;
     tiledb_array_schema_set_current_domain(*mut Ctx, *mut ArraySchema, *mut CurrentDomain) -> i32;
+
+    tiledb_array_schema_evolution_alloc(*mut Ctx, Out<ArraySchemaEvolution>) -> i32;
+    tiledb_array_schema_evolution_free(*mut *mut ArraySchemaEvolution);
+    tiledb_array_schema_evolution_add_attribute(*mut Ctx, *mut ArraySchemaEvolution, *mut Attribute) -> i32;
+    tiledb_array_schema_evolution_drop_attribute(*mut Ctx, *mut ArraySchemaEvolution, *const c_char) -> i32;
+    tiledb_array_schema_evolution_expand_current_domain(*mut Ctx, *mut ArraySchemaEvolution, *mut CurrentDomain) -> i32;
+    tiledb_array_schema_evolution_set_timestamp_range(*mut Ctx, *mut ArraySchemaEvolution, u64, u64) -> i32;
 
     tiledb_current_domain_create(*mut Ctx, Out<CurrentDomain>) -> i32;
     tiledb_current_domain_free(*mut *mut CurrentDomain) -> i32;
@@ -223,9 +238,14 @@ functions! {
     tiledb_query_set_data_buffer(*mut Ctx, *mut Query, *const c_char, *mut c_void, *mut u64) -> i32;
     tiledb_query_set_offsets_buffer(*mut Ctx, *mut Query, *const c_char, *mut u64, *mut u64) -> i32;
     tiledb_query_set_validity_buffer(*mut Ctx, *mut Query, *const c_char, *mut u8, *mut u64) -> i32;
+    tiledb_query_set_condition(*mut Ctx, *mut Query, *const QueryCondition) -> i32;
     tiledb_query_submit(*mut Ctx, *mut Query) -> i32;
     tiledb_query_finalize(*mut Ctx, *mut Query) -> i32;
     tiledb_query_get_status(*mut Ctx, *mut Query, *mut c_int) -> i32;
+
+    tiledb_query_condition_alloc(*mut Ctx, Out<QueryCondition>) -> i32;
+    tiledb_query_condition_free(*mut *mut QueryCondition);
+    tiledb_query_condition_init(*mut Ctx, *mut QueryCondition, *const c_char, *const c_void, u64, c_int) -> i32;
 
     tiledb_subarray_alloc(*mut Ctx, *const Array, Out<Subarray>) -> i32;
     tiledb_subarray_free(*mut *mut Subarray);

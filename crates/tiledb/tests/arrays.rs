@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tiledb::{
-    Array, ArrayType, Attribute, CellOrder, Config, Context, Datatype, Dimension, Enumeration,
-    EnumerationValues, Filter, FragmentInfo, Group, Layout, MetadataValue, ObjectType, ReadQuery,
-    Schema, Vfs, WriteColumn, WriteOrder, WriteQuery,
+    Array, ArrayType, Attribute, CellOrder, Comparison, Condition, Config, Context, Datatype,
+    Dimension, Enumeration, EnumerationValues, Evolution, Filter, FragmentInfo, Group, Layout,
+    MetadataValue, ObjectType, ReadQuery, Schema, Vfs, WriteColumn, WriteOrder, WriteQuery,
 };
 
 fn context() -> Context {
@@ -45,6 +45,8 @@ fn matrix(allows_duplicates: bool) -> Schema {
         capacity: 64,
         allows_duplicates,
         offsets_filters: vec![Filter::Zstd(-1)],
+        coords_filters: vec![Filter::Zstd(-1)],
+        validity_filters: vec![Filter::Rle],
         current_domain: Some(vec![(0, 499), (0, 49)]),
         enumerations: Vec::new(),
     }
@@ -389,4 +391,82 @@ fn an_array_that_the_reference_implementation_wrote() {
             .sum::<f64>();
     }
     assert_eq!((n_cells, sum), (1_069_459, 3_085_005.0));
+}
+
+/// The names of the fragments of the array at `at`, oldest first.
+fn fragment_names(context: &Context, at: &str) -> Vec<String> {
+    let dimensions = Array::open(context, at, None).unwrap().schema().dimensions.clone();
+    let fragments = FragmentInfo::load(context, at).unwrap().fragments(&dimensions).unwrap();
+    let name = |uri: &str| uri.rsplit('/').next().unwrap().to_owned();
+    fragments.iter().map(|fragment| name(&fragment.uri)).collect()
+}
+
+#[test]
+fn named_fragments_are_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (context, at) = (context(), uri(folder.path(), "matrix"));
+    Array::create(&context, &at, &matrix(true)).unwrap();
+    let n_cells: usize = (1..4).map(|time| fill(&context, &at, 0..10, Some(time))).sum();
+    let names = fragment_names(&context, &at);
+    Array::consolidate_fragments(&context, &at, &[&names[0], &names[2]]).unwrap();
+    let merged = fragment_names(&context, &at);
+    assert_eq!(merged.len(), 2);
+    assert!(merged.contains(&names[1]));
+    let array = Array::open(&context, &at, None).unwrap();
+    assert_eq!(read(&array, Layout::Unordered, &[], 1 << 16).len(), n_cells);
+    let unknown = Array::consolidate_fragments(&context, &at, &["__1_1_no", "__2_2_no"]);
+    assert!(unknown.unwrap_err().to_string().contains("required fragments"));
+    let window = [
+        ("sm.consolidation.timestamp_start", "1".to_owned()),
+        ("sm.consolidation.timestamp_end", "2".to_owned()),
+    ];
+    // The merged fragment goes on to time 3.
+    Array::consolidate_with(&context, &at, &window).unwrap();
+    assert_eq!(fragment_names(&context, &at), merged);
+}
+
+#[test]
+fn a_schema_evolves_from_a_time_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (context, at) = (context(), uri(folder.path(), "matrix"));
+    Array::create(&context, &at, &matrix(true)).unwrap();
+    let later = i64::MAX as u64;
+    let evolution = Evolution {
+        added: vec![Attribute { nullable: true, ..Attribute::new("more", Datatype::Int16) }],
+        dropped: vec!["value".to_owned()],
+        current_domain: Some(vec![(0, 599), (0, 49)]),
+        timestamp: Some(later),
+    };
+    Array::evolve(&context, &at, &evolution).unwrap();
+    let schema = |time| Array::open(&context, &at, time).unwrap().schema().clone();
+    assert_eq!(schema(Some(later - 1)), matrix(true));
+    let evolved = schema(Some(later));
+    assert_eq!(evolved.attributes.iter().map(|one| &one.name).collect::<Vec<_>>(), ["more"]);
+    assert_eq!(evolved.current_domain, evolution.current_domain);
+    let smaller = Evolution { current_domain: Some(vec![(0, 5), (0, 5)]), ..Evolution::default() };
+    assert!(Array::evolve(&context, &at, &smaller).is_err());
+    let missing = Evolution { dropped: vec!["none".to_owned()], ..Evolution::default() };
+    assert!(Array::evolve(&context, &at, &missing).is_err());
+}
+
+#[test]
+fn cells_are_deleted_from_a_time_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (context, at) = (context(), uri(folder.path(), "matrix"));
+    Array::create(&context, &at, &matrix(true)).unwrap();
+    fill(&context, &at, 0..10, Some(1));
+    let rows = |time| {
+        let array = Array::open(&context, &at, time).unwrap();
+        let cells = read(&array, Layout::Unordered, &[], 1 << 16);
+        cells.iter().map(|cell| cell.0).collect::<std::collections::BTreeSet<_>>()
+    };
+    let condition = Condition::new("row", Comparison::GreaterOrEqual, 4_i64);
+    Array::delete(&context, &at, Some(2), &condition).unwrap();
+    assert_eq!(rows(Some(1)), (0..10).collect());
+    assert_eq!(rows(Some(2)), (0..4).collect());
+    // A value of another type is refused before libtiledb reads past it.
+    let narrow = Condition::new("row", Comparison::Equal, 4_i8);
+    assert!(Array::delete(&context, &at, None, &narrow).is_err());
+    let unknown = Condition::new("no_column", Comparison::Equal, 4_i64);
+    assert!(Array::delete(&context, &at, None, &unknown).is_err());
 }

@@ -27,6 +27,8 @@ fn schema(attributes: Vec<Attribute>) -> Schema {
         capacity: 100,
         allows_duplicates: true,
         offsets_filters: vec![Filter::None],
+        coords_filters: vec![Filter::None],
+        validity_filters: vec![Filter::None],
         current_domain: None,
         enumerations: Vec::new(),
     }
@@ -257,11 +259,17 @@ fn a_schema_reads_back_as_it_was_given() {
 
     let mut defaults = given;
     defaults.dimensions[0].filters.clear();
+    // Dimensions without filters of their own have those of coordinates.
+    assert_eq!(Place::with(&defaults).open().schema().dimensions[0].filters, [Filter::None]);
     defaults.offsets_filters.clear();
+    defaults.coords_filters.clear();
+    defaults.validity_filters.clear();
     let place = Place::with(&defaults);
     let array = place.open();
     assert_eq!(array.schema().dimensions[0].filters, [Filter::Zstd(-1)], "libtiledb's default");
     assert_eq!(array.schema().offsets_filters, [Filter::Zstd(-1)], "libtiledb's default");
+    assert_eq!(array.schema().coords_filters, [Filter::Zstd(-1)], "libtiledb's default");
+    assert_eq!(array.schema().validity_filters, [Filter::Rle], "libtiledb's default");
 }
 
 #[test]

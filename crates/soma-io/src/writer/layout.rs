@@ -93,6 +93,8 @@ fn schema(
             Filter::BitWidthReduction,
             Filter::Zstd(9),
         ],
+        coords_filters: Vec::new(),
+        validity_filters: Vec::new(),
         current_domain: (extent == Extent::CurrentDomain).then_some(bounds),
         enumerations: Vec::new(),
     }

@@ -54,6 +54,28 @@ fn consolidated_commits_and_what_ignore_files_take_back() {
     check(&files, u64::MAX, &["__fragments/__1_1_UUID_22", "__2_2_UUID_11"]);
 }
 
+/// The order decides between cells of equal place and time, so it must be libtiledb's.
+#[test]
+fn fragments_of_one_time_in_the_order_of_their_commits() {
+    let con = "__commits/__3_3_UUID_22.wrt\n";
+    let files = [
+        ("__3_3_UUID_11.ok", ""),
+        ("__commits/__3_3_UUID_21.wrt", ""),
+        ("__commits/__3_3_UUID_22.wrt", ""),
+        ("__commits/__3_3_UUID_23.wrt", ""),
+        ("__commits/__2_2_UUID_22.wrt", ""),
+        ("__commits/__3_3_UUID_22.con", con),
+    ];
+    let expect = [
+        "__fragments/__2_2_UUID_22",
+        "__3_3_UUID_11",
+        "__fragments/__3_3_UUID_22",
+        "__fragments/__3_3_UUID_21",
+        "__fragments/__3_3_UUID_23",
+    ];
+    check(&files, u64::MAX, &expect);
+}
+
 #[test]
 fn vacuum_files_hide_what_was_consolidated() {
     let vac = "__fragments/__1_1_UUID_22\nfile:///elsewhere/array/__fragments/__2_2_UUID_22\n";
@@ -67,6 +89,20 @@ fn vacuum_files_hide_what_was_consolidated() {
     // Within the consolidated fragment's times its cells' own times decide.
     check(&files, 1, &["__fragments/__1_2_UUID_22"]);
     check(&files, 0, &[]);
+}
+
+/// Consolidated fragments of format 14 have no times of cells, so they count from their last time
+/// on.
+#[test]
+fn cells_of_format_14_have_no_times() {
+    let files = [
+        ("__commits/__1_1_UUID_14.wrt", ""),
+        ("__commits/__2_2_UUID_14.wrt", ""),
+        ("__commits/__1_2_UUID_14.wrt", ""),
+        ("__commits/__1_2_UUID_14.vac", "__fragments/__1_1_UUID_14\n__fragments/__2_2_UUID_14\n"),
+    ];
+    check(&files, 1, &["__fragments/__1_1_UUID_14"]);
+    check(&files, 2, &["__fragments/__1_2_UUID_14"]);
 }
 
 #[test]

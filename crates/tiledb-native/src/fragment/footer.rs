@@ -41,6 +41,17 @@ pub(crate) struct Footer {
     pub(crate) metadata_bytes: u64,
 }
 
+impl Footer {
+    /// All cells of the fragment, with `capacity` in each tile but the last; `None` for more than
+    /// can be counted.
+    pub(crate) fn n_cells(&self, capacity: u64) -> Option<u64> {
+        match self.n_tiles.checked_sub(1) {
+            Some(n_full) => n_full.checked_mul(capacity)?.checked_add(self.last_tile_cells),
+            None => Some(0),
+        }
+    }
+}
+
 /// The bytes of a footer, with the schema that it names.
 pub(crate) struct RawFooter {
     pub(crate) version: u32,
@@ -231,6 +242,10 @@ impl RawFooter {
             rtree_at,
             metadata_bytes: self.metadata_bytes,
         };
+        if footer.n_cells(schema.capacity).is_none() {
+            let what = format!("{n_tiles} tiles of {} cells are more than can be", schema.capacity);
+            return Err(Fault::at(cursor.at(), what));
+        }
         Ok((footer, has_delete_metadata))
     }
 }

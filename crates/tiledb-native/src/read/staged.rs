@@ -1,6 +1,8 @@
 //! Reading cells into buffers of each task, choosing among them, and putting the tasks together: for selections of columns, for
 //! cells whose times decide, and for arrays without duplicates whose fragments overlap.
 
+use std::cmp::Reverse;
+
 use rayon::prelude::*;
 
 use super::chunks;
@@ -21,7 +23,8 @@ struct Cells {
     rows: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f32>,
-    /// Time and fragment of each cell, where the latest has to be chosen.
+    /// Time of each cell, and the number of its tile in the order of fragments and tiles; only if
+    /// the latest cell is to be chosen.
     ages: Vec<(u64, u32)>,
 }
 
@@ -116,6 +119,7 @@ fn collect(
 ) -> Result<Cells, Error> {
     let mut cells = Cells::default();
     let mut rest = planned.works.as_slice();
+    let mut n_before = 0;
     while !rest.is_empty() {
         let (works, after) =
             rest.split_at(chunks::batch_len(reader, rest, &[Field::Columns, Field::Values])?);
@@ -142,8 +146,10 @@ fn collect(
             let fields: &[Field] =
                 if with_times { &[Field::Values, Field::Times] } else { &[Field::Values] };
             load(reader, &works[idx..=idx], &offsets[idx..], fields, scratch, stats)?;
-            choose(reader, work, (columns, with_ages), (scratch, offsets[idx]), &mut cells);
+            let number = with_ages.then_some((n_before + idx) as u32);
+            choose(reader, work, (columns, number), (scratch, offsets[idx]), &mut cells);
         }
+        n_before += works.len();
         rest = after;
     }
     Ok(cells)
@@ -197,11 +203,12 @@ fn load(
     })
 }
 
-/// Adds to `cells` the wanted cells of a tile, which lie in the scratch buffers from `scratch.1` on.
+/// Adds to `cells` the wanted cells of a tile, which lie in the scratch buffers from `scratch.1`
+/// on, and their ages if the tile has a number.
 fn choose(
     reader: &Reader,
     work: &TileWork,
-    (columns, with_ages): (&Columns, bool),
+    (columns, number): (&Columns, Option<u32>),
     scratch: (&Scratch, usize),
     cells: &mut Cells,
 ) {
@@ -209,13 +216,22 @@ fn choose(
     let fragment = &reader.fragments[work.fragment];
     let bounded = fragment.is_partly_after(reader.timestamp);
     // Otherwise no cell's own time was read, nor is one needed.
-    let by_cell = fragment.footer.has_timestamps && (with_ages || bounded);
+    let by_cell = fragment.footer.has_timestamps && (number.is_some() || bounded);
+    let is_cropped = |row: u64, column: u32| {
+        reader
+            .crop
+            .as_ref()
+            .is_some_and(|[rows, of]| !rows.contains(&row) || !of.contains(&u64::from(column)))
+    };
     for part in &work.parts {
         for (row, pair) in work.index.starts(part.found).windows(2).enumerate() {
             for _ in pair[0]..pair[1] {
                 let here = at;
                 at += 1;
                 let Some(column) = columns.position(scratch.columns[here]) else { continue };
+                if is_cropped(part.found.first_row + row as u64, scratch.columns[here]) {
+                    continue;
+                }
                 let time = if by_cell { scratch.times[here] } else { fragment.folder.times.start };
                 if bounded && time > reader.timestamp {
                     continue;
@@ -223,15 +239,17 @@ fn choose(
                 cells.rows.push((part.task_row + row) as u32);
                 cells.columns.push(column);
                 cells.values.push(scratch.values[here]);
-                if with_ages {
-                    cells.ages.push((time, work.fragment as u32));
+                if let Some(number) = number {
+                    cells.ages.push((time, number));
                 }
             }
         }
     }
 }
 
-/// Sorts cells by row, then by column; of cells with one place only the latest stays where their ages are known.
+/// Sorts cells by row, then by column. If ages are known, only the latest cell of each place stays.
+/// Between equal times the last fragment wins, in it the last tile, and in the tile the first cell,
+/// as in libtiledb.
 fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
     let mut starts = vec![0_usize; n_rows + 1];
     for &row in &cells.rows {
@@ -261,10 +279,10 @@ fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
                 row.sort_by_key(|&cell| column(cell));
             }
         } else {
-            row.sort_by_key(|&cell| (column(cell), cells.ages[cell as usize]));
+            row.sort_by_key(|&cell| (column(cell), Reverse(cells.ages[cell as usize])));
         }
         for (idx, &cell) in row.iter().enumerate() {
-            let repeated = row.get(idx + 1).is_some_and(|&later| column(later) == column(cell));
+            let repeated = idx > 0 && column(row[idx - 1]) == column(cell);
             out.has_repeats |= repeated;
             if cells.ages.is_empty() || !repeated {
                 out.columns.push(column(cell));

@@ -12,8 +12,11 @@ const MAX_CAPACITY: u64 = 1 << 26;
 pub(crate) struct Layout {
     pub(crate) allows_duplicates: bool,
     pub(crate) capacity: u64,
-    /// First row and column, and one past the last, by the current domain or else the domain.
+    /// First row and column of the domain, and one past the last, by the current domain where there
+    /// is one.
     pub(crate) shape: [(u64, u64); 2],
+    /// First row and column, and one past the last, by the current domain or else the domain.
+    pub(crate) current: [(u64, u64); 2],
     /// Rows of a space tile, where there is an extent.
     pub(crate) extent_rows: Option<u64>,
     pub(crate) first_row: u64,
@@ -63,10 +66,12 @@ impl Layout {
         let (attribute_idx, attribute) =
             found.ok_or(Unsupported::AttributeCount { n_attributes })?;
         let times = bind(&schema.coords_filters, Datatype::UINT64, version, "timestamps")?;
+        let current = [current(schema, 0, row)?, current(schema, 1, column)?];
         Ok(Self {
             allows_duplicates: schema.allows_duplicates,
             capacity: schema.capacity,
-            shape: [shape(schema, 0, row)?, shape(schema, 1, column)?],
+            shape: [shape(row, current[0])?, shape(column, current[1])?],
+            current,
             extent_rows: row
                 .extent
                 .and_then(|extent| u64::try_from(extent).ok())
@@ -105,7 +110,18 @@ impl Layout {
     }
 }
 
-fn shape(schema: &Schema, idx: usize, dimension: &Dimension) -> Result<(u64, u64), Unsupported> {
+fn position(dimension: &Dimension, coordinate: i128) -> Result<u64, Unsupported> {
+    u64::try_from(coordinate)
+        .map_err(|_| Unsupported::NegativeDomain { name: dimension.name.clone() })
+}
+
+/// The first coordinate of the domain, and one past the last of the current domain.
+fn shape(dimension: &Dimension, current: (u64, u64)) -> Result<(u64, u64), Unsupported> {
+    let first = dimension.domain.map(|(low, _)| position(dimension, low)).transpose()?;
+    Ok((first.unwrap_or(current.0), current.1))
+}
+
+fn current(schema: &Schema, idx: usize, dimension: &Dimension) -> Result<(u64, u64), Unsupported> {
     let of_type = || Unsupported::DimensionType {
         name: dimension.name.clone(),
         datatype: dimension.datatype.name(),
@@ -113,10 +129,8 @@ fn shape(schema: &Schema, idx: usize, dimension: &Dimension) -> Result<(u64, u64
     let current =
         schema.current_domain.as_ref().and_then(|ranges| ranges.get(idx).copied().flatten());
     let (low, high) = current.or(dimension.domain).ok_or_else(of_type)?;
-    let domain_low = dimension.domain.map_or(low, |(low, _)| low);
-    let low = u64::try_from(low.min(domain_low))
-        .map_err(|_| Unsupported::NegativeDomain { name: dimension.name.clone() })?;
-    Ok((low, u64::try_from(high.saturating_add(1)).unwrap_or(u64::MAX)))
+    let end = u64::try_from(high.saturating_add(1)).unwrap_or(u64::MAX);
+    Ok((position(dimension, low)?, end))
 }
 
 fn coordinate(dimension: &Dimension, version: u32) -> Result<Stored, Unsupported> {

@@ -4,8 +4,10 @@
 
 mod edge_cases;
 mod fragments;
+mod histories;
 mod metadata;
 mod random;
+mod times;
 mod written;
 
 use std::ops::Range;

@@ -56,7 +56,7 @@ pub(crate) fn plain(shape: (u64, u64), fragments: Vec<Vec<Cell>>) -> Spec {
 }
 
 impl Spec {
-    fn schema(&self) -> Schema {
+    pub(crate) fn schema(&self) -> Schema {
         let dimension = |name: &str, n: u64, extent: u64, filters: &[Filter]| Dimension {
             name: name.into(),
             datatype: self.dimension_type,
@@ -79,6 +79,8 @@ impl Spec {
             capacity: self.capacity,
             allows_duplicates: self.allows_duplicates,
             offsets_filters: Vec::new(),
+            coords_filters: Vec::new(),
+            validity_filters: Vec::new(),
             current_domain: None,
             enumerations: Vec::new(),
         }
@@ -185,7 +187,8 @@ pub(crate) fn context() -> Context {
     Context::new(&config).unwrap()
 }
 
-enum Numbers {
+/// Numbers of a type.
+pub(crate) enum Numbers {
     I8(Vec<i8>),
     U8(Vec<u8>),
     I16(Vec<i16>),
@@ -199,9 +202,10 @@ enum Numbers {
 }
 
 impl Numbers {
-    fn new(datatype: Datatype, numbers: impl Iterator<Item = i128>) -> Self {
+    pub(crate) fn new(datatype: Datatype, numbers: impl Iterator<Item = i128>) -> Self {
         match datatype {
             Datatype::Int8 => Self::I8(numbers.map(|number| number as i8).collect()),
+            Datatype::Bool => Self::U8(numbers.map(|number| (number & 1) as u8).collect()),
             Datatype::UInt8 => Self::U8(numbers.map(|number| number as u8).collect()),
             Datatype::Int16 => Self::I16(numbers.map(|number| number as i16).collect()),
             Datatype::UInt16 => Self::U16(numbers.map(|number| number as u16).collect()),
@@ -215,7 +219,7 @@ impl Numbers {
         }
     }
 
-    fn column<'a>(&'a self, name: &'a str) -> WriteColumn<'a> {
+    pub(crate) fn column<'a>(&'a self, name: &'a str) -> WriteColumn<'a> {
         match self {
             Self::I8(values) => WriteColumn::fixed(name, values),
             Self::U8(values) => WriteColumn::fixed(name, values),
@@ -232,7 +236,11 @@ impl Numbers {
 }
 
 /// Each number as an integer and as an f32.
-fn read_numbers(datatype: Datatype, piece: &tiledb::Piece<'_>, column: usize) -> Vec<(u64, f32)> {
+pub(crate) fn read_numbers(
+    datatype: Datatype,
+    piece: &tiledb::Piece<'_>,
+    column: usize,
+) -> Vec<(u64, f32)> {
     fn of<T: Value + Copy>(
         piece: &tiledb::Piece<'_>,
         column: usize,
@@ -242,7 +250,9 @@ fn read_numbers(datatype: Datatype, piece: &tiledb::Piece<'_>, column: usize) ->
     }
     match datatype {
         Datatype::Int8 => of::<i8>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::UInt8 => of::<u8>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt8 | Datatype::Bool => {
+            of::<u8>(piece, column, |value| (value as u64, value as f32))
+        }
         Datatype::Int16 => of::<i16>(piece, column, |value| (value as u64, value as f32)),
         Datatype::UInt16 => of::<u16>(piece, column, |value| (value as u64, value as f32)),
         Datatype::Int32 => of::<i32>(piece, column, |value| (value as u64, value as f32)),

@@ -93,9 +93,9 @@ fn free_subarray(functions: &sys::Functions, subarray: &mut *mut sys::Subarray) 
 impl<'a> ReadQuery<'a> {
     /// A read of `columns` from the cells of `array` whose coordinates lie in `ranges`.
     ///
-    /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it. Dimensions must be 64-bit integers
-    /// for ranges to be given. Each column gets `buffer_bytes` bytes to begin with (at least 8, at most 4 GiB), and more when a single
-    /// cell needs it.
+    /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it.
+    /// Dimensions must be integers or times for ranges to be given. Each column gets `buffer_bytes`
+    /// bytes to begin with (at least 8, at most 4 GiB), and more when a single cell needs it.
     pub fn new(
         array: &'a Array,
         layout: Layout,
@@ -257,29 +257,32 @@ fn subarray(array: &Array, ranges: &[&[(i64, i64)]]) -> Result<Handle<sys::Subar
         unsafe { (functions.tiledb_subarray_alloc)(ctx, array.raw(), out) }
     })?;
     for (dimension_idx, ranges) in (0_u32..).zip(ranges) {
-        if let (Some(dimension), false) =
-            (array.schema().dimensions.get(dimension_idx as usize), ranges.is_empty())
-            && dimension.datatype != crate::Datatype::Int64
-        {
-            return Err(Error::Column {
-                column: dimension.name.clone(),
-                uri: uri.to_owned(),
-                message: format!(
-                    "ranges need coordinates of type Int64, these are {:?}",
-                    dimension.datatype
-                ),
-            });
-        }
+        // libtiledb refuses ranges of a dimension that the array does not have.
+        let dimension = array.schema().dimensions.get(dimension_idx as usize);
         for (start, end) in *ranges {
+            let bytes = |bound: i64| match dimension {
+                Some(dimension) => {
+                    dimension.datatype.integer_bytes(bound.into()).ok_or_else(|| Error::Column {
+                        column: dimension.name.clone(),
+                        uri: uri.to_owned(),
+                        message: format!(
+                            "{bound} is no coordinate of type {:?}, so no range can end there",
+                            dimension.datatype
+                        ),
+                    })
+                }
+                None => Ok(bound.to_le_bytes().to_vec()),
+            };
+            let (start, end) = (bytes(*start)?, bytes(*end)?);
             context.call("choosing cells", uri, |functions, ctx| {
-                // SAFETY: both ends are 64-bit integers, as the dimension's coordinates are; they are copied.
+                // SAFETY: both ends have the size of the dimension's coordinates; they are copied.
                 unsafe {
                     (functions.tiledb_subarray_add_range)(
                         ctx,
                         subarray.get(),
                         dimension_idx,
-                        ptr::from_ref(start).cast(),
-                        ptr::from_ref(end).cast(),
+                        start.as_ptr().cast(),
+                        end.as_ptr().cast(),
                         ptr::null(),
                     )
                 }

@@ -59,14 +59,18 @@ fn build<'a>(context: &'a Context, uri: &'a str, schema: &Schema) -> Result<Raw<
     }
     add_parts(&raw, schema)?;
     if let Some(bounds) = &schema.current_domain {
-        set_current_domain(&raw, &domain, &schema.dimensions, bounds)?;
+        let current = build_current_domain((context, uri), &domain, &schema.dimensions, bounds)?;
+        raw.call(|functions, ctx, out| {
+            // SAFETY: schema and part are live; a copy is taken.
+            unsafe { (functions.tiledb_array_schema_set_current_domain)(ctx, out, current.get()) }
+        })?;
     }
     // SAFETY: as above.
     raw.call(|functions, ctx, out| unsafe { (functions.tiledb_array_schema_check)(ctx, out) })?;
     Ok(raw)
 }
 
-/// Gives the schema its filters of offsets, enumerations and attributes.
+/// Gives the schema its filters, enumerations and attributes.
 fn add_parts(raw: &Raw<'_>, schema: &Schema) -> Result<(), Error> {
     let (context, uri) = (raw.context, raw.uri);
     if !schema.offsets_filters.is_empty() {
@@ -74,6 +78,22 @@ fn add_parts(raw: &Raw<'_>, schema: &Schema) -> Result<(), Error> {
         raw.call(|functions, ctx, out| {
             // SAFETY: schema and part are live; a copy is taken.
             unsafe { (functions.tiledb_array_schema_set_offsets_filter_list)(ctx, out, list.get()) }
+        })?;
+    }
+    if !schema.coords_filters.is_empty() {
+        let list = filter::build(context, &schema.coords_filters)?;
+        raw.call(|functions, ctx, out| {
+            // SAFETY: schema and part are live; a copy is taken.
+            unsafe { (functions.tiledb_array_schema_set_coords_filter_list)(ctx, out, list.get()) }
+        })?;
+    }
+    if !schema.validity_filters.is_empty() {
+        let list = filter::build(context, &schema.validity_filters)?;
+        raw.call(|functions, ctx, out| {
+            // SAFETY: schema and part are live; a copy is taken.
+            unsafe {
+                (functions.tiledb_array_schema_set_validity_filter_list)(ctx, out, list.get())
+            }
         })?;
     }
     for enumeration in &schema.enumerations {
@@ -93,7 +113,7 @@ fn add_parts(raw: &Raw<'_>, schema: &Schema) -> Result<(), Error> {
     Ok(())
 }
 
-fn build_domain(
+pub(super) fn build_domain(
     context: &Context,
     uri: &str,
     dimensions: &[Dimension],
@@ -168,7 +188,7 @@ fn bounds_bytes(
     Ok([bytes(least)?, bytes(greatest)?].concat())
 }
 
-fn build_attribute(
+pub(super) fn build_attribute(
     context: &Context,
     uri: &str,
     attribute: &Attribute,
@@ -237,13 +257,13 @@ fn check_current_domain(
     Ok(())
 }
 
-fn set_current_domain(
-    raw: &Raw<'_>,
+/// A current domain of `bounds`, a pair for each of the dimensions of `domain`.
+pub(super) fn build_current_domain(
+    (context, uri): (&Context, &str),
     domain: &Handle<sys::Domain>,
     dimensions: &[Dimension],
     bounds: &[(i128, i128)],
-) -> Result<(), Error> {
-    let (context, uri) = (raw.context, raw.uri);
+) -> Result<Handle<sys::CurrentDomain>, Error> {
     check_current_domain(uri, dimensions, bounds)?;
     let rectangle =
         context.make("making a current domain", uri, free_rectangle, |functions, ctx, out| {
@@ -281,11 +301,11 @@ fn set_current_domain(
             unsafe { (functions.tiledb_current_domain_create)(ctx, out) }
         },
     )?;
-    raw.call(|functions, ctx, schema| {
-        // SAFETY: all handles are live; copies are taken.
+    context.call("making a current domain", uri, |functions, ctx| {
+        // SAFETY: both handles are live; a copy is taken.
         unsafe {
             (functions.tiledb_current_domain_set_ndrectangle)(ctx, current.get(), rectangle.get())
-                | (functions.tiledb_array_schema_set_current_domain)(ctx, schema, current.get())
         }
-    })
+    })?;
+    Ok(current)
 }

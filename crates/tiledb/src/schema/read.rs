@@ -43,6 +43,18 @@ pub(crate) fn read(
                 (functions.tiledb_array_schema_get_offsets_filter_list)(ctx, raw.handle.get(), out)
             }
         })?,
+        coords_filters: filter::read(context, uri, |functions, ctx, out| {
+            // SAFETY: schema and out pointer are live.
+            unsafe {
+                (functions.tiledb_array_schema_get_coords_filter_list)(ctx, raw.handle.get(), out)
+            }
+        })?,
+        validity_filters: filter::read(context, uri, |functions, ctx, out| {
+            // SAFETY: schema and out pointer are live.
+            unsafe {
+                (functions.tiledb_array_schema_get_validity_filter_list)(ctx, raw.handle.get(), out)
+            }
+        })?,
         current_domain: read_current_domain(&raw, &dimensions)?,
         dimensions,
         attributes,
