@@ -162,16 +162,15 @@ pub fn slice(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     };
-    if same_place(source.uri(), uri) {
-        return Err(Error::OntoItself { uri: uri.to_owned() });
-    }
     let measurement = source.measurement(&spec.measurement)?;
     let layers = layers(&measurement, spec)?;
     let joinid_column = spec.joinid_column.as_deref();
     let obs = FrameCopy::new(source.obs()?, &spec.obs_columns, joinid_column)?;
     let var = FrameCopy::new(measurement.var()?, &spec.var_columns, joinid_column)?;
     // Before anything is looked through, since that may take long.
-    let destination = Destination::claim(uri, spec.existing)?;
+    let frames = [source.uri(), obs.frame().uri(), var.frame().uri()];
+    let read = frames.into_iter().chain(layers.iter().map(|layer| layer.uri.as_str()));
+    let destination = Destination::claim(uri, spec.existing, &read.collect::<Vec<_>>())?;
     if let Some(path) = destination.leftover() {
         tell(SliceEvent::Leftover(path))?;
     }
@@ -207,12 +206,6 @@ pub fn slice(
     let bytes_on_disk = destination.publish()?;
     let seconds = started.elapsed().as_secs_f64();
     Ok(SliceReport { n_cells, n_genes, n_datasets: chosen.n_datasets, nnz, bytes_on_disk, seconds })
-}
-
-/// Whether two addresses are of the same folder. In an object store nothing is replaced.
-fn same_place(one: &str, other: &str) -> bool {
-    let found = |uri: &str| Path::new(uri.strip_prefix("file://").unwrap_or(uri)).canonicalize();
-    matches!((found(one), found(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// A layer of X, and what reads it.

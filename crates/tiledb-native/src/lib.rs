@@ -120,6 +120,7 @@ pub use background::run_in_background;
 pub use clock::{Clock, ReadTimes, ThreadTime};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
+pub use directory::has_conditions;
 pub use error::Error;
 pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;

@@ -43,7 +43,7 @@ fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
         }
         child.wait().unwrap();
         // Whatever opens is whole, also under the name that it has until then.
-        for path in [&to, &folder.path().join("to.partial")] {
+        for path in [&to, &folder.path().join("to.partial/experiment")] {
             if open(path).is_ok() {
                 check(path, &rows, &joinids, Some("source_joinid"));
             }
