@@ -123,6 +123,8 @@ pub struct SliceReport {
     pub n_datasets: Option<usize>,
     /// The number of values, of all layers together.
     pub nnz: u64,
+    /// Number of reads of X; more than one for each layer if not all of it fits into memory.
+    pub n_reads: u64,
     /// The size of all files, where the new experiment is local.
     pub bytes_on_disk: Option<u64>,
     /// How long it took.
@@ -193,19 +195,28 @@ pub fn slice(
         n_rows += part.n_rows();
         tell(SliceEvent::Written { n_rows })?;
     }
-    let mut nnz = 0;
+    let (mut nnz, mut n_reads) = (0, 0);
     for layer in &layers {
         let copy = LayerCopy { layer, genes: &selection(&genes), spec };
         nnz += copy.write(&chosen.cells, &mut |rows| {
             writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
             n_rows += rows.n_rows() as u64;
+            n_reads += 1;
             tell(SliceEvent::Written { n_rows })
         })?;
     }
     writer.finish()?;
     let bytes_on_disk = destination.publish()?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(SliceReport { n_cells, n_genes, n_datasets: chosen.n_datasets, nnz, bytes_on_disk, seconds })
+    Ok(SliceReport {
+        n_cells,
+        n_genes,
+        n_datasets: chosen.n_datasets,
+        nnz,
+        n_reads,
+        bytes_on_disk,
+        seconds,
+    })
 }
 
 /// A layer of X, and what reads it.

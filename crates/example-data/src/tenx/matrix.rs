@@ -166,7 +166,9 @@ fn number(word: &[u8], field: Field) -> Result<f32, String> {
         Some(Ok(whole)) => exact(whole).is_some(),
         // More digits than any float has.
         Some(Err(())) => false,
-        None => text.parse::<f64>().is_ok_and(|wide| wide.fract() != 0.0 || wide == value.into()),
+        None => {
+            text.parse::<f64>().is_ok_and(|wide| wide.fract() != 0.0 || wide == f64::from(value))
+        }
     };
     if is_exact { Ok(value) } else { Err(inexact()) }
 }
