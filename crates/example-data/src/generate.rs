@@ -81,8 +81,8 @@ pub struct GenerateReport {
 
 /// Generates a Census-shaped experiment at `uri`, a local path or an address that libtiledb knows, where nothing may be yet.
 ///
-/// A local experiment is written under another name (`.partial` behind its own) and renamed at the end; what an earlier run left
-/// that was killed is removed. Memory is bounded whatever the number of cells: some 30 MB for each thread's piece, 8 bytes per gene
+/// A local experiment is written in a folder of another name (`.partial` behind its own) and renamed at the end; what an earlier run
+/// left that was killed is removed. Memory is bounded whatever the number of cells: some 30 MB for each thread's piece, 8 bytes per gene
 /// for each of 100 cell types, and what libtiledb takes. `progress` is called with the number of cells that are written so far.
 pub fn generate(
     uri: &str,
@@ -92,7 +92,7 @@ pub fn generate(
     let started = Instant::now();
     check("the number of cells", spec.n_cells, MOST_CELLS)?;
     check("the number of genes", spec.n_genes, MOST_GENES)?;
-    let destination = Destination::claim(uri, Existing::Keep)?;
+    let destination = Destination::claim(uri, Existing::Keep, &[])?;
     let leftover = destination.leftover().map(Into::into);
     let model = Model::new(spec.n_cells, spec.n_genes as u32, spec.seed);
     let nnz = write(destination.uri(), spec, &model, progress)?;

@@ -111,17 +111,18 @@ pub fn import_10x(
         spec,
         progress,
     };
-    let destination = Destination::claim(uri, Existing::Keep)?;
+    let read: Vec<_> = files.paths().iter().map(|path| path.to_string_lossy()).collect();
+    let read: Vec<&str> = read.iter().map(AsRef::as_ref).collect();
+    let destination = Destination::claim(uri, Existing::Keep, &read)?;
     let leftover = destination.leftover().map(Into::into);
-    let (totals, destination, sorted_in_memory) = match import.streamed(matrix, &destination) {
+    let (totals, sorted_in_memory) = match import.streamed(matrix, &destination) {
         Err(Error::Unsorted { needed_bytes, budget_bytes, .. }) if needed_bytes <= budget_bytes => {
-            // What was written so far is of no use.
-            drop(destination);
-            let destination = Destination::claim(uri, Existing::Keep)?;
+            // The cells that were written so far lack entries.
+            destination.clear()?;
             let matrix = MatrixFile::open(&files.matrix)?;
-            (import.sorted(matrix, &destination)?, destination, true)
+            (import.sorted(matrix, &destination)?, true)
         }
-        streamed => (streamed?, destination, false),
+        streamed => (streamed?, false),
     };
     let bytes_on_disk = destination.publish()?;
     Ok(ImportReport {

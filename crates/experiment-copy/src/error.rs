@@ -93,12 +93,6 @@ pub enum Error {
         /// The gene, by its position among those chosen.
         gene: u32,
     },
-    /// The new experiment would take the place of the one that it is made from.
-    #[error("{uri} is where the cells come from: choose another place for what is taken of them")]
-    OntoItself {
-        /// The place.
-        uri: String,
-    },
     /// The memory that is allowed does not do.
     #[error(
         "{memory_bytes} bytes of memory do not do: rows of {n_values} values take {least_bytes} bytes at least"

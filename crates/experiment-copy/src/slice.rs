@@ -123,6 +123,8 @@ pub struct SliceReport {
     pub n_datasets: Option<usize>,
     /// The number of values, of all layers together.
     pub nnz: u64,
+    /// Number of reads of X; more than one for each layer if not all of it fits into memory.
+    pub n_reads: u64,
     /// The size of all files, where the new experiment is local.
     pub bytes_on_disk: Option<u64>,
     /// How long it took.
@@ -162,16 +164,15 @@ pub fn slice(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     };
-    if same_place(source.uri(), uri) {
-        return Err(Error::OntoItself { uri: uri.to_owned() });
-    }
     let measurement = source.measurement(&spec.measurement)?;
     let layers = layers(&measurement, spec)?;
     let joinid_column = spec.joinid_column.as_deref();
     let obs = FrameCopy::new(source.obs()?, &spec.obs_columns, joinid_column)?;
     let var = FrameCopy::new(measurement.var()?, &spec.var_columns, joinid_column)?;
     // Before anything is looked through, since that may take long.
-    let destination = Destination::claim(uri, spec.existing)?;
+    let frames = [source.uri(), obs.frame().uri(), var.frame().uri()];
+    let read = frames.into_iter().chain(layers.iter().map(|layer| layer.uri.as_str()));
+    let destination = Destination::claim(uri, spec.existing, &read.collect::<Vec<_>>())?;
     if let Some(path) = destination.leftover() {
         tell(SliceEvent::Leftover(path))?;
     }
@@ -194,25 +195,28 @@ pub fn slice(
         n_rows += part.n_rows();
         tell(SliceEvent::Written { n_rows })?;
     }
-    let mut nnz = 0;
+    let (mut nnz, mut n_reads) = (0, 0);
     for layer in &layers {
         let copy = LayerCopy { layer, genes: &selection(&genes), spec };
         nnz += copy.write(&chosen.cells, &mut |rows| {
             writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
             n_rows += rows.n_rows() as u64;
+            n_reads += 1;
             tell(SliceEvent::Written { n_rows })
         })?;
     }
     writer.finish()?;
     let bytes_on_disk = destination.publish()?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(SliceReport { n_cells, n_genes, n_datasets: chosen.n_datasets, nnz, bytes_on_disk, seconds })
-}
-
-/// Whether two addresses are of the same folder. In an object store nothing is replaced.
-fn same_place(one: &str, other: &str) -> bool {
-    let found = |uri: &str| Path::new(uri.strip_prefix("file://").unwrap_or(uri)).canonicalize();
-    matches!((found(one), found(other)), (Ok(one), Ok(other)) if one == other)
+    Ok(SliceReport {
+        n_cells,
+        n_genes,
+        n_datasets: chosen.n_datasets,
+        nnz,
+        n_reads,
+        bytes_on_disk,
+        seconds,
+    })
 }
 
 /// A layer of X, and what reads it.

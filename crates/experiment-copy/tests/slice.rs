@@ -320,7 +320,10 @@ fn an_experiment_is_not_replaced_by_a_part_of_itself() {
         SliceSpec { genes: Genes::First(1), existing: Existing::Replace, ..SliceSpec::default() };
     for to in [&from, &roundabout] {
         let error = take(&spec, to).unwrap_err();
-        assert!(matches!(error, Error::OntoItself { .. }), "{error}");
+        assert!(
+            matches!(error, Error::Soma(soma_io::Error::SourceAtRisk { relation: "is", .. })),
+            "{error}"
+        );
     }
     assert_eq!(held(&from).var.num_rows() as u64, N_GENES);
 }

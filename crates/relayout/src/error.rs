@@ -84,6 +84,17 @@ pub enum Error {
         /// Where the experiment is to be written.
         uri: String,
     },
+    /// A temporary file does not hold the rows that were written to it.
+    #[error(
+        "{} does not hold the rows that were written to it: {problem}; nothing is kept of what was written. Make sure that nothing else writes there and that the disk is sound, or choose another folder for temporary files",
+        .path.display()
+    )]
+    Temporary {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", .path.display())]
     File {

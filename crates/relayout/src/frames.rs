@@ -27,20 +27,22 @@ pub(crate) fn write_var(
     Ok(())
 }
 
-/// Writes obs in `order`, holding at most about twice `most_rows` rows. For each of as many new rows all of obs is read.
+/// Writes obs in `order`, holding at most about twice `most_rows` rows. Reads all of obs for each `most_rows` new rows, and returns
+/// how often it did.
 pub(crate) fn write_obs(
     writer: &mut ExperimentWriter,
     obs: &FrameCopy,
     cells: &RowRanges,
     order: &Order,
     most_rows: usize,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let Some(permutation) = order.permutation() else {
         for part in FrameCopy::parts(cells, READ_ROWS) {
             writer.write_obs(&obs.read(&part)?)?;
         }
-        return Ok(());
+        return Ok(1);
     };
+    let mut n_passes = 0;
     for wanted in permutation.chunks(most_rows.max(1)) {
         let rows = in_order(obs, cells, wanted, most_rows)?;
         // libtiledb takes less memory for fewer.
@@ -48,8 +50,9 @@ pub(crate) fn write_obs(
             writer
                 .write_obs(&rows.slice(start, (rows.num_rows() - start).min(READ_ROWS as usize)))?;
         }
+        n_passes += 1;
     }
-    Ok(())
+    Ok(n_passes)
 }
 
 /// The rows of obs at these positions among `cells`, in this order.

@@ -43,5 +43,5 @@ mod temporary;
 pub use codec::{Codec, CodecChoice, Codecs, GENE_CODECS, MeasuredCodecs, VALUE_CODECS};
 pub use error::Error;
 pub use rewrite::relayout;
-pub use spec::{RelayoutEvent, RelayoutReport, RelayoutSpec};
+pub use spec::{RelayoutEvent, RelayoutReport, RelayoutSpec, Spilled};
 pub use speed::ReadSpeed;

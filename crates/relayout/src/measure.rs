@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::speed::random_reads;
 use crate::{Error, RelayoutSpec};
 
-/// Values of the sample: some 2,500 cells of the Census.
+/// Values of the sample, if memory allows that many: some 2,500 cells of the Census.
 const SAMPLE_VALUES: u64 = 4 << 20;
 /// Runs of rows that the sample is made of.
 const SAMPLE_RUNS: u64 = 32;
@@ -35,10 +35,15 @@ const LAYER: &str = "sample";
 
 /// Rows of the source: runs from everywhere, shuffled among each other where all will be. Single rows from everywhere would take as long
 /// as reading most of the source.
-pub(crate) fn sample(source: &Source, order: &Order, chunk_rows: u64) -> Result<CsrBuffers, Error> {
+pub(crate) fn sample(
+    source: &Source,
+    order: &Order,
+    spec: &RelayoutSpec,
+) -> Result<CsrBuffers, Error> {
     let n_cells = source.cells.n_rows();
-    let n_rows = (SAMPLE_VALUES / source.mean_nnz()).clamp(1, n_cells);
-    let run = (n_rows / SAMPLE_RUNS).max(chunk_rows);
+    let n_values = SAMPLE_VALUES.min(spec.piece_values());
+    let n_rows = (n_values / source.mean_nnz()).clamp(1, n_cells);
+    let run = (n_rows / SAMPLE_RUNS).max(spec.chunk_rows);
     let n_runs = n_rows.div_ceil(run).min(n_cells.div_ceil(run));
     let runs = (0..n_runs).map(|idx| {
         let start = idx * n_cells / n_runs;

@@ -85,14 +85,18 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record that `bytes`, of which there are enough, begin with.
-    pub(crate) fn at(bytes: &'a [u8], column_bytes: usize) -> Self {
-        let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|idx| bytes[at + idx]));
+    /// The record that `bytes` begin with; `None` if they do not hold a whole one.
+    pub(crate) fn at(bytes: &'a [u8], column_bytes: usize) -> Option<Self> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
+        let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|idx| header[at + idx]));
         let n_values = word(4) as usize;
-        let (columns, rest) = bytes[HEADER..].split_at(column_bytes * n_values);
-        let value_bytes = usize::from(bytes[8]);
-        let values = &rest[..value_bytes * n_values];
-        Self { row: word(0), columns, values, column_bytes, value_bytes }
+        let value_bytes = usize::from(header[8]);
+        if ![1, 2, 4].contains(&value_bytes) {
+            return None;
+        }
+        let (columns, rest) = rest.split_at_checked(column_bytes.checked_mul(n_values)?)?;
+        let values = rest.get(..value_bytes.checked_mul(n_values)?)?;
+        Some(Self { row: word(0), columns, values, column_bytes, value_bytes })
     }
 
     /// The bytes that it takes.
@@ -153,7 +157,7 @@ mod tests {
             }
             let (mut at, mut found) = (0, CsrBuffers::default());
             for (row, values) in (0_u32..).zip(&rows) {
-                let record = Record::at(&bytes[at..], column_bytes);
+                let record = Record::at(&bytes[at..], column_bytes).unwrap();
                 prop_assert_eq!(record.row, row);
                 at += record.len();
                 record.append(&mut found);
@@ -163,7 +167,20 @@ mod tests {
                 prop_assert_eq!(bits(found_values), bits(values));
             }
             prop_assert_eq!(at, bytes.len());
+            for end in 0..at {
+                prop_assert!(end == 0 || walk(&bytes[..end], column_bytes) < rows.len());
+            }
         }
+    }
+
+    /// How many whole records there are from the beginning on.
+    fn walk(bytes: &[u8], column_bytes: usize) -> usize {
+        let (mut at, mut n_records) = (0, 0);
+        while let Some(record) = Record::at(&bytes[at..], column_bytes) {
+            at += record.len();
+            n_records += 1;
+        }
+        n_records
     }
 
     #[test]

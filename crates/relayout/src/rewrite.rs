@@ -12,7 +12,7 @@ use crate::buckets::{Buckets, Gather};
 use crate::codec::{CodecChoice, Codecs, MeasuredCodecs, first_not_whole};
 use crate::order::Order;
 use crate::source::Source;
-use crate::spec::{RelayoutEvent, RelayoutReport, RelayoutSpec};
+use crate::spec::{RelayoutEvent, RelayoutReport, RelayoutSpec, Spilled};
 use crate::speed::ReadSpeed;
 use crate::temporary::Temporary;
 use crate::{Error, frames, layout, measure};
@@ -43,8 +43,10 @@ pub fn relayout(
     let started = Instant::now();
     spec.check()?;
     let source = Source::open(source, spec)?;
-    let mut destination = Destination::claim(uri, spec.existing)?;
-    let temporary = Temporary::claim(uri, spec.temporary.as_deref())?;
+    let uris = source.uris();
+    let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+    let destination = Destination::claim(uri, spec.existing, &uris)?;
+    let temporary = Temporary::claim(uri, spec.temporary.as_deref(), &uris)?;
     if let Some(path) = destination.leftover() {
         tell(watch, RelayoutEvent::Leftover(path))?;
     }
@@ -60,12 +62,11 @@ pub fn relayout(
         CodecChoice::Measured { .. } => measured[0].codecs,
     };
     tell(watch, RelayoutEvent::Chosen(codecs))?;
-    let nnz = match job.write(&destination, codecs, watch) {
+    let passed = match job.write(&destination, codecs, watch) {
         Err(Error::NotWhole { .. }) if !measured.is_empty() => {
             codecs = Codecs::named(codecs.genes.name, "zstd")?;
             tell(watch, RelayoutEvent::NotWhole(codecs))?;
-            drop(destination);
-            destination = Destination::claim(uri, spec.existing)?;
+            destination.clear()?;
             job.write(&destination, codecs, watch)?
         }
         written => written?,
@@ -84,7 +85,9 @@ pub fn relayout(
     Ok(RelayoutReport {
         n_cells,
         n_genes,
-        nnz,
+        nnz: passed.nnz,
+        spilled: passed.spilled,
+        obs_passes: passed.obs_passes,
         codecs,
         measured,
         source_x_bytes,
@@ -118,6 +121,13 @@ struct Job<'a> {
     temporary: &'a Temporary,
 }
 
+/// The rows on their way to the new experiment.
+struct Passed {
+    nnz: u64,
+    spilled: Spilled,
+    obs_passes: u64,
+}
+
 /// What was written, open to be read.
 struct Written {
     x: soma_io::SparseNdArray,
@@ -130,17 +140,17 @@ impl Job<'_> {
         let CodecChoice::Measured { storage_bytes_per_second } = self.spec.codec else {
             return Ok(Vec::new());
         };
-        let sample = measure::sample(self.source, self.order, self.spec.chunk_rows)?;
+        let sample = measure::sample(self.source, self.order, self.spec)?;
         measure::measure(&sample, &self.temporary.folder(), self.spec, storage_bytes_per_second)
     }
 
-    /// Writes everything, and says how many values there are.
+    /// Writes everything.
     fn write(
         &self,
         destination: &Destination,
         codecs: Codecs,
         watch: &mut Watch<'_>,
-    ) -> Result<u64, Error> {
+    ) -> Result<Passed, Error> {
         let Self { source, order, spec, .. } = self;
         let is_local = !destination.uri().contains("://");
         // It is here that all values are seen first. In a store nothing that was written goes away by itself, so nothing is before that.
@@ -154,19 +164,22 @@ impl Job<'_> {
             frames::write_var(&mut writer, &source.var, &source.genes)?;
             frames::write_obs(&mut writer, &source.obs, &source.cells, order, spec.obs_rows())
         };
+        let obs_passes;
         if order.is_shuffled() && is_local {
             // Frames are compressed by one thread each: beside the scattering, which leaves one some time.
-            gather = thread::scope(|scope| {
+            let (scattered, n_passes) = thread::scope(|scope| {
                 let builder = thread::Builder::new().name("relayout-frames".to_owned());
                 let frames = builder
                     .spawn_scoped(scope, write_frames)
                     .map_err(|source| Error::Thread { source })?;
                 let gather = self.scatter(codecs, watch);
-                frames.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                gather.map(Some)
+                let n_passes =
+                    frames.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                Ok::<_, Error>((gather?, n_passes))
             })?;
+            (gather, obs_passes) = (Some(scattered), n_passes);
         } else {
-            write_frames()?;
+            obs_passes = write_frames()?;
         }
         let (mut n_rows, mut nnz) = (0, 0);
         let take = |rows: &CsrBuffers| {
@@ -186,7 +199,8 @@ impl Job<'_> {
             None => self.each_part(take)?,
         }
         writer.finish()?;
-        Ok(nnz)
+        let spilled = gather.as_ref().map_or_else(Spilled::default, Gather::spilled);
+        Ok(Passed { nnz, spilled, obs_passes })
     }
 
     /// Reads all rows of the source in order.
@@ -207,20 +221,20 @@ impl Job<'_> {
         let n_cells = source.cells.n_rows();
         // At most eight bytes a value, and some for a row.
         let bucket_rows = (spec.bucket_bytes() / (8 * source.mean_nnz() + 16)).clamp(1, n_cells);
-        let mut buckets = Buckets::new(
+        let mut buckets = Buckets::create(
             &self.temporary.folder(),
             n_cells,
             source.genes.n_rows() as usize,
             bucket_rows,
             spec.memory_bytes / 8,
-        );
+        )?;
         let mut n_rows = 0;
         self.each_part(|rows| {
             self.check(rows, n_rows, codecs)?;
             let end = n_rows + rows.n_rows() as u64;
             buckets.scatter(rows, &places[n_rows as usize..end as usize])?;
             n_rows = end;
-            tell(watch, RelayoutEvent::Scattered { n_rows })
+            tell(watch, RelayoutEvent::Scattered { n_rows, spilled: buckets.spilled() })
         })?;
         buckets.gather()
     }

@@ -18,6 +18,8 @@ const TILE_ROWS: u64 = 2048;
 /// An experiment that is read.
 #[derive(Debug)]
 pub(crate) struct Source {
+    /// Where the experiment is; its arrays may be elsewhere.
+    uri: String,
     pub(crate) x: SparseNdArray,
     pub(crate) reader: Arc<dyn XReader>,
     pub(crate) obs: FrameCopy,
@@ -59,6 +61,7 @@ impl Source {
         let moved = spec.shuffle_seed.is_some() || renumbered(&cells);
         let nnz = reader.nnz()?.map_or_else(|| x.nnz(), Ok)?;
         Ok(Self {
+            uri: experiment.uri().to_owned(),
             obs: FrameCopy::new(obs, &ColumnChoice::All, keeps(moved))?,
             var: FrameCopy::new(var, &ColumnChoice::All, keeps(renumbered(&genes)))?,
             x,
@@ -67,6 +70,12 @@ impl Source {
             genes,
             nnz,
         })
+    }
+
+    /// Where everything is that is read.
+    pub(crate) fn uris(&self) -> [String; 4] {
+        let (obs, var) = (self.obs.frame().uri(), self.var.frame().uri());
+        [&self.uri, self.x.uri(), obs, var].map(str::to_owned)
     }
 
     /// Values of a cell, on the whole, rounded up.

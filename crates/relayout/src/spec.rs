@@ -57,7 +57,7 @@ impl Default for RelayoutSpec {
     }
 }
 
-const LEAST_MEMORY: u64 = 64 << 20;
+const LEAST_MEMORY: u64 = 4 << 20;
 const MOST_CHUNK_ROWS: u64 = 1 << 20;
 
 impl RelayoutSpec {
@@ -121,10 +121,12 @@ pub enum RelayoutEvent<'a> {
     Chosen(Codecs),
     /// The chosen codecs keep whole numbers only, and there are others: writing starts again with the next best.
     NotWhole(Codecs),
-    /// So many rows are scattered to temporary files.
+    /// Rows were scattered to temporary files.
     Scattered {
-        /// The number of rows.
+        /// The number of rows so far.
         n_rows: u64,
+        /// What was written to the files so far; the rest waits in memory.
+        spilled: Spilled,
     },
     /// So many rows are written.
     Written {
@@ -133,6 +135,18 @@ pub enum RelayoutEvent<'a> {
     },
     /// All is written, and is read to compare.
     Measuring,
+}
+
+/// Rows that waited in temporary files for their places, because they did not fit into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Spilled {
+    /// Number of files.
+    pub n_files: u64,
+    /// Number of times that one of them was written to.
+    pub n_writes: u64,
+    /// Bytes of all files.
+    pub n_bytes: u64,
 }
 
 /// What it came to.
@@ -145,6 +159,10 @@ pub struct RelayoutReport {
     pub n_genes: u64,
     /// The number of values.
     pub nnz: u64,
+    /// Rows of X that went through temporary files, in the attempt that succeeded; nothing unless they were shuffled.
+    pub spilled: Spilled,
+    /// Number of times that obs was read as a whole; once unless it was shuffled in parts.
+    pub obs_passes: u64,
     /// How X is compressed.
     pub codecs: Codecs,
     /// What was measured to choose that, the best first; empty where it was named.

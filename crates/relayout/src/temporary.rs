@@ -14,8 +14,9 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes the folder for an experiment that is written to `uri`: in `folder`, or beside it where that is a local path.
-    pub(crate) fn claim(uri: &str, folder: Option<&Path>) -> Result<Self, Error> {
+    /// Makes the folder for an experiment that is written to `uri`: in `folder`, or beside it if that is a local path. Fails if any of
+    /// `sources` lies there.
+    pub(crate) fn claim(uri: &str, folder: Option<&Path>, sources: &[&str]) -> Result<Self, Error> {
         let path = uri.strip_prefix("file://").unwrap_or(uri).trim_end_matches('/');
         let place = match folder {
             Some(folder) => {
@@ -28,7 +29,7 @@ impl Temporary {
             None => PathBuf::from(format!("{path}.temporary")),
         };
         // It never gets its name: only the claim's lock, and its ways of cleaning up, are wanted.
-        let claimed = Destination::claim(&place.to_string_lossy(), Existing::Keep)?;
+        let claimed = Destination::claim(&place.to_string_lossy(), Existing::Keep, sources)?;
         let temporary = Self { claimed };
         let folder = temporary.folder();
         std::fs::create_dir_all(&folder).map_err(|source| Error::File {

@@ -1,6 +1,7 @@
 //! What can go wrong with an experiment.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// An error of this crate: what was tried, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +164,29 @@ pub enum Error {
         /// Why not.
         problem: &'static str,
     },
+    /// What is read would be overwritten, removed or written into.
+    #[error(
+        "cannot write to {place}: it {relation} {read}, which is read meanwhile; choose another place"
+    )]
+    SourceAtRisk {
+        /// What would be written to.
+        place: String,
+        /// How it stands to what is read: `is`, `holds` or `lies in`.
+        relation: &'static str,
+        /// What is read.
+        read: String,
+    },
+    /// The folder in which an experiment grows is there already, and is not ours.
+    #[error(
+        "cannot write to {}: it would be written in {} first, which is there already and has no marker of an unfinished run; move or remove that, or choose another place",
+        .target.display(), .path.display()
+    )]
+    NotOurs {
+        /// Where the experiment was to be written.
+        target: PathBuf,
+        /// The folder that is in the way.
+        path: PathBuf,
+    },
     /// Another process is writing the same experiment.
     #[error(
         "{} is being written by another process, which holds the lock {}: wait for it, or choose another place",
@@ -182,7 +206,7 @@ pub enum Error {
         /// On which file or folder.
         path: PathBuf,
         /// Why not.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A column of a data frame cannot be written as it is.
     #[error(
@@ -244,7 +268,7 @@ pub enum Error {
         /// The array.
         uri: String,
         /// Why not.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The client of an object store could not be made.
     #[error(
@@ -298,6 +322,14 @@ pub enum Error {
         /// Its reason.
         message: String,
     },
+}
+
+/// Makes an [`Error::File`] of what the operating system says.
+pub(crate) fn file_error<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::File { action, path: path.to_owned(), source }
 }
 
 /// A filter in one line, and of a long one what stands around a position.

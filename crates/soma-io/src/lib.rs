@@ -41,7 +41,7 @@ mod writer;
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::CsrBuffers;
 pub use dataframe::DataFrame;
-pub use destination::{Destination, Existing};
+pub use destination::{Destination, Existing, check_apart};
 pub use error::Error;
 pub use experiment::{Experiment, Measurement, OpenOptions};
 pub use frame_copy::{ColumnChoice, FrameCopy};

@@ -1,6 +1,6 @@
 //! The reader of X that goes through libtiledb.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::DataType;
@@ -9,7 +9,7 @@ use tiledb::{Array, Context, Layout, Piece, ReadQuery};
 use crate::arrow::{coo_batch, extend_f32, values_array};
 use crate::csr::CellList;
 use crate::genes::GeneIndex;
-use crate::soma_object::{Place, written_cells};
+use crate::soma_object::{Place, approximate_cells};
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -33,6 +33,9 @@ pub struct LibtiledbReader {
     why_not_native: Option<String>,
     /// Memory for the cells of a read, used again by the next.
     cells: Mutex<CellList>,
+    place: Place,
+    /// Number of values, once it was asked for.
+    nnz: OnceLock<u64>,
 }
 
 impl LibtiledbReader {
@@ -44,8 +47,17 @@ impl LibtiledbReader {
     ) -> Result<Self, Error> {
         let context = Context::new(place.context.config())?;
         let array = Array::open(&context, &place.uri, place.timestamp)?;
-        let cells = Mutex::default();
-        Ok(Self { array, context, shape, data_type, buffer_bytes, why_not_native, cells })
+        Ok(Self {
+            array,
+            context,
+            shape,
+            data_type,
+            buffer_bytes,
+            why_not_native,
+            cells: Mutex::default(),
+            place: place.clone(),
+            nnz: OnceLock::new(),
+        })
     }
 
     /// Reads the cells piece by piece, and says how many bytes that took.
@@ -160,8 +172,12 @@ impl XReader for LibtiledbReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
-        // Asked for where memory is limited or batches are sparse, so not before.
-        Ok(Some(written_cells(&self.context, &self.array)?))
+        // Asked for if memory is limited or batches are sparse, so not before.
+        if let Some(nnz) = self.nnz.get() {
+            return Ok(Some(*nnz));
+        }
+        let nnz = approximate_cells(&self.place, &self.array)?;
+        Ok(Some(*self.nnz.get_or_init(|| nnz)))
     }
 
     fn working_bytes(&self, nnz: u64, _genes: &GeneSelection, form: ReadForm) -> u64 {

@@ -90,7 +90,7 @@ impl From<Error> for NotNative {
 }
 
 /// The files at a place.
-fn storage(place: &Place) -> Result<Cached, NotNative> {
+pub(crate) fn storage(place: &Place) -> Result<Cached, NotNative> {
     let uri = &place.uri;
     if let Some(storage) = remote::storage(uri, place.context.config(), place.read_limit.as_ref())?
     {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tiledb_native::ReadLimit;
 
 use crate::Error;
+use crate::native::{self, NotNative};
 
 pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
 pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
@@ -98,15 +99,19 @@ pub(crate) fn open_array(
     Ok((array, metadata))
 }
 
-/// How many cells an array's fragments hold: as many as there are, but for those that outlive others.
-pub(crate) fn written_cells(context: &Context, array: &Array) -> Result<u64, Error> {
-    let fragments = FragmentInfo::load(context, array.uri())?;
+/// Number of cells of an array for the sizes of buffers and batches: what its fragments hold, which counts cells that outlive others
+/// more than once. Cells are counted one by one if some were deleted by condition, which may be nearly all.
+pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Error> {
+    if has_conditions(place)? {
+        return count_cells(array);
+    }
+    let fragments = FragmentInfo::load(&place.context, array.uri())?;
     let fragments = fragments.fragments(&array.schema().dimensions)?;
     Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
 }
 
-/// How many cells of an array there are as of the time at which it was opened: by what its fragments say where that is exact, else
-/// by reading coordinates.
+/// Number of cells of an array as of the time at which it was opened: what its fragments hold if that is exact, otherwise counted by
+/// reading coordinates.
 pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     let dimensions = &array.schema().dimensions;
     let until = place.timestamp.unwrap_or(u64::MAX);
@@ -116,16 +121,36 @@ pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     let is_cut = fragments.iter().any(|fragment| until < fragment.timestamps.1);
     let is_merged = fragments.iter().any(|fragment| fragment.timestamps.0 < fragment.timestamps.1);
     let is_exact = array.schema().allows_duplicates || !(is_merged || overlap(&fragments));
-    if is_exact && !is_cut {
+    if is_exact && !is_cut && !has_conditions(place)? {
         return Ok(fragments.iter().map(|fragment| fragment.n_cells).sum());
     }
-    let names = [dimensions[0].name.as_str()];
+    count_cells(array)
+}
+
+/// Counts the cells that reading an array gives.
+fn count_cells(array: &Array) -> Result<u64, Error> {
+    let names = [array.schema().dimensions[0].name.as_str()];
     let mut query = ReadQuery::new(array, Layout::Unordered, &[], &names, COUNT_BYTES)?;
     let mut n_cells = 0;
     while let Some(piece) = query.next_piece()? {
         n_cells += piece.n_cells() as u64;
     }
     Ok(n_cells)
+}
+
+/// Whether cells were deleted by condition, which fragments do not know of.
+fn has_conditions(place: &Place) -> Result<bool, Error> {
+    match native::storage(place) {
+        Ok((storage, _)) => Ok(tiledb_native::has_conditions(storage, place.timestamp)?),
+        Err(NotNative::Failed(error)) => Err(error),
+        // Only libtiledb reads there. Consolidated commits may hold conditions, and it shows no more than their names.
+        Err(NotNative::Unsupported(_)) => {
+            let vfs = tiledb::Vfs::new(&place.context)?;
+            let commits = format!("{}/__commits", place.uri);
+            let may_have = |name: &String| name.ends_with(".del") || name.ends_with(".con");
+            Ok(vfs.is_dir(&commits)? && vfs.ls(&commits)?.iter().any(may_have))
+        }
+    }
 }
 
 /// Whether a cell may be in more than one of the fragments.

@@ -4,6 +4,10 @@
 
 #[path = "support/cells.rs"]
 mod cells;
+#[path = "support/delete_commit.rs"]
+mod delete_commit;
+#[path = "support/deleted.rs"]
+mod deleted;
 #[path = "support/small.rs"]
 mod small;
 

@@ -47,8 +47,9 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let (cells, genes, nnz) =
         (grouped(report.n_cells), grouped(report.n_genes), grouped(report.nnz));
     let (sum, secs) = (report.sum, report.seconds);
+    let sorted = if report.sorted_in_memory { ", sorted in memory" } else { "" };
     display.line(&format!(
-        "{}: {cells} cells x {genes} genes, {nnz} values that sum to {sum}, in {secs:.1} s",
+        "{}: {cells} cells x {genes} genes, {nnz} values that sum to {sum}{sorted}, in {secs:.1} s",
         args.uri
     ));
     Ok(ExitCode::SUCCESS)

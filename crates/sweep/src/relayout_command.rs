@@ -190,7 +190,7 @@ impl<'a> Progress<'a> {
             RelayoutEvent::NotWhole(codecs) => self.display.line(&format!(
                 "not all values are whole numbers, as those of the sample were: starting again with codec {codecs}"
             )),
-            RelayoutEvent::Scattered { n_rows } => self.pass("scattering", n_rows),
+            RelayoutEvent::Scattered { n_rows, .. } => self.pass("scattering", n_rows),
             RelayoutEvent::Written { n_rows } => self.pass("writing", n_rows),
             RelayoutEvent::Measuring => self.display.now("reading both"),
             _ => {}
@@ -222,6 +222,12 @@ fn as_json(args: &RelayoutArgs, report: &RelayoutReport) -> serde_json::Value {
         "cells": report.n_cells,
         "genes": report.n_genes,
         "nnz": report.nnz,
+        "spilled": {
+            "files": report.spilled.n_files,
+            "writes": report.spilled.n_writes,
+            "bytes": report.spilled.n_bytes,
+        },
+        "obs_passes": report.obs_passes,
         "chunk_rows": args.chunk_rows,
         "shuffle_seed": args.shuffle,
         "codec": report.codecs.to_string(),

@@ -67,6 +67,7 @@ fn tell(args: &SliceArgs, report: &SliceReport, display: &Display) {
             "cells": report.n_cells,
             "genes": report.n_genes,
             "nnz": report.nnz,
+            "reads": report.n_reads,
             "datasets": report.n_datasets,
             "bytes": report.bytes_on_disk,
             "seconds": report.seconds,

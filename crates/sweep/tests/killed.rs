@@ -1,11 +1,14 @@
-//! Everything that writes an experiment, ended at any moment: killed, interrupted, or out of disk. Nothing that is half written opens
-//! as if it were whole, and the next run says what it found and starts over.
+//! Everything that writes an experiment, ended at any moment: killed, interrupted, or out of disk. What is read stays as it was, nothing
+//! that is half written opens as if it were whole, and the next run says what it found and starts over.
+//!
+//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test killed` ends twenty times as many runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+#[path = "support/inputs.rs"]
+mod inputs;
 #[path = "support/program.rs"]
 mod program;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -16,8 +19,7 @@ use std::time::{Duration, Instant};
 use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 use tempfile::TempDir;
 
-const N_CELLS: u64 = 3_000;
-const N_GENES: u64 = 500;
+use inputs::{entries, files_below, write_tenx};
 
 /// A command that writes an experiment, in a folder with what it needs.
 struct Writing {
@@ -26,6 +28,13 @@ struct Writing {
     arguments: Vec<&'static str>,
     /// Cells, genes, values, and their sum.
     writes: (u64, u64, u64, f64),
+    /// Bytes of all files that it writes.
+    n_bytes: u64,
+    /// What it reads, file by file.
+    reads: Vec<(PathBuf, Vec<u8>)>,
+    /// What it printed.
+    stdout: String,
+    stderr: String,
     /// How long it takes.
     takes: Duration,
 }
@@ -35,13 +44,25 @@ const TARGET: &str = "out/data";
 impl Writing {
     /// Runs it once to the end.
     fn new(folder: TempDir, arguments: &[&'static str]) -> Self {
-        let arguments = arguments.to_vec();
-        let mut writing = Self { folder, arguments, writes: (0, 0, 0, 0.0), takes: Duration::ZERO };
+        let mut writing = Self {
+            reads: files_below(folder.path()),
+            folder,
+            arguments: arguments.to_vec(),
+            writes: (0, 0, 0, 0.0),
+            n_bytes: 0,
+            stdout: String::new(),
+            stderr: String::new(),
+            takes: Duration::ZERO,
+        };
         let started = Instant::now();
         let done = writing.run();
         assert!(done.status.success(), "{}", stderr(&done));
         writing.takes = started.elapsed();
+        writing.stderr = stderr(&done);
+        writing.stdout = String::from_utf8(done.stdout).unwrap();
         writing.writes = contents(&writing.target()).unwrap();
+        let files = files_below(&writing.target());
+        writing.n_bytes = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         writing.clear();
         writing
     }
@@ -53,36 +74,70 @@ impl Writing {
 
     fn import() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let tenx = folder.path().join("tenx");
-        fs::create_dir(&tenx).unwrap();
-        let per_cell = 60;
-        let mut matrix = format!(
-            "%%MatrixMarket matrix coordinate integer general\n{N_GENES} {N_CELLS} {}\n",
-            N_CELLS * per_cell
-        );
-        for cell in 0..N_CELLS {
-            for nth in 0..per_cell {
-                let gene = (cell * 7 + nth * 8) % N_GENES;
-                writeln!(matrix, "{} {} {}", gene + 1, cell + 1, 1 + nth % 9).unwrap();
-            }
-        }
-        fs::write(tenx.join("matrix.mtx"), matrix).unwrap();
-        let lines = |n: u64, line: &dyn Fn(u64) -> String| -> String { (0..n).map(line).collect() };
-        let barcodes = lines(N_CELLS, &|cell| format!("cell{cell}-1\n"));
-        fs::write(tenx.join("barcodes.tsv"), barcodes).unwrap();
-        let features = lines(N_GENES, &|gene| format!("id{gene}\tname{gene}\tGene Expression\n"));
-        fs::write(tenx.join("features.tsv"), features).unwrap();
+        write_tenx(&folder, &entries());
         Self::new(folder, &["import", "tenx", TARGET])
     }
 
+    /// Begins anew near the end, when a value of the first cell comes.
+    fn import_that_sorts() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut entries = entries();
+        entries.rotate_left(1);
+        write_tenx(&folder, &entries);
+        let writing = Self::new(folder, &["import", "tenx", TARGET]);
+        assert!(writing.stderr.contains("sorted in memory"), "{}", writing.stderr);
+        writing
+    }
+
+    /// Reads X in many pieces.
     fn slice() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let shape = ["--cells", "3000", "--genes", "500", "-q"];
-        let made = program::command(folder.path(), &[&["generate", "from"][..], &shape].concat())
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", stderr(&made));
-        Self::new(folder, &["slice", "-v", "450", "--memory", "64MiB", "from", TARGET])
+        run_in(&folder, &["generate", "from", "--cells", "3000", "--genes", "500", "-q"]);
+        // How much is little depends on the threads that decode.
+        let little = ["--memory", "38MB", "--config", "sm.compute_concurrency_level=2", "--json"];
+        let writing =
+            Self::new(folder, &[&["slice", "-v", "450"][..], &little, &["from", TARGET]].concat());
+        assert!(writing.report()["reads"].as_u64() > Some(10), "{}", writing.stdout);
+        writing
+    }
+
+    /// Writes rows to several temporary files, again and again, and reads obs more than once.
+    fn relayout() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        run_in(&folder, &["generate", "from", "--cells", "3000", "--genes", "5000", "-q"]);
+        let little = ["--shuffle", "5", "--memory", "4MiB", "--codec", "packed,packed", "--json"];
+        let writing = Self::new(folder, &[&["relayout"][..], &little, &["from", TARGET]].concat());
+        writing.check_spilled();
+        assert!(writing.report()["obs_passes"].as_u64() > Some(1), "{}", writing.stdout);
+        writing
+    }
+
+    /// Begins anew when the last cell turns out to have a fraction.
+    fn relayout_that_begins_anew() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut entries = entries();
+        entries.last_mut().unwrap().2 = "0.25".into();
+        write_tenx(&folder, &entries);
+        run_in(&folder, &["import", "tenx", "from", "-q"]);
+        let little = ["relayout", "--shuffle", "5", "--memory", "4MiB", "--json", "from", TARGET];
+        let writing = Self::new(folder, &little);
+        assert!(writing.stderr.contains("starting again with codec"), "{}", writing.stderr);
+        writing.check_spilled();
+        writing
+    }
+
+    /// What it printed as JSON.
+    fn report(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// Temporary files were written to before all rows had come.
+    #[track_caller]
+    fn check_spilled(&self) {
+        let report = self.report();
+        let [n_files, n_writes] =
+            ["files", "writes"].map(|name| report["spilled"][name].as_u64().unwrap());
+        assert!(1 < n_files && n_files < n_writes, "{report}");
     }
 
     fn command(&self) -> Command {
@@ -101,7 +156,7 @@ impl Writing {
         self.folder.path().join(format!("{TARGET}.partial"))
     }
 
-    /// What lies where the experiment goes.
+    /// The names where the experiment goes.
     fn beside(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.folder.path().join("out")) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -122,10 +177,13 @@ impl Writing {
         child.wait().unwrap()
     }
 
-    /// What is there opens only when it is whole, under whichever name.
+    /// What is there opens only when it is whole, under whichever name, and what is read is as it was.
     #[track_caller]
     fn check_nothing_half(&self) {
-        for path in [self.target(), self.partial()] {
+        for (path, bytes) in &self.reads {
+            assert!(fs::read(path).unwrap() == *bytes, "{} has changed", path.display());
+        }
+        for path in [self.target(), self.partial().join("experiment")] {
             if let Some(found) = contents(&path) {
                 assert_eq!(found, self.writes, "{}", path.display());
             }
@@ -148,6 +206,7 @@ impl Writing {
     #[track_caller]
     fn survives(&self) {
         for (signal, n_times) in [("KILL", 8), ("INT", 4)] {
+            let n_times = n_times * rounds();
             for nth in 0..n_times {
                 // A moment of each part of the run, and some after it.
                 let part = (f64::from(nth) + drawn()) / f64::from(n_times) * 1.1;
@@ -172,6 +231,40 @@ impl Writing {
         self.check_next();
         self.clear();
         self.refused_by_the_disk();
+        self.on_a_full_disk();
+        self.check_next();
+    }
+
+    /// A disk of a part of what it writes, in a mount namespace of its own. Shown if the system lets us make one.
+    #[track_caller]
+    #[expect(clippy::print_stderr, reason = "a test says what it does not show")]
+    fn on_a_full_disk(&self) {
+        fs::create_dir_all(self.folder.path().join("out")).unwrap();
+        let isolated = |script: &str| {
+            let mut command = Command::new("unshare");
+            command.args(["-rm", "sh", "-c", script]).current_dir(self.folder.path());
+            command
+        };
+        let probe = isolated("mount -t tmpfs none out").output();
+        if !probe.is_ok_and(|probe| probe.status.success()) {
+            eprintln!("not shown on a full disk: no file system can be mounted here");
+            return;
+        }
+        for part in [0.05, 0.3, 0.6, 0.9] {
+            let n_bytes = (self.n_bytes as f64 * part) as u64;
+            let script = format!(
+                "mount -t tmpfs -o size={n_bytes} none out || exit 99; \
+                 \"$0\" \"$@\"; code=$?; ls -A out > listing; exit $code"
+            );
+            let plain = self.command();
+            let done =
+                isolated(&script).arg(plain.get_program()).args(plain.get_args()).output().unwrap();
+            assert_eq!(done.status.code(), Some(1), "{n_bytes}: {}", stderr(&done));
+            check_one_error(&done);
+            let listing = fs::read_to_string(self.folder.path().join("listing")).unwrap();
+            assert!(listing.is_empty(), "{n_bytes}: {listing}");
+            self.check_nothing_half();
+        }
     }
 
     /// Files may not grow: what a full disk is to a program, without one.
@@ -194,15 +287,25 @@ impl Writing {
                 continue;
             }
             assert_eq!(done.status.code(), Some(1), "{blocks}: {}", stderr(&done));
-            let errors: Vec<String> = stderr(&done)
-                .lines()
-                .filter(|line| line.starts_with("error: "))
-                .map(str::to_owned)
-                .collect();
-            assert_eq!(errors.len(), 1, "{}", stderr(&done));
+            check_one_error(&done);
             assert!(self.beside().is_empty(), "{blocks}: {:?}", self.beside());
+            self.check_nothing_half();
         }
     }
+}
+
+/// Runs the program to its end.
+#[track_caller]
+fn run_in(folder: &TempDir, arguments: &[&str]) {
+    let done = program::command(folder.path(), arguments).output().unwrap();
+    assert!(done.status.success(), "{}", stderr(&done));
+}
+
+/// It said what went wrong in one line.
+#[track_caller]
+fn check_one_error(output: &Output) {
+    let stderr = stderr(output);
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{stderr}");
 }
 
 fn stderr(output: &Output) -> String {
@@ -216,6 +319,11 @@ fn send(signal: &str, child: &Child) {
         .status();
     // One that has ended by itself cannot be sent anything.
     assert!(sent.is_ok(), "{sent:?}");
+}
+
+/// How many times the default number of runs are ended; `SOMAFEED_KILLED_ROUNDS` asks for more.
+fn rounds() -> u32 {
+    std::env::var("SOMAFEED_KILLED_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap())
 }
 
 /// A number from 0 to 1 that differs from call to call.
@@ -250,17 +358,30 @@ fn import_survives() {
 }
 
 #[test]
+fn import_that_sorts_survives() {
+    Writing::import_that_sorts().survives();
+}
+
+#[test]
 fn slice_survives() {
     Writing::slice().survives();
+}
+
+#[test]
+fn relayout_survives() {
+    Writing::relayout().survives();
+}
+
+#[test]
+fn relayout_that_begins_anew_survives() {
+    Writing::relayout_that_begins_anew().survives();
 }
 
 #[test]
 fn what_is_to_be_replaced_is_there_at_every_moment() {
     let mut writing = Writing::slice();
     // Fewer genes than the new one.
-    let old = ["slice", "-v", "40", "from", TARGET];
-    let made = program::command(writing.folder.path(), &old).output().unwrap();
-    assert!(made.status.success(), "{}", stderr(&made));
+    run_in(&writing.folder, &["slice", "-v", "40", "from", TARGET]);
     let before = contents(&writing.target()).unwrap();
     assert_ne!(before, writing.writes);
     writing.arguments.insert(1, "-f");

@@ -89,6 +89,6 @@ fn bad_command_lines_are_one_line_and_leave_nothing() {
     check(&["-s", "5000"], 1, "data sets 5000 to the last were asked for");
     check(&["--memory", "1MB"], 1, "bytes of memory do not do");
     let onto = run(folder, &["slice", "from", "from", "-f"]);
-    assert!(stderr(&onto).contains("is where the cells come from"), "{}", stderr(&onto));
+    assert!(stderr(&onto).contains("which is read meanwhile"), "{}", stderr(&onto));
     assert_eq!(shape(&folder.join("from")), (300, 120));
 }

@@ -12,9 +12,11 @@
 //! - The schema is the latest one not after the opening time, or the first one when all are later.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::files::Files;
+use crate::storage::Storage;
 use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
 
@@ -80,6 +82,22 @@ impl Directory {
         let fragments = found.fragments(files, timestamp)?;
         Ok(Self { schemas, latest_schema, fragments, obstacle: found.obstacle })
     }
+}
+
+/// Whether cells of the array that is the root of `storage` were deleted or updated by condition until `timestamp` (milliseconds since
+/// 1970; `None` for its latest state). Then its fragments hold more cells than the array. Reads what commits say and nothing else.
+///
+/// # Errors
+/// [`Error::Storage`] and [`Error::Damaged`] if the commits cannot be read.
+pub fn has_conditions(storage: Arc<dyn Storage>, timestamp: Option<u64>) -> Result<bool, Error> {
+    let (files, timestamp) = (Files::new(storage), timestamp.unwrap_or(u64::MAX));
+    let commits = files.list("__commits")?;
+    let mut found = Commits::default();
+    found.load_consolidated(&files, &commits, timestamp)?;
+    for entry in &commits {
+        found.note_condition(&entry.name, timestamp);
+    }
+    Ok(found.obstacle.is_some())
 }
 
 /// Whether a folder beside the schema is a fragment of formats 1 to 4, which needed no commit file.

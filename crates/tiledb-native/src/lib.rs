@@ -120,6 +120,7 @@ mod write;
 pub use array::{Array, OpenOptions, Threads};
 pub use csr::CsrBuffers;
 pub use datatype::Datatype;
+pub use directory::has_conditions;
 pub use error::Error;
 pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;

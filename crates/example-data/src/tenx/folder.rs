@@ -39,6 +39,11 @@ impl Folder {
         })
     }
 
+    /// The files' paths.
+    pub(super) fn paths(&self) -> [&Path; 3] {
+        [&self.matrix, &self.barcodes, &self.features]
+    }
+
     /// The barcodes of the cells, `n_cells` by what the matrix says.
     pub(super) fn barcodes(&self, n_cells: u64) -> Result<Vec<String>, Error> {
         let mut lines = Lines::open(&self.barcodes)?;

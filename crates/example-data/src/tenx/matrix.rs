@@ -146,30 +146,52 @@ fn digits(word: &[u8]) -> Option<u64> {
     })
 }
 
+/// A value. Whole numbers, however they are written, are kept exactly or refused; other real numbers become the nearest float.
 fn number(word: &[u8], field: Field) -> Result<f32, String> {
-    let text = || String::from_utf8_lossy(word);
-    let wrong = |wanted: &str| format!("{:?} is not {wanted}", text());
+    let text = String::from_utf8_lossy(word);
+    let inexact = || format!("{text} cannot be held exactly by a 32-bit float");
+    // Nearly all values are small counts.
     if let Some(whole) = digits(word) {
-        let value = whole as f32;
-        if field == Field::Integer && value as u64 != whole {
-            return Err(format!("{whole} cannot be held exactly by a 32-bit float"));
-        }
-        return Ok(value);
+        return exact(whole.into()).ok_or_else(inexact);
     }
-    match field {
-        Field::Integer => {
-            let whole: i64 = text().parse().map_err(|_| wrong("a whole number"))?;
-            if whole as f32 as i64 == whole {
-                Ok(whole as f32)
-            } else {
-                Err(format!("{whole} cannot be held exactly by a 32-bit float"))
-            }
-        }
-        Field::Real => match text().parse::<f32>() {
-            Ok(value) if value.is_finite() => Ok(value),
-            _ => Err(wrong("a finite number")),
-        },
+    if field == Field::Integer {
+        let whole: i128 = text.parse().map_err(|_| format!("{text:?} is not a whole number"))?;
+        return exact(whole).ok_or_else(inexact);
     }
+    let value = match text.parse::<f32>() {
+        Ok(value) if value.is_finite() => value,
+        _ => return Err(format!("{text:?} is not a finite number")),
+    };
+    let is_exact = match decimal_whole(&text) {
+        Some(Ok(whole)) => exact(whole).is_some(),
+        // More digits than any float has.
+        Some(Err(())) => false,
+        None => {
+            text.parse::<f64>().is_ok_and(|wide| wide.fract() != 0.0 || wide == f64::from(value))
+        }
+    };
+    if is_exact { Ok(value) } else { Err(inexact()) }
+}
+
+/// The whole number that a decimal without an exponent is: `None` if it is none, `Err` if it is too long.
+fn decimal_whole(text: &str) -> Option<Result<i128, ()>> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_whole =
+        whole.bytes().skip_while(|byte| b"+-".contains(byte)).all(|b| b.is_ascii_digit())
+            && fraction.bytes().all(|digit| digit == b'0');
+    if !is_whole {
+        return None;
+    }
+    // A point may have nothing before it.
+    let bare = whole.trim_start_matches(['+', '-']).is_empty();
+    Some(if bare { Ok(0) } else { whole.parse().map_err(|_| ()) })
+}
+
+/// The float that is exactly this number, if there is one: if its bits from the first to the last that is set fit into a float's 24.
+fn exact(whole: i128) -> Option<f32> {
+    let size = whole.unsigned_abs();
+    let is_exact = size == 0 || size.ilog2() - size.trailing_zeros() < f32::MANTISSA_DIGITS;
+    is_exact.then_some(whole as f32)
 }
 
 #[cfg(test)]
@@ -189,7 +211,34 @@ mod tests {
         check("+3", Field::Integer, Ok(3.0));
         let inexact = "16777217 cannot be held exactly by a 32-bit float";
         check("16777217", Field::Integer, Err(inexact));
-        check("16777217", Field::Real, Ok(16_777_216.0));
+        // Each of these was rounded once.
+        for (word, field) in [
+            ("16777217", Field::Real),
+            ("16777217.", Field::Real),
+            ("-16777217.00", Field::Real),
+            ("+16777217", Field::Real),
+            ("1.6777217e7", Field::Real),
+            ("9007199254740993.0", Field::Real),
+            ("+9223372036854775807", Field::Integer),
+            ("-9223372036854775807", Field::Integer),
+            ("340282366920938463463374607431768211457.0", Field::Real),
+            ("1000000000000000000000000000000000000000000", Field::Integer),
+        ] {
+            let found = number(word.as_bytes(), field);
+            assert!(found.is_err(), "{word} became {found:?}");
+        }
+        check(
+            "1.6777217e7",
+            Field::Real,
+            Err("1.6777217e7 cannot be held exactly by a 32-bit float"),
+        );
+        check("+9223372036854775808", Field::Integer, Ok(9_223_372_036_854_775_808.0));
+        check("16777218.000", Field::Real, Ok(16_777_218.0));
+        check("-1.6777216E7", Field::Real, Ok(-16_777_216.0));
+        check("0.1", Field::Real, Ok(0.1));
+        check("16777217.5", Field::Real, Ok(16_777_218.0));
+        check(".0", Field::Real, Ok(0.0));
+        check(".", Field::Real, Err("\".\" is not a finite number"));
         check("2.5", Field::Integer, Err("\"2.5\" is not a whole number"));
         check("2.5e-1", Field::Real, Ok(0.25));
         check("inf", Field::Real, Err("\"inf\" is not a finite number"));
@@ -198,8 +247,22 @@ mod tests {
         check(
             "99999999999999999999",
             Field::Integer,
-            Err("\"99999999999999999999\" is not a whole number"),
+            Err("99999999999999999999 cannot be held exactly by a 32-bit float"),
         );
+    }
+
+    #[test]
+    fn exact_numbers_are_those_that_come_back() {
+        for shift in 0..126 {
+            for near in [-2, -1, 0, 1, 2] {
+                let whole = (1_i128 << shift) + near;
+                let value = whole as f32;
+                assert_eq!(exact(whole), (value as i128 == whole).then_some(value), "{whole}");
+                assert_eq!(exact(-whole), exact(whole).map(|value| -value), "{whole}");
+            }
+        }
+        assert_eq!(exact(i128::MAX), None);
+        assert_eq!(exact(i128::MIN), Some(i128::MIN as f32));
     }
 
     #[test]

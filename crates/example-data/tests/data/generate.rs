@@ -183,7 +183,7 @@ fn what_is_there_stays_as_it_is() {
 fn a_failure_half_way_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let fragments = folder.path().join("data.partial/ms/RNA/X/raw/__fragments");
+    let fragments = folder.path().join("data.partial/experiment/ms/RNA/X/raw/__fragments");
     // More genes than a tile has, so that the cells of a row of tiles are written when it ends.
     let failed = generate(path.to_str().unwrap(), &spec(5000, 2100), &mut |n_cells| {
         if n_cells == 2048 {

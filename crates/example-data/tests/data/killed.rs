@@ -32,7 +32,7 @@ fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
         .spawn()
         .unwrap();
     // Wait until it writes values.
-    let fragments = folder.path().join("data.partial/ms/RNA/X/raw/__fragments");
+    let fragments = folder.path().join("data.partial/experiment/ms/RNA/X/raw/__fragments");
     let started = Instant::now();
     while !has_entries(&fragments) {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");

@@ -12,7 +12,8 @@ const FOLDER: &str = "RELAYOUT_TEST_FOLDER";
 const TEST: &str = "killed::a_killed_run_never_looks_whole_and_the_next_one_cleans_up";
 
 fn spec() -> RelayoutSpec {
-    RelayoutSpec { shuffle_seed: Some(9), ..RelayoutSpec::default() }
+    // So little memory that rows are in temporary files for most of the time.
+    RelayoutSpec { shuffle_seed: Some(9), memory_bytes: 4 << 20, ..RelayoutSpec::default() }
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
         }
         child.wait().unwrap();
         // Whatever opens is whole, also under the name that it has until then.
-        for path in [&to, &folder.path().join("to.partial")] {
+        for path in [&to, &folder.path().join("to.partial/experiment")] {
             if open(path).is_ok() {
                 check(path, &rows, &joinids, Some("source_joinid"));
             }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../../../soma-io/tests/support/delete_commit.rs"]
+mod delete_commit;
 mod failures;
 mod killed;
 #[path = "../../../soma-io/tests/support/python.rs"]

@@ -1,9 +1,15 @@
 //! Whatever is laid out anew, both readers read from the copy what was in the source, where it was sent.
 
 use proptest::prelude::*;
-use relayout::{CodecChoice, Codecs, GENE_CODECS, RelayoutSpec, VALUE_CODECS};
+use relayout::{
+    CodecChoice, Codecs, GENE_CODECS, RelayoutEvent, RelayoutSpec, Spilled, VALUE_CODECS,
+};
+use soma_io::ReaderChoice;
 
-use crate::small::{Rows, check, lay_out, names, rows, write};
+use crate::delete_commit::{delete_first_joinids, delete_first_rows};
+use crate::small::{
+    Rows, check, lay_out, names, read_x, rows, rows_with_a_late_fraction, watched, write,
+};
 
 const CHEAP: CodecChoice = CodecChoice::Measured { storage_bytes_per_second: 1e9 };
 
@@ -80,59 +86,121 @@ fn the_quickest_codec_is_chosen_and_reported() {
     assert_eq!(names(folder.path()), ["from", "to"]);
 }
 
+/// Memory for which small experiments are large: rows are read in several pieces, wait in files, and obs is read more than once.
+const LITTLE_MEMORY: u64 = 4 << 20;
+
 #[test]
 fn many_pieces_and_buckets_come_out_as_one() {
     let folder = tempfile::tempdir().unwrap();
     let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
-    let rows = rows(9_000, 3_000, 450);
-    write(&from, &rows, 3_000);
+    let rows = rows(6_000, 2_000, 300);
+    write(&from, &rows, 2_000);
     let spec = RelayoutSpec {
-        memory_bytes: 64 << 20,
+        memory_bytes: LITTLE_MEMORY,
         codec: CodecChoice::Named(Codecs::named("packed", "packed").unwrap()),
         shuffle_seed: Some(11),
         ..RelayoutSpec::default()
     };
-    lay_out(&from, &to, &spec).unwrap();
-    let joinids: Vec<u64> = shuffle::storage_order(9_000, 11).into_iter().map(u64::from).collect();
+    let report = lay_out(&from, &to, &spec).unwrap();
+    let spilled = report.spilled;
+    assert!(spilled.n_files > 2, "{spilled:?}");
+    // Some were written to before the last row came.
+    assert!(spilled.n_writes > 2 * spilled.n_files, "{spilled:?}");
+    assert!(spilled.n_bytes > report.nnz, "{spilled:?}");
+    assert!(report.obs_passes > 2, "{}", report.obs_passes);
+    let joinids: Vec<u64> = shuffle::storage_order(6_000, 11).into_iter().map(u64::from).collect();
     check(&to, &rows, &joinids, Some("source_joinid"));
+    assert_eq!(names(folder.path()), ["from", "to"]);
+    // In order, nothing waits.
+    let kept = folder.path().join("kept");
+    let report = lay_out(&from, &kept, &RelayoutSpec { shuffle_seed: None, ..spec }).unwrap();
+    assert_eq!((report.spilled.n_writes, report.obs_passes), (0, 1));
+    check(&kept, &rows, &(0..6_000).collect::<Vec<u64>>(), None);
 }
 
 #[test]
 fn a_value_that_is_no_whole_number_beyond_the_sample_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
     let [from, shuffled, kept] = ["from", "shuffled", "kept"].map(|name| folder.path().join(name));
-    // So many values that the sample leaves rows out.
-    let mut rows = rows(30_000, 2_000, 250);
-    let last = rows.len() - 1;
-    rows[last] = vec![(5, 0.25)];
+    let rows = rows_with_a_late_fraction();
     write(&from, &rows, 2_000);
+    let n_rows = rows.len() as u32;
     for (to, seed) in [(&shuffled, Some(1)), (&kept, None)] {
-        let spec = RelayoutSpec { codec: CHEAP, shuffle_seed: seed, ..RelayoutSpec::default() };
-        let report = lay_out(&from, to, &spec).unwrap();
+        let spec = RelayoutSpec {
+            codec: CHEAP,
+            shuffle_seed: seed,
+            memory_bytes: LITTLE_MEMORY,
+            ..RelayoutSpec::default()
+        };
+        let mut before = None;
+        let mut latest = Spilled::default();
+        let report = watched(&from, to, &spec, &mut |event| match event {
+            RelayoutEvent::Scattered { spilled, .. } => latest = spilled,
+            RelayoutEvent::NotWhole(_) => before = Some(latest),
+            _ => {}
+        });
+        let report = report.unwrap();
         assert_eq!(report.codecs.values.name, "zstd");
         assert!(
             report.measured.iter().any(|one| one.codecs.values.whole_numbers),
             "the sample held it"
         );
+        // The first attempt had left rows in files when it met the value, and the second wrote as many as there are.
+        assert_eq!(before.unwrap().n_writes > 0, seed.is_some(), "{before:?}");
+        assert_eq!(report.spilled.n_writes > before.unwrap().n_writes, seed.is_some());
         let joinids =
-            seed.map_or_else(|| (0..30_000).collect(), |seed| shuffle::storage_order(30_000, seed));
+            seed.map_or_else(|| (0..n_rows).collect(), |seed| shuffle::storage_order(n_rows, seed));
         let joinids: Vec<u64> = joinids.into_iter().map(u64::from).collect();
         check(to, &rows, &joinids, seed.map(|_| "source_joinid"));
+    }
+    assert_eq!(names(folder.path()), ["from", "kept", "shuffled"]);
+}
+
+#[test]
+fn cells_and_genes_that_were_deleted_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, kept, shuffled] = ["from", "kept", "shuffled"].map(|name| folder.path().join(name));
+    let mut rows = rows(200, 100, 20);
+    // Values of a gene that var does not have could not be kept.
+    for row in &mut rows {
+        row.retain(|(gene, _)| *gene > 2);
+    }
+    write(&from, &rows, 100);
+    delete_first_joinids(&from.join("obs"));
+    delete_first_joinids(&from.join("ms/RNA/var"));
+    delete_first_rows(&from.join("ms/RNA/X/raw"));
+    let expected: Rows = rows
+        .iter()
+        .map(|row| row.iter().map(|(gene, value)| (gene - 3, *value)).collect())
+        .collect();
+    for (to, seed) in [(&kept, None), (&shuffled, Some(4))] {
+        let spec = RelayoutSpec { shuffle_seed: seed, ..RelayoutSpec::default() };
+        let report = lay_out(&from, to, &spec).unwrap();
+        let nnz: usize = rows[3..].iter().map(Vec::len).sum();
+        assert_eq!((report.n_cells, report.n_genes, report.nnz), (197, 97, nnz as u64));
+        let order =
+            seed.map_or_else(|| (0..197).collect(), |seed| shuffle::storage_order(197, seed));
+        let found = read_x(to, ReaderChoice::Native);
+        assert_eq!(found.len(), 197);
+        for (row, position) in order.into_iter().enumerate() {
+            assert_eq!(found[row], expected[position as usize + 3]);
+        }
     }
 }
 
 #[test]
-fn an_experiment_can_take_its_own_place() {
+fn an_experiment_makes_way_for_another_one_laid_out_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x");
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
     let rows = rows(200, 100, 20);
-    write(&path, &rows, 100);
+    write(&from, &rows, 100);
+    write(&to, &rows[..50].to_vec(), 100);
     let spec = RelayoutSpec { existing: soma_io::Existing::Replace, ..RelayoutSpec::default() };
-    lay_out(&path, &path, &spec).unwrap();
-    check(&path, &rows, &(0..200).collect::<Vec<u64>>(), None);
-    // And again, shuffled, from the new layout.
-    lay_out(&path, &path, &RelayoutSpec { shuffle_seed: Some(5), ..spec }).unwrap();
+    lay_out(&from, &to, &spec).unwrap();
+    check(&to, &rows, &(0..200).collect::<Vec<u64>>(), None);
+    // And again, shuffled.
+    lay_out(&from, &to, &RelayoutSpec { shuffle_seed: Some(5), ..spec }).unwrap();
     let joinids: Vec<u64> = shuffle::storage_order(200, 5).into_iter().map(u64::from).collect();
-    check(&path, &rows, &joinids, Some("source_joinid"));
-    assert_eq!(names(folder.path()), ["x"]);
+    check(&to, &rows, &joinids, Some("source_joinid"));
+    assert_eq!(names(folder.path()), ["from", "to"]);
 }

@@ -9,7 +9,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Int8Array, Int64Array, LargeStringArray, RecordBatch,
 };
-use relayout::{Error, RelayoutReport, RelayoutSpec, relayout};
+use relayout::{Error, RelayoutEvent, RelayoutReport, RelayoutSpec, relayout};
 use soma_io::{
     ColumnKind, ColumnSpec, Config, CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter,
     Extent, GeneSelection, OpenOptions, ReaderChoice, RowRanges, XLayout,
@@ -97,14 +97,35 @@ pub(crate) fn open(path: &Path) -> Result<Experiment, soma_io::Error> {
     Experiment::open(path.to_str().unwrap(), &OpenOptions::default())
 }
 
+/// Rows of counts but for the last, which no sample of little memory has.
+pub(crate) fn rows_with_a_late_fraction() -> Rows {
+    let mut rows = rows(5_000, 2_000, 250);
+    let last = rows.len() - 1;
+    rows[last] = vec![(5, 0.25)];
+    rows
+}
+
 /// Lays out anew with nobody watching.
 pub(crate) fn lay_out(
     from: &Path,
     to: &Path,
     spec: &RelayoutSpec,
 ) -> Result<RelayoutReport, Error> {
+    watched(from, to, spec, &mut |_| {})
+}
+
+/// Lays out anew, and shows each event to `see`.
+pub(crate) fn watched(
+    from: &Path,
+    to: &Path,
+    spec: &RelayoutSpec,
+    see: &mut dyn FnMut(RelayoutEvent<'_>),
+) -> Result<RelayoutReport, Error> {
     let source = open(from)?;
-    relayout(&source, to.to_str().unwrap(), spec, &mut |_| ControlFlow::Continue(()))
+    relayout(&source, to.to_str().unwrap(), spec, &mut |event| {
+        see(event);
+        ControlFlow::Continue(())
+    })
 }
 
 /// All rows of X, by a reader.

@@ -26,7 +26,7 @@ fn what_is_written_to_a_bucket_is_read_from_it() {
         ..stored.small.spec.clone()
     };
     let address = format!("s3://{PRIVATE}/copy");
-    let destination = Destination::claim(&address, Existing::Keep).unwrap();
+    let destination = Destination::claim(&address, Existing::Keep, &[]).unwrap();
     assert_eq!(destination.uri(), address);
     let mut writer = ExperimentWriter::create(destination.uri(), spec.clone()).unwrap();
     writer.write_obs(&obs.read(&rows([0..spec.n_obs])).unwrap()).unwrap();
@@ -52,6 +52,6 @@ fn what_is_written_to_a_bucket_is_read_from_it() {
     // Nothing that is there is written over.
     let again = ExperimentWriter::create(&address, spec).unwrap_err();
     assert!(matches!(again, Error::Exists { .. }), "{again}");
-    let replaced = Destination::claim(&address, Existing::Replace).unwrap_err();
+    let replaced = Destination::claim(&address, Existing::Replace, &[]).unwrap_err();
     assert!(matches!(replaced, Error::Irreplaceable { .. }), "{replaced}");
 }

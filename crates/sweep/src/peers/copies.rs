@@ -68,6 +68,8 @@ impl CopySpec {
             return Ok(copy);
         }
         let target = folder.join("copy");
+        // The data may be a copy that another run made here.
+        soma_io::check_apart(&[&data.uri], &[&target.to_string_lossy()])?;
         remove(&target).with_context(cannot)?;
         fs::create_dir(&target).with_context(cannot)?;
         let took = make(&target).inspect_err(|_| {
@@ -220,6 +222,18 @@ mod tests {
         fs::write(copy.folder.join("left"), "of a run that was killed").unwrap();
         let (copy, made) = bed.prepare("v");
         assert!(made && !copy.folder.join("left").exists());
+    }
+
+    #[test]
+    fn data_in_the_place_of_the_copy_is_not_removed() {
+        let bed = Bed::new();
+        let root = bed.folder.path().join("copies");
+        let folder = root.join(spec("v").folder_name(&bed.data).unwrap());
+        fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(&bed.data.uri, folder.join("copy")).unwrap();
+        let error = spec("v").prepare(&root, &bed.data, |_| panic!("nothing is to be made"));
+        assert!(error.unwrap_err().to_string().contains("which is read meanwhile"));
+        assert_eq!(fs::read_to_string(bed.folder.path().join("source/a")).unwrap(), "12");
     }
 
     #[test]

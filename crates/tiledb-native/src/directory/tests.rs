@@ -131,6 +131,32 @@ fn delete_conditions_are_an_obstacle_from_their_time_on() {
 }
 
 #[test]
+fn conditions_are_found_wherever_commits_have_them() {
+    let has = |files: &[(&str, &str)], timestamp| {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            write(
+                folder.path(),
+                &path.replace("UUID", UUID),
+                text.replace("UUID", UUID).as_bytes(),
+            );
+        }
+        has_conditions(Arc::new(LocalStorage::new(folder.path())), timestamp).unwrap()
+    };
+    assert!(!has(&[("__commits/__1_1_UUID_22.wrt", "")], None));
+    for suffix in ["del", "upd"] {
+        let alone = format!("__commits/__5_5_UUID_22.{suffix}");
+        assert!(has(&[(&alone, "")], None) && has(&[(&alone, "")], Some(5)));
+        assert!(!has(&[(&alone, "")], Some(4)));
+        let text = format!("__commits/__1_1_UUID_22.wrt\n{alone}\n\u{2}\0\0\0\0\0\0\0\n\n");
+        let consolidated = ("__commits/__1_5_UUID_22.con", text.as_str());
+        assert!(has(&[consolidated], None) && !has(&[consolidated], Some(4)));
+        let ignored = ("__commits/__1_5_UUID_22.ign", alone.as_str());
+        assert!(!has(&[consolidated, ignored], None));
+    }
+}
+
+#[test]
 fn the_latest_schema_of_the_time() {
     let folder = tempfile::tempdir().unwrap();
     for time in [5, 7] {

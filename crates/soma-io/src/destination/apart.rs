@@ -1,0 +1,95 @@
+//! Whether what is read and what is written are apart from each other.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::Error;
+use crate::error::file_error;
+
+/// Fails if one of `sources` equals, holds or lies in one of `places`, which may not be there yet. All are local paths or addresses.
+///
+/// Local paths are compared by the folders that they lead to, not by their text, so that links, `..` and mounts of the same folder
+/// are seen through.
+///
+/// # Errors
+/// [`Error::SourceAtRisk`]; [`Error::File`] if a source cannot be looked at.
+pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), Error> {
+    for source in sources {
+        for place in places {
+            let relation = match (local_path(source), local_path(place)) {
+                (Some(source), Some(place)) => local_relation(source, place)?,
+                (None, None) => remote_relation(source, place),
+                _ => None,
+            };
+            if let Some(relation) = relation {
+                return Err(Error::SourceAtRisk {
+                    place: (*place).to_owned(),
+                    relation,
+                    read: (*source).to_owned(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The path that `uri` is or names; `None` for an address that is not a local path.
+pub(super) fn local_path(uri: &str) -> Option<&Path> {
+    let path = uri.strip_prefix("file://").unwrap_or(uri);
+    (!path.contains("://")).then(|| Path::new(path))
+}
+
+/// What a file or folder is, by whichever path.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    fs::metadata(path).map(|found| (found.dev(), found.ino()))
+}
+
+/// A file or folder that is there, and all folders that it is in.
+fn identities(path: &Path) -> io::Result<Vec<Identity>> {
+    fs::canonicalize(path)?.ancestors().map(identity).collect()
+}
+
+fn local_relation(source: &Path, place: &Path) -> Result<Option<&'static str>, Error> {
+    let source_chain = match identities(source) {
+        // Whoever reads it finds out.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(file_error("look at", source))?,
+    };
+    let absolute =
+        std::path::absolute(place).map_err(file_error("make an absolute path of", place))?;
+    let place_identity = identity(&absolute).ok();
+    let there = absolute.ancestors().find(|folder| folder.exists());
+    let place_chain = there.map_or_else(|| Ok(Vec::new()), identities);
+    let place_chain = place_chain.map_err(file_error("look at", place))?;
+    let of_source = source_chain.first().copied();
+    Ok(if place_identity.is_some() && place_identity == of_source {
+        Some("is")
+    } else if place_identity.is_some_and(|place| source_chain.contains(&place)) {
+        Some("holds")
+    } else if of_source.is_some_and(|source| place_chain.contains(&source)) {
+        Some("lies in")
+    } else {
+        None
+    })
+}
+
+fn remote_relation(source: &str, place: &str) -> Option<&'static str> {
+    let names = |uri: &str| -> Vec<String> {
+        let names = uri.split('/').filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
+    };
+    let (source, place) = (names(source), names(place));
+    if source == place {
+        Some("is")
+    } else if source.starts_with(&place) {
+        Some("holds")
+    } else if place.starts_with(&source) {
+        Some("lies in")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,59 @@
+//! What a destination asks of the file system.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use crate::Error;
+use crate::error::file_error;
+
+/// Whether anything has this name, be it a link that leads nowhere.
+pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(file_error("look at", path)(error)),
+    }
+}
+
+/// Removes a file, or a folder with all that it holds. A link is removed, never what it leads to.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until the disk has a file, or the names in a folder.
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// [`sync`] of a folder.
+pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
+    sync(path).map_err(file_error("bring to the disk", path))
+}
+
+/// Calls `sync` with each file and folder below a folder and with the folder itself, a folder after all that it holds. Returns the
+/// bytes of all files.
+pub(super) fn sync_below(
+    folder: &Path,
+    sync: &mut dyn FnMut(&Path) -> io::Result<()>,
+) -> Result<u64, Error> {
+    let failed = |source| file_error("list", folder)(source);
+    let mut n_bytes = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, found) = (entry.path(), entry.metadata().map_err(failed)?);
+        if found.is_dir() {
+            n_bytes += sync_below(&path, sync)?;
+        } else {
+            n_bytes += found.len();
+            sync(&path).map_err(file_error("bring to the disk", &path))?;
+        }
+    }
+    sync(folder).map_err(file_error("bring to the disk", folder))?;
+    Ok(n_bytes)
+}
