@@ -12,6 +12,10 @@ the data. One process does one task and says so in events, a line of JSON each, 
     "Done"
 
 Other lines are passed over. Times are seconds, memory is bytes.
+
+Where the data is and TileDB's settings come on stdin, as JSON, since the arguments of a process are for every user of the machine to see:
+
+    echo '{"uri": "experiment", "config": {"soma.init_buffer_bytes": "1000000"}}' | python annbatch.peer.py tally --copy copy
 """
 
 import argparse
@@ -121,10 +125,8 @@ def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> 
 def arguments(peer: Peer) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=["describe", "convert", "measure", "tally"])
-    parser.add_argument("--uri", help="the experiment")
     parser.add_argument("--copy", metavar="FOLDER", help="where the converted copy lies, or is made: an empty folder")
     parser.add_argument("--variant", choices=[variant.name for variant in peer.variants], default=peer.variants[0].name)
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of TileDB")
     parser.add_argument("--measurement", default="RNA")
     parser.add_argument("--layer", default="raw")
     parser.add_argument("--genes", type=int, help="take the first so many; all where it is not given")
@@ -137,14 +139,23 @@ def arguments(peer: Peer) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--consumer-millis", type=float, default=0.0, help="how long the consumer sleeps over each batch")
     job = parser.parse_args()
-    if job.task != "describe" and job.uri is None:
-        parser.error("--uri: the experiment is missing")
     if job.task != "describe" and peer.conversion and job.copy is None:
         parser.error("--copy: this loader reads a copy of its own")
     if job.task == "convert" and not peer.conversion:
         parser.error("convert: this loader reads the experiment itself")
-    job.config = dict(setting.split("=", 1) for setting in job.config)
+    if job.task != "describe":
+        job.uri, job.config = data_from_stdin(parser)
     return job
+
+
+def data_from_stdin(parser: argparse.ArgumentParser) -> tuple[str, dict[str, str]]:
+    """The experiment's address and the settings of TileDB."""
+    try:
+        data = json.load(sys.stdin)
+        return data["uri"], data.get("config", {})
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # Without what was read, which may hold keys.
+        parser.error('stdin must hold {"uri": "...", "config": {...}}')
 
 
 def tell(event: Any) -> None:

@@ -4,7 +4,7 @@ It says how it went in the events of `benches/peers/measuring.py`, with in place
 
     {"ChunksRead": {...}}
 
-Times are seconds of reading, without opening and without what is counted afterwards; memory is bytes.
+Where the experiment is and TileDB's settings come on stdin, as `measuring` says. Times are seconds of reading, without opening and without what is counted afterwards; memory is bytes.
 """
 
 import argparse
@@ -48,15 +48,13 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("way", choices=list(WAYS))
-    parser.add_argument("--uri", required=True, help="the experiment")
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of TileDB")
     parser.add_argument("--measurement", default="RNA")
     parser.add_argument("--layer", default="raw")
     parser.add_argument("--joinids", required=True, help="file of the cells to read, in order, int64")
     parser.add_argument("--chunk-rows", type=int, required=True, help="cells that are read at once")
     parser.add_argument("--genes", type=int, required=True, help="the first so many")
     job = parser.parse_args()
-    job.config = dict(setting.split("=", 1) for setting in job.config)
+    job.uri, job.config = measuring.data_from_stdin(parser)
     return job
 
 

@@ -249,12 +249,10 @@ pub enum Error {
         problem: String,
     },
     /// A parameter of the TileDB config that cannot be used.
-    #[error("the parameter {name}={value} cannot be used: {problem}")]
+    #[error("the parameter {name} cannot be used: {problem}")]
     Parameter {
-        /// Its name.
+        /// Its name. Without its value, which may be a secret.
         name: String,
-        /// Its value.
-        value: String,
         /// What is wrong.
         problem: String,
     },

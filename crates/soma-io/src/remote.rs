@@ -92,7 +92,7 @@ impl<'a> Address<'a> {
                 problem: format!("it names no bucket; write {scheme}://bucket/path/of/experiment"),
             });
         }
-        Ok(Some(Self { kind, bucket, key: key.trim_matches('/') }))
+        Ok(Some(Self { kind, bucket, key: key.trim_end_matches('/') }))
     }
 }
 
@@ -113,6 +113,7 @@ pub(crate) fn storage(
     limit: Option<&Arc<ReadLimit>>,
 ) -> Result<Option<Cached>, NotNative> {
     let Some(address) = Address::parse(uri)? else { return Ok(None) };
+    let prefix = prefix(address.key)?;
     let (settings, environment) = (Settings::new(config), Environment::of_process());
     let (store, max_requests): (Arc<dyn ObjectStore>, _) = match address.kind {
         Kind::S3 => {
@@ -126,8 +127,6 @@ pub(crate) fn storage(
             "vfs.azure.max_parallel_ops",
         ),
     };
-    let prefix = Path::parse(address.key)
-        .map_err(|error| Error::Address { uri: uri.to_owned(), problem: error.to_string() })?;
     let mut options = ObjectOptions::default();
     if let Some(most) = settings.number(max_requests)? {
         options.max_requests = most as usize;
@@ -135,6 +134,19 @@ pub(crate) fn storage(
     let storage = ObjectStorage::new(store, prefix, uri, options)
         .map_err(|source| Error::Client { uri: uri.to_owned(), source: Box::new(source) })?;
     Ok(Some(cache::cached(uri, held(Arc::new(storage), limit), &settings)?))
+}
+
+/// The prefix of an array's objects. A store may have objects below keys like `a//b` and `a/../b`, which
+/// libtiledb asks for as they are; the crate `object_store` has no such paths.
+fn prefix(key: &str) -> Result<Path, NotNative> {
+    // `Path::parse` would pass over a slash at the beginning, and read another key.
+    let parsed = match key.strip_prefix('/') {
+        Some(_) => Err("it begins with a slash".to_owned()),
+        None => Path::parse(key).map_err(|error| error.to_string()),
+    };
+    parsed.map_err(|problem| {
+        NotNative::Unsupported(format!("keys like {key:?} are libtiledb's to read: {problem}"))
+    })
 }
 
 /// A client that could not be made.
@@ -203,6 +215,21 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_only_libtiledb_asks_for_are_left_to_it() {
+        for key in ["/x", "x//y", "x/./y", "../x", "x/..", "x/\u{7}"] {
+            match storage(&format!("s3://b/{key}"), &Config::new(), None) {
+                Err(NotNative::Unsupported(reason)) => {
+                    assert!(reason.contains(&format!("{key:?}")), "{reason}");
+                }
+                other => panic!("{key}: {other:?}"),
+            }
+        }
+        for key in ["", "x", "x/y", "x/y//", ".x/..y", "x y/%2F"] {
+            prefix(key.trim_end_matches('/')).unwrap();
+        }
+    }
+
+    #[test]
     fn addresses_have_a_kind_a_bucket_and_a_key() {
         let parsed = |uri| Address::parse(uri).unwrap();
         let address = |kind, bucket, key| Some(Address { kind, bucket, key });
@@ -210,6 +237,7 @@ mod tests {
         assert_eq!(parsed("gs://b/x//"), address(Kind::Gcs, "b", "x"));
         assert_eq!(parsed("gcs://b/x"), address(Kind::Gcs, "b", "x"));
         assert_eq!(parsed("azure://container"), address(Kind::Azure, "container", ""));
+        assert_eq!(parsed("s3://b//x/"), address(Kind::S3, "b", "/x"), "another key than x");
         for local in ["/x/y", "x", "file:///x", "mem://x", "tiledb://a/b"] {
             assert_eq!(parsed(local), None, "{local}");
         }

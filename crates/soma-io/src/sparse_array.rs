@@ -176,7 +176,7 @@ impl SparseNdArray {
             Ok(number) if number > 0 => Ok(Some(number)),
             _ => Err(Error::Schema {
                 uri: self.uri().to_owned(),
-                problem: format!("{name}={text} is not a number of {what}"),
+                problem: format!("{name} is not a number of {what} above 0"),
             }),
         }
     }

@@ -15,6 +15,7 @@ use crate::read_chunks::ReadChunksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::report_command::ReportArgs;
 use crate::results_folder::OfResults;
+use crate::secrets::Address;
 use crate::slice::SliceArgs;
 use crate::tune::TuneArgs;
 
@@ -94,10 +95,10 @@ pub(crate) struct SweepArgs {
     pub(crate) metadata: Vec<(String, String)>,
     /// The experiment, as --uri
     #[arg(value_name = "URI", conflicts_with = "uri")]
-    pub(crate) place: Option<String>,
+    pub(crate) place: Option<Address>,
     /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
     #[arg(long)]
-    pub(crate) uri: Option<String>,
+    pub(crate) uri: Option<Address>,
     /// Measurement of the experiment
     #[arg(long, default_value = "RNA")]
     pub(crate) measurement: String,
@@ -204,7 +205,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
     /// Where the experiment is written; must not be there yet
-    pub(crate) uri: String,
+    pub(crate) uri: Address,
     /// Number of cells
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub(crate) cells: u64,
@@ -233,7 +234,7 @@ pub(crate) struct ImportArgs {
     /// Folder with matrix.mtx, barcodes.tsv and features.tsv, each plain or .gz
     pub(crate) folder: PathBuf,
     /// Where the experiment is written; must not be there yet
-    pub(crate) uri: String,
+    pub(crate) uri: Address,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
@@ -246,7 +247,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct BenchReadersArgs {
     /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
     #[arg(long)]
-    pub(crate) uri: Option<String>,
+    pub(crate) uri: Option<Address>,
     /// Measurement of the experiment
     #[arg(long, default_value = "RNA")]
     pub(crate) measurement: String,
@@ -427,7 +428,7 @@ mod tests {
             "--results",
             "out",
         ]);
-        assert_eq!(args.uri.as_deref(), Some("s3://x/y"));
+        assert_eq!(args.uri, Some("s3://x/y".into()));
         assert_eq!((args.measurement.as_str(), args.layer.as_str()), ("ATAC", "normalized"));
         assert_eq!(args.obs_columns, ["cell_type", "assay"]);
         assert_eq!(args.entropy_of, ["tissue", "donor_id"]);

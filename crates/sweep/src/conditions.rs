@@ -1,7 +1,7 @@
 //! All that a measurement depends on, as a digest: rows that have the same are of the same thing, and need not be measured again.
 //!
 //! In it are the program itself, byte for byte; the data's files with their sizes and times of change, and what was selected of them;
-//! the machine; the versions of the libraries; TileDB's settings; and the settings of the point but its number of epochs, since an
+//! the machine; the versions of the libraries; TileDB's settings (those that may be secrets by name alone); and the settings of the point but its number of epochs, since an
 //! epoch depends on none that comes later. Not in it are the results' folder, what is only noted, and what is shown.
 
 use std::hash::Hasher as _;
@@ -15,7 +15,7 @@ use twox_hash::XxHash3_64;
 
 use crate::io_limit::{Holder, IoLimit};
 use crate::job::{Data, Opened, Point};
-use crate::page_cache;
+use crate::{page_cache, secrets};
 
 /// What all points of a sweep share.
 #[derive(Debug)]
@@ -41,7 +41,8 @@ impl Conditions {
             (&host.hostname, &host.cpu_model, host.n_cores, host.memory_bytes),
             (host.memory_limit_bytes, &host.kernel, &host.gpu),
         );
-        let mut data = data.clone();
+        // Without secrets: what is recorded must not be a means to guess them.
+        let mut data = secrets::of_record(data);
         if let Some(IoLimit { by: Holder::Kernel(group), .. }) = &mut data.io_limit {
             // It has another name in each run.
             group.clear();
@@ -127,6 +128,12 @@ mod tests {
             of(&conditions(folder.path(), |_, opened, _| opened.total_nnz = 7)),
             of(&conditions(folder.path(), |_, _, host| host.n_cores = 99)),
         ];
+        let by_key = |key: &str| {
+            let set = |data: &mut Data| data.config.insert("rest.token".into(), key.into());
+            of(&conditions(folder.path(), |data, _, _| drop(set(data))))
+        };
+        assert_eq!(by_key("one"), by_key("another"), "who signs in is no condition");
+        all.push(by_key("one"));
         std::fs::write(folder.path().join("a"), "22").unwrap();
         all.push(of(&conditions(folder.path(), |_, _, _| {})));
         let n_all = all.len();

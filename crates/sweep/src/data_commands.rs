@@ -7,6 +7,7 @@ use example_data::{Error, GenerateSpec, ImportSpec, import_10x};
 
 use crate::args::{GenerateArgs, ImportArgs};
 use crate::display::{Display, grouped};
+use crate::secrets::Address;
 use crate::{config, interrupt};
 
 /// Writes a Census-shaped experiment.
@@ -37,7 +38,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let display = Display::counting("cells", args.quiet);
     display.line(&format!("importing {} to {}", args.folder.display(), args.uri));
     let report =
-        import_10x(&args.folder, &args.uri, &spec, &mut |n_cells| display.position(n_cells));
+        import_10x(&args.folder, args.uri.full(), &spec, &mut |n_cells| display.position(n_cells));
     display.finish();
     let report = match report.map_err(anyhow::Error::new) {
         Err(error) if is_interruption(&error) => return Ok(told_interrupted(&error)),
@@ -56,11 +57,11 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes an experiment of this shape, saying how far it is.
-pub(crate) fn write_example(uri: &str, spec: &GenerateSpec, quiet: bool) -> anyhow::Result<()> {
+pub(crate) fn write_example(uri: &Address, spec: &GenerateSpec, quiet: bool) -> anyhow::Result<()> {
     let display = Display::new(spec.n_cells, "cells", quiet);
     let (cells, genes) = (grouped(spec.n_cells), grouped(spec.n_genes));
     display.line(&format!("writing an experiment of {cells} cells x {genes} genes to {uri}"));
-    let report = example_data::generate(uri, spec, &mut |n_cells| display.position(n_cells));
+    let report = example_data::generate(uri.full(), spec, &mut |n_cells| display.position(n_cells));
     display.finish();
     let report = report?;
     tell_leftover(report.leftover.as_deref(), &display);

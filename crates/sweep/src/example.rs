@@ -35,7 +35,7 @@ fn ensure_in(cache: &Path, spec: &GenerateSpec, quiet: bool) -> anyhow::Result<P
     if path.is_dir() {
         return Ok(path);
     }
-    write_example(path.to_str().with_context(what)?, spec, quiet).with_context(what)?;
+    write_example(&path.to_str().with_context(what)?.into(), spec, quiet).with_context(what)?;
     Ok(path)
 }
 

@@ -24,6 +24,7 @@ pub(crate) use kernel::KernelLimit;
 
 use crate::config::UsageError;
 use crate::control_group::{self, Version};
+use crate::secrets::Address;
 
 /// How much more than the limit a row may have read, beside a burst.
 const TOLERANCE: f64 = 1.05;
@@ -130,7 +131,7 @@ pub(crate) fn decide(
     rate: Rate,
     by: LimitBy,
     reader: ReaderChoice,
-    uri: &str,
+    uri: &Address,
 ) -> anyhow::Result<Decided> {
     let kernel = || KernelLimit::make(uri, rate.0);
     let bucket = |why: &str| Decided {

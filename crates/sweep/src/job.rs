@@ -15,13 +15,14 @@ use crate::page_cache::Cold;
 use crate::peers::{Delivered, PeerConversion, PeerEpoch, PeerFacts};
 use crate::read_chunks::{ChunksJob, ChunksRead};
 use crate::readers::ReadKind;
+use crate::secrets::{Address, Secrets};
 use crate::tune::{SurveyJob, Surveyed};
 
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Data {
     /// Path or URI of the experiment.
-    pub(crate) uri: String,
+    pub(crate) uri: Address,
     /// Settings of TileDB.
     pub(crate) config: BTreeMap<String, String>,
     pub(crate) measurement: String,
@@ -200,6 +201,20 @@ pub(crate) enum Event {
     },
     /// The task is done.
     Done,
+}
+
+impl Event {
+    /// Its messages, which may be of others, without what the job keeps secret.
+    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+        let hide = |text: &mut String| *text = secrets.hide(text);
+        match &mut self {
+            Self::Warning { message } | Self::Failed { message } => hide(message),
+            Self::Epoch(record) => record.measured.message.iter_mut().for_each(hide),
+            Self::Opened(opened) => opened.why_not_native.iter_mut().for_each(hide),
+            _ => {}
+        }
+        self
+    }
 }
 
 /// Data that is open.

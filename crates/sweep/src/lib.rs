@@ -7,6 +7,7 @@
 //!   need not be measured again);
 //! - `sweep_loop`, the loop over the grid, with `process` to run a point under its `memory_limit` and tell how it ended, `display` and
 //!   `summary`;
+//! - `secrets`, what keeps credentials out of records, messages and command lines;
 //! - `point`, the other end: what runs in that process, with `consumer` for what takes the batches, `label_entropy` for how random
 //!   they are and `point_settings` for what is noted of the settings. `job` is what the two say to each other;
 //! - `peers`, the comparison with other loaders, whose processes say the same to it;
@@ -57,6 +58,7 @@ mod readers_command;
 mod relayout_command;
 mod report_command;
 mod results_folder;
+mod secrets;
 mod slice;
 mod summary;
 mod sweep_command;
@@ -67,16 +69,19 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue};
 
 use args::{Cli, Command};
+use secrets::Secrets;
 
 /// Runs the program on its command line, its name first, and returns its exit code: 0, 1 for a failure, 2 for a command line that
 /// cannot be, 130 after Ctrl-C. Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let secrets = Secrets::of_arguments(&arguments);
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return told_by_clap(&error),
+        Err(error) => return told_by_clap(error, &secrets),
     };
     let outcome = match cli.command {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
@@ -93,21 +98,28 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Point => point::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", one_line(&told(&error)));
+        eprintln!("error: {}", secrets.hide(&one_line(&told(&error))));
         if error.is::<config::UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
     })
 }
 
-/// Help goes to stdout as it is; of an error the first paragraph, in one line.
-fn told_by_clap(error: &clap::Error) -> ExitCode {
+/// Help goes to stdout as it is; of an error the first paragraph, in one line and without secrets.
+fn told_by_clap(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     if !error.use_stderr() {
         // In color on a terminal, plain elsewhere.
         return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
+    let is_setting = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(flag)) if flag.contains("KEY=VALUE")
+    );
+    if is_setting {
+        error.insert(ContextKind::InvalidValue, ContextValue::String(secrets::HIDDEN.to_owned()));
+    }
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     if text.starts_with("error:") {
-        eprintln!("{}; see --help", one_line(paragraph));
+        eprintln!("{}; see --help", secrets.hide(&one_line(paragraph)));
     } else {
         // A command without its subcommand: clap shows the help instead of an error.
         eprint!("{text}");

@@ -5,6 +5,7 @@ use bytesize::ByteSize;
 use clap::Args;
 
 use crate::config::UsageError;
+use crate::secrets::Address;
 
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Flags of arrayloader-benchmarks")]
@@ -14,7 +15,7 @@ pub(crate) struct OriginalFlags {
     census_version: Option<String>,
     /// Address of a Census or a copy: short for --uri URI/census_data/homo_sapiens
     #[arg(short = 'u', long, value_name = "URI", conflicts_with_all = ["uri", "place", "census_version"])]
-    census_uri: Option<String>,
+    census_uri: Option<Address>,
     /// Region of the S3 bucket: short for --config vfs.s3.region=REGION
     #[arg(short = 'r', long, value_name = "REGION")]
     region: Option<String>,
@@ -71,13 +72,13 @@ impl OriginalFlags {
     }
 
     /// The experiment that they name.
-    pub(crate) fn uri(&self) -> Option<String> {
+    pub(crate) fn uri(&self) -> Option<Address> {
         let of_release =
             self.census_version.as_ref().map(|release| format!("census://{release}/homo_sapiens"));
-        let of_address = self.census_uri.as_ref();
-        of_release.or_else(|| {
-            of_address.map(|uri| format!("{}/census_data/homo_sapiens", uri.trim_end_matches('/')))
-        })
+        let below = |uri: &Address| {
+            format!("{}/census_data/homo_sapiens", uri.full().trim_end_matches('/'))
+        };
+        of_release.or_else(|| self.census_uri.as_ref().map(below)).map(Address::from)
     }
 
     /// The settings of TileDB that they stand for.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use cold::{Cold, cool};
 
 use crate::job::Data;
+use crate::secrets::Address;
 
 /// Share of the available memory that the files may take to be kept in the page cache beside a loader.
 const SHARE: f64 = 0.6;
@@ -110,7 +111,8 @@ pub(crate) fn files(data: &Data) -> io::Result<Vec<DataFile>> {
     Ok(files)
 }
 
-pub(crate) fn local_path(uri: &str) -> Option<PathBuf> {
+pub(crate) fn local_path(uri: &Address) -> Option<PathBuf> {
+    let uri = uri.full();
     match uri.split_once("://") {
         None => Some(PathBuf::from(uri)),
         Some(("file", path)) => Some(PathBuf::from(path)),
@@ -154,8 +156,8 @@ mod tests {
     use super::*;
 
     fn data(uri: &str, measurement: &str) -> Data {
-        let [uri, measurement, layer] = [uri, measurement, "raw"].map(str::to_owned);
-        Data { uri, measurement, layer, ..Data::default() }
+        let [measurement, layer] = [measurement, "raw"].map(str::to_owned);
+        Data { uri: uri.into(), measurement, layer, ..Data::default() }
     }
 
     #[test]

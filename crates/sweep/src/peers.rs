@@ -35,6 +35,7 @@ pub(crate) use tally::{Delivered, Tally};
 use crate::config::{self, UsageError};
 use crate::display::{Display, grouped};
 use crate::job::{Data, Point, PointTransform};
+use crate::secrets::without_credentials;
 use crate::{interrupt, page_cache, results_folder, sweep_command};
 use peer::Peer;
 use prepare::Preparing;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         bail!("there is nothing to compare with: {}", why.join("; "));
     }
     let host = HostInfo::gather();
-    let data = format!("peers-{}", results_folder::data_name(&args.uri));
+    let data = format!("peers-{}", results_folder::data_name(&args.uri.to_string()));
     let folder = args.of_results.folder(args.results.as_deref(), &host, &data)?;
     let cache = page_cache::warm(&jobs[0].data).name();
     let display = Display::counting("copies", args.quiet);
@@ -230,6 +231,7 @@ fn peers(args: &PeersArgs, scripts: &BTreeMap<String, PathBuf>) -> anyhow::Resul
             }),
             (None, Some(why)) => {
                 let list = if args.peers.is_empty() { &mut had.skipped } else { &mut had.missing };
+                let why = without_credentials(why);
                 list.push(format!("{name}: its environment could not be made: {why}"));
             }
             (None, None) => {

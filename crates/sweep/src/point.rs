@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use bench_report::{
     BatchSample, EpochRecord, Measured, ProcessMeter, resident_bytes, thread_cpu_secs,
 };
@@ -26,6 +26,7 @@ use crate::label_entropy::{self, Labels, Meters};
 use crate::page_cache::{self, Cold, PageCache};
 use crate::peers::{Delivered, Tally};
 use crate::point_settings::{as_it_ran, versions};
+use crate::secrets::Secrets;
 use crate::{read_chunks, readers_command, tune};
 
 /// How often an epoch says how far it is.
@@ -41,12 +42,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
     io::stdin().read_to_string(&mut text).context("cannot read the job from stdin")?;
     let job: Job =
         serde_json::from_str(&text).context("stdin holds no job; `point` is started by `sweep`")?;
-    let outcome = perform(&job, start_bytes, &mut tell);
-    match &outcome {
-        Ok(()) => tell(&Event::Done)?,
-        Err(error) => tell(&Event::Failed { message: one_line(&format!("{error:#}")) })?,
+    match perform(&job, start_bytes, &mut tell) {
+        Ok(()) => tell(&Event::Done),
+        Err(error) => {
+            let message = Secrets::of(&job.data).hide(&one_line(&format!("{error:#}")));
+            tell(&Event::Failed { message: message.clone() })?;
+            Err(anyhow!(message))
+        }
     }
-    outcome
 }
 
 /// Fails once nobody listens any more, which ends the process.
@@ -161,7 +164,7 @@ fn open(
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<OpenData> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let mut experiment = Experiment::open(&data.uri, &options)?;
+    let mut experiment = Experiment::open(data.uri.full(), &options)?;
     if let Some(limit) = limit {
         experiment = experiment.held_to(Arc::clone(limit));
     }
@@ -187,7 +190,8 @@ fn open(
         var_columns: Vec::new(),
         reader: data.reader.parse()?,
     };
-    let dataset = Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.clone())?;
+    let dataset =
+        Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.to_string())?;
     if dataset.n_rows() == 0 {
         bail!("{} has no cells in the selection", data.uri);
     }

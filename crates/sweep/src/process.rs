@@ -1,5 +1,6 @@
 //! Running the process that measures a point, and telling how it ended: whatever happens to it, the sweep goes on.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,10 +13,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bench_report::Status;
+use serde::Serialize;
 
-use crate::job::{Event, Job};
+use crate::job::{Data, Event, Job};
 use crate::memory_limit::{Held, MemoryLimit};
 use crate::process_tree::{self, TreePeak};
+use crate::secrets::Secrets;
 
 /// How often the process's memory and the user's wish to stop are looked at.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -77,20 +80,38 @@ pub(crate) fn run_limited(
 ) -> anyhow::Result<Ended> {
     command.stdin(Stdio::piped());
     let mut child = Running::start(command)?;
+    child.secrets = Secrets::of(&job.data);
     // It waits for its job, so it has done nothing yet.
     child.held = limit.map(|limit| limit.hold(child.child.id())).transpose()?;
     child.give(job)?;
     child.follow_to_the_end(interrupted, on_event)
 }
 
-/// The same for a program that has its job on the command line.
-pub(crate) fn run_told(
+/// The same for a script that has its job on the command line, but for the data's address and
+/// settings, which come on its stdin: other users see a command line.
+pub(crate) fn run_script(
     mut command: Command,
+    data: Option<&Data>,
     interrupted: &AtomicBool,
     on_event: &mut dyn FnMut(Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<Ended> {
-    command.stdin(Stdio::null());
-    Running::start(command)?.follow_to_the_end(interrupted, on_event)
+    command.stdin(Stdio::piped());
+    let mut child = Running::start(command)?;
+    match data {
+        Some(data) => {
+            child.secrets = Secrets::of(data);
+            child.give(&ScriptData { uri: data.uri.full(), config: &data.config })?;
+        }
+        None => drop(child.child.stdin.take()),
+    }
+    child.follow_to_the_end(interrupted, on_event)
+}
+
+/// What a script reads from its stdin.
+#[derive(Serialize)]
+struct ScriptData<'a> {
+    uri: &'a str,
+    config: &'a BTreeMap<String, String>,
 }
 
 enum Followed {
@@ -107,6 +128,8 @@ struct Running {
     tree: Option<TreePeak>,
     /// Let go after the process has ended.
     held: Option<Held>,
+    /// Of its job: nothing that it says may have them.
+    secrets: Secrets,
 }
 
 impl Running {
@@ -129,10 +152,11 @@ impl Running {
             peak_bytes: None,
             tree: None,
             held: None,
+            secrets: Secrets::default(),
         })
     }
 
-    fn give(&mut self, job: &Job) -> anyhow::Result<()> {
+    fn give(&mut self, job: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string(job).context("cannot write down the job")?;
         if let Some(mut stdin) = self.child.stdin.take() {
             // A process that has already ended is told about by its status.
@@ -166,6 +190,7 @@ impl Running {
             }
             None => death(status, &stderr),
         };
+        let message = self.secrets.hide(&message);
         Ok(Ended::Failed(Failure { status, message, peak_bytes }))
     }
 
@@ -186,7 +211,7 @@ impl Running {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(Event::Done) => done = true,
                     Ok(Event::Failed { message }) => failed = Some(message),
-                    Ok(event) => on_event(event)?,
+                    Ok(event) => on_event(event.without(&self.secrets))?,
                     Err(_) => {}
                 },
                 Err(RecvTimeoutError::Timeout) => {}

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     session.display.finish();
     let runs = runs?;
     let described = report::Described {
-        uri: session.data.uri.clone(),
+        uri: session.data.uri.to_string(),
         shuffle: shuffle.name(),
         seed: args.rng_seed,
         chunk_rows: args.soma_chunk_size,
@@ -133,7 +133,7 @@ fn data(args: &ReadChunksArgs) -> anyhow::Result<Data> {
         None => example::ensure(args.quiet)?
             .to_str()
             .context("the path of the cache is not UTF-8")?
-            .to_owned(),
+            .into(),
     };
     Ok(Data {
         uri,
@@ -147,7 +147,7 @@ fn data(args: &ReadChunksArgs) -> anyhow::Result<Data> {
 /// X, and the joinids of obs.
 fn open(data: &Data) -> anyhow::Result<(SparseNdArray, Vec<i64>)> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let experiment = Experiment::open(&data.uri, &options)?;
+    let experiment = Experiment::open(data.uri.full(), &options)?;
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
     let joinids = order::joinids(&experiment.obs()?, x.shape().0)?;
     Ok((x, joinids))

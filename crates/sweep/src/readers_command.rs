@@ -97,7 +97,9 @@ fn kinds(typed: &[String]) -> anyhow::Result<Vec<ReadKind>> {
 
 fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    Ok(Experiment::open(&data.uri, &options)?.measurement(&data.measurement)?.x(&data.layer)?)
+    Ok(Experiment::open(data.uri.full(), &options)?
+        .measurement(&data.measurement)?
+        .x(&data.layer)?)
 }
 
 fn announce(x: &SparseNdArray, data: &Data, cache: &PageCache) -> anyhow::Result<()> {

@@ -18,14 +18,15 @@ use crate::args::{Reader, key_value};
 use crate::config::{self, UsageError};
 use crate::display::{Display, grouped};
 use crate::interrupt;
+use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RelayoutArgs {
     /// The experiment: a folder or a URI such as s3://...
-    pub(crate) source: String,
+    pub(crate) source: Address,
     /// Where the new experiment is written; must not be there yet, unless with -f
-    pub(crate) target: String,
+    pub(crate) target: Address,
     /// Rows that training will read together
     #[arg(long, value_name = "ROWS", default_value_t = 64)]
     pub(crate) chunk_rows: u64,
@@ -126,9 +127,9 @@ pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::watch();
     let spec = args.spec()?;
     let options = OpenOptions { config: spec.config.clone(), timestamp: None };
-    let source = Experiment::open(&args.source, &options)?;
+    let source = Experiment::open(args.source.full(), &options)?;
     let mut progress = Progress::new(args);
-    let outcome = relayout::relayout(&source, &args.target, &spec, &mut |event| {
+    let outcome = relayout::relayout(&source, args.target.full(), &spec, &mut |event| {
         progress.tell(event);
         if interrupted.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -218,7 +219,7 @@ fn as_json(args: &RelayoutArgs, report: &RelayoutReport) -> serde_json::Value {
         })
     });
     json!({
-        "uri": args.target,
+        "uri": args.target.to_string(),
         "cells": report.n_cells,
         "genes": report.n_genes,
         "nnz": report.nnz,

@@ -21,12 +21,12 @@ pub(crate) use args::SliceArgs;
 pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::watch();
     let (spec, config) = (args.spec()?, args.reading_config()?);
-    let source = Experiment::open(&args.source, &OpenOptions { config, timestamp: None })?;
+    let source = Experiment::open(args.source.full(), &OpenOptions { config, timestamp: None })?;
     let mut display = Display::counting("cells", args.quiet);
     display.now("choosing cells and genes");
     // obs is written beside them.
     let n_layers = spec.layers.len() as u64;
-    let outcome = experiment_copy::slice(&source, &args.target, &spec, &mut |event| {
+    let outcome = experiment_copy::slice(&source, args.target.full(), &spec, &mut |event| {
         match event {
             SliceEvent::Leftover(path) => tell_leftover(Some(path), &display),
             SliceEvent::Choosing { n_looked_at } => display.position(n_looked_at),
@@ -63,7 +63,7 @@ fn tell(args: &SliceArgs, report: &SliceReport, display: &Display) {
     let rate = report.n_cells as f64 / report.seconds.max(f64::MIN_POSITIVE);
     if args.json {
         let line = json!({
-            "uri": args.target,
+            "uri": args.target.to_string(),
             "cells": report.n_cells,
             "genes": report.n_genes,
             "nnz": report.nnz,

@@ -21,15 +21,18 @@ use crate::memory_limit::MemoryLimit;
 use crate::page_cache::{self, PageCache};
 use crate::process::{self, Ended};
 use crate::sweep_loop::Sweep;
-use crate::{example, interrupt, point_settings, results_folder};
+use crate::{example, interrupt, point_settings, results_folder, secrets};
 
 /// Runs a sweep and prints its table.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut config = Config::resolve(args)?;
     let interrupted = interrupt::watch();
     let host = HostInfo::gather();
-    let uri = Some(config.data.uri.as_str()).filter(|uri| !uri.is_empty());
-    let data = uri.map_or_else(|| "example".to_owned(), results_folder::data_name);
+    let data = if config.data.uri.is_empty() {
+        "example".to_owned()
+    } else {
+        results_folder::data_name(&config.data.uri.to_string())
+    };
     let mut folder = args.of_results.folder(args.results.as_deref(), &host, &data)?;
     if config.data.uri.is_empty() {
         let example = example::ensure(args.quiet)?;
@@ -128,7 +131,7 @@ pub(crate) fn check(
 
 pub(crate) fn data_info(data: &Data, opened: &Opened) -> DataInfo {
     DataInfo {
-        uri: shown_uri(&data.uri, std::env::var("HOME").ok().as_deref()),
+        uri: shown_uri(&data.uri.to_string(), std::env::var("HOME").ok().as_deref()),
         layout: None,
         measurement: Some(data.measurement.clone()),
         layer: Some(data.layer.clone()),
@@ -172,7 +175,7 @@ pub(crate) fn run_info(
         )?,
         sha,
         git_dirty,
-        metadata: metadata.clone(),
+        metadata: secrets::noted(metadata),
     })
 }
 

@@ -48,7 +48,11 @@ impl OwnedConfig {
         let owned = Self { functions, config };
         for (key, value) in parameters {
             let c_key = c_string("a TileDB parameter", key)?;
-            let c_value = c_string("a TileDB parameter", value)?;
+            // The value may be a secret, so an error names its parameter alone.
+            let c_value = c_string("a TileDB parameter", value).map_err(|_| Error::ZeroByte {
+                what: "the value of a TileDB parameter",
+                text: key.clone(),
+            })?;
             // SAFETY: the configuration, both strings and the out pointer are live.
             let status = unsafe {
                 (functions.tiledb_config_set)(
@@ -59,7 +63,7 @@ impl OwnedConfig {
                 )
             };
             if status != 0 {
-                return Err(failed(&format!("{key}={value}"), error));
+                return Err(failed(key, error));
             }
         }
         Ok(owned)

@@ -14,9 +14,9 @@ use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
 ///
-/// On the CPU `x` lies in memory that a later batch is written into: its values (of a CSR one its columns, too), and those of tensors that
-/// share its memory (`shallow_clone`, views, what autograd keeps for the backward pass), hold until the batch is
-/// dropped. So keep the batch until the step is over; [`into_parts`](Self::into_parts) gives tensors to keep longer.
+/// The tensors may be kept as long as one likes, as may all that share their memory (`shallow_clone`, views, what autograd keeps for
+/// the backward pass): the batch need not be kept for them. On the CPU the memory of `x` is written again for a later batch once
+/// the last of them is dropped, so what is kept costs new memory.
 #[derive(Debug)]
 pub struct TensorBatch {
     batch_idx: u64,
@@ -27,17 +27,14 @@ pub struct TensorBatch {
     joinids: Tensor,
     experiments: Vec<u32>,
     n_padding: usize,
-    /// The memory of `x`, as far as it is from a pool.
-    owners: Vec<TensorBuffer>,
 }
 
 impl TensorBatch {
     /// The tensors of a loader's batch, where `feed` wants them.
     pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
         let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding } = batch;
-        let (x, owners) = feed.matrix(x)?;
+        let x = feed.matrix(x)?;
         let x = match feed.stored {
-            // The values are copied; indices may be shared still.
             Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
             _ => x,
         };
@@ -50,7 +47,7 @@ impl TensorBatch {
             )
         };
         let codes = names.into_iter().zip(numbers).collect();
-        Ok(Self { batch_idx, x, obs, codes, joinids, experiments, n_padding, owners })
+        Ok(Self { batch_idx, x, obs, codes, joinids, experiments, n_padding })
     }
 
     /// Which batch of the epoch, counted from 0.
@@ -99,9 +96,7 @@ impl TensorBatch {
         RowSums::of(&self.x)
     }
 
-    /// Copies the tensors to `device`. On the device they are nobody else's, so they may be kept.
-    ///
-    /// On the CPU already, nothing is copied.
+    /// Copies the tensors to `device`. On the CPU already, nothing is copied.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
         let x = self.x.f_to(device).map_err(Error::torch("a copy of X's values on the device"))?;
         let joinids = self
@@ -114,14 +109,11 @@ impl TensorBatch {
             .map(|(name, codes)| Ok((name, codes.f_to(device)?)))
             .collect::<Result<_, _>>()
             .map_err(Error::torch("a copy of the codes on the device"))?;
-        // Where there was no copy, `x` still lies in the pool's memory.
-        let owners = if x.device() == self.x.device() { self.owners } else { Vec::new() };
-        Ok(Self { x, codes, joinids, owners, ..self })
+        Ok(Self { x, codes, joinids, ..self })
     }
 
-    /// `x`, obs and joinids, to be kept as long as one likes. The memory leaves the pool, which will allocate anew.
+    /// `x`, obs and joinids.
     pub fn into_parts(self) -> (Tensor, RecordBatch, Tensor) {
-        self.owners.into_iter().for_each(TensorBuffer::leave_pool);
         (self.x, self.obs, self.joinids)
     }
 }
@@ -140,34 +132,31 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// X, and the memory that it lies in as far as that is a pool's.
-    fn matrix(&self, x: Matrix<TensorBuffer>) -> Result<(Tensor, Vec<TensorBuffer>), Error> {
-        let x = match (x, &self.staging) {
+    /// X.
+    fn matrix(&self, x: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
+        match (x, &self.staging) {
             (Matrix::Dense { values, n_rows, n_columns }, None) => {
-                return Ok((values.matrix(n_rows, n_columns)?, vec![values]));
+                values.into_tensor(&[size(n_rows)?, size(n_columns)?])
             }
             (Matrix::Dense { values, n_rows, n_columns }, Some(staging)) => {
-                let host = values.matrix(n_rows, n_columns)?;
+                let host = values.source_matrix(n_rows, n_columns)?;
                 let (x, ticket) = staging.device().begin_copy(&host)?;
                 values.give_back_after(ticket);
-                x
+                Ok(x)
             }
-            (Matrix::Csr(csr), None) => {
-                return Ok((sparse_csr(&csr)?, vec![csr.columns, csr.values]));
-            }
+            (Matrix::Csr(csr), None) => sparse_csr(csr),
             (Matrix::Csr(mut csr), Some(staging)) => match self.dense_kind {
                 Some(kind) => {
                     remove_duplicates(&mut csr);
-                    staging.send_rows(csr)?.to_dense(kind)?
+                    staging.send_rows(csr)?.to_dense(kind)
                 }
-                None => staging.send_rows(csr)?.to_sparse()?,
+                None => staging.send_rows(csr)?.to_sparse(),
             },
-            (Matrix::Coo(mut coo), None) => return Ok((sparse_coo(&mut coo)?, vec![coo.values])),
-            (Matrix::Coo(mut coo), Some(_)) => sparse_coo(&mut coo)?
+            (Matrix::Coo(coo), None) => sparse_coo(coo),
+            (Matrix::Coo(coo), Some(_)) => sparse_coo(coo)?
                 .f_to(self.device)
-                .map_err(Error::torch("a copy of X's values on the device"))?,
-        };
-        Ok((x, Vec::new()))
+                .map_err(Error::torch("a copy of X's values on the device")),
+        }
     }
 
     /// An int64 tensor of each column of numbers; all are as long.
@@ -197,14 +186,14 @@ fn code_columns(codes: &RecordBatch) -> (Vec<String>, Vec<&[i64]>) {
 ///
 /// Without torch's check of the structure, which takes longer than all else; the loader keeps to it. Values stored
 /// twice for one cell and gene, which SOMA arrays may have, stay two.
-fn sparse_csr(csr: &CsrBatch<TensorBuffer>) -> Result<Tensor, Error> {
+fn sparse_csr(csr: CsrBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(csr.n_rows())?, size(csr.n_columns)?];
     let crow: Result<Vec<i32>, _> =
         csr.row_offsets.iter().map(|&offset| offset.try_into()).collect();
     let crow = crow.map_err(|_| Error::TooManyValues { nnz: csr.nnz() })?;
     let crow =
         Tensor::f_from_slice(&crow).map_err(Error::torch("the row offsets of a sparse batch"))?;
-    let (columns, values) = (csr.columns.flat()?, csr.values.flat()?);
+    let (columns, values) = (csr.columns.into_flat()?, csr.values.into_flat()?);
     let options = (Kind::Float, Device::Cpu);
     Tensor::f_internal_sparse_csr_tensor_unsafe(&crow, &columns, &values, shape, options)
         .map_err(Error::torch("a sparse CSR tensor"))
@@ -213,18 +202,19 @@ fn sparse_csr(csr: &CsrBatch<TensorBuffer>) -> Result<Tensor, Error> {
 /// torch's sparse COO tensor of a batch: indices int64, which torch demands, values f32. The values stay where they are.
 ///
 /// Values stored twice for one cell and gene, which SOMA arrays may have, make it an uncoalesced tensor, in which they add up.
-fn sparse_coo(coo: &mut CooBatch<TensorBuffer>) -> Result<Tensor, Error> {
+fn sparse_coo(mut coo: CooBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(coo.shape.0)?, size(coo.shape.1)?];
-    let (rows, columns, values) = (coo.rows.flat()?, coo.columns.flat()?, coo.values.flat()?);
-    let failed = Error::torch("the indices of a sparse batch");
+    let distinct = {
+        let (rows, columns) =
+            (coo.rows.elements_mut().into_u32(), coo.columns.elements_mut().into_u32());
+        let cells = || rows.iter().zip(columns.iter());
+        cells().zip(cells().skip(1)).all(|(one, next)| one != next)
+    };
+    let (rows, columns) = (coo.rows.into_flat()?, coo.columns.into_flat()?);
     let indices = Tensor::f_stack(&[&rows, &columns], 0)
         .and_then(|indices| indices.f_to_kind(Kind::Int64))
-        .map_err(failed)?;
-    let (rows, columns) =
-        (coo.rows.elements_mut().into_u32(), coo.columns.elements_mut().into_u32());
-    let cells = || rows.iter().zip(columns.iter());
-    let distinct = cells().zip(cells().skip(1)).all(|(one, next)| one != next);
-    let options = (Kind::Float, Device::Cpu);
+        .map_err(Error::torch("the indices of a sparse batch"))?;
+    let (values, options) = (coo.values.into_flat()?, (Kind::Float, Device::Cpu));
     Tensor::f_sparse_coo_tensor_indices_size(&indices, &values, shape, options, distinct)
         .map_err(Error::torch("a sparse COO tensor"))
 }

@@ -70,21 +70,37 @@ pub struct TensorBuffer {
 }
 
 impl TensorBuffer {
-    /// A view of the values as a matrix; shares the memory.
-    pub(crate) fn matrix(&self, n_rows: usize, n_columns: usize) -> Result<Tensor, Error> {
+    /// The values as a matrix for a device to copy from, before the memory is [given back](Self::give_back_after).
+    pub(crate) fn source_matrix(&self, n_rows: usize, n_columns: usize) -> Result<Tensor, Error> {
         let shape = [size(n_rows)?, size(n_columns)?];
-        let flat = self.flat()?;
-        flat.f_view_(shape).map_err(Error::torch("a matrix of a batch's values"))
+        self.source()?.f_view_(shape).map_err(Error::torch("a matrix of a batch's values"))
     }
 
-    /// A view of the elements; shares the memory. Whole numbers are int32.
-    pub(crate) fn flat(&self) -> Result<Tensor, Error> {
+    /// The elements for a device to copy from, before the memory is [given back](Self::give_back_after). Whole numbers are int32.
+    pub(crate) fn source(&self) -> Result<Tensor, Error> {
         match &self.memory {
             Some(memory) => {
-                memory.first(self.n_values).map_err(Error::torch("a view of a batch's memory"))
+                memory.source(self.n_values).map_err(Error::torch("a view of a batch's memory"))
             }
             None => unreachable!("a buffer has its memory until it is dropped"),
         }
+    }
+
+    /// The elements as a tensor of this shape, without a copy. The memory goes back to the pool when no tensor shares it any more.
+    pub(crate) fn into_tensor(mut self, shape: &[i64]) -> Result<Tensor, Error> {
+        let Some(memory) = self.memory.take() else {
+            unreachable!("a buffer has its memory until it is dropped")
+        };
+        let pool = Arc::clone(&self.pool);
+        memory
+            .lend(shape, move |memory| pool.give_back(memory))
+            .map_err(Error::torch("a tensor of a batch's memory"))
+    }
+
+    /// The same, of all elements in one dimension.
+    pub(crate) fn into_flat(self) -> Result<Tensor, Error> {
+        let shape = [size(self.n_values)?];
+        self.into_tensor(&shape)
     }
 
     /// Gives the memory back to the pool, to be used again when the copy with this ticket is done.
@@ -92,11 +108,6 @@ impl TensorBuffer {
         if let Some(memory) = self.memory.take() {
             self.pool.give_back_after(memory, ticket);
         }
-    }
-
-    /// Takes the memory from the pool for good: views of it stay as they are.
-    pub(crate) fn leave_pool(mut self) {
-        self.memory = None;
     }
 }
 

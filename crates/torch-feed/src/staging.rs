@@ -83,7 +83,7 @@ impl Staging {
 
     /// Begins the copy of what the loader wrote.
     fn send_buffer(&self, buffer: TensorBuffer) -> Result<Tensor, Error> {
-        let (copy, ticket) = self.device.begin_copy(&buffer.flat()?)?;
+        let (copy, ticket) = self.device.begin_copy(&buffer.source()?)?;
         buffer.give_back_after(ticket);
         Ok(copy)
     }
@@ -101,7 +101,7 @@ impl Staging {
         let mut memory =
             pool.take(n_values.next_power_of_two(), value_type).map_err(Error::torch(what))?;
         write(memory.values_mut());
-        let host = memory.first(n_values);
+        let host = memory.source(n_values);
         let host = host.map_err(Error::torch("a batch on its way to the device"));
         match host.and_then(|host| self.device.begin_copy(&host)) {
             Ok((copy, ticket)) => {

@@ -82,7 +82,7 @@ proptest! {
                 }
                 Action::Send(place) if place < kept.len() => {
                     let (memory, n_values, value) = kept.swap_remove(place);
-                    let host = memory.first(n_values).unwrap();
+                    let host = memory.source(n_values).unwrap();
                     let (copy, ticket) = device.begin_copy(&host).unwrap();
                     pool.give_back_after(memory, ticket);
                     sent.push((copy, n_values, value));
@@ -113,7 +113,7 @@ fn a_pool_waits_once_for_all_that_is_on_its_way() {
     for value in 0..40 {
         let mut memory = pool.take(10, ValueType::F32).unwrap();
         fill(&mut memory, 10, value);
-        let (copy, ticket) = device.begin_copy(&memory.first(10).unwrap()).unwrap();
+        let (copy, ticket) = device.begin_copy(&memory.source(10).unwrap()).unwrap();
         pool.give_back_after(memory, ticket);
         copies.push(copy);
         assert!(pool.n_on_the_way() <= 4);
@@ -141,7 +141,7 @@ fn threads_share_a_pool() {
                     let value = thread * 100 + round;
                     let mut memory = pool.take(50, ValueType::I64).unwrap();
                     fill(&mut memory, 50, value);
-                    let (copy, ticket) = device.begin_copy(&memory.first(50).unwrap()).unwrap();
+                    let (copy, ticket) = device.begin_copy(&memory.source(50).unwrap()).unwrap();
                     pool.give_back_after(memory, ticket);
                     sent.push((value, copy));
                 }

@@ -1,6 +1,9 @@
 //! The tensors hold the loader's numbers, and memory that is used again disturbs no batch that lives.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+#[path = "tensors/kept.rs"]
+mod kept;
+
 use std::path::Path;
 use std::sync::Arc;
 

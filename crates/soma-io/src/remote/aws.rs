@@ -80,8 +80,8 @@ impl Credentials {
             [Some(id), Some(secret)] => {
                 return Ok(Self::keys(id, secret, settings.text("vfs.s3.aws_session_token")));
             }
-            [Some(_), None] => return Err(refused(given[1], "", "the key's id needs it").into()),
-            [None, Some(_)] => return Err(refused(given[0], "", "the secret key needs it").into()),
+            [Some(_), None] => return Err(refused(given[1], "the key's id needs it").into()),
+            [None, Some(_)] => return Err(refused(given[0], "the secret key needs it").into()),
             [None, None] => {}
         }
         let found =

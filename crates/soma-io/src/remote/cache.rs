@@ -33,8 +33,8 @@ pub(super) fn cached(
     settings: &Settings<'_>,
 ) -> Result<Cached, Error> {
     let Some(folder) = settings.text(FOLDER) else {
-        if let Some(limit) = settings.text(LIMIT) {
-            return Err(refused(LIMIT, limit, "there is no soma.cache_folder that it could limit"));
+        if settings.text(LIMIT).is_some() {
+            return Err(refused(LIMIT, "there is no soma.cache_folder that it could limit"));
         }
         return Ok((storage, None));
     };

@@ -114,7 +114,7 @@ impl Endpoint {
             ),
         };
         if !["http", "https"].contains(&scheme) {
-            return Err(refused("vfs.s3.scheme", scheme, "it is neither http nor https"));
+            return Err(refused("vfs.s3.scheme", "it is neither http nor https"));
         }
         let host = host.trim_end_matches('/');
         // As Amazon's own client decides: no name fits before an IP address, and no certificate covers a bucket with dots.
@@ -184,7 +184,7 @@ mod tests {
         }
         let config = config(&[("scheme", "ftp")]);
         let error = Endpoint::of("b", "x", &Settings::new(&config)).unwrap_err().to_string();
-        assert!(error.contains("vfs.s3.scheme=ftp"), "{error}");
+        assert!(error.contains("vfs.s3.scheme "), "{error}");
         assert_eq!(amazons("cn-north-1"), "s3.cn-north-1.amazonaws.com.cn");
     }
 

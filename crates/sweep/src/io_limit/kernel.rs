@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::control_group::{Controller, Group, Place, Version};
 use crate::page_cache;
+use crate::secrets::Address;
 
 /// A control group that holds what is in it to a rate.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(crate) struct KernelLimit {
 
 impl KernelLimit {
     /// Holds what is read from the disk of the data at `uri`. The error says why that cannot be.
-    pub(crate) fn make(uri: &str, bytes_per_second: NonZeroU64) -> Result<Self, String> {
+    pub(crate) fn make(uri: &Address, bytes_per_second: NonZeroU64) -> Result<Self, String> {
         let path = page_cache::local_path(uri)
             .ok_or_else(|| "the data is not on a disk of this machine".to_owned())?;
         let device = device(&path)?;

@@ -128,7 +128,7 @@ mod tests {
         fs::create_dir(folder.path().join("obs")).unwrap();
         fs::write(folder.path().join("obs/a"), vec![7; 1 << 20]).unwrap();
         fs::write(folder.path().join("obs/empty"), "").unwrap();
-        let uri = folder.path().display().to_string();
+        let uri = folder.path().display().to_string().into();
         let files = files(&Data { uri, ..Data::default() }).unwrap();
         assert_eq!(files.len(), 2);
         (folder, files)
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn data_in_a_store_is_not_called_cold() {
-        let away = Data { uri: "s3://b/x".to_owned(), ..Data::default() };
+        let away = Data { uri: "s3://b/x".into(), ..Data::default() };
         assert_eq!(cool(&away, Cold::Auto).name(), "unknown");
     }
 }

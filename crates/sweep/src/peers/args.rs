@@ -9,13 +9,14 @@ use super::work::Work;
 use crate::args::{Reader, key_value};
 use crate::consumer::Consumer;
 use crate::results_folder::OfResults;
+use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct PeersArgs {
     /// The experiment: a folder or a URI
     #[arg(long)]
-    pub(crate) uri: String,
+    pub(crate) uri: Address,
     /// Which loader to compare with, may be given several times, or several separated by commas [default: all that can be had]
     #[arg(long = "peer", alias = "peers", value_name = "NAME", value_delimiter = ',')]
     pub(crate) peers: Vec<String>,

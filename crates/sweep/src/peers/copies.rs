@@ -80,7 +80,7 @@ impl CopySpec {
             loader: self.loader.clone(),
             format: self.format.clone(),
             versions: self.versions.clone(),
-            source: data.uri.clone(),
+            source: data.uri.to_string(),
             made: jiff::Timestamp::now(),
             secs: took.secs,
             max_mem_bytes: took.max_mem,
@@ -99,7 +99,7 @@ impl CopySpec {
             .iter()
             .map(|file| (file.path.display().to_string(), file.bytes, file.changed.to_string()))
             .collect();
-        let taken = (&data.uri, &data.measurement, &data.layer, &data.obs_columns);
+        let taken = (data.uri.to_string(), &data.measurement, &data.layer, &data.obs_columns);
         let digest = digest(&(taken, files, &self.format, &self.versions))?;
         Ok(format!("{}-{}-{digest}", self.loader.replace(' ', "-"), self.version))
     }

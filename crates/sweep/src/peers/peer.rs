@@ -175,13 +175,10 @@ impl Peer {
     }
 }
 
+/// All of the data but its address and settings, which a script gets on its stdin.
 fn name_data(command: &mut Command, data: &Data, copy: Option<&Path>) {
-    command.args(["--uri", &data.uri]);
     if let Some(copy) = copy {
         command.arg("--copy").arg(copy);
-    }
-    for (key, value) in &data.config {
-        command.args(["--config", &format!("{key}={value}")]);
     }
     command.args(["--measurement", &data.measurement, "--layer", &data.layer]);
     if let Some(n_genes) = data.n_genes {

@@ -41,7 +41,7 @@ impl Preparing<'_> {
                 Some(self.copy(&spec, |target| {
                     let command = peer.convert(self.data, target);
                     self.converted(&peer.name, |on_event| {
-                        process::run_told(command, self.interrupted, on_event)
+                        process::run_script(command, Some(self.data), self.interrupted, on_event)
                     })
                 })?)
             }
@@ -102,7 +102,7 @@ impl Preparing<'_> {
 
     fn facts(&self, peer: &Peer) -> anyhow::Result<PeerFacts> {
         let mut facts = None;
-        let ended = process::run_told(peer.describe(), self.interrupted, &mut |event| {
+        let ended = process::run_script(peer.describe(), None, self.interrupted, &mut |event| {
             if let Event::PeerFacts(told) = event {
                 facts = Some(*told);
             }
@@ -167,7 +167,7 @@ pub(crate) fn relayout(
     tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<PeerConversion> {
     let options = OpenOptions { config: data.config.clone(), timestamp: None };
-    let source = Experiment::open(&data.uri, &options)?;
+    let source = Experiment::open(data.uri.full(), &options)?;
     let spec = RelayoutSpec {
         measurement: data.measurement.clone(),
         layer: data.layer.clone(),

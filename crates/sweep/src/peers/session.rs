@@ -193,7 +193,8 @@ impl Session<'_> {
         if let Side::Peer(PeerSide { peer, variant, copy, .. }) = side {
             let asked = (&job.data, &job.point);
             let command = peer.command(task, asked, &variant.name, copy.as_deref());
-            return process::run_told(command, self.interrupted, on_event);
+            let data = Some(&job.data);
+            return process::run_script(command, data, self.interrupted, on_event);
         }
         let task = match task {
             PeerTask::Tally => Task::Tally(job.point.clone()),

@@ -76,7 +76,7 @@ impl Side {
     /// The data as this side reads it.
     pub(crate) fn data(&self, data: &Data) -> Data {
         match self {
-            Self::Relaid { uri } => Data { uri: uri.clone(), ..data.clone() },
+            Self::Relaid { uri } => Data { uri: uri.as_str().into(), ..data.clone() },
             Self::Own | Self::Peer(_) => data.clone(),
         }
     }
@@ -85,7 +85,7 @@ impl Side {
     pub(crate) fn files(&self, data: &Data) -> Data {
         match self {
             Self::Peer(PeerSide { copy: Some(copy), .. }) => {
-                Data { uri: copy.display().to_string(), ..data.clone() }
+                Data { uri: copy.display().to_string().into(), ..data.clone() }
             }
             _ => self.data(data),
         }
@@ -137,7 +137,7 @@ mod tests {
     fn a_side_reads_its_copy_where_it_has_one() {
         let data = Data { uri: "x".into(), ..Data::default() };
         let mut other = side(true, &["dense"], true);
-        let reads = |side: &Side| side.files(&data).uri;
+        let reads = |side: &Side| side.files(&data).uri.to_string();
         assert_eq!([&Side::Own, &other].map(reads), ["x", "x"]);
         if let Side::Peer(other) = &mut other {
             other.copy = Some("zarr".into());

@@ -8,12 +8,13 @@ use clap::{Args, ValueEnum as _};
 use super::order::Shuffle;
 use super::way::Way;
 use crate::args::key_value;
+use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct ReadChunksArgs {
     /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
-    pub(crate) uri: Option<String>,
+    pub(crate) uri: Option<Address>,
     /// Cells that are read at once
     #[arg(short = 'c', long, value_name = "CELLS", default_value_t = 10_000)]
     pub(crate) soma_chunk_size: u64,

@@ -33,7 +33,7 @@ pub(crate) fn read(
 ) -> anyhow::Result<ChunksRead> {
     let opening = Instant::now();
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let experiment = Experiment::open(&data.uri, &options)?;
+    let experiment = Experiment::open(data.uri.full(), &options)?;
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
     let reader = x.reader(data.reader.parse()?)?;
     let mut run = ChunksRead {

@@ -114,7 +114,10 @@ impl Session<'_> {
                 let command = process::point_command(&self.program);
                 process::run(command, &job, self.interrupted, &mut on_event)?
             }
-            None => process::run_told(self.command(way)?, self.interrupted, &mut on_event)?,
+            None => {
+                let command = self.command(way)?;
+                process::run_script(command, Some(&self.data), self.interrupted, &mut on_event)?
+            }
         };
         match (ended, found) {
             (Ended::Interrupted, _) => Ok(None),
@@ -131,19 +134,16 @@ impl Session<'_> {
         }
     }
 
-    /// The process of a way that Python reads.
+    /// The process of a way that Python reads. Address and settings of the data come on its stdin.
     fn command(&self, way: Way) -> anyhow::Result<Command> {
         let (python, script) = self.python.as_ref().context("there is no Python to read by")?;
         let mut command = Command::new(python);
         // Without compiled files beside the script, which would be changes to the checkout.
         command.arg("-B").arg(script).arg(way.name());
-        command.args(["--uri", &self.data.uri, "--measurement", &self.data.measurement]);
+        command.args(["--measurement", &self.data.measurement]);
         command.args(["--layer", &self.data.layer]).arg("--joinids").arg(&self.job.joinids);
         command.args(["--chunk-rows", &self.job.chunk_rows.to_string()]);
         command.args(["--genes", &self.job.n_genes.to_string()]);
-        for (key, value) in &self.data.config {
-            command.args(["--config", &format!("{key}={value}")]);
-        }
         Ok(command)
     }
 }

@@ -11,15 +11,16 @@ use soma_io::{AxisQuery, Config, RowRanges, ValueFilter};
 
 use crate::args::{Reader, key_value};
 use crate::config::{self, UsageError};
+use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SliceArgs {
     /// The experiment: a folder or a URI such as s3://... or census://2025-11-08/homo_sapiens
-    pub(crate) source: String,
+    pub(crate) source: Address,
     /// Where the new experiment is written; must not be there yet, unless with -f
-    pub(crate) target: String,
+    pub(crate) target: Address,
     /// Take data sets from this one on, counted from 0 in the order of their first cells
     #[arg(short = 's', long, value_name = "N")]
     pub(crate) start: Option<usize>,

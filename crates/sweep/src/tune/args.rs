@@ -8,6 +8,7 @@ use clap::Args;
 
 use crate::args::{Form, Reader, key_value};
 use crate::results_folder::OfResults;
+use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -15,7 +16,7 @@ use crate::results_folder::OfResults;
 pub(crate) struct TuneArgs {
     /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
     #[arg(long)]
-    pub(crate) uri: Option<String>,
+    pub(crate) uri: Option<Address>,
     /// Memory of the whole process at its peak, as 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub(crate) memory: ByteSize,

@@ -16,6 +16,7 @@ use crate::args::Reader;
 use crate::config;
 use crate::display::grouped;
 use crate::job::Data;
+use crate::secrets;
 
 /// Lines of a table of candidates.
 const MOST_SHOWN: usize = 8;
@@ -130,10 +131,10 @@ impl Proposal<'_> {
         let args = self.args;
         let mut words = vec!["cargo xtask sweep".to_owned()];
         let mut flag = |name: &str, value: &str| {
-            words.push(format!("{name} {}", config::quoted(&config::without_secret(value))));
+            words.push(format!("{name} {}", config::quoted(value)));
         };
         if args.uri.is_some() {
-            flag("--uri", &self.data.uri);
+            flag("--uri", &self.data.uri.to_string());
         }
         for (name, value, default) in
             [("--measurement", &args.measurement, "RNA"), ("--layer", &args.layer, "raw")]
@@ -171,7 +172,7 @@ impl Proposal<'_> {
         let typed = args.config.iter().map(|(key, value)| (key, value));
         let chosen = by_libtiledb.into_iter().flatten();
         for (key, value) in typed.filter(|_| by_libtiledb.is_none()).chain(chosen) {
-            flag("--config", &format!("{key}={value}"));
+            flag("--config", &format!("{key}={}", secrets::recorded(key, value)));
         }
         words.join(" ")
     }

@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
         };
         let surveyed = session.survey(args)?;
         let data = if args.uri.is_some() {
-            format!("tune-{}", results_folder::data_name(&session.data.uri))
+            format!("tune-{}", results_folder::data_name(&session.data.uri.to_string()))
         } else {
             "tune-example".to_owned()
         };

@@ -14,11 +14,10 @@ import time
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("task", choices=["describe", "convert", "measure", "tally"])
-    for flag in ["--uri", "--measurement", "--layer", "--form", "--copy", "--variant"]:
+    for flag in ["--measurement", "--layer", "--form", "--copy", "--variant"]:
         parser.add_argument(flag)
     for flag in ["--genes", "--batch-rows", "--chunk-rows", "--chunks-per-block", "--seed", "--epochs"]:
         parser.add_argument(flag, type=int)
-    parser.add_argument("--config", action="append", default=[])
     parser.add_argument("--obs-column", action="append", default=[])
     parser.add_argument("--consumer-millis", type=float)
     job = parser.parse_args()
@@ -26,10 +25,18 @@ def main():
     if job.task == "describe":
         tell({"PeerFacts": facts(converts)})
         return tell("Done")
+    given = json.load(sys.stdin)
+    job.uri, job.config = given["uri"], given["config"]
     with open(os.environ["LOG"], "a") as log:
         variant = f" {job.variant}" if converts and job.variant else ""
         log.write(f"{job.task} {job.form} {' '.join(job.obs_column)} {job.consumer_millis}{variant}\n")
     fault = os.environ.get("FAULT", "")
+    if fault.startswith("tells") and job.task == "measure":
+        words = f"cannot open {job.uri} with {job.config}"
+        if fault == "tells":
+            tell({"Failed": {"message": words}})
+            sys.exit(1)
+        sys.exit(f"Traceback\nValueError: {words}")
     if job.task == "convert":
         return convert(job, fault)
     if converts:
@@ -79,7 +86,7 @@ def convert(job, fault):
 def deliver(job):
     data = {
         "uri": job.uri,
-        "config": dict(setting.split("=", 1) for setting in job.config),
+        "config": job.config,
         "measurement": job.measurement,
         "layer": job.layer,
         "reader": "auto",

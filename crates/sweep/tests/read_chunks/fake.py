@@ -12,14 +12,16 @@ import time
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("way")
-    for flag in ["--uri", "--measurement", "--layer", "--joinids"]:
+    for flag in ["--measurement", "--layer", "--joinids"]:
         parser.add_argument(flag)
     for flag in ["--chunk-rows", "--genes"]:
         parser.add_argument(flag, type=int)
-    parser.add_argument("--config", action="append", default=[])
     job = parser.parse_args()
+    given = json.load(sys.stdin)
+    job.uri, job.config = given["uri"], given["config"]
     with open(os.environ["LOG"], "a") as log:
-        log.write(f"{job.way} {' '.join(job.config)}\n")
+        settings = " ".join(f"{key}={value}" for key, value in job.config.items())
+        log.write(f"{job.way} {settings}\n")
     fault = os.environ.get("FAULT", "") if os.environ.get("FAULT_WAY", job.way) == job.way else ""
     if fault == "crash":
         sys.exit("Traceback\nValueError: no such thing")

@@ -7,6 +7,7 @@ mod program;
 mod bed;
 mod going_on;
 mod measuring;
+mod secrets;
 
 use std::fs;
 use std::process::Command;

@@ -55,23 +55,44 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes the folders of dead writers below `parent`, and says how many live. No folder may be made meanwhile.
+/// Removes the folders of dead writers below `parent` and returns the number of those known to live.
+/// A folder whose lock cannot be looked at stays. No folder may be made meanwhile.
 pub(super) fn remove_dead(parent: &Path) -> io::Result<usize> {
     let mut n_living = 0;
     for entry in fs::read_dir(parent)? {
         let folder = entry?.path();
-        let lives = match File::open(folder.join(LOCK)) {
-            Ok(lock) => matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
-            Err(_) => false,
-        };
-        if lives {
-            n_living += 1;
-        } else {
+        match Writer::of(&folder) {
+            Writer::Lives => n_living += 1,
             // Another user's may not be ours to remove: it is in nobody's way.
-            drop(fs::remove_dir_all(&folder));
+            Writer::Dead => drop(fs::remove_dir_all(&folder)),
+            Writer::Unknown => {}
         }
     }
     Ok(n_living)
+}
+
+/// What the lock in a folder says of its writer.
+enum Writer {
+    Lives,
+    Dead,
+    /// The lock is there and could not be opened or asked: the limit on open files, another user's
+    /// file, a network that is away.
+    Unknown,
+}
+
+impl Writer {
+    fn of(folder: &Path) -> Self {
+        match File::open(folder.join(LOCK)) {
+            Ok(lock) => match lock.try_lock() {
+                Ok(()) => Self::Dead,
+                Err(TryLockError::WouldBlock) => Self::Lives,
+                Err(TryLockError::Error(_)) => Self::Unknown,
+            },
+            // It was killed before it had made its lock.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Dead,
+            Err(_) => Self::Unknown,
+        }
+    }
 }
 
 /// A file that is not whole yet.
@@ -129,5 +150,22 @@ mod tests {
         drop(living);
         assert_eq!(fs::read(&kept).unwrap(), b"x");
         assert_eq!(fs::read_dir(parent).unwrap().count(), 1);
+    }
+
+    /// A lock that cannot be looked at may be that of a writer that lives: too many open files, another
+    /// user's folder, a network that is away.
+    #[test]
+    fn what_may_be_a_living_writers_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path();
+        fs::create_dir(parent.join("unknown")).unwrap();
+        fs::write(parent.join("unknown/5"), "x").unwrap();
+        // Leads to itself: there is no file to be opened, and another reason than that it is absent.
+        std::os::unix::fs::symlink("lock", parent.join("unknown/lock")).unwrap();
+        let error = File::open(parent.join("unknown/lock")).unwrap_err();
+        assert_ne!(error.kind(), io::ErrorKind::NotFound);
+        // Nobody is known to live, so nothing is taken for counted.
+        assert_eq!(remove_dead(parent).unwrap(), 0);
+        assert_eq!(fs::read(parent.join("unknown/5")).unwrap(), b"x");
     }
 }

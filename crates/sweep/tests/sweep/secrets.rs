@@ -1,0 +1,282 @@
+//! Credentials that the program is given are found nowhere but on the stdin of its children.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use bench_report::{EpochRecord, read};
+
+use crate::bed::{Bed, SMALL_BUFFERS, stderr};
+
+/// All have this in them, whatever else they are.
+const MARK: &str = "TOPSECRET";
+
+/// Settings that may hold a secret, and one that holds it in an address.
+const SETTINGS: [&str; 7] = [
+    "vfs.s3.custom_headers.x-tenant=TOPSECRET-of-header",
+    "vfs.s3.aws_secret_access_key=TOPSECRET-of-key",
+    "vfs.s3.proxy_username=TOPSECRET-of-user",
+    "vfs.azure.storage_sas_token=sig=TOPSECRET-of-sas",
+    "rest.token=TOPSECRET-of-token",
+    "vfs.s3.endpoint_override=http://ada:TOPSECRET-of-endpoint@127.0.0.1:1",
+    "of.another.version=TOPSECRET-of-later",
+];
+
+/// The experiment by an address with a query. libtiledb takes it for a part of the folder's name.
+fn address(bed: &Bed) -> String {
+    let signed = bed.path("experiment?X-Amz-Signature=TOPSECRET-of-query&ttl=5");
+    if !signed.exists() {
+        fs::rename(bed.path("experiment"), &signed).unwrap();
+    }
+    format!("file://{}", signed.display())
+}
+
+fn with_settings(arguments: &[&str]) -> Vec<String> {
+    let settings = SETTINGS.iter().flat_map(|setting| ["--config", setting]);
+    let settings = settings.chain(["--config", SMALL_BUFFERS]);
+    arguments.iter().copied().chain(settings).map(str::to_owned).collect()
+}
+
+/// What a command said, and the command lines of all that it started.
+struct Ran {
+    output: Output,
+    command_lines: BTreeSet<String>,
+}
+
+/// Runs a command to its end and looks at its children all the while.
+fn run(mut command: Command) -> Ran {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command_lines = BTreeSet::new();
+    let mut own = BTreeSet::new();
+    while child.try_wait().unwrap().is_none() {
+        add_command_lines(child.id(), &mut command_lines);
+        own.extend(command_line(child.id()));
+        sleep(Duration::from_millis(3));
+    }
+    // Between fork and exec a child has its parent's.
+    command_lines.retain(|line| !own.contains(line));
+    Ran { output: child.wait_with_output().unwrap(), command_lines }
+}
+
+fn add_command_lines(parent: u32, into: &mut BTreeSet<String>) {
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return };
+    for thread in threads.flatten() {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
+            into.extend(command_line(child));
+            add_command_lines(child, into);
+        }
+    }
+}
+
+fn command_line(id: u32) -> Option<String> {
+    let line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&line).replace('\0', " "))
+}
+
+impl Ran {
+    /// Neither on stdout and stderr nor on the command line of a child, of which there was one that
+    /// has these words.
+    #[track_caller]
+    fn kept_secrets(&self, child: &str) {
+        let Output { stdout, stderr, .. } = &self.output;
+        for said in [stdout, stderr] {
+            let said = String::from_utf8_lossy(said);
+            assert!(!said.contains(MARK), "{said}");
+        }
+        let lines = &self.command_lines;
+        assert!(lines.iter().any(|line| line.contains(child)), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains(MARK)), "{lines:?}");
+    }
+}
+
+/// No file in a folder has a secret, in its name or in what it holds; of Parquet files, in any value.
+#[track_caller]
+fn search(folder: &Path) {
+    let mut n_files = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(!path.to_string_lossy().contains(MARK), "{}", path.display());
+        if path.is_dir() {
+            search(&path);
+            continue;
+        }
+        n_files += 1;
+        let bytes = fs::read(&path).unwrap();
+        let found = bytes.windows(MARK.len()).any(|part| part == MARK.as_bytes());
+        assert!(!found, "{}", path.display());
+    }
+    if folder.join("epochs.parquet").is_file() {
+        // Which is compressed.
+        let rows = read(folder).unwrap();
+        assert!(!rows.is_empty() && !format!("{rows:?}").contains(MARK), "{rows:?}");
+    }
+    assert!(0 < n_files || fs::read_dir(folder).unwrap().next().is_some());
+}
+
+fn rows(bed: &Bed, folder: &str) -> Vec<EpochRecord> {
+    read(&bed.path(folder)).unwrap()
+}
+
+#[test]
+fn a_sweep_keeps_secrets_and_says_what_else_it_was_given() {
+    let bed = Bed::new();
+    let uri = address(&bed);
+    let arguments = with_settings(&[
+        "sweep",
+        "--uri",
+        &uri,
+        "--results",
+        "out",
+        "-b",
+        "64",
+        "-m",
+        "native",
+        "-M",
+        "disk=fast",
+        "-M",
+        "source=s3://ada:TOPSECRET-of-note@bucket/x",
+    ]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ran = run(bed.command(&arguments));
+    assert!(ran.output.status.success(), "{}", stderr(&ran.output));
+    ran.kept_secrets(" point");
+    search(&bed.path("out"));
+    let row = &rows(&bed, "out")[0];
+    assert!(row.data.uri.ends_with("/experiment"), "{}", row.data.uri);
+    assert!(row.run.command.contains(SMALL_BUFFERS), "{}", row.run.command);
+    assert!(row.run.command.contains("'rest.token=***'"), "{}", row.run.command);
+    assert!(row.run.command.contains("http://127.0.0.1:1"), "{}", row.run.command);
+    assert_eq!(row.run.metadata["source"], "s3://bucket/x");
+    assert_eq!(row.point.soma_buffer_size, Some(1_000_000));
+
+    let report = run(bed.command(&["report", "out"]));
+    assert!(report.output.status.success(), "{}", stderr(&report.output));
+    search(&bed.path("out"));
+}
+
+/// An error comes from libtiledb, from the store's client or from here, and names the place.
+#[test]
+fn what_fails_is_said_without_secrets() {
+    let bed = Bed::new();
+    let uri = "s3://ada:TOPSECRET-of-user@bucket/x?sig=TOPSECRET-of-query";
+    let local = format!("{}/none", address(&bed));
+    let (sweep, read_chunks) = (["sweep", "--uri"], ["read-chunks", "-w", "native-csr"]);
+    let mut all = vec![
+        with_settings(&[&sweep[..], &[uri, "--results", "out"]].concat()),
+        with_settings(&[&sweep[..], &[&local, "--results", "out"]].concat()),
+        with_settings(&[&read_chunks[..], &[uri]].concat()),
+        with_settings(&["bench-readers", "--uri", uri]),
+        with_settings(&["tune", "--uri", uri, "--memory", "1GiB"]),
+        with_settings(&["slice", &local, "to", "--obs-filter", "nnz > 1"]),
+        with_settings(&["relayout", &local, "to"]),
+        with_settings(&["import", "nowhere", uri]),
+    ];
+    for setting in &mut all {
+        setting.push("--config=vfs.s3.connect_max_tries=1".to_owned());
+        setting.push("--config=soma.retry_limit_ms=1".to_owned());
+    }
+    for arguments in all {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let output = bed.command(&arguments).output().unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.contains("error: ") && !told.contains(MARK), "{arguments:?}: {told}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains(MARK));
+    }
+}
+
+#[test]
+fn a_setting_that_is_refused_is_named_and_not_shown() {
+    let bed = Bed::new();
+    for (arguments, name) in [
+        (&["--config", "TOPSECRET"][..], "--config"),
+        (&["--config==TOPSECRET"], "--config"),
+        (&["--config", "rest.token:TOPSECRET"], "--config"),
+        (&["--config", "rest.token=a", "--config", "rest.token=TOPSECRET"], "rest.token"),
+        (&["x", "vfs.s3.custom_headers.a=TOPSECRET"], "vfs.s3.custom_headers.a"),
+        (&["--config", "vfs.s3.region=\u{1}", "sm.encryption_key=TOPSECRET"], "sm.encryption_key"),
+        (
+            &[
+                "experiment",
+                "--config",
+                "sm.encryption_key=TOPSECRET",
+                "--config",
+                "sm.encryption_type=AES",
+            ],
+            "EncryptionType",
+        ),
+    ] {
+        let all = [&["sweep", "--results", "out"], arguments].concat();
+        let output = bed.command(&all).current_dir(bed.path("")).output().unwrap();
+        let told = stderr(&output);
+        assert!(!output.status.success(), "{arguments:?}: {told}");
+        assert!(told.contains(name) && !told.contains(MARK), "{arguments:?}: {told}");
+    }
+}
+
+/// Stand-ins of the standard library alone; they fail as Python does, with all that they know.
+#[test]
+fn scripts_get_secrets_on_stdin_and_their_words_are_searched() {
+    let bed = Bed::new();
+    let uri = address(&bed);
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    fs::create_dir(bed.path("scripts")).unwrap();
+    fs::copy(tests.join("peers/fake.peer.py"), bed.path("scripts/fake.peer.py")).unwrap();
+    let program = format!("SWEEP={}", env!("CARGO_BIN_EXE_sweep"));
+    let log = format!("LOG={}", bed.path("log").display());
+    for (fault, status) in [("none", Some(0)), ("tells", Some(1)), ("tells stderr", Some(1))] {
+        let fault = format!("FAULT={fault}");
+        let mut arguments = with_settings(&["peers", "--uri", &uri, "--results", "out"]);
+        for word in ["--scripts", "scripts", "--environment", "fake=python3", "--peer", "fake"] {
+            arguments.push(word.to_owned());
+        }
+        for word in ["--copies", "copies", "--work", "csr-all-8x4", "--repetitions", "1"] {
+            arguments.push(word.to_owned());
+        }
+        for variable in [&program, &log, &fault, "KEY=TOPSECRET-of-variable"] {
+            arguments.extend(["--peer-variable".to_owned(), variable.to_owned()]);
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let ran = run(bed.command(&arguments));
+        assert_eq!(ran.output.status.code(), status, "{}", stderr(&ran.output));
+        ran.kept_secrets("fake.peer.py measure");
+        search(&bed.path("out"));
+        fs::remove_dir_all(bed.path("out")).unwrap();
+    }
+    // The stand-in saw them.
+    let log = fs::read_to_string(bed.path("log")).unwrap();
+    assert!(log.contains("csr"), "{log}");
+}
+
+#[test]
+fn ways_of_reading_get_secrets_on_stdin() {
+    let bed = Bed::new();
+    let uri = address(&bed);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_chunks/fake.py");
+    let script = script.to_str().unwrap();
+    let arguments = with_settings(&[
+        "read-chunks",
+        &uri,
+        "-w",
+        "csr,native-csr",
+        "--repetitions",
+        "1",
+        "--python",
+        "python3",
+        "--script",
+        script,
+        "--json",
+    ]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut command = bed.command(&arguments);
+    command.env("SWEEP", env!("CARGO_BIN_EXE_sweep")).env("LOG", bed.path("log"));
+    let ran = run(command);
+    assert!(ran.output.status.success(), "{}", stderr(&ran.output));
+    ran.kept_secrets("fake.py csr");
+    let log = fs::read_to_string(bed.path("log")).unwrap();
+    assert!(log.contains("rest.token=TOPSECRET-of-token"), "the script has them: {log}");
+}
