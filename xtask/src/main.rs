@@ -14,6 +14,7 @@ mod chromium;
 mod ci;
 mod debian;
 mod environment;
+mod fuzz;
 mod interpreter;
 mod mpirun;
 mod native;
@@ -67,6 +68,10 @@ Commands:
   test      run every test of the workspace, with mpirun and Chromium installed where they are missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
+  fuzz      run the fuzz targets in turn, each for a minute, and count their executions
+              cargo xtask fuzz
+              cargo xtask fuzz tile array --seconds 600 --keep
+              cargo xtask fuzz --executions 100000000
   ci        formatting, tidy, clippy, documentation, benches: everything but the tests
               cargo xtask ci
   tidy      check the rules of the house that lints cannot
@@ -77,7 +82,7 @@ Commands:
   python    make the Python environment with tiledbsoma that the interoperability tests use
               cargo xtask python
 
-Everything but tidy and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, fuzz and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML and its like one for each of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 What was chosen is kept in .cargo/native.toml; delete that file to choose anew.";
@@ -100,6 +105,7 @@ fn main() -> ExitCode {
         }),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
+        Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),

@@ -62,6 +62,8 @@ mod dataset;
 pub mod encode;
 mod epoch;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod loader;
 mod need;
 mod obs;

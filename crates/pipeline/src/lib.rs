@@ -94,6 +94,8 @@ mod budget;
 mod cut;
 mod epoch;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod memory;
 mod pipeline;
 mod read;

@@ -133,12 +133,15 @@ impl<S: Source> Pipeline<S> {
 
     /// Checks a saved state and takes its lanes.
     fn take_over(&self, state: &LoaderState) -> Result<(), S::Error> {
+        let saved = self.lanes_to_resume(state)?;
+        let lanes = *self.lanes.get_or_init(|| saved);
+        // Another thread may have started an epoch in between.
+        if saved == lanes { Ok(()) } else { Err(differs("number of lanes", saved, lanes).into()) }
+    }
+
+    /// The lanes of a saved state, once it is known that this pipeline can go on from there.
+    pub(crate) fn lanes_to_resume(&self, state: &LoaderState) -> Result<u64, S::Error> {
         self.state.check_saved(state)?;
-        let differs = |field, saved: u64, here: u64| Error::State {
-            field,
-            saved: saved.to_string(),
-            here: here.to_string(),
-        };
         if state.batches_delivered() > self.n_batches {
             let (saved, here) = (state.batches_delivered(), self.n_batches);
             return Err(differs("number of batches", saved, here).into());
@@ -150,11 +153,18 @@ impl<S: Source> Pipeline<S> {
         }
         let limit = self.spec.memory.limit().unwrap_or(u64::MAX);
         fitting(&*self.source, &self.spec, saved, limit)?;
-        let lanes = *self.lanes.get_or_init(|| saved);
-        if saved != lanes {
-            return Err(differs("number of lanes", saved, lanes).into());
-        }
-        Ok(())
+        Ok(saved)
+    }
+
+    /// The state at the beginning of epoch 0.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn beginning(&self) -> &LoaderState {
+        &self.state
+    }
+
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn plan(&self, from: &LoaderState) -> Result<shuffle::EpochPlan, Error> {
+        Plans { spec: self.spec.clone(), n_rows: self.source.n_rows() }.plan(from)
     }
 
     fn start(&self, from: LoaderState) -> Result<Epoch<S>, S::Error> {
@@ -205,6 +215,10 @@ impl<S: Source> Pipeline<S> {
         let cutter = move |starts| Cutter::new(assembler, batch_rows, (queue, used), starts);
         Run::start(reading, cutter, as_run, if goes_on { u64::MAX } else { n_left })
     }
+}
+
+fn differs(field: &'static str, saved: u64, here: u64) -> Error {
+    Error::State { field, saved: saved.to_string(), here: here.to_string() }
 }
 
 /// How much is read and made ahead with `available` bytes of memory.

@@ -19,6 +19,7 @@
 mod arrow;
 mod axis_query;
 mod census;
+pub mod contract;
 mod csr;
 mod dataframe;
 mod destination;

@@ -150,41 +150,18 @@ impl XReader for MemoryReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract;
 
-    fn reader() -> MemoryReader {
-        MemoryReader::new(CsrBuffers {
-            row_offsets: vec![0, 2, 2, 5],
-            columns: vec![0, 3, 1, 2, 3],
-            values: vec![1.0, 2.0, 3.0, 4.0, 5.0],
+    #[test]
+    fn it_keeps_the_contract_with_no_rows_and_with_cells_that_come_twice() {
+        let none = CsrBuffers { n_columns: 4, ..CsrBuffers::default() };
+        contract::check(&MemoryReader::new(none.clone()).unwrap(), &none);
+        let twice = CsrBuffers {
+            row_offsets: vec![0, 3, 3, 5],
+            columns: vec![1, 1, 3, 0, 0],
+            values: vec![2.0, 1.0, 5.0, f32::NAN, -0.0],
             n_columns: 4,
-        })
-        .unwrap()
-    }
-
-    #[test]
-    fn rows_and_genes_are_selected() {
-        let mut out = CsrBuffers::default();
-        let rows = RowRanges::new(vec![1..3]).unwrap();
-        let stats = reader().read_csr(&rows, &GeneSelection::List(vec![3, 1]), &mut out).unwrap();
-        assert_eq!(out.row_offsets, [0, 0, 2]);
-        assert_eq!(
-            (out.columns.as_slice(), out.values.as_slice()),
-            ([0, 1].as_slice(), [5.0, 3.0].as_slice())
-        );
-        assert_eq!(stats.nnz, 2);
-        let mut n_cells = 0;
-        let stats = reader()
-            .read_coo(&rows, &GeneSelection::Range(1..3), &mut |batch| {
-                n_cells += batch.num_rows();
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!((n_cells, stats.nnz), (2, 2));
-    }
-
-    #[test]
-    fn rows_past_the_end_are_an_error() {
-        let rows = RowRanges::new(vec![2..4]).unwrap();
-        assert!(reader().read_csr(&rows, &GeneSelection::All, &mut CsrBuffers::default()).is_err());
+        };
+        contract::check(&MemoryReader::new(twice.clone()).unwrap(), &twice);
     }
 }

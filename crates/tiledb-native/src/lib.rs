@@ -102,6 +102,8 @@ mod error;
 mod files;
 mod filter;
 mod fragment;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod generic_tile;
 mod index_cache;
 mod packed_csr;

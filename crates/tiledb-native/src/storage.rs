@@ -4,7 +4,7 @@
 //! few ranges by the storage's own [`Coalesce`] and hands over many ranges at once, so that an implementation may fetch them
 //! concurrently; it returns when all have arrived.
 
-mod cache;
+pub(crate) mod cache;
 mod limited;
 mod local;
 mod object;

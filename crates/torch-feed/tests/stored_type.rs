@@ -6,7 +6,10 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use loader::{BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Transform};
-use soma_io::{CsrBuffers, Error as ReadError, MemoryReader, ReadStats, RowRanges, XReader};
+use soma_io::{
+    CacheUse, CsrBuffers, Error as ReadError, MemoryReader, PackedCsr, ReadForm, ReadStats,
+    RowRanges, XReader, contract,
+};
 use tch::Kind;
 use torch_feed::{Error, TensorLoader};
 
@@ -17,9 +20,14 @@ struct Typed {
     data_type: DataType,
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl XReader for Typed {
     fn name(&self) -> &'static str {
-        "typed"
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
     }
 
     fn n_rows(&self) -> u64 {
@@ -34,6 +42,26 @@ impl XReader for Typed {
         &self.data_type
     }
 
+    fn nnz(&self) -> Result<Option<u64>, ReadError> {
+        self.inner.nnz()
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        self.inner.working_bytes(nnz, genes, form)
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
@@ -41,6 +69,19 @@ impl XReader for Typed {
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, ReadError> {
         self.inner.read_csr(rows, genes, out)
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, ReadError> {
+        self.inner.read_packed(rows, genes, out)
     }
 
     fn read_coo(
@@ -53,14 +94,28 @@ impl XReader for Typed {
     }
 }
 
-fn dataset(data_type: DataType, values: &[f32]) -> Dataset {
-    let csr = CsrBuffers {
+fn rows(values: &[f32]) -> CsrBuffers {
+    CsrBuffers {
         row_offsets: vec![0, 1, 1, values.len()],
         columns: (0..values.len() as u32).collect(),
         values: values.to_vec(),
         n_columns: values.len(),
-    };
-    let x = Typed { inner: MemoryReader::new(csr).unwrap(), data_type };
+    }
+}
+
+fn typed(data_type: DataType, values: &[f32]) -> Typed {
+    Typed { inner: MemoryReader::new(rows(values)).unwrap(), data_type }
+}
+
+#[test]
+fn another_type_changes_nothing_else() {
+    for (data_type, _, values) in KINDS {
+        contract::check(&typed(data_type, values), &rows(values));
+    }
+}
+
+fn dataset(data_type: DataType, values: &[f32]) -> Dataset {
+    let x = typed(data_type, values);
     let options = RecordBatchOptions::new().with_row_count(Some(3));
     let schema = Arc::new(Schema::empty());
     let obs = RecordBatch::try_new_with_options(schema, vec![], &options).unwrap();

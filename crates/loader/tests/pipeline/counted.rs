@@ -7,7 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use loader::GeneSelection;
-use soma_io::{CsrBuffers, MemoryReader, ReadForm, ReadStats, RowRanges, XReader};
+use soma_io::{
+    CacheUse, CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowRanges, XReader,
+    contract,
+};
+
+use crate::sample;
 
 /// Counts the reads that begin, and those among them that are given memory which no read had before.
 #[derive(Debug)]
@@ -33,9 +38,14 @@ impl CountedReader {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl XReader for CountedReader {
     fn name(&self) -> &'static str {
-        "counted"
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
     }
 
     fn n_rows(&self) -> u64 {
@@ -58,8 +68,17 @@ impl XReader for CountedReader {
         self.working_bytes
     }
 
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         self.allowed.lock().unwrap().insert(holder, limit_bytes);
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
     }
 
     fn read_csr(
@@ -73,6 +92,20 @@ impl XReader for CountedReader {
         self.inner.read_csr(rows, genes, out)
     }
 
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_packed(rows, genes, out)
+    }
+
     fn read_coo(
         &self,
         rows: &RowRanges,
@@ -82,4 +115,11 @@ impl XReader for CountedReader {
         self.n_started.fetch_add(1, Ordering::SeqCst);
         self.inner.read_coo(rows, genes, each)
     }
+}
+
+#[test]
+fn it_reads_as_its_inner_reader_does() {
+    let counted = CountedReader::new(sample::reader(23, 9), 77);
+    contract::check(&counted, &sample::csr(23, 9));
+    assert!(counted.n_started.load(Ordering::SeqCst) > 0);
 }

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
-use soma_io::{CsrBuffers, Error, GeneSelection, MemoryReader, ReadStats, RowRanges, XReader};
+use soma_io::{
+    CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
+    RowRanges, XReader, contract,
+};
 
 use crate::sample;
 
@@ -92,9 +95,14 @@ impl ScriptedReader {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl XReader for ScriptedReader {
     fn name(&self) -> &'static str {
-        "scripted"
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
     }
 
     fn n_rows(&self) -> u64 {
@@ -109,6 +117,26 @@ impl XReader for ScriptedReader {
         self.inner.data_type()
     }
 
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.nnz()
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        self.inner.working_bytes(nnz, genes, form)
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
@@ -117,6 +145,20 @@ impl XReader for ScriptedReader {
     ) -> Result<ReadStats, Error> {
         let asked = self.begin()?;
         self.inner.read_csr(if asked { rows } else { &self.all }, genes, out)
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        let asked = self.begin()?;
+        self.inner.read_packed(if asked { rows } else { &self.all }, genes, out)
     }
 
     fn read_coo(
@@ -128,4 +170,9 @@ impl XReader for ScriptedReader {
         let asked = self.begin()?;
         self.inner.read_coo(if asked { rows } else { &self.all }, genes, each)
     }
+}
+
+#[test]
+fn without_a_script_it_reads_as_its_inner_reader_does() {
+    contract::check(&*ScriptedReader::new(23, 9, At::Never), &sample::csr(23, 9));
 }

@@ -51,7 +51,7 @@ fn before_the_first_batch_nothing_is_handed_over() {
     let epoch = loader.epoch(0).unwrap();
     let stats = epoch.stats();
     assert_eq!((stats.n_blocks, stats.n_batches, stats.first_batch_secs), (0, 0, None));
-    assert_eq!(stats.reader, "scripted");
+    assert_eq!(stats.reader, "memory");
     reader.allow(usize::MAX);
 }
 

@@ -69,7 +69,7 @@ impl CopySpec {
         }
         let target = folder.join("copy");
         // The data may be a copy that another run made here.
-        soma_io::check_apart(&[&data.uri], &[&target.to_string_lossy()])?;
+        soma_io::check_apart(&[data.uri.full()], &[&target.to_string_lossy()])?;
         remove(&target).with_context(cannot)?;
         fs::create_dir(&target).with_context(cannot)?;
         let took = make(&target).inspect_err(|_| {
@@ -230,7 +230,7 @@ mod tests {
         let root = bed.folder.path().join("copies");
         let folder = root.join(spec("v").folder_name(&bed.data).unwrap());
         fs::create_dir_all(&folder).unwrap();
-        std::os::unix::fs::symlink(&bed.data.uri, folder.join("copy")).unwrap();
+        std::os::unix::fs::symlink(bed.data.uri.full(), folder.join("copy")).unwrap();
         let error = spec("v").prepare(&root, &bed.data, |_| panic!("nothing is to be made"));
         assert!(error.unwrap_err().to_string().contains("which is read meanwhile"));
         assert_eq!(fs::read_to_string(bed.folder.path().join("source/a")).unwrap(), "12");

@@ -36,7 +36,7 @@ impl Schema {
         Self::parse(&bytes).map_err(|fault| fault.in_unfiltered(files.name(file), 0))
     }
 
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
         let mut cursor = Cursor::new(bytes);
         let version = cursor.u32("a format version")?;
         let allows_duplicates = cursor.flag("whether duplicates are allowed")?;

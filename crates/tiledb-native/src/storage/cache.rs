@@ -9,7 +9,7 @@
 //! without a cache: 38 and 42 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and never reads; larger
 //! ones fetch what nobody asked for (`examples/through_cache.rs`). Blocks that are there were read with 3 to 6 GB/s, 8 kB in 48 µs.
 
-mod block;
+pub(crate) mod block;
 mod flights;
 mod plan;
 mod scan;
@@ -327,6 +327,7 @@ impl CachedStorage {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Storage for CachedStorage {
     fn place(&self) -> String {
         self.inner.place()
@@ -416,7 +417,7 @@ impl Storage for CachedStorage {
 }
 
 /// Whether `file` lies in a folder that is called as fragments are.
-fn is_in_fragment(file: &str) -> bool {
+pub(crate) fn is_in_fragment(file: &str) -> bool {
     let Some((folders, _)) = file.rsplit_once('/') else { return false };
     folders.split('/').any(|name| !name.contains('.') && timestamped_name::parse(name).is_some())
 }

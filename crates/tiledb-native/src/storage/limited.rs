@@ -145,6 +145,7 @@ impl LimitedStorage {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Storage for LimitedStorage {
     fn place(&self) -> String {
         self.inner.place()
@@ -183,6 +184,9 @@ impl Storage for LimitedStorage {
         }
         Ok(())
     }
+
+    /// Nothing: what is fetched ahead and never read would count, too.
+    fn prefetch(&self, _pieces: &[Piece<'_>]) {}
 
     fn coalesce(&self) -> Coalesce {
         Coalesce { prefetch: false, ..self.inner.coalesce() }

@@ -10,24 +10,24 @@ use twox_hash::XxHash3_64;
 
 use crate::storage::FileVersion;
 
-pub(super) const HEADER_BYTES: usize = 48;
+pub(crate) const HEADER_BYTES: usize = 48;
 const MAGIC: [u8; 8] = *b"TDBblock";
 /// Of the files and of what identifies an object: a cache written by another one is missed and, in time, evicted.
 const FORMAT: u32 = 1;
 
 /// Stands for place, name and version of a file, and for how long its blocks are.
-pub(super) type ObjectId = [u8; 16];
+pub(crate) type ObjectId = [u8; 16];
 
 /// A block of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct BlockId {
-    pub(super) object: ObjectId,
+pub(crate) struct BlockId {
+    pub(crate) object: ObjectId,
     /// Its number: it begins at so many times the length of a block.
-    pub(super) idx: u64,
+    pub(crate) idx: u64,
 }
 
 /// The object that `file` at `place` is while it has this version.
-pub(super) fn object_id(
+pub(crate) fn object_id(
     place: &str,
     file: &str,
     version: &FileVersion,
@@ -50,11 +50,11 @@ pub(super) fn object_id(
 
 impl BlockId {
     /// The folder it is in: one of 256, so that none grows too long.
-    pub(super) fn folder(&self) -> String {
+    pub(crate) fn folder(&self) -> String {
         format!("{:02x}", self.object[0].wrapping_add(self.idx as u8))
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let mut name = String::with_capacity(50);
         for byte in self.object {
             // Writing to a string does not fail.
@@ -65,7 +65,7 @@ impl BlockId {
     }
 
     /// The block that is called `name`.
-    pub(super) fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let (object, idx) = name.split_once('-')?;
         let object = u128::from_str_radix(object, 16).ok()?.to_be_bytes();
         let found = Self { object, idx: u64::from_str_radix(idx, 16).ok()? };
@@ -73,7 +73,7 @@ impl BlockId {
     }
 
     /// The header of the block when this is its payload.
-    pub(super) fn header(&self, payload: &[u8]) -> [u8; HEADER_BYTES] {
+    pub(crate) fn header(&self, payload: &[u8]) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
@@ -85,7 +85,7 @@ impl BlockId {
     }
 
     /// The payload of the block whose file this is; `None` when it is another's, or damaged.
-    pub(super) fn payload<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn payload<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         let (header, payload) = file.split_first_chunk::<HEADER_BYTES>()?;
         (*header == self.header(payload)).then_some(payload)
     }

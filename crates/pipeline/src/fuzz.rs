@@ -1,0 +1,143 @@
+//! A target for fuzzing: gives any bytes to what reads saved states, and panics if a promise is
+//! broken.
+//!
+//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
+//! the package in `fuzz/` that runs them under libFuzzer.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use worktime::ThreadTime;
+
+use crate::{
+    Assemble, BatchPlace, BlockBytes, BlockPlace, Error, LoaderState, Need, Pipeline, PipelineSpec,
+    ReadStats, Source, Stop,
+};
+
+/// A target's name, which is also that of its corpus, and the function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets of this crate.
+pub const TARGETS: [Target; 1] = [("loader_state", loader_state)];
+
+/// Rows of the pipeline that a state is given to.
+const N_ROWS: usize = 24;
+
+/// A saved state, given to a pipeline that it may be of, and with its place alone to one that it is
+/// of.
+fn loader_state(input: &[u8]) {
+    let Ok(text) = str::from_utf8(input) else { return };
+    let Ok(state) = LoaderState::from_json(text) else { return };
+    let again = state.to_json().and_then(|json| LoaderState::from_json(&json));
+    assert_eq!(again.ok().as_ref(), Some(&state));
+    let pipeline = pipeline();
+    let moved = pipeline.beginning().at(state.epoch(), state.lanes(), state.batches_delivered());
+    for state in [state, moved] {
+        let Ok(lanes) = pipeline.lanes_to_resume(&state) else { continue };
+        assert_eq!(lanes, state.lanes());
+        // Without its threads, which would take most of the time.
+        let plan = pipeline.plan(&state).unwrap_or_else(|error| panic!("{state:?}: {error}"));
+        let delivered: usize = plan.map(|block| block.n_rows()).sum();
+        assert!(delivered <= N_ROWS, "{delivered} rows after {state:?}");
+        assert!(state.batches_delivered() > 0 || delivered == N_ROWS);
+    }
+}
+
+fn pipeline() -> &'static Pipeline<Nothing> {
+    static PIPELINE: OnceLock<Pipeline<Nothing>> = OnceLock::new();
+    PIPELINE.get_or_init(|| {
+        let spec = PipelineSpec {
+            batch_rows: 6,
+            chunk_rows: 2,
+            chunks_per_block: 4,
+            ..PipelineSpec::default()
+        };
+        let pipeline = Pipeline::new(Arc::new(Nothing), spec, |()| 0);
+        pipeline.unwrap_or_else(|error| panic!("no pipeline: {error}"))
+    })
+}
+
+/// Samples that hold nothing: only their order is looked at.
+#[derive(Debug)]
+struct Nothing;
+
+impl Source for Nothing {
+    type Block = ();
+    type Batch = ();
+    type Error = Error;
+    type Assembler = Self;
+
+    fn n_rows(&self) -> u64 {
+        N_ROWS as u64
+    }
+
+    fn fingerprint(&self) -> String {
+        String::new()
+    }
+
+    fn need(&self, _block_rows: u64, _batch_rows: u64) -> Result<Need, Error> {
+        Ok(Need::default())
+    }
+
+    fn block_bytes(&self, _block: &()) -> BlockBytes {
+        BlockBytes::default()
+    }
+
+    fn read(
+        &self,
+        _place: BlockPlace,
+        _rows: &[Range<u64>],
+        _into: &mut (),
+        _stop: &Stop,
+    ) -> Result<ReadStats, Error> {
+        Ok(ReadStats::default())
+    }
+
+    fn assembler(&self, _batch_rows: u64) -> Result<Self, Error> {
+        Ok(Self)
+    }
+}
+
+impl Assemble for Nothing {
+    type Block = ();
+    type Batch = ();
+    type Error = Error;
+
+    fn begin(&mut self, _n_rows: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn add(&mut self, _block: &(), _order: &[u32]) -> Result<ThreadTime, Error> {
+        Ok(ThreadTime::default())
+    }
+
+    fn finish(&mut self, _place: BatchPlace) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::TARGETS;
+
+    #[test]
+    fn no_kept_input_breaks_a_promise() {
+        for (name, run) in TARGETS {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(format!("../../fuzz/corpus/{name}.inputs"));
+            let file = std::fs::read(&path)
+                .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+            // Each input's length (u32, little-endian), then its bytes.
+            let (mut rest, mut n_inputs) = (file.as_slice(), 0);
+            while let Some((len, after)) = rest.split_first_chunk::<4>() {
+                let (input, after) = after.split_at(u32::from_le_bytes(*len) as usize);
+                run(input);
+                n_inputs += 1;
+                rest = after;
+            }
+            assert!(n_inputs > 0 && rest.is_empty(), "{name} has no inputs");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Counts, memory, and times.
+
+use super::requests::Request;
+use crate::{CsrBuffers, GeneSelection, ReadForm, ReadStats, XReader};
+
+const KEPT_BYTES: u64 = 1 << 20;
+/// Numbers of those who allow values to be kept.
+const HOLDERS: [u64; 2] = [3, u64::MAX];
+/// Values of a read that no array has: what it would take must be a number all the same.
+const MANY_VALUES: u64 = 1 << 50;
+
+pub(super) fn check_counts(reader: &dyn XReader, expected: &CsrBuffers) {
+    let name = reader.name();
+    assert!(!name.is_empty(), "a reader without a name");
+    assert_eq!(reader.n_rows(), expected.n_rows() as u64, "rows of `{name}`");
+    assert_eq!(reader.n_columns(), expected.n_columns as u64, "columns of `{name}`");
+    let nnz = reader.nnz().unwrap_or_else(|error| panic!("values of `{name}`: {error}"));
+    let least = expected.nnz() as u64;
+    assert!(nnz.is_none_or(|nnz| nnz >= least), "`{name}` says {nnz:?} of {least} values");
+    let some = GeneSelection::Range(0..reader.n_columns().min(1));
+    let list = GeneSelection::List((0..reader.n_columns().min(1)).collect());
+    for form in [ReadForm::Csr, ReadForm::Coo] {
+        for genes in [&GeneSelection::All, &some, &list] {
+            let bytes = [0, 1, 1 + least, 2 + 2 * least, MANY_VALUES]
+                .map(|nnz| reader.working_bytes(nnz, genes, form));
+            assert!(bytes.is_sorted(), "`{name}` takes less memory for more values: {bytes:?}");
+        }
+    }
+}
+
+/// Fails unless the reader gives times for all forms or for none.
+pub(super) fn check_times(reader: &dyn XReader, request: &Request) {
+    let Request { rows, genes } = request;
+    let mut stats: Vec<ReadStats> = Vec::new();
+    stats.extend(reader.read_csr(rows, genes, &mut CsrBuffers::default()).ok());
+    stats.extend(reader.read_coo(rows, genes, &mut |_| Ok(())).ok());
+    stats.extend(reader.read_packed(rows, genes, &mut crate::PackedCsr::default()).ok());
+    let timed: Vec<bool> = stats.iter().map(|stats| stats.times.is_some()).collect();
+    let name = reader.name();
+    assert!(timed.windows(2).all(|pair| pair[0] == pair[1]), "`{name}` times some: {stats:?}");
+    for times in stats.iter().filter_map(|stats| stats.times) {
+        assert!(times.decode.wall.as_secs() < 3600 && times.fetch.wall.as_secs() < 3600);
+    }
+}
+
+/// Reads with values kept decoded for two holders, and fails unless these stay within what both allow.
+/// `check_all` reads.
+pub(super) fn check_kept(reader: &dyn XReader, mut check_all: impl FnMut()) {
+    for limit in [KEPT_BYTES, KEPT_BYTES / 64, 0] {
+        reader.keep_decoded(HOLDERS[0], limit / 2);
+        reader.keep_decoded(HOLDERS[1], limit - limit / 2);
+        check_all();
+        let kept = reader.decoded_bytes();
+        assert!(kept <= limit, "`{}` keeps {kept} of {limit} bytes", reader.name());
+    }
+}

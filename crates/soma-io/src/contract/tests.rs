@@ -1,0 +1,195 @@
+//! Readers that break one promise each are found.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+
+use super::check;
+use crate::{
+    CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
+    RowRanges, XReader,
+};
+
+/// What a reader does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Nothing,
+    NValues,
+    StatsName,
+    StatsNnz,
+    Order,
+    OldRows,
+    OldColumns,
+    PacksNothing,
+    EmptyPiece,
+    LostPiece,
+    GoesOn,
+    RowsOutside,
+    GeneTwice,
+    Memory,
+    Kept,
+}
+
+const ALL: [Wrong; 14] = [
+    Wrong::NValues,
+    Wrong::StatsName,
+    Wrong::StatsNnz,
+    Wrong::Order,
+    Wrong::OldRows,
+    Wrong::OldColumns,
+    Wrong::PacksNothing,
+    Wrong::EmptyPiece,
+    Wrong::LostPiece,
+    Wrong::GoesOn,
+    Wrong::RowsOutside,
+    Wrong::GeneTwice,
+    Wrong::Memory,
+    Wrong::Kept,
+];
+
+#[derive(Debug)]
+struct Flawed {
+    inner: MemoryReader,
+    wrong: Wrong,
+}
+
+impl Flawed {
+    fn is(&self, wrong: Wrong) -> bool {
+        self.wrong == wrong
+    }
+
+    /// What is read in place of what has to be refused.
+    fn allowed(&self, rows: &RowRanges, genes: &GeneSelection) -> (RowRanges, GeneSelection) {
+        let is_outside = rows.check_within("here", self.n_rows()).is_err();
+        let is_wrong = genes.n_columns(self.n_columns()).is_err();
+        (
+            if self.is(Wrong::RowsOutside) && is_outside {
+                RowRanges::default()
+            } else {
+                rows.clone()
+            },
+            if self.is(Wrong::GeneTwice) && is_wrong { GeneSelection::All } else { genes.clone() },
+        )
+    }
+
+    fn stats(&self, stats: ReadStats) -> ReadStats {
+        let reader = if self.is(Wrong::StatsName) { "another" } else { stats.reader };
+        ReadStats { reader, nnz: stats.nnz + u64::from(self.is(Wrong::StatsNnz)), ..stats }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl XReader for Flawed {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
+    }
+
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        Ok(self.inner.nnz()?.map(|nnz| if self.is(Wrong::NValues) { nnz - 1 } else { nnz }))
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        let bytes = self.inner.working_bytes(nnz, genes, form);
+        if self.is(Wrong::Memory) { bytes - nnz.min(bytes) } else { bytes }
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        if self.is(Wrong::Kept) { 1 } else { self.inner.decoded_bytes() }
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        let (rows, genes) = self.allowed(rows, genes);
+        let old = out.clone();
+        let stats = self.inner.read_csr(&rows, &genes, out)?;
+        if self.is(Wrong::OldColumns) {
+            out.n_columns = old.n_columns.max(out.n_columns);
+        }
+        if self.is(Wrong::OldRows) && old.nnz() > out.nnz() {
+            *out = old;
+        }
+        if self.is(Wrong::Order) && rows.n_rows() > 0 && genes == GeneSelection::All {
+            let end = out.row_offsets[1];
+            out.columns[..end].reverse();
+            out.values[..end].reverse();
+        }
+        Ok(self.stats(stats))
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.is(Wrong::PacksNothing) || self.inner.packs(genes)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        self.inner.read_packed(rows, genes, out)
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        let (rows, genes) = self.allowed(rows, genes);
+        let stats = self.inner.read_coo(&rows, &genes, &mut |piece| {
+            if self.is(Wrong::EmptyPiece) {
+                each(&piece.slice(0, 0))?;
+            }
+            let piece = if self.is(Wrong::LostPiece) { &piece.slice(1, 0) } else { piece };
+            let each_of_it = if piece.num_rows() == 0 { Ok(()) } else { each(piece) };
+            if self.is(Wrong::GoesOn) { Ok(()) } else { each_of_it }
+        });
+        Ok(self.stats(stats?))
+    }
+}
+
+#[test]
+fn every_broken_promise_is_found() {
+    let rows = CsrBuffers {
+        row_offsets: vec![0, 2, 2, 5],
+        columns: vec![0, 3, 1, 2, 3],
+        values: vec![1.0, 2.0, 3.0, 4.0, 5.0],
+        n_columns: 4,
+    };
+    let flawed = |wrong| Flawed { inner: MemoryReader::new(rows.clone()).unwrap(), wrong };
+    check(&flawed(Wrong::Nothing), &rows);
+    for wrong in ALL {
+        let reader = flawed(wrong);
+        let checked = catch_unwind(AssertUnwindSafe(|| check(&reader, &rows)));
+        assert!(checked.is_err(), "{wrong:?} is not found");
+    }
+}

@@ -1,0 +1,114 @@
+//! Whole arrays: stored ones with bytes written over them, and files of any content, opened and
+//! read in every way.
+
+use std::sync::{Arc, OnceLock};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::served::Served;
+use super::{first_byte, split_at_most};
+use crate::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
+
+const STORED: [&[u8]; 8] = [
+    include_bytes!("../../tests/data/format-06.files"),
+    include_bytes!("../../tests/data/format-09-appended.files"),
+    include_bytes!("../../tests/data/format-11.files"),
+    include_bytes!("../../tests/data/format-12-consolidated.files"),
+    include_bytes!("../../tests/data/format-14-consolidated.files"),
+    include_bytes!("../../tests/data/format-15-consolidated.files"),
+    include_bytes!("../../tests/data/format-22-consolidated.files"),
+    include_bytes!("../../tests/data/format-22.files"),
+];
+const MAX_ROWS: u64 = 200;
+
+/// Which stored array (1 byte), or for numbers beyond them files packed as those are; then changes:
+/// file (1 byte), place (2 bytes), number of bytes (1 byte), bytes. A change of no bytes cuts the
+/// file there.
+pub(super) fn array(input: &[u8]) {
+    let (choice, mut rest) = first_byte(input);
+    let Some(stored) = stored().get(usize::from(choice)) else {
+        read(Served::unpack(rest));
+        return;
+    };
+    let mut served = stored.clone();
+    while let Some((change, after)) = rest.split_first_chunk::<4>() {
+        let (bytes, after) = split_at_most(after, change[3].into());
+        rest = after;
+        let n_files = served.files.len();
+        let file = served.files.values_mut().nth(usize::from(change[0]) % n_files);
+        let Some(file) = file.filter(|file| !file.is_empty()).map(Arc::make_mut) else { continue };
+        let start = usize::from(u16::from_le_bytes([change[1], change[2]])) % file.len();
+        let end = file.len().min(start + bytes.len());
+        file[start..end].copy_from_slice(&bytes[..end - start]);
+        if bytes.is_empty() {
+            file.truncate(start);
+        }
+    }
+    read(served);
+}
+
+fn stored() -> &'static [Served] {
+    static UNPACKED: OnceLock<Vec<Served>> = OnceLock::new();
+    UNPACKED.get_or_init(|| STORED.iter().map(|bytes| Served::unpack(bytes)).collect())
+}
+
+fn read(served: Served) {
+    let Ok(array) = Array::open(Arc::new(served), &options()) else { return };
+    let _bounds = (array.non_empty_domain(), array.n_cells());
+    // An error is an answer, too.
+    let _read = read_in_every_way(&array);
+}
+
+fn read_in_every_way(array: &Array) -> Result<(), Error> {
+    let n_rows = array.n_rows().min(MAX_ROWS);
+    let (mut out, mut packed) = (CsrBuffers::new(), PackedCsr::default());
+    let n_columns = array.n_columns();
+    let some = ColumnSelection::Range(n_columns.min(1)..n_columns.min(40));
+    let list = ColumnSelection::List([3, 0, 17].into_iter().filter(|c| *c < n_columns).collect());
+    let all = ColumnSelection::All;
+    // What is kept of the reads before serves the last one.
+    for (columns, kept) in [(&all, 0), (&some, 1 << 20), (&list, 1 << 20), (&all, 1 << 20)] {
+        array.keep_decoded(kept);
+        let read = array.read_csr(std::slice::from_ref(&(0..n_rows)), columns, &mut out);
+        let read_packed = array.read_packed(&[0..n_rows], columns, &mut packed);
+        if let Err(error) = read {
+            assert_eq!(out.n_rows(), 0, "{error}");
+            return Err(error);
+        }
+        check(&out, n_rows);
+        match read_packed {
+            Ok(_) => {
+                let unpacked = packed.unpack();
+                assert_eq!(unpacked.row_offsets, out.row_offsets);
+                assert_eq!(unpacked.columns, out.columns);
+                let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&unpacked.values), bits(&out.values));
+            }
+            Err(error) => assert!(matches!(error, Error::TooManyToPack { .. }), "{error}"),
+        }
+    }
+    Ok(())
+}
+
+fn check(out: &CsrBuffers, n_rows: u64) {
+    assert_eq!(out.n_rows() as u64, n_rows);
+    assert!(out.row_offsets.is_sorted() && out.row_offsets.last() == Some(&out.values.len()));
+    assert_eq!(out.columns.len(), out.values.len());
+    for row in 0..out.n_rows() {
+        let (columns, _) = out.row(row);
+        assert!(columns.is_sorted());
+        assert!(columns.last().is_none_or(|last| (*last as usize) < out.n_columns));
+    }
+}
+
+/// A pool of the calling thread alone: handing each run to another one would take most of the time.
+fn options() -> OpenOptions {
+    thread_local! {
+        static POOL: Arc<ThreadPool> = {
+            let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+            Arc::new(pool.unwrap_or_else(|error| panic!("there is no pool: {error}")))
+        };
+    }
+    let threads = Threads::Shared(POOL.with(Arc::clone));
+    OpenOptions { threads, ..OpenOptions::new(1) }
+}

@@ -1,0 +1,34 @@
+//! Array schemas, and the generic tiles that they come in.
+
+use std::sync::Arc;
+
+use super::served::Served;
+use crate::files::Files;
+use crate::generic_tile::Source;
+use crate::schema::{Layout, Schema};
+
+/// An unfiltered schema, and its layout in fragments of several formats.
+pub(super) fn schema(input: &[u8]) {
+    let Ok(schema) = Schema::parse(input) else { return };
+    let attribute = schema.attributes.last().map(|attribute| attribute.name.as_str());
+    for version in [schema.version, 5, 12, 22] {
+        for attribute in [None, attribute] {
+            if let Ok(layout) = Layout::of(&schema, version, attribute) {
+                assert!(layout.capacity > 0, "{layout:?}");
+                assert_eq!(layout.differs(&layout), None);
+            }
+        }
+    }
+}
+
+/// A file that holds one generic tile, which is also read as a schema.
+pub(super) fn generic_tile(input: &[u8]) {
+    const FILE: &str = "__schema/__1_1_70f1b2c0f0669ba097275f1a0db8dd1c";
+    let files = Files::new(Arc::new(Served::one(FILE, input)));
+    let whole = Source::new(&files, FILE, input.len() as u64).read(0);
+    // With its first bytes at hand it is the same tile.
+    let held =
+        Source::new(&files, FILE, input.len() as u64).holding(0, &input[..input.len() / 2]).read(0);
+    assert_eq!(whole.as_ref().ok(), held.as_ref().ok());
+    let _schema = Schema::load(&files, FILE);
+}

@@ -1,0 +1,90 @@
+//! Files in memory that stand for an array's folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use crate::storage::{Coalesce, Entry, Piece, Storage};
+
+/// Bytes that every file without content has, as far as its size is asked for.
+pub(super) const EMPTY_FILE_BYTES: u64 = 1 << 20;
+
+/// Files of an array by their paths, and entries of folders.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Served {
+    pub(super) files: BTreeMap<String, Arc<Vec<u8>>>,
+    /// Whether files that are not there have [`EMPTY_FILE_BYTES`] zeros.
+    pub(super) serves_all: bool,
+}
+
+impl Served {
+    /// One file.
+    pub(super) fn one(path: &str, bytes: &[u8]) -> Self {
+        Self {
+            files: BTreeMap::from([(path.to_owned(), Arc::new(bytes.to_vec()))]),
+            serves_all: false,
+        }
+    }
+
+    /// The array packed in `bytes`: for each file the length of its path (u16), its own length
+    /// (u32), its path, its bytes. What is cut short is left out.
+    pub(super) fn unpack(bytes: &[u8]) -> Self {
+        let mut files = BTreeMap::new();
+        let mut rest = bytes;
+        while let Some((header, after)) = rest.split_first_chunk::<6>() {
+            let path_len = usize::from(u16::from_le_bytes([header[0], header[1]]));
+            let file_len =
+                u32::from_le_bytes([header[2], header[3], header[4], header[5]]) as usize;
+            let Some((path, after)) = after.split_at_checked(path_len) else { break };
+            let Some((file, after)) = after.split_at_checked(file_len) else { break };
+            files.insert(String::from_utf8_lossy(path).into_owned(), Arc::new(file.to_vec()));
+            rest = after;
+        }
+        Self { files, serves_all: false }
+    }
+}
+
+impl Storage for Served {
+    fn place(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let below = self.files.keys().filter_map(|path| path.strip_prefix(&prefix));
+        let entries: BTreeSet<(&str, bool)> = below
+            .map(|path| match path.split_once('/') {
+                Some((folder, _)) => (folder, true),
+                None => (path, false),
+            })
+            .collect();
+        let entries = entries.into_iter();
+        Ok(entries.map(|(name, is_folder)| Entry { name: name.to_owned(), is_folder }).collect())
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        match self.files.get(file) {
+            Some(bytes) => Ok(bytes.len() as u64),
+            None if self.serves_all => Ok(EMPTY_FILE_BYTES),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
+        let mut rest = into;
+        for piece in pieces {
+            let file = self.files.get(piece.file).ok_or(io::ErrorKind::NotFound)?;
+            let range = piece.range.start as usize..piece.range.end as usize;
+            let bytes = file.get(range).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let (slot, after) =
+                rest.split_at_mut_checked(bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
+            slot.copy_from_slice(bytes);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        Coalesce { gap_bytes: 64, batch_bytes: 4096, prefetch: false }
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs one fuzz target of `tiledb_native`, `pipeline` or `loader`, named by SOMAFEED_FUZZ_TARGET,
+//! under libFuzzer.
+//!
+//! Each execution may allocate up to its target's budget beyond what was allocated before it. An
+//! allocation beyond that fails, which ends the process, and libFuzzer keeps the input as it does
+//! with one that panics. `cargo xtask fuzz` builds and starts this.
+#![no_main]
+
+use std::alloc::System;
+use std::sync::OnceLock;
+
+use cap::Cap;
+use libfuzzer_sys::fuzz_target;
+
+/// Counts the bytes that Rust code allocates, in all threads.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Bytes that an execution may allocate.
+const BUDGET_BYTES: usize = 16 << 20;
+/// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
+/// of one.
+const EXPANSION: usize = 1 << 17;
+const WITH_FILTERED_DATA: [&str; 3] = ["generic_tile", "fragment", "array"];
+
+struct Chosen {
+    run: fn(&[u8]),
+    has_filtered_data: bool,
+}
+
+fuzz_target!(|input: &[u8]| {
+    static CHOSEN: OnceLock<Chosen> = OnceLock::new();
+    let chosen = CHOSEN.get_or_init(choose);
+    let mut budget = BUDGET_BYTES;
+    if chosen.has_filtered_data {
+        budget += EXPANSION * input.len();
+    }
+    let limited = ALLOCATOR.set_limit(ALLOCATOR.allocated() + budget);
+    assert!(limited.is_ok(), "the limit is below what is allocated");
+    (chosen.run)(input);
+    let unlimited = ALLOCATOR.set_limit(usize::MAX);
+    assert!(unlimited.is_ok(), "there is a limit to any size");
+});
+
+fn choose() -> Chosen {
+    let name = std::env::var("SOMAFEED_FUZZ_TARGET").unwrap_or_default();
+    let mut targets = tiledb_native::fuzz::TARGETS
+        .iter()
+        .chain(&pipeline::fuzz::TARGETS)
+        .chain(&loader::fuzz::TARGETS);
+    let target = targets.find(|(found, _)| *found == name);
+    let Some((_, run)) = target else {
+        panic!("SOMAFEED_FUZZ_TARGET names no target: `{name}`");
+    };
+    // What a target keeps from run to run is made before the first one is limited.
+    run(&[]);
+    Chosen { run: *run, has_filtered_data: WITH_FILTERED_DATA.contains(&name.as_str()) }
+}
