@@ -136,8 +136,8 @@ pub(crate) fn storage(
     Ok(Some(cache::cached(uri, held(Arc::new(storage), limit), &settings)?))
 }
 
-/// The prefix of an array's objects. A store may have objects below keys like `a//b` and `a/../b`, which
-/// libtiledb asks for as they are; the crate `object_store` has no such paths.
+/// The prefix of an array's objects. A store may have objects below keys like `a//b` and `a/../b`,
+/// which libtiledb asks for as they are; the crate `object_store` has no such paths.
 fn prefix(key: &str) -> Result<Path, NotNative> {
     // `Path::parse` would pass over a slash at the beginning, and read another key.
     let parsed = match key.strip_prefix('/') {

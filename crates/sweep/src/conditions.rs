@@ -1,8 +1,10 @@
 //! All that a measurement depends on, as a digest: rows that have the same are of the same thing, and need not be measured again.
 //!
-//! In it are the program itself, byte for byte; the data's files with their sizes and times of change, and what was selected of them;
-//! the machine; the versions of the libraries; TileDB's settings (those that may be secrets by name alone); and the settings of the point but its number of epochs, since an
-//! epoch depends on none that comes later. Not in it are the results' folder, what is only noted, and what is shown.
+//! In it are the program itself, byte for byte; the data's files with their sizes and times of
+//! change, and what was selected of them; the machine; the versions of the libraries; TileDB's
+//! settings (those that may be secrets by name alone); and the settings of the point but its number
+//! of epochs, since an epoch depends on none that comes later. Not in it are the results' folder,
+//! what is only noted, and what is shown.
 
 use std::hash::Hasher as _;
 use std::io::Read as _;

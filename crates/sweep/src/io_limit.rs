@@ -283,14 +283,15 @@ mod tests {
     #[test]
     fn libtiledb_is_not_held_by_a_bucket() {
         let rate = "1MB/s".parse().unwrap();
-        let error = decide(rate, LimitBy::Bucket, ReaderChoice::Libtiledb, "x").unwrap_err();
+        let error =
+            decide(rate, LimitBy::Bucket, ReaderChoice::Libtiledb, &"x".into()).unwrap_err();
         assert!(error.to_string().contains("take --reader native"), "{error}");
         // In a store there is no device that the kernel could hold.
         for by in [LimitBy::Auto, LimitBy::Kernel] {
-            let error = decide(rate, by, ReaderChoice::Libtiledb, "s3://b/x").unwrap_err();
+            let error = decide(rate, by, ReaderChoice::Libtiledb, &"s3://b/x".into()).unwrap_err();
             assert!(error.to_string().contains("not on a disk of this machine"), "{error}");
         }
-        let decided = decide(rate, LimitBy::Auto, ReaderChoice::Auto, "s3://b/x").unwrap();
+        let decided = decide(rate, LimitBy::Auto, ReaderChoice::Auto, &"s3://b/x".into()).unwrap();
         assert_eq!(decided.limit.to_string(), "1.0 MB/s by bucket");
     }
 

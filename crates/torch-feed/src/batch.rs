@@ -14,9 +14,10 @@ use crate::stored_type::to_stored;
 
 /// Some rows of the selection as tensors, with their obs rows.
 ///
-/// The tensors may be kept as long as one likes, as may all that share their memory (`shallow_clone`, views, what autograd keeps for
-/// the backward pass): the batch need not be kept for them. On the CPU the memory of `x` is written again for a later batch once
-/// the last of them is dropped, so what is kept costs new memory.
+/// The tensors may be kept as long as one likes, as may all that share their memory
+/// (`shallow_clone`, views, what autograd keeps for the backward pass): the batch need not be kept
+/// for them. On the CPU the memory of `x` is written again for a later batch once the last of them
+/// is dropped, so what is kept costs new memory. It has a fixed size: make a copy to `resize_` it.
 #[derive(Debug)]
 pub struct TensorBatch {
     batch_idx: u64,

@@ -70,13 +70,15 @@ pub struct TensorBuffer {
 }
 
 impl TensorBuffer {
-    /// The values as a matrix for a device to copy from, before the memory is [given back](Self::give_back_after).
+    /// The values as a matrix for a device to copy from, before the memory is [given
+    /// back](Self::give_back_after).
     pub(crate) fn source_matrix(&self, n_rows: usize, n_columns: usize) -> Result<Tensor, Error> {
         let shape = [size(n_rows)?, size(n_columns)?];
         self.source()?.f_view_(shape).map_err(Error::torch("a matrix of a batch's values"))
     }
 
-    /// The elements for a device to copy from, before the memory is [given back](Self::give_back_after). Whole numbers are int32.
+    /// The elements for a device to copy from, before the memory is [given
+    /// back](Self::give_back_after). Whole numbers are int32.
     pub(crate) fn source(&self) -> Result<Tensor, Error> {
         match &self.memory {
             Some(memory) => {
@@ -86,7 +88,8 @@ impl TensorBuffer {
         }
     }
 
-    /// The elements as a tensor of this shape, without a copy. The memory goes back to the pool when no tensor shares it any more.
+    /// The elements as a tensor of this shape, without a copy. The memory goes back to the pool
+    /// when no tensor shares it any more.
     pub(crate) fn into_tensor(mut self, shape: &[i64]) -> Result<Tensor, Error> {
         let Some(memory) = self.memory.take() else {
             unreachable!("a buffer has its memory until it is dropped")

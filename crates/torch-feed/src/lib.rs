@@ -1,9 +1,10 @@
 //! The loader's batches as [`tch`] tensors.
 //!
-//! Dense batches are written by the loader's thread straight into memory that torch allocated and that their tensors then borrow; when
-//! the last tensor that shares it is dropped, the memory is written again for a later batch. So tensors may be kept, and cost memory
-//! while they are. Sparse batches are torch's CSR or COO tensors. The obs rows stay an Arrow `RecordBatch`, the joinids are an int64
-//! tensor.
+//! Dense batches are written by the loader's thread straight into memory that torch allocated and
+//! that their tensors then borrow; when the last tensor that shares it is dropped, the memory is
+//! written again for a later batch. So tensors may be kept, and cost memory while they are. Sparse
+//! batches are torch's CSR or COO tensors. The obs rows stay an Arrow `RecordBatch`, the joinids
+//! are an int64 tensor.
 //!
 //! # On a GPU
 //!

@@ -1,9 +1,15 @@
-//! Memory that torch allocates, Rust writes, and tensors then borrow: the one place of this crate that needs `unsafe`.
+//! Memory that torch allocates, Rust writes, and tensors then borrow: the one place of this crate
+//! that needs `unsafe`.
 //!
-//! A piece of memory is either Rust's, as a [`Memory`], or lent to torch as a tensor ([`Memory::lend`]), never both. torch counts who
-//! uses a tensor's storage: clones, views, slices, what autograd keeps. When the last of them is dropped, torch calls the storage's
-//! deleter, and the memory is Rust's again. So a consumer may keep any tensor as long as it likes, and no order of safe calls makes
-//! two owners of one piece. A lent storage has a fixed size: `resize_` beyond it is torch's error.
+//! A piece of memory is either Rust's, as a [`Memory`], or lent to torch as a tensor
+//! ([`Memory::lend`]), never both. torch counts who uses a tensor's storage: clones, views, slices,
+//! what autograd keeps. When the last of them is dropped, torch calls the storage's deleter, and
+//! the memory is Rust's again. So a consumer may keep any tensor as long as it likes, and no order
+//! of safe calls makes two owners of one piece.
+//!
+//! A lent storage has a fixed size, so `resize_` beyond it is torch's error. torch 2.11 leaves the
+//! refused shape on the tensor after that error, as on any tensor of a storage that cannot grow, and
+//! going on with such a tensor is out of bounds. That hole is torch's, and tch's for calling it safe.
 #![expect(unsafe_code, reason = "torch gives the address of a tensor's memory and nothing safer")]
 
 use std::ffi::c_void;
@@ -15,10 +21,12 @@ use loader::{ElementType, ElementsMut};
 use tch::{Device, Kind, TchError, Tensor};
 use torch_sys::C_tensor;
 
-// From torch's header torch/csrc/stable/c/shim.h and the one that it includes: functions with a C interface that stays the same from
-// the release on that brought them, which for `torch_from_blob` is 2.11.
+// From torch's header torch/csrc/stable/c/shim.h and the one that it includes: functions with a C
+// interface that stays the same from the release on that brought them, which for `torch_from_blob`
+// is 2.11.
 unsafe extern "C" {
-    /// Makes a tensor of memory that is not torch's, and calls `deleter` when its storage has no user any more. 0 when it could.
+    /// Makes a tensor of memory that is not torch's, and calls `deleter` when its storage has no
+    /// user any more. 0 when it could.
     fn torch_from_blob(
         data: *mut c_void,
         n_dimensions: i64,
@@ -106,11 +114,12 @@ impl<'a> ValuesMut<'a> {
     }
 }
 
-/// Host memory that torch allocated, initialized, whose values Rust may write. Pinned for a GPU or not.
+/// Host memory that torch allocated, initialized, whose values Rust may write. Pinned for a GPU or
+/// not.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// One-dimensional, contiguous, on the CPU. It leaves this crate as a source of copies alone ([`source`](Self::source)), so nobody
-    /// resizes its storage.
+    /// One-dimensional, contiguous, on the CPU. It leaves this crate as a source of copies alone
+    /// ([`source`](Self::source)), so nobody resizes its storage.
     tensor: Tensor,
     n_values: usize,
     value_type: ValueType,
@@ -183,15 +192,17 @@ impl Memory {
         self.n_values
     }
 
-    /// A view of the first `n` values for a device to copy from. Nothing writes the memory until that copy is done: the pool keeps it
-    /// by the copy's ticket. The view must not be handed to users of this crate; [`lend`](Self::lend) makes tensors for them.
+    /// A view of the first `n` values for a device to copy from. Nothing writes the memory until
+    /// that copy is done: the pool keeps it by the copy's ticket. The view must not be handed to
+    /// users of this crate; [`lend`](Self::lend) makes tensors for them.
     pub(crate) fn source(&self, n: usize) -> Result<Tensor, TchError> {
         let n = i64::try_from(n).map_err(|_| TchError::Convert(format!("{n} values")))?;
         self.tensor.f_narrow(0, 0, n)
     }
 
-    /// A contiguous tensor of the first values, which users may keep. `give_back` gets the memory when the last tensor that shares the
-    /// storage is dropped, on the thread that drops it; it must not panic.
+    /// A contiguous tensor of the first values, which users may keep. `give_back` gets the memory
+    /// when the last tensor that shares the storage is dropped, on the thread that drops it; it
+    /// must not panic.
     ///
     /// # Errors
     /// A shape of more values than there are, and torch's errors.
@@ -212,9 +223,11 @@ impl Memory {
         let (data, value_type) = (self.tensor.data_ptr(), self.value_type);
         let loan = Box::new(Loan { memory: self, give_back: Box::new(give_back) });
         let mut lent: *mut C_tensor = ptr::null_mut();
-        // SAFETY: `shape` and `strides` have `shape.len()` numbers. `data` is the address of at least `n_lent` contiguous values of this
-        // type on the CPU, which stay there as long as `loan` does, whose storage nobody else has: `self` was its one owner, since
-        // views of `source` are gone when their copy is done. torch calls `end_loan` with this context once at most.
+        // SAFETY: `shape` and `strides` have `shape.len()` numbers. `data` is the address of at
+        // least `n_lent` contiguous values of this type on the CPU, which stay there as long as
+        // `loan` does, whose storage nobody else has: `self` was its one owner, since views of
+        // `source` are gone when their copy is done. torch calls `end_loan` with this context once
+        // at most.
         let status = unsafe {
             torch_from_blob(
                 data,
@@ -238,7 +251,8 @@ impl Memory {
             // Whether torch has called the deleter is not known: the loan stays where it is.
             return Err(TchError::Torch(format!("torch_from_blob({shape:?}) failed: {status}")));
         }
-        // SAFETY: torch's handles are pointers to `at::Tensor` on the heap that are the receiver's to delete, as tch's are.
+        // SAFETY: torch's handles are pointers to `at::Tensor` on the heap that are the receiver's
+        // to delete, as tch's are.
         let lent = unsafe { Tensor::from_ptr(lent) };
         let is_as_asked = lent.f_kind()? == value_type.kind()
             && lent.size() == shape
@@ -274,11 +288,13 @@ impl Memory {
         if self.n_values == 0 {
             return &mut [];
         }
-        // SAFETY: `zeros` made the tensor with `n_values` values of the type that the caller vouches for, on the CPU, which torch
-        // laid out contiguously and aligned and which `zeros` initialized, and which live as long as `self.tensor`, whose storage
-        // nobody resizes. Nobody else reads or writes them while `&mut self` lives: users get tensors of this memory from `lend`
-        // alone, which takes `self` and gives it back after the last of them; views of `source` are with this crate's devices,
-        // which have dropped them, or have copied from them, before the pool lets the memory be taken again.
+        // SAFETY: `zeros` made the tensor with `n_values` values of the type that the caller
+        // vouches for, on the CPU, which torch laid out contiguously and aligned and which `zeros`
+        // initialized, and which live as long as `self.tensor`, whose storage nobody resizes.
+        // Nobody else reads or writes them while `&mut self` lives: users get tensors of this
+        // memory from `lend` alone, which takes `self` and gives it back after the last of them;
+        // views of `source` are with this crate's devices, which have dropped them, or have copied
+        // from them, before the pool lets the memory be taken again.
         unsafe { slice::from_raw_parts_mut(self.tensor.data_ptr().cast::<T>(), self.n_values) }
     }
 }

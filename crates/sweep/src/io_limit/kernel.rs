@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn what_is_not_on_a_disk_is_told() {
         let rate = NonZeroU64::new(1_000_000).unwrap();
-        let why = |uri: &str| KernelLimit::make(uri, rate).unwrap_err();
+        let why = |uri: &str| KernelLimit::make(&uri.into(), rate).unwrap_err();
         assert!(why("s3://bucket/x").contains("not on a disk of this machine"));
         assert!(why("/proc/self").contains("without a disk of its own"), "{}", why("/proc/self"));
         assert!(why("/nonexistent").contains("/nonexistent: "));

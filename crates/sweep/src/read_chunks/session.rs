@@ -106,18 +106,15 @@ impl Session<'_> {
             }
             Ok(())
         };
-        let ended = match way.reader() {
-            Some(reader) => {
-                let data = Data { reader: reader.name().to_owned(), ..self.data.clone() };
-                let task = Task::ReadChunks(self.job.clone());
-                let job = Job { data, cache: String::new(), task };
-                let command = process::point_command(&self.program);
-                process::run(command, &job, self.interrupted, &mut on_event)?
-            }
-            None => {
-                let command = self.command(way)?;
-                process::run_script(command, Some(&self.data), self.interrupted, &mut on_event)?
-            }
+        let ended = if let Some(reader) = way.reader() {
+            let data = Data { reader: reader.name().to_owned(), ..self.data.clone() };
+            let task = Task::ReadChunks(self.job.clone());
+            let job = Job { data, cache: String::new(), task };
+            let command = process::point_command(&self.program);
+            process::run(command, &job, self.interrupted, &mut on_event)?
+        } else {
+            let command = self.command(way)?;
+            process::run_script(command, Some(&self.data), self.interrupted, &mut on_event)?
         };
         match (ended, found) {
             (Ended::Interrupted, _) => Ok(None),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::HIDDEN;
 use super::address::without_credentials;
 
-/// Parameters of TileDB, tiledbsoma and ours whose values are no secrets; with a dot at the end, all
-/// that begin so. Any other may be one: keys, tokens, headers, and what later versions bring.
+/// Parameters of TileDB, tiledbsoma and ours whose values are no secrets; with a dot at the end,
+/// all that begin so. Any other may be one: keys, tokens, headers, and what later versions bring.
 const RECORDED: [&str; 57] = [
     "config.logging_format",
     "config.logging_level",
@@ -84,7 +84,7 @@ pub(crate) fn is_recorded(key: &str) -> bool {
     };
     // How many threads others take, and how glibc hands out memory.
     let is_variable = key.starts_with("MALLOC_") || key.ends_with("_NUM_THREADS");
-    !looks_secret(key) && (is_variable || RECORDED.iter().any(|known| is_one(&known)))
+    !looks_secret(key) && (is_variable || RECORDED.iter().any(is_one))
 }
 
 /// Whether a word that stands where no setting is expected is one whose value may be a secret.
@@ -125,9 +125,8 @@ fn setting(text: &str) -> String {
 
 /// What the user notes with each row, as it is recorded.
 pub(crate) fn noted(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let value = |key: &str, value: &str| match looks_secret(key) {
-        true => HIDDEN.to_owned(),
-        false => without_credentials(value),
+    let value = |key: &str, value: &str| {
+        if looks_secret(key) { HIDDEN.to_owned() } else { without_credentials(value) }
     };
     metadata.iter().map(|(key, text)| (key.clone(), value(key, text))).collect()
 }

@@ -93,7 +93,8 @@ impl Ran {
     }
 }
 
-/// No file in a folder has a secret, in its name or in what it holds; of Parquet files, in any value.
+/// No file in a folder has a secret, in its name or in what it holds; of Parquet files, in any
+/// value.
 #[track_caller]
 fn search(folder: &Path) {
     let mut n_files = 0;

@@ -55,8 +55,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes the folders of dead writers below `parent` and returns the number of those known to live.
-/// A folder whose lock cannot be looked at stays. No folder may be made meanwhile.
+/// Removes the folders of dead writers below `parent` and returns the number of those known to
+/// live. A folder whose lock cannot be looked at stays. No folder may be made meanwhile.
 pub(super) fn remove_dead(parent: &Path) -> io::Result<usize> {
     let mut n_living = 0;
     for entry in fs::read_dir(parent)? {
@@ -152,15 +152,16 @@ mod tests {
         assert_eq!(fs::read_dir(parent).unwrap().count(), 1);
     }
 
-    /// A lock that cannot be looked at may be that of a writer that lives: too many open files, another
-    /// user's folder, a network that is away.
+    /// A lock that cannot be looked at may be that of a writer that lives: too many open files,
+    /// another user's folder, a network that is away.
     #[test]
     fn what_may_be_a_living_writers_stays() {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path();
         fs::create_dir(parent.join("unknown")).unwrap();
         fs::write(parent.join("unknown/5"), "x").unwrap();
-        // Leads to itself: there is no file to be opened, and another reason than that it is absent.
+        // Leads to itself: there is no file to be opened, and another reason than that it is
+        // absent.
         std::os::unix::fs::symlink("lock", parent.join("unknown/lock")).unwrap();
         let error = File::open(parent.join("unknown/lock")).unwrap_err();
         assert_ne!(error.kind(), io::ErrorKind::NotFound);
