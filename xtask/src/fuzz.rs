@@ -40,7 +40,9 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let Arguments { targets, seconds, executions, keep } = arguments::parse(arguments, &all)?;
     let mut build = cargo::cargo(["build", "--release"], &Native::default());
     // Its configuration instruments the code, so it has to be built from there.
-    let built = cargo::run(build.current_dir(&folders.package))?;
+    // A wrapper of the user's would take the place of the one that instruments.
+    build.current_dir(&folders.package).env_remove("RUSTC_WRAPPER");
+    let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(cargo::exit_code(built));
     }

@@ -1,4 +1,4 @@
-//! Targets for fuzzing: functions that give any bytes to what reads saved JSON, and panic if a
+//! Targets for fuzzing: functions that give any bytes to what reads saved encoders, and panic if a
 //! promise is broken.
 //!
 //! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for

@@ -8,7 +8,6 @@
 //! SOMAFEED_DRAWN_ROWS=1000000000 cargo test --release -p shuffle --test drawn -- --nocapture
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::print_stdout, reason = "the long run's figure")]
 
 use std::env;
 use std::sync::Arc;
@@ -174,10 +173,7 @@ impl Case {
         let plan = plan.unwrap().starting_at(batches.start);
         let n_to_end = plan.n_rows();
         let is_last = batches.end == self.n_batches;
-        let n_wanted = match is_last {
-            true => n_to_end,
-            false => (batches.end - batches.start) * batch_rows,
-        };
+        let n_wanted = if is_last { n_to_end } else { (batches.end - batches.start) * batch_rows };
         let n_padding = if is_last { plan.n_padding().min(n_wanted) } else { 0 };
         let mut n_taken = 0;
         for block in plan {

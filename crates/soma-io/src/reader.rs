@@ -29,7 +29,8 @@ pub struct ReadStats {
     /// The bytes that the values returned take as they are stored: cell, gene and value of each,
     /// where the reader knows.
     pub bytes_needed: Option<u64>,
-    /// Time that the reader's threads spent fetching and decoding, if the reader can tell the two apart.
+    /// Time that the reader's threads spent fetching and decoding. A reader that can tell the two
+    /// apart gives it for every form of read.
     pub times: Option<ReadTimes>,
 }
 
@@ -94,13 +95,13 @@ pub trait XReader: Send + Sync + Debug {
         None
     }
 
-    /// Lets the reader keep values decoded for later reads, if it can: up to `limit_bytes`, from this
-    /// call on, on behalf of `holder`, a number that the caller chooses. What several holders allow
-    /// adds up, and 0 withdraws what a holder allowed; if more values are kept, some go. What is read
-    /// stays the same.
+    /// Lets the reader keep up to `limit_bytes` of values decoded for later reads, if it can, on
+    /// behalf of `holder`, a number that the caller chooses. What several holders allow adds up; 0
+    /// withdraws what a holder allowed. Values past the sum are dropped. What is read stays the
+    /// same.
     fn keep_decoded(&self, _holder: u64, _limit_bytes: u64) {}
 
-    /// Bytes of memory that the values kept take at the moment, never more than the limit.
+    /// Bytes of memory that the values kept take at the moment, never more than holders allow.
     fn decoded_bytes(&self) -> u64 {
         0
     }

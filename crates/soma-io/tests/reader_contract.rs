@@ -1,16 +1,21 @@
-//! The readers of X against their contract: native, libtiledb and memory, over arrays of many
-//! layouts.
+//! The readers of X against their contract: native, held to a rate or not, libtiledb and memory,
+//! over arrays of several layouts.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/small.rs"]
 mod small;
 
-use soma_io::{Experiment, Extent, MemoryReader, OpenOptions, ReaderChoice, XLayout, contract};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use soma_io::{
+    Experiment, Extent, MemoryReader, OpenOptions, ReadLimit, ReaderChoice, XLayout, contract,
+};
 
 use small::Small;
 
-/// Writes the experiment and checks both readers of its X; `packs` is whether the native one gives
+/// Writes the experiment and checks the readers of its X; `packs` is whether the native one gives
 /// it packed.
 fn check(small: &Small, packs: bool) {
     let folder = tempfile::tempdir().unwrap();
@@ -27,6 +32,9 @@ fn check(small: &Small, packs: bool) {
         );
         contract::check(&*reader, &small.x);
     }
+    let limit = Arc::new(ReadLimit::new(NonZeroU64::new(1 << 40).unwrap()));
+    let x = experiment.held_to(limit).measurement("RNA").unwrap().x("raw").unwrap();
+    contract::check(&*x.reader(ReaderChoice::Native).unwrap(), &small.x);
     contract::check(&MemoryReader::new(small.x.clone()).unwrap(), &small.x);
 }
 

@@ -19,15 +19,19 @@ const STORED: [&[u8]; 8] = [
     include_bytes!("../../tests/data/format-22-consolidated.files"),
     include_bytes!("../../tests/data/format-22.files"),
 ];
+/// The stored arrays have a hundred rows. Most runs read few of them, which is quicker.
 const MAX_ROWS: u64 = 200;
+const FEW_ROWS: u64 = 6;
+const ALL: u8 = u8::MAX;
 
-/// Which stored array (1 byte), or for numbers beyond them files packed as those are; then changes:
-/// file (1 byte), place (2 bytes), number of bytes (1 byte), bytes. A change of no bytes cuts the
-/// file there.
+/// Which stored array (1 byte), or for numbers beyond them files packed as those are; which rows
+/// to read (1 byte); then changes: file (1 byte), place (2 bytes), number of bytes (1 byte), bytes.
+/// A change of no bytes cuts the file there.
 pub(super) fn array(input: &[u8]) {
-    let (choice, mut rest) = first_byte(input);
+    let (choice, rest) = first_byte(input);
+    let (part, mut rest) = first_byte(rest);
     let Some(stored) = stored().get(usize::from(choice)) else {
-        read(Served::unpack(rest));
+        read(Served::unpack(rest), part);
         return;
     };
     let mut served = stored.clone();
@@ -44,7 +48,7 @@ pub(super) fn array(input: &[u8]) {
             file.truncate(start);
         }
     }
-    read(served);
+    read(served, part);
 }
 
 fn stored() -> &'static [Served] {
@@ -52,15 +56,23 @@ fn stored() -> &'static [Served] {
     UNPACKED.get_or_init(|| STORED.iter().map(|bytes| Served::unpack(bytes)).collect())
 }
 
-fn read(served: Served) {
+fn read(served: Served, part: u8) {
     let Ok(array) = Array::open(Arc::new(served), &options()) else { return };
     let _bounds = (array.non_empty_domain(), array.n_cells());
     // An error is an answer, too.
-    let _read = read_in_every_way(&array);
+    let _read = read_in_every_way(&array, part);
 }
 
-fn read_in_every_way(array: &Array) -> Result<(), Error> {
-    let n_rows = array.n_rows().min(MAX_ROWS);
+fn read_in_every_way(array: &Array, part: u8) -> Result<(), Error> {
+    let end = array.n_rows().min(MAX_ROWS);
+    let rows = match part {
+        ALL => 0..end,
+        part => {
+            let start = u64::from(part).min(end);
+            start..end.min(start + FEW_ROWS)
+        }
+    };
+    let n_rows = rows.end - rows.start;
     let (mut out, mut packed) = (CsrBuffers::new(), PackedCsr::default());
     let n_columns = array.n_columns();
     let some = ColumnSelection::Range(n_columns.min(1)..n_columns.min(40));
@@ -69,8 +81,8 @@ fn read_in_every_way(array: &Array) -> Result<(), Error> {
     // What is kept of the reads before serves the last one.
     for (columns, kept) in [(&all, 0), (&some, 1 << 20), (&list, 1 << 20), (&all, 1 << 20)] {
         array.keep_decoded(kept);
-        let read = array.read_csr(std::slice::from_ref(&(0..n_rows)), columns, &mut out);
-        let read_packed = array.read_packed(&[0..n_rows], columns, &mut packed);
+        let read = array.read_csr(std::slice::from_ref(&rows), columns, &mut out);
+        let read_packed = array.read_packed(std::slice::from_ref(&rows), columns, &mut packed);
         if let Err(error) = read {
             assert_eq!(out.n_rows(), 0, "{error}");
             return Err(error);
