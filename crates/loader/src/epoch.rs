@@ -69,7 +69,7 @@ impl<B: BatchBuffers> fmt::Debug for Epoch<B> {
 }
 
 /// Epochs one after another, without a gap: blocks of the next epoch are read while the last batches of
-/// this one are consumed. Made by [`Loader::epochs`](crate::Loader::epochs); it has no end.
+/// this one are consumed. Made by [`Loader::epochs`](crate::Loader::epochs).
 pub struct Epochs<'a, B: BatchBuffers = HeapBuffers> {
     pub(crate) running: pipeline::Epochs<'a, CellSource<B>>,
     pub(crate) dataset: &'a Dataset,

@@ -1,6 +1,7 @@
 //! The loader: a data set, settings, and where batches are written. Starts epochs.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use pipeline::Pipeline;
@@ -99,8 +100,8 @@ impl<B: BatchBuffers> Loader<B> {
         Ok(self.running(self.pipeline.epoch(epoch)?))
     }
 
-    /// Epochs from `first` on, without a gap between them: blocks of the next epoch are read while the
-    /// last batches of this one are consumed.
+    /// A range of epochs, `0..10` or `3..`, without a gap between them: blocks of the next epoch are read
+    /// while the last batches of this one are consumed.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -114,15 +115,15 @@ impl<B: BatchBuffers> Loader<B> {
     /// # let obs = RecordBatch::try_from_iter([("donor", donors)])?;
     /// # let dataset = Dataset::new(Arc::new(x), Cells::Range(0..2), obs, GeneSelection::All)?;
     /// let loader = Loader::new(dataset, LoaderSpec::default())?;
-    /// for epoch in loader.epochs(0).take(3) {
+    /// for epoch in loader.epochs(0..3) {
     ///     for batch in epoch? {
     ///         assert_eq!(batch?.n_rows(), 2);
     ///     }
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn epochs(&self, first: u64) -> Epochs<'_, B> {
-        self.running_on(self.pipeline.epochs(first))
+    pub fn epochs(&self, numbers: impl RangeBounds<u64>) -> Epochs<'_, B> {
+        self.running_on(self.pipeline.epochs(numbers))
     }
 
     /// Continues an epoch where a state was taken: with the batches that would have come then, bit for
@@ -139,13 +140,13 @@ impl<B: BatchBuffers> Loader<B> {
         Ok(self.running(self.pipeline.resume(state)?))
     }
 
-    /// Continues an epoch as [`resume`](Self::resume) does, and goes on with those that follow as
-    /// [`epochs`](Self::epochs) does.
+    /// Continues an epoch as [`resume`](Self::resume) does, and then those that follow, up to but not
+    /// including `end`, as [`epochs`](Self::epochs) does.
     ///
     /// # Errors
     /// Those of [`resume`](Self::resume).
-    pub fn resume_epochs(&self, state: &LoaderState) -> Result<Epochs<'_, B>, Error> {
-        Ok(self.running_on(self.pipeline.resume_epochs(state)?))
+    pub fn resume_epochs(&self, state: &LoaderState, end: u64) -> Result<Epochs<'_, B>, Error> {
+        Ok(self.running_on(self.pipeline.resume_epochs(state, end)?))
     }
 
     fn running(&self, running: pipeline::Epoch<CellSource<B>>) -> Epoch<B> {

@@ -1,6 +1,7 @@
 //! A source with settings: starts epochs.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crossbeam_channel::bounded;
@@ -11,7 +12,7 @@ use crate::cut::Cutter;
 use crate::epoch::{Epoch, Idle, Run};
 use crate::error::Error;
 use crate::memory::{Ahead, BlocksMade, LargestBlock};
-use crate::read::{Current, Dispatch, Plans, Queued, Reading};
+use crate::read::{Current, Dispatch, Later, Plans, Queued, Reading};
 use crate::source::{Source, Stop};
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
@@ -99,11 +100,22 @@ impl<S: Source> Pipeline<S> {
         self.start(self.state.at(epoch, lanes, 0))
     }
 
-    /// Epochs from `first` on, without a gap between them: blocks of the next epoch are read while the
-    /// last batches of this one are consumed.
-    pub fn epochs(&self, first: u64) -> Epochs<'_, S> {
+    /// A range of epochs, `0..10` or `3..`, without a gap between them: blocks of the next epoch are read
+    /// while the last batches of this one are consumed.
+    pub fn epochs(&self, numbers: impl RangeBounds<u64>) -> Epochs<'_, S> {
         let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
-        Epochs { pipeline: self, next: self.state.at(first, lanes, 0), idle: Arc::default() }
+        let first = match numbers.start_bound() {
+            Bound::Included(first) => *first,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match numbers.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => u64::MAX,
+        };
+        let next = self.state.at(first, lanes, 0);
+        Epochs { pipeline: self, next, end, idle: Arc::default() }
     }
 
     /// Continues an epoch where a state was taken: with the batches that would have come then, bit for
@@ -121,14 +133,14 @@ impl<S: Source> Pipeline<S> {
         self.start(state.clone())
     }
 
-    /// Continues an epoch as [`resume`](Self::resume) does, and then the epochs that follow as
-    /// [`epochs`](Self::epochs) does.
+    /// Continues an epoch as [`resume`](Self::resume) does, and then the epochs that follow, up to but
+    /// not including `end`, as [`epochs`](Self::epochs) does.
     ///
     /// # Errors
     /// Those of [`resume`](Self::resume).
-    pub fn resume_epochs(&self, state: &LoaderState) -> Result<Epochs<'_, S>, S::Error> {
+    pub fn resume_epochs(&self, state: &LoaderState, end: u64) -> Result<Epochs<'_, S>, S::Error> {
         self.take_over(state)?;
-        Ok(Epochs { pipeline: self, next: state.clone(), idle: Arc::default() })
+        Ok(Epochs { pipeline: self, next: state.clone(), end, idle: Arc::default() })
     }
 
     /// Checks a saved state and takes its lanes.
@@ -168,14 +180,16 @@ impl<S: Source> Pipeline<S> {
     }
 
     fn start(&self, from: LoaderState) -> Result<Epoch<S>, S::Error> {
-        Epoch::of(self.run(from, false)?, None, self.n_rows_of)
+        let end = from.epoch().saturating_add(1);
+        Epoch::of(self.run(from, end)?, None, self.n_rows_of)
     }
 
-    /// Starts threads that read from a state on: to the end of the epoch, or of all epochs.
-    fn run(&self, from: LoaderState, goes_on: bool) -> Result<Run<S>, S::Error> {
+    /// Starts threads that read from a state on, up to but not including epoch `end`.
+    fn run(&self, from: LoaderState, end: u64) -> Result<Run<S>, S::Error> {
         let spec = &self.spec;
         let plans = Plans { spec: spec.clone(), n_rows: self.source.n_rows() };
         let (start, plan) = plans.start(from)?;
+        let goes_on = start.from.epoch().saturating_add(1) < end;
         let lanes = start.from.lanes();
         // As it runs, which is with less read ahead if memory is short.
         let mut ahead = fitting(&*self.source, spec, lanes, spec.memory.available())?;
@@ -198,12 +212,13 @@ impl<S: Source> Pipeline<S> {
         let (n_left, first_rows) = (start.n_left(), is_in_order.then_some(spec.batch_rows));
         let current = Current::new(&start, plan, first_rows);
         let next = goes_on.then(|| start.from.at(start.from.epoch() + 1, lanes, 0));
+        let later = Later { next, end };
         let assembler = self.source.assembler(spec.batch_rows)?;
         let (to_queue, queue) = bounded(n_blocks.saturating_add(1));
         // It has room, and the other end is here.
         let _sent = to_queue.send(Queued::Epoch(Box::new(start)));
         let (used, free) = bounded(n_blocks);
-        let dispatch = Dispatch { plans, current: Some(current), next, queue: Some(to_queue) };
+        let dispatch = Dispatch { plans, current: Some(current), later, queue: Some(to_queue) };
         let reading = Reading {
             source: Arc::clone(&self.source),
             dispatch: Mutex::new(dispatch),
@@ -235,13 +250,15 @@ fn fitting<S: Source>(
     Ahead::fitting(source, spec, rows, available)
 }
 
-/// Epochs one after another, without a gap. Made by [`Pipeline::epochs`]; it has no end.
+/// Epochs one after another, without a gap. Made by [`Pipeline::epochs`].
 ///
 /// The threads of one epoch go on with the next. An epoch that is dropped before its end, or ends with
 /// an error, stops them, and the next epoch starts anew.
 pub struct Epochs<'a, S: Source> {
     pipeline: &'a Pipeline<S>,
     next: LoaderState,
+    /// The epoch after the last.
+    end: u64,
     idle: Idle<S>,
 }
 
@@ -249,9 +266,12 @@ impl<S: Source> Iterator for Epochs<'_, S> {
     type Item = Result<Epoch<S>, S::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.end <= self.next.epoch() {
+            return None;
+        }
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let from = self.next.clone();
-        self.next = from.at(from.epoch() + 1, from.lanes(), 0);
+        self.next = from.at(from.epoch().saturating_add(1), from.lanes(), 0);
         Some(self.begin(idle, from))
     }
 }
@@ -260,7 +280,7 @@ impl<S: Source> Epochs<'_, S> {
     fn begin(&self, idle: Option<Run<S>>, from: LoaderState) -> Result<Epoch<S>, S::Error> {
         let run = match idle {
             Some(run) => run,
-            None => self.pipeline.run(from, true)?,
+            None => self.pipeline.run(from, self.end)?,
         };
         Epoch::of(run, Some(Arc::clone(&self.idle)), self.pipeline.n_rows_of)
     }
@@ -268,7 +288,7 @@ impl<S: Source> Epochs<'_, S> {
 
 impl<S: Source> fmt::Debug for Epochs<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Epochs(next: {})", self.next.epoch())
+        write!(f, "Epochs({}..{})", self.next.epoch(), self.end)
     }
 }
 

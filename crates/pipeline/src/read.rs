@@ -116,12 +116,28 @@ impl Current {
     }
 }
 
+/// The epochs that follow.
+pub(crate) struct Later {
+    /// Where the next one starts, if there is one.
+    pub(crate) next: Option<LoaderState>,
+    /// The epoch after the last.
+    pub(crate) end: u64,
+}
+
+impl Later {
+    fn take(&mut self) -> Option<LoaderState> {
+        let from = self.next.take()?;
+        let epoch = from.epoch().saturating_add(1);
+        self.next = (epoch < self.end).then(|| from.at(epoch, from.lanes(), 0));
+        Some(from)
+    }
+}
+
 /// The work that threads take in turn.
 pub(crate) struct Dispatch<B> {
     pub(crate) plans: Plans,
     pub(crate) current: Option<Current>,
-    /// Where the next epoch starts, if there is one.
-    pub(crate) next: Option<LoaderState>,
+    pub(crate) later: Later,
     /// Gone once there is no more work.
     pub(crate) queue: Option<Sender<Queued<B>>>,
 }
@@ -162,14 +178,13 @@ impl<S: Source> Reading<S> {
             if self.stop.is_set() {
                 dispatch.queue = None;
             }
-            let Dispatch { plans, current, next, queue } = &mut *dispatch;
+            let Dispatch { plans, current, later, queue } = &mut *dispatch;
             let Some(to) = queue else { return Ok(None) };
             let Some(epoch) = current else {
-                let Some(from) = next.take() else {
+                let Some(from) = later.take() else {
                     *queue = None;
                     continue;
                 };
-                *next = Some(from.at(from.epoch() + 1, from.lanes(), 0));
                 let (start, plan) = plans.start(from)?;
                 *current = Some(Current::new(&start, plan, None));
                 if to.send(Queued::Epoch(Box::new(start))).is_err() {

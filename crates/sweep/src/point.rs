@@ -17,7 +17,7 @@ use loader::{
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 use soma_io::{CacheUse, Experiment, OpenOptions, ReadLimit};
-use torch_feed::TensorLoader;
+use torch_feed::{TensorEpoch, TensorLoader};
 
 use crate::consumer::{self, Taker};
 use crate::io_limit::{IoLimit, IoMeter};
@@ -96,7 +96,7 @@ fn perform(
             let loader = loader(opened.dataset, point, &job.data, taken()?)?;
             let open_secs = opening.elapsed().as_secs_f64();
             let taker = point.consumer.ready(&loader, opened.n_classes);
-            let mut measuring = Measuring { loader, point, job, taker, cache, bucket };
+            let mut measuring = Measuring { loader: &loader, point, job, taker, cache, bucket };
             measuring.run(&opened.labels, open_secs, tell)
         }
         Task::Tally(point) => {
@@ -235,7 +235,7 @@ fn within(cells: Range<u64>, x_rows: u64) -> anyhow::Result<Range<u64>> {
 
 /// What measures the epochs of one point.
 struct Measuring<'a> {
-    loader: TensorLoader,
+    loader: &'a TensorLoader,
     point: &'a Point,
     job: &'a Job,
     taker: Taker,
@@ -264,7 +264,10 @@ impl Measuring<'_> {
     ) -> anyhow::Result<()> {
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let expected = labels.expected(dataset, spec, self.point.max_batches)?;
-        let (job, bucket) = (self.job, self.bucket.clone());
+        let (job, bucket, loader) = (self.job, self.bucket.clone(), self.loader);
+        // As training runs them, unless something must happen between two epochs.
+        let is_apart = self.point.cold.is_some();
+        let mut following = (!is_apart).then(|| loader.epochs(0..self.point.n_epochs));
         for epoch in 0..self.point.n_epochs {
             if self.point.cold.is_some() {
                 self.cache = cooled(&self.job.data, self.point, tell)?;
@@ -272,7 +275,13 @@ impl Measuring<'_> {
             let mut meters = labels.meters(self.loader.loader().spec().batch_rows)?;
             let limit = job.data.io_limit.as_ref();
             let io = limit.map(|limit| IoMeter::start(limit, bucket.as_deref())).transpose()?;
-            let mut record = self.measure(epoch, &mut meters, tell)?;
+            let start = || match &mut following {
+                Some(epochs) => {
+                    epochs.next().context("there are no more epochs")?.map_err(Into::into)
+                }
+                None => Ok(loader.epoch(epoch)?),
+            };
+            let mut record = self.measure((epoch, start), &mut meters, tell)?;
             io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
             record.measured.open_secs = (epoch == 0).then_some(open_secs);
             record.measured.order_entropy = meters.measured(&expected);
@@ -288,15 +297,16 @@ impl Measuring<'_> {
         Ok(())
     }
 
+    /// Measures an epoch, given its number and what starts it.
     fn measure(
         &mut self,
-        epoch: u64,
+        (epoch, start): (u64, impl FnOnce() -> anyhow::Result<TensorEpoch>),
         meters: &mut Meters<'_>,
         tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
     ) -> anyhow::Result<EpochRecord> {
         let meter = ProcessMeter::start()?;
         let start_dt = Timestamp::now();
-        let consumed = self.consume(epoch, meters, tell)?;
+        let consumed = self.consume(start, meters, tell)?;
         let Consumed { batches, end_wait_secs, stats, busy_cpu_secs } = consumed;
         let mut measured = Measured::from_batches(&batches, end_wait_secs);
         meter.finish(&mut measured)?;
@@ -325,14 +335,14 @@ impl Measuring<'_> {
     /// Takes the batches as training would, and times the waits for them. Counting labels is part of the time.
     fn consume(
         &mut self,
-        epoch: u64,
+        start: impl FnOnce() -> anyhow::Result<TensorEpoch>,
         meters: &mut Meters<'_>,
         tell: &mut dyn FnMut(&Event) -> anyhow::Result<()>,
     ) -> anyhow::Result<Consumed> {
         let max_batches = self.point.max_batches;
         // The epoch begins when it is asked for: what its plan takes is part of the first wait.
         let mut asked = Instant::now();
-        let mut batches = self.loader.epoch(epoch)?;
+        let mut batches = start()?;
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
         let of_rows = dataset.n_rows().min(n_batches.saturating_mul(spec.batch_rows));

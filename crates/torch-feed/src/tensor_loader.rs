@@ -1,5 +1,6 @@
 //! The loader with torch's memory under it.
 
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use loader::{BatchForm, Dataset, Epoch, EpochStats, Loader, LoaderSpec, LoaderState};
@@ -145,9 +146,12 @@ impl TensorLoader {
         Ok(self.tensors_of(self.loader.resume(state)?))
     }
 
-    /// Epochs from `first` on, without a gap between them, as [`Loader::epochs`] gives them.
-    pub fn epochs(&self, first: u64) -> impl Iterator<Item = Result<TensorEpoch, Error>> + '_ {
-        self.loader.epochs(first).map(|epoch| Ok(self.tensors_of(epoch?)))
+    /// A range of epochs without a gap between them, as [`Loader::epochs`] gives them.
+    pub fn epochs(
+        &self,
+        numbers: impl RangeBounds<u64>,
+    ) -> impl Iterator<Item = Result<TensorEpoch, Error>> + '_ {
+        self.loader.epochs(numbers).map(|epoch| Ok(self.tensors_of(epoch?)))
     }
 
     fn tensors_of(&self, epoch: Epoch<TensorBuffers>) -> TensorEpoch {

@@ -14,7 +14,7 @@ fn epochs_that_follow_are_those_that_are_started_alone() {
         for (prefetch_batches, read_threads) in [(0, 1), (1, 1), (4, 3)] {
             let spec = PipelineSpec { prefetch_batches, read_threads, ..spec() };
             let pipeline = pipeline(of(n_rows), spec);
-            for (found, number) in pipeline.epochs(5).zip(5_u64..9) {
+            for (found, number) in pipeline.epochs(5..9).zip(5_u64..) {
                 let mut found = found.unwrap();
                 assert_eq!(found.state().epoch(), number);
                 let all: Vec<Numbered> = found.by_ref().map(Result::unwrap).collect();
@@ -29,7 +29,7 @@ fn epochs_that_follow_are_those_that_are_started_alone() {
 #[test]
 fn the_next_epoch_is_read_while_this_one_is_consumed() {
     let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
-    let mut epochs = pipeline.epochs(0);
+    let mut epochs = pipeline.epochs(..);
     let mut first = epochs.next().unwrap().unwrap();
     // Eight blocks an epoch; with the last batch in the making blocks of the next one are free.
     assert_eq!(first.by_ref().take(20).count(), 20);
@@ -50,9 +50,19 @@ fn the_next_epoch_is_read_while_this_one_is_consumed() {
 }
 
 #[test]
+fn nothing_is_read_behind_the_last_epoch() {
+    let spec = PipelineSpec { prefetch_blocks: 9, prefetch_batches: 50, ..spec() };
+    let pipeline = pipeline(of(96), spec);
+    let all: Vec<usize> = pipeline.epochs(3..=4).map(|epoch| epoch.unwrap().count()).collect();
+    assert_eq!(all, [20, 20]);
+    assert_eq!(pipeline.source().n_started.load(Ordering::SeqCst), 16);
+    assert_eq!(pipeline.epochs(4..4).count(), 0);
+}
+
+#[test]
 fn an_epoch_that_is_dropped_early_does_not_disturb_the_next() {
     let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
-    let mut epochs = pipeline.epochs(0);
+    let mut epochs = pipeline.epochs(..);
     for number in 0..4 {
         let mut epoch = epochs.next().unwrap().unwrap();
         let taken: Vec<Numbered> = epoch.by_ref().take(7).map(Result::unwrap).collect();
@@ -65,7 +75,7 @@ fn an_error_ends_its_epoch_and_the_next_starts_anew() {
     let broken = Numbers { broken: Some((1, 2)), ..of(96) };
     let pipeline = pipeline(broken, PipelineSpec { read_threads: 2, ..spec() });
     let mut outcomes = Vec::new();
-    for epoch in pipeline.epochs(0).take(3) {
+    for epoch in pipeline.epochs(0..3) {
         match epoch {
             Ok(epoch) => outcomes.push(epoch.collect::<Result<Vec<_>, _>>().map(|all| all.len())),
             Err(error) => outcomes.push(Err(error)),
@@ -100,10 +110,10 @@ proptest! {
             (0..size).map(|rank| {
                 let pipeline = pipeline(of(n_rows), of_world(rank, size));
                 let epochs = match from {
-                    Some(state) => pipeline.resume_epochs(state).unwrap(),
-                    None => pipeline.epochs(0),
+                    Some(state) => pipeline.resume_epochs(state, 2).unwrap(),
+                    None => pipeline.epochs(0..2),
                 };
-                epochs.take(2).map(|epoch| epoch.unwrap().map(|batch| batch.unwrap().rows).collect::<Vec<_>>().concat()).collect()
+                epochs.map(|epoch| epoch.unwrap().map(|batch| batch.unwrap().rows).collect::<Vec<_>>().concat()).collect()
             }).collect()
         };
         let whole = pipeline(of(n_rows), of_world(0, before));
