@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn a_file_that_changed_is_an_error() {
-        let record_bytes = 9 + 2 + 1;
         type Change = fn(&mut Vec<u8>);
+        let record_bytes = 9 + 2 + 1;
         let changes: [(Change, &str); 8] = [
             (|bytes| bytes.truncate(bytes.len() - 1), "35 bytes instead of 36"),
             (|bytes| bytes.push(0), "37 bytes instead of 36"),

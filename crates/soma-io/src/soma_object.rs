@@ -147,7 +147,8 @@ fn has_conditions(place: &Place) -> Result<bool, Error> {
         Err(NotNative::Unsupported(_)) => {
             let vfs = tiledb::Vfs::new(&place.context)?;
             let commits = format!("{}/__commits", place.uri);
-            let may_have = |name: &String| name.ends_with(".del") || name.ends_with(".con");
+            let may_have =
+                |name: &String| matches!(name.rsplit_once('.'), Some((_, "del" | "con" | "upd")));
             Ok(vfs.is_dir(&commits)? && vfs.ls(&commits)?.iter().any(may_have))
         }
     }

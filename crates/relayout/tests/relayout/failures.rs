@@ -102,8 +102,7 @@ fn whatever_happens_to_a_temporary_file_ends_in_an_error() {
         ..RelayoutSpec::default()
     };
     let attempt = folder.path().join("to.temporary.partial/experiment/attempt-1");
-    type Change = fn(&std::path::Path);
-    let changes: [Change; 3] = [
+    let changes: [fn(&std::path::Path); 3] = [
         |path| std::fs::remove_file(path).unwrap(),
         |path| std::fs::File::options().write(true).open(path).unwrap().set_len(7).unwrap(),
         |path| {
