@@ -12,7 +12,7 @@ use crate::config::Config;
 mod page;
 
 /// Commands of `cargo xtask` that are not this program's.
-const OF_XTASK: [&str; 5] = ["ci", "native", "python", "test", "tidy"];
+const OF_XTASK: [&str; 6] = ["ci", "fuzz", "native", "python", "test", "tidy"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
