@@ -81,9 +81,11 @@ pub struct GenerateReport {
 
 /// Generates a Census-shaped experiment at `uri`, a local path or an address that libtiledb knows, where nothing may be yet.
 ///
-/// A local experiment is written in a folder of another name (`.partial` behind its own) and renamed at the end; what an earlier run
-/// left that was killed is removed. Memory is bounded whatever the number of cells: some 30 MB for each thread's piece, 8 bytes per gene
-/// for each of 100 cell types, and what libtiledb takes. `progress` is called with the number of cells that are written so far.
+/// A local experiment is written in a folder of another name (`.partial` behind its own) and
+/// renamed at the end; what an earlier run left that was killed is removed. Memory is bounded
+/// whatever the number of cells: some 30 MB for each thread's piece, 8 bytes per gene for each of
+/// 100 cell types, and what libtiledb takes. `progress` is called with the number of cells that are
+/// written so far.
 pub fn generate(
     uri: &str,
     spec: &GenerateSpec,

@@ -1,7 +1,8 @@
 //! The shuffle of rows that do not fit into memory: scattered to files by where they go, then each file put in order in memory.
 //!
-//! A bucket is a run of new rows. As the source is read in order, each cell is appended to the bucket of its new row, so that both
-//! passes read and write long runs of bytes. Each attempt to write the experiment has a folder of its own, which goes with it.
+//! A bucket is a run of new rows. As the source is read in order, each cell is appended to the
+//! bucket of its new row, so that both passes read and write long runs of bytes. Each attempt to
+//! write the experiment has a folder of its own, which goes with it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -39,8 +40,8 @@ struct Bucket {
 const NOWHERE: usize = usize::MAX;
 
 impl Buckets {
-    /// Buckets in a new folder below `folder` for `n_rows` rows, of `bucket_rows` each; what waits to be written takes about
-    /// `buffer_bytes`.
+    /// Buckets in a new folder below `folder` for `n_rows` rows, of `bucket_rows` each; what waits
+    /// to be written takes about `buffer_bytes`.
     pub(crate) fn create(
         folder: &Path,
         n_rows: u64,
@@ -143,7 +144,8 @@ impl Bucket {
         Ok(())
     }
 
-    /// Reads all of it into `bytes`, and removes the file. Sets `starts` to where in `bytes` each of its `n_rows` rows is.
+    /// Reads all of it into `bytes`, and removes the file. Sets `starts` to where in `bytes` each
+    /// of its `n_rows` rows is.
     fn load(
         &self,
         n_rows: u64,
@@ -165,7 +167,8 @@ impl Bucket {
     }
 }
 
-/// Sets `starts` to where each of `n_rows` rows is in `bytes`. Fails unless each is there exactly once and nothing else is.
+/// Sets `starts` to where each of `n_rows` rows is in `bytes`. Fails unless each is there exactly
+/// once and nothing else is.
 fn find_rows(
     bytes: &[u8],
     n_rows: u64,

@@ -27,8 +27,8 @@ pub(crate) fn write_var(
     Ok(())
 }
 
-/// Writes obs in `order`, holding at most about twice `most_rows` rows. Reads all of obs for each `most_rows` new rows, and returns
-/// how often it did.
+/// Writes obs in `order`, holding at most about twice `most_rows` rows. Reads all of obs for each
+/// `most_rows` new rows, and returns how often it did.
 pub(crate) fn write_obs(
     writer: &mut ExperimentWriter,
     obs: &FrameCopy,

@@ -159,7 +159,8 @@ pub struct RelayoutReport {
     pub n_genes: u64,
     /// The number of values.
     pub nnz: u64,
-    /// Rows of X that went through temporary files, in the attempt that succeeded; nothing unless they were shuffled.
+    /// Rows of X that went through temporary files, in the attempt that succeeded; nothing unless
+    /// they were shuffled.
     pub spilled: Spilled,
     /// Number of times that obs was read as a whole; once unless it was shuffled in parts.
     pub obs_passes: u64,

@@ -14,8 +14,8 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes the folder for an experiment that is written to `uri`: in `folder`, or beside it if that is a local path. Fails if any of
-    /// `sources` lies there.
+    /// Makes the folder for an experiment that is written to `uri`: in `folder`, or beside it if
+    /// that is a local path. Fails if any of `sources` lies there.
     pub(crate) fn claim(uri: &str, folder: Option<&Path>, sources: &[&str]) -> Result<Self, Error> {
         let path = uri.strip_prefix("file://").unwrap_or(uri).trim_end_matches('/');
         let place = match folder {

@@ -1,12 +1,15 @@
 //! Where an experiment is written: inside a marked folder until it is whole.
 //!
-//! For `data/example` the experiment grows in `data/example.partial/experiment` and is moved to its name at the end, when all of it
-//! has reached the disk. The folder `data/example.partial` also holds a marker, which is locked while the run lasts. A killed run
-//! leaves the folder, and its lock is free: the next run to the same place removes what the killed run made, and can say so
-//! ([`Destination::leftover`]). A folder of that name without the marker belongs to somebody else, and nothing is written there.
+//! For `data/example` the experiment grows in `data/example.partial/experiment` and is moved to its
+//! name at the end, when all of it has reached the disk. The folder `data/example.partial` also
+//! holds a marker, which is locked while the run lasts. A killed run leaves the folder, and its
+//! lock is free: the next run to the same place removes what the killed run made, and can say so
+//! ([`Destination::leftover`]). A folder of that name without the marker belongs to somebody else,
+//! and nothing is written there.
 //!
-//! An experiment that is to be replaced stays as it is until the new one is whole, and is exchanged for it in one step. At an address
-//! that is not a local path nothing is renamed; the experiment's group is written last, so that nothing opens before it is whole.
+//! An experiment that is to be replaced stays as it is until the new one is whole, and is exchanged
+//! for it in one step. At an address that is not a local path nothing is renamed; the experiment's
+//! group is written last, so that nothing opens before it is whole.
 
 mod apart;
 mod disk;
@@ -39,7 +42,8 @@ pub enum Existing {
     Replace,
 }
 
-/// A place that is being written to, by this process alone if it is a local path. Dropping it removes what was written there.
+/// A place that is being written to, by this process alone if it is a local path. Dropping it
+/// removes what was written there.
 #[derive(Debug)]
 pub struct Destination(Place);
 
@@ -60,14 +64,16 @@ struct Claim {
 }
 
 impl Destination {
-    /// Claims `uri`, a local path or an address that libtiledb knows, and removes what a killed run left there. `sources` are the
-    /// paths and addresses that will be read while the destination is written.
+    /// Claims `uri`, a local path or an address that libtiledb knows, and removes what a killed run
+    /// left there. `sources` are the paths and addresses that will be read while the destination is
+    /// written.
     ///
     /// # Errors
-    /// [`Error::Exists`] if something is there that is to stay; [`Error::Irreplaceable`] if what is to make way cannot;
-    /// [`Error::SourceAtRisk`] if a source equals, holds or lies in the destination or in the folder beside it;
-    /// [`Error::NotOurs`] if that folder is there and no run of ours made it; [`Error::Busy`] if another process writes to the same
-    /// place; [`Error::File`] if the operating system refuses.
+    /// [`Error::Exists`] if something is there that is to stay; [`Error::Irreplaceable`] if what is
+    /// to make way cannot; [`Error::SourceAtRisk`] if a source equals, holds or lies in the
+    /// destination or in the folder beside it; [`Error::NotOurs`] if that folder is there and no
+    /// run of ours made it; [`Error::Busy`] if another process writes to the same place;
+    /// [`Error::File`] if the operating system refuses.
     pub fn claim(uri: &str, existing: Existing, sources: &[&str]) -> Result<Self, Error> {
         if let Some(path) = local_path(uri) {
             return Claim::take(path, existing, sources).map(Place::Local).map(Self);
@@ -98,8 +104,8 @@ impl Destination {
         }
     }
 
-    /// Removes what was written so far, so that writing can begin anew. The claim stays. At an address that is not a local path
-    /// nothing is removed.
+    /// Removes what was written so far, so that writing can begin anew. The claim stays. At an
+    /// address that is not a local path nothing is removed.
     ///
     /// # Errors
     /// [`Error::File`] if the operating system refuses.
@@ -110,11 +116,12 @@ impl Destination {
         }
     }
 
-    /// Brings what was written to the disk and gives it its name. Returns its size in bytes if it is local.
+    /// Brings what was written to the disk and gives it its name. Returns its size in bytes if it
+    /// is local.
     ///
     /// # Errors
-    /// [`Error::Exists`] or [`Error::Irreplaceable`] if something has appeared there meanwhile; [`Error::File`] if the operating
-    /// system refuses.
+    /// [`Error::Exists`] or [`Error::Irreplaceable`] if something has appeared there meanwhile;
+    /// [`Error::File`] if the operating system refuses.
     pub fn publish(self) -> Result<Option<u64>, Error> {
         match self.0 {
             Place::Remote { .. } => Ok(None),
@@ -142,7 +149,8 @@ impl Claim {
             fs::create_dir_all(parent).map_err(file_error("create the folder", parent))?;
         }
         let holding = Holding::take(&target, partial)?;
-        // Another run may have finished while this one waited for the lock, or an experiment that was set aside is back.
+        // Another run may have finished while this one waited for the lock, or an experiment that
+        // was set aside is back.
         check_existing(&target, existing)?;
         let uri = holding.experiment().to_string_lossy().into_owned();
         Ok(Self { target, holding, existing, uri })
@@ -176,8 +184,8 @@ impl Claim {
         }
     }
 
-    /// Renames on file systems that cannot exchange two folders. Between the two steps nothing is at the target; if the second
-    /// fails or never comes, the old experiment is put back.
+    /// Renames on file systems that cannot exchange two folders. Between the two steps nothing is
+    /// at the target; if the second fails or never comes, the old experiment is put back.
     fn rename_in_two_steps(&self) -> io::Result<()> {
         fs::rename(&self.target, self.holding.replaced())?;
         fs::rename(self.holding.experiment(), &self.target)

@@ -99,8 +99,9 @@ pub(crate) fn open_array(
     Ok((array, metadata))
 }
 
-/// Number of cells of an array for the sizes of buffers and batches: what its fragments hold, which counts cells that outlive others
-/// more than once. Cells are counted one by one if some were deleted by condition, which may be nearly all.
+/// Number of cells of an array for the sizes of buffers and batches: what its fragments hold, which
+/// counts cells that outlive others more than once. Cells are counted one by one if some were
+/// deleted by condition, which may be nearly all.
 pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     if has_conditions(place)? {
         return count_cells(array);
@@ -110,8 +111,8 @@ pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Err
     Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
 }
 
-/// Number of cells of an array as of the time at which it was opened: what its fragments hold if that is exact, otherwise counted by
-/// reading coordinates.
+/// Number of cells of an array as of the time at which it was opened: what its fragments hold if
+/// that is exact, otherwise counted by reading coordinates.
 pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     let dimensions = &array.schema().dimensions;
     let until = place.timestamp.unwrap_or(u64::MAX);
@@ -143,7 +144,8 @@ fn has_conditions(place: &Place) -> Result<bool, Error> {
     match native::storage(place) {
         Ok((storage, _)) => Ok(tiledb_native::has_conditions(storage, place.timestamp)?),
         Err(NotNative::Failed(error)) => Err(error),
-        // Only libtiledb reads there. Consolidated commits may hold conditions, and it shows no more than their names.
+        // Only libtiledb reads there. Consolidated commits may hold conditions, and it shows no
+        // more than their names.
         Err(NotNative::Unsupported(_)) => {
             let vfs = tiledb::Vfs::new(&place.context)?;
             let commits = format!("{}/__commits", place.uri);

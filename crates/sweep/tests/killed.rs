@@ -1,7 +1,9 @@
-//! Everything that writes an experiment, ended at any moment: killed, interrupted, or out of disk. What is read stays as it was, nothing
-//! that is half written opens as if it were whole, and the next run says what it found and starts over.
+//! Everything that writes an experiment, ended at any moment: killed, interrupted, or out of disk.
+//! What is read stays as it was, nothing that is half written opens as if it were whole, and the
+//! next run says what it found and starts over.
 //!
-//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test killed` ends twenty times as many runs.
+//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test killed` ends twenty times as many
+//! runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 #[path = "support/inputs.rs"]
@@ -177,7 +179,8 @@ impl Writing {
         child.wait().unwrap()
     }
 
-    /// What is there opens only when it is whole, under whichever name, and what is read is as it was.
+    /// What is there opens only when it is whole, under whichever name, and what is read is as it
+    /// was.
     #[track_caller]
     fn check_nothing_half(&self) {
         for (path, bytes) in &self.reads {
@@ -235,7 +238,8 @@ impl Writing {
         self.check_next();
     }
 
-    /// A disk of a part of what it writes, in a mount namespace of its own. Shown if the system lets us make one.
+    /// A disk of a part of what it writes, in a mount namespace of its own. Shown if the system
+    /// lets us make one.
     #[track_caller]
     #[expect(clippy::print_stderr, reason = "a test says what it does not show")]
     fn on_a_full_disk(&self) {

@@ -146,7 +146,8 @@ fn digits(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A value. Whole numbers, however they are written, are kept exactly or refused; other real numbers become the nearest float.
+/// A value. Whole numbers, however they are written, are kept exactly or refused; other real
+/// numbers become the nearest float.
 fn number(word: &[u8], field: Field) -> Result<f32, String> {
     let text = String::from_utf8_lossy(word);
     let inexact = || format!("{text} cannot be held exactly by a 32-bit float");
@@ -173,7 +174,8 @@ fn number(word: &[u8], field: Field) -> Result<f32, String> {
     if is_exact { Ok(value) } else { Err(inexact()) }
 }
 
-/// The whole number that a decimal without an exponent is: `None` if it is none, `Err` if it is too long.
+/// The whole number that a decimal without an exponent is: `None` if it is none, `Err` if it is too
+/// long.
 fn decimal_whole(text: &str) -> Option<Result<i128, ()>> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_whole =
@@ -187,7 +189,8 @@ fn decimal_whole(text: &str) -> Option<Result<i128, ()>> {
     Some(if bare { Ok(0) } else { whole.parse().map_err(|_| ()) })
 }
 
-/// The float that is exactly this number, if there is one: if its bits from the first to the last that is set fit into a float's 24.
+/// The float that is exactly this number, if there is one: if its bits from the first to the last
+/// that is set fit into a float's 24.
 fn exact(whole: i128) -> Option<f32> {
     let size = whole.unsigned_abs();
     let is_exact = size == 0 || size.ilog2() - size.trailing_zeros() < f32::MANTISSA_DIGITS;

@@ -86,7 +86,8 @@ fn the_quickest_codec_is_chosen_and_reported() {
     assert_eq!(names(folder.path()), ["from", "to"]);
 }
 
-/// Memory for which small experiments are large: rows are read in several pieces, wait in files, and obs is read more than once.
+/// Memory for which small experiments are large: rows are read in several pieces, wait in files,
+/// and obs is read more than once.
 const LITTLE_MEMORY: u64 = 4 << 20;
 
 #[test]
@@ -145,7 +146,8 @@ fn a_value_that_is_no_whole_number_beyond_the_sample_begins_anew() {
             report.measured.iter().any(|one| one.codecs.values.whole_numbers),
             "the sample held it"
         );
-        // The first attempt had left rows in files when it met the value, and the second wrote as many as there are.
+        // The first attempt had left rows in files when it met the value, and the second wrote as
+        // many as there are.
         assert_eq!(before.unwrap().n_writes > 0, seed.is_some(), "{before:?}");
         assert_eq!(report.spilled.n_writes > before.unwrap().n_writes, seed.is_some());
         let joinids =

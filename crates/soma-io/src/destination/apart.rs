@@ -8,10 +8,11 @@ use std::path::Path;
 use crate::Error;
 use crate::error::file_error;
 
-/// Fails if one of `sources` equals, holds or lies in one of `places`, which may not be there yet. All are local paths or addresses.
+/// Fails if one of `sources` equals, holds or lies in one of `places`, which may not be there yet.
+/// All are local paths or addresses.
 ///
-/// Local paths are compared by the folders that they lead to, not by their text, so that links, `..` and mounts of the same folder
-/// are seen through.
+/// Local paths are compared by the folders that they lead to, not by their text, so that links,
+/// `..` and mounts of the same folder are seen through.
 ///
 /// # Errors
 /// [`Error::SourceAtRisk`]; [`Error::File`] if a source cannot be looked at.

@@ -36,8 +36,8 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     sync(path).map_err(file_error("bring to the disk", path))
 }
 
-/// Calls `sync` with each file and folder below a folder and with the folder itself, a folder after all that it holds. Returns the
-/// bytes of all files.
+/// Calls `sync` with each file and folder below a folder and with the folder itself, a folder after
+/// all that it holds. Returns the bytes of all files.
 pub(super) fn sync_below(
     folder: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,

@@ -1,7 +1,8 @@
 //! The marked folder that holds an experiment until it is whole.
 //!
-//! The marker is also the lock. It lies in the folder rather than beside it, so that a folder that the user puts at the same path is
-//! never taken for ours, and the experiment lies one level below, so that the marker never becomes a part of it.
+//! The marker is also the lock. It lies in the folder rather than beside it, so that a folder that
+//! the user puts at the same path is never taken for ours, and the experiment lies one level below,
+//! so that the marker never becomes a part of it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -30,7 +31,8 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    /// Makes, marks and locks `folder`; or locks the one that a killed run left, and removes what is in it.
+    /// Makes, marks and locks `folder`; or locks the one that a killed run left, and removes what
+    /// is in it.
     pub(super) fn take(target: &Path, folder: PathBuf) -> Result<Self, Error> {
         let (marker, had_leftover) = lock(target, &folder)?;
         // From here on a failure removes the folder again.
@@ -48,7 +50,8 @@ impl Holding {
         self.folder.join(EXPERIMENT)
     }
 
-    /// Where an experiment that makes way is for a moment, on file systems that cannot exchange two folders.
+    /// Where an experiment that makes way is for a moment, on file systems that cannot exchange two
+    /// folders.
     pub(super) fn replaced(&self) -> PathBuf {
         self.folder.join(REPLACED)
     }
@@ -58,7 +61,8 @@ impl Holding {
         self.had_leftover
     }
 
-    /// Puts back an experiment that was set aside and has no successor, and removes everything else that a run makes here.
+    /// Puts back an experiment that was set aside and has no successor, and removes everything else
+    /// that a run makes here.
     pub(super) fn clear(&self) -> Result<(), Error> {
         let replaced = self.replaced();
         if is_there(&replaced)? && !is_there(&self.target)? {
@@ -73,10 +77,12 @@ impl Holding {
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        // If something cannot be removed, the marker stays with it: the next run tries again, and says why it cannot.
+        // If something cannot be removed, the marker stays with it: the next run tries again, and
+        // says why it cannot.
         if self.clear().is_ok() {
             drop(fs::remove_file(self.folder.join(MARKER_FILE)));
-            // Another process may be about to mark the folder. Then, or if the user put something there, it stays.
+            // Another process may be about to mark the folder. Then, or if the user put something
+            // there, it stays.
             drop(fs::remove_dir(&self.folder));
         }
     }
@@ -109,7 +115,8 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // The run that ended just now may have removed the file: then others would not lock the same one.
+        // The run that ended just now may have removed the file: then others would not lock the
+        // same one.
         let still_there = fs::symlink_metadata(&path).map(|there| there.ino());
         if still_there.ok() != Some(marker.metadata().map_err(failed)?.ino()) {
             continue;
@@ -141,7 +148,8 @@ fn make(folder: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Whether it is a folder that has a marker, or nothing at all. Somebody else's folder must not even get a marker.
+/// Whether it is a folder that has a marker, or nothing at all. Somebody else's folder must not
+/// even get a marker.
 fn may_be_ours(folder: &Path) -> Result<bool, Error> {
     let looked = || {
         if !fs::symlink_metadata(folder)?.is_dir() {
@@ -171,7 +179,8 @@ fn holds_only_marker(folder: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Writes what is missing of the marker, and brings it to the disk before anything is written beside it.
+/// Writes what is missing of the marker, and brings it to the disk before anything is written
+/// beside it.
 fn mark(marker: &mut File, found: &[u8], folder: &Path) -> io::Result<()> {
     marker.write_all(&MARKER.as_bytes()[found.len()..])?;
     marker.sync_all()?;

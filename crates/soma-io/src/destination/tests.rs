@@ -1,4 +1,5 @@
-//! Whatever ends a run, nothing of it stays but a whole experiment, and nothing of anybody else's goes.
+//! Whatever ends a run, nothing of it stays but a whole experiment, and nothing of anybody else's
+//! goes.
 
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -18,7 +19,8 @@ fn claim(target: &Path, existing: Existing) -> Result<Destination, Error> {
     Destination::claim(target.to_str().unwrap(), existing, &[])
 }
 
-/// Claims and writes something, then ends without cleaning up, as a killed process does. The lock goes with the file.
+/// Claims and writes something, then ends without cleaning up, as a killed process does. The lock
+/// goes with the file.
 fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     let Destination(Place::Local(claim)) = claim(target, existing).unwrap() else {
         panic!("a local path")
