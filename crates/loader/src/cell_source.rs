@@ -1,7 +1,7 @@
 //! Cells as the engine's samples: a data set, the form of its blocks, and where batches are written.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use pipeline::{BlockBytes, BlockPlace, Need, ReadStats, Source, Stop};
 
@@ -20,14 +20,12 @@ pub(crate) struct CellSource<B: BatchBuffers> {
     pub(crate) dataset: Dataset,
     pub(crate) spec: LoaderSpec,
     pub(crate) buffers: Arc<B>,
-    /// Memory that reads of blocks use; each thread that reads takes one.
-    scratch: Mutex<Vec<Scratch>>,
     row_nnz: OnceLock<f64>,
 }
 
 impl<B: BatchBuffers> CellSource<B> {
     pub(crate) fn new(dataset: Dataset, spec: LoaderSpec, buffers: Arc<B>) -> Self {
-        Self { dataset, spec, buffers, scratch: Mutex::default(), row_nnz: OnceLock::new() }
+        Self { dataset, spec, buffers, row_nnz: OnceLock::new() }
     }
 
     /// The number of values that a row of a sparse batch is expected to have. Asked for once: a reader
@@ -48,6 +46,7 @@ impl<B: BatchBuffers> Source for CellSource<B> {
     type Block = Block;
     type Batch = Batch<B::Buffer>;
     type Error = Error;
+    type Scratch = Scratch;
     type Assembler = Assembler<B>;
 
     fn n_rows(&self) -> u64 {
@@ -71,13 +70,10 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         place: BlockPlace,
         rows: &[Range<u64>],
         into: &mut Block,
+        scratch: &mut Scratch,
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
-        let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = lock().pop().unwrap_or_default();
-        let read = self.fill((place, rows), into, &mut scratch, stop);
-        lock().push(scratch);
-        read
+        self.fill((place, rows), into, scratch, stop)
     }
 
     fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, Error> {

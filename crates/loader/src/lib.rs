@@ -1,8 +1,8 @@
 //! The pipeline from a selection of cells and genes to shuffled batches: plan, read, block, batch.
 //!
 //! [`Dataset`] says what there is, [`LoaderSpec`] how it is wanted, [`Loader`] gives an [`Epoch`] for each pass, and an
-//! epoch iterates [`Batch`]es: rows of X, dense, CSR or COO, with the obs row and joinid of each. One thread reads blocks
-//! ahead, another makes batches ahead, both bounded; dropping the epoch at any point ends them.
+//! epoch iterates [`Batch`]es: rows of X, dense, CSR or COO, with the obs row and joinid of each. Threads read blocks ahead,
+//! and one makes batches ahead, both bounded; dropping the epoch at any point ends them.
 //!
 //! Several processes share one order: [`LoaderSpec::world`] says which of them this is. [`Epoch::state`] is a place in it, from which
 //! [`Loader::resume`] goes on, also with another number of processes.

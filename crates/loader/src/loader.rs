@@ -28,7 +28,7 @@ impl Loader<HeapBuffers> {
     /// Sizes of zero, `np.array` with sparse batches, transforms that would change zeros, totals of obs
     /// that the data set does not have, a dense block larger than memory can address, memory that is too
     /// little for a block, ranks, lanes and remainder that do not fit together, a sampling of other rows.
-    /// Nothing is read yet.
+    /// No cell is read yet.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
         // As many as are on their way at once: ready, in the making, and with the consumer. A COO batch takes
         // two of one type.
@@ -55,14 +55,7 @@ impl<B: BatchBuffers> Loader<B> {
             return Err(Error::NoTotals);
         }
         let engine = spec.pipeline();
-        if spec.method == Method::NpArray {
-            let (n_rows, lanes) = (dataset.n_rows(), engine.default_lanes());
-            let rows = engine
-                .plan(n_rows)
-                .rank_block_rows(&engine.batches(lanes), engine.epoch_rows(n_rows))
-                .map_err(|source| pipeline::Error::Plan { source })?;
-            Block::dense_len(rows.min(n_rows), dataset.n_columns())?;
-        }
+        check_dense(&dataset, &spec, engine.default_lanes())?;
         let source = CellSource::new(dataset, spec, buffers);
         Ok(Self { pipeline: Pipeline::new(Arc::new(source), engine, Batch::n_rows)? })
     }
@@ -137,6 +130,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// The state is of other cells, another order or another global batch size; epochs of this loader
     /// have begun with other lanes.
     pub fn resume(&self, state: &LoaderState) -> Result<Epoch<B>, Error> {
+        check_dense(self.dataset(), self.spec(), state.lanes())?;
         Ok(self.running(self.pipeline.resume(state)?))
     }
 
@@ -146,6 +140,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// # Errors
     /// Those of [`resume`](Self::resume).
     pub fn resume_epochs(&self, state: &LoaderState, end: u64) -> Result<Epochs<'_, B>, Error> {
+        check_dense(self.dataset(), self.spec(), state.lanes())?;
         Ok(self.running_on(self.pipeline.resume_epochs(state, end)?))
     }
 
@@ -156,6 +151,19 @@ impl<B: BatchBuffers> Loader<B> {
     fn running_on<'a>(&'a self, running: pipeline::Epochs<'a, CellSource<B>>) -> Epochs<'a, B> {
         Epochs { running, dataset: self.dataset(), spec: self.spec() }
     }
+}
+
+/// Fails if a dense block of an order with these lanes is larger than memory can address.
+fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), Error> {
+    if spec.method != Method::NpArray {
+        return Ok(());
+    }
+    let (engine, n_rows) = (spec.pipeline(), dataset.n_rows());
+    let rows = engine
+        .plan(n_rows)
+        .rank_block_rows(&engine.batches(lanes), engine.epoch_rows(n_rows))
+        .map_err(|source| pipeline::Error::Plan { source })?;
+    Block::dense_len(rows.min(n_rows), dataset.n_columns()).map(drop)
 }
 
 impl<B: BatchBuffers> fmt::Debug for Loader<B> {

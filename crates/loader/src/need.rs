@@ -51,12 +51,11 @@ pub(crate) fn of(
         (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),
         (_, None) => nnz_of(batch_rows) * CSR_CELL_BYTES,
     };
-    // Each thread that reads needs this much at once.
-    let reading = scratch + several + dataset.working_bytes(block_nnz, form);
     Ok(Need {
         block: block + block_rows * BLOCK_ROW_BYTES,
         largest: largest + block_rows * BLOCK_ROW_BYTES,
         batch,
-        other: reading.saturating_mul(spec.read_threads as u64),
+        reading: scratch + several + dataset.working_bytes(block_nnz, form),
+        other: 0,
     })
 }

@@ -230,6 +230,7 @@ impl LoaderSpec {
         Self {
             lanes: run.lanes,
             prefetch_blocks: run.prefetch_blocks,
+            read_threads: run.read_threads,
             prefetch_batches: run.prefetch_batches,
             ..self.clone()
         }

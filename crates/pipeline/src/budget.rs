@@ -33,6 +33,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     leased: u64,
+    /// Bytes that no other lease may take, and that are granted until their lease needs them.
+    reserved: u64,
     grants: Vec<Granted>,
 }
 
@@ -65,15 +67,22 @@ impl Budget {
         self.shared.lock().leased
     }
 
-    /// Bytes that are not leased now.
+    /// Bytes that could be leased now.
     pub fn available(&self) -> u64 {
-        self.shared.limit.saturating_sub(self.leased())
+        let state = self.shared.lock();
+        self.shared.limit.saturating_sub(state.leased).saturating_sub(state.reserved)
     }
 
     /// Takes a lease of `bytes`; `None` if fewer are available.
     pub fn lease(&self, bytes: u64) -> Option<Lease> {
-        let mut lease = Lease { budget: self.clone(), bytes: 0 };
-        lease.set(bytes).then_some(lease)
+        self.lease_with_reserve(bytes, 0)
+    }
+
+    /// Takes a lease of `bytes`, and keeps other leases from `reserve` bytes more; `None` if fewer are
+    /// available.
+    pub(crate) fn lease_with_reserve(&self, bytes: u64, reserve: u64) -> Option<Lease> {
+        let mut lease = Lease { budget: self.clone(), bytes: 0, reserve: 0 };
+        lease.set_with_reserve(bytes, reserve).then_some(lease)
     }
 
     /// Grants a part of what is not leased, up to `most` bytes, to whatever `keep` passes it to:
@@ -139,6 +148,7 @@ impl fmt::Debug for Budget {
 pub struct Lease {
     budget: Budget,
     bytes: u64,
+    reserve: u64,
 }
 
 impl Lease {
@@ -150,22 +160,29 @@ impl Lease {
     /// Makes it a lease of `bytes`. Returns false, and changes nothing, if that many more are not
     /// available.
     pub fn set(&mut self, bytes: u64) -> bool {
+        self.set_with_reserve(bytes, self.reserve)
+    }
+
+    /// Makes it a lease of `bytes` that keeps other leases from `reserve` bytes more.
+    pub(crate) fn set_with_reserve(&mut self, bytes: u64, reserve: u64) -> bool {
         let shared = &self.budget.shared;
         let mut state = shared.lock();
-        let others = state.leased - self.bytes;
-        let Some(leased) = others.checked_add(bytes).filter(|leased| *leased <= shared.limit)
-        else {
+        let (leased, reserved) = (state.leased - self.bytes, state.reserved - self.reserve);
+        let all = [leased, reserved, bytes, reserve]
+            .iter()
+            .try_fold(0, |sum: u64, n| sum.checked_add(*n));
+        if all.is_none_or(|all| shared.limit < all) {
             return false;
-        };
-        state.leased = leased;
-        self.bytes = bytes;
+        }
+        (state.leased, state.reserved) = (leased + bytes, reserved + reserve);
+        (self.bytes, self.reserve) = (bytes, reserve);
         shared.distribute(&mut state);
         true
     }
 
-    /// Bytes that it could be set to now.
+    /// Bytes that it could be set to now, its reserve included.
     pub fn most(&self) -> u64 {
-        self.budget.available().saturating_add(self.bytes)
+        self.budget.available().saturating_add(self.bytes).saturating_add(self.reserve)
     }
 }
 
@@ -177,7 +194,7 @@ impl fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.set(0);
+        self.set_with_reserve(0, 0);
     }
 }
 
@@ -191,13 +208,15 @@ impl Drop for Grant {
     fn drop(&mut self) {
         let shared = &self.budget.shared;
         let mut state = shared.lock();
-        if let Some(idx) = state.grants.iter().position(|one| one.holder == self.holder) {
-            let granted = state.grants.swap_remove(idx);
-            if granted.bytes != 0 {
-                (granted.keep)(0);
-            }
+        let found = state.grants.iter().position(|one| one.holder == self.holder);
+        let granted = found.map(|idx| state.grants.swap_remove(idx));
+        if let Some(granted) = granted.as_ref().filter(|granted| granted.bytes != 0) {
+            (granted.keep)(0);
         }
         shared.distribute(&mut state);
+        // The source may go with the grant, and a lease of its own with the source.
+        drop(state);
+        drop(granted);
     }
 }
 

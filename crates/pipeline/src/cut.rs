@@ -14,7 +14,7 @@ pub(crate) struct Cutter<S: Source> {
     assembler: S::Assembler,
     batch_rows: u64,
     /// Epochs and blocks in order.
-    queue: Receiver<Queued<S::Block>>,
+    queue: Receiver<Queued<S::Block, S::Error>>,
     /// Takes blocks that are used up, to be read into again.
     used: Sender<Carried<S::Block>>,
     /// Takes the epochs that begin.
@@ -40,7 +40,7 @@ impl<S: Source> Cutter<S> {
     pub(crate) fn new(
         assembler: S::Assembler,
         batch_rows: u64,
-        (queue, used): (Receiver<Queued<S::Block>>, Sender<Carried<S::Block>>),
+        (queue, used): (Receiver<Queued<S::Block, S::Error>>, Sender<Carried<S::Block>>),
         starts: Sender<EpochStart>,
     ) -> Self {
         Self {
@@ -86,7 +86,8 @@ impl<S: Source> Cutter<S> {
                     return self.starts.send(*start).is_ok();
                 }
                 Queued::Block(block) => {
-                    if let Ok(block) = block.recv() {
+                    // Of rows that nobody wants, an error does not matter either.
+                    if let Ok(Ok(block)) = block.recv() {
                         let _reader_has_ended = self.used.send(block);
                     }
                 }
@@ -95,8 +96,8 @@ impl<S: Source> Cutter<S> {
         false
     }
 
-    /// The next batch of this epoch. `None` at its end, and if no more blocks come: the reading
-    /// thread's result says why.
+    /// The next batch of this epoch. `None` at its end, and if a reading thread has ended without an
+    /// error of reading: its result says why.
     pub(crate) fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
         let Some(Cut { lengths, .. }) = &mut self.epoch else { return Ok(None) };
         let Some(n_rows) = lengths.next() else { return Ok(None) };
@@ -104,10 +105,9 @@ impl<S: Source> Cutter<S> {
         let (mut time, mut others) = (ThreadTime::default(), ThreadTime::default());
         let mut n_filled = 0;
         while n_filled < n_rows {
-            let Some((block, n_taken)) = self.present_block() else {
-                self.is_broken = true;
-                return Ok(None);
-            };
+            let present = self.present_block();
+            self.is_broken = !matches!(present, Ok(Some(_)));
+            let Some((block, n_taken)) = present? else { return Ok(None) };
             let start = worktime::now();
             if n_filled == 0 {
                 self.assembler.begin(n_rows)?;
@@ -138,14 +138,16 @@ impl<S: Source> Cutter<S> {
         Ok(Some(batch))
     }
 
-    fn present_block(&mut self) -> Option<(Carried<S::Block>, usize)> {
+    /// The block to take rows of, and how many of them were taken.
+    fn present_block(&mut self) -> Result<Option<(Carried<S::Block>, usize)>, S::Error> {
         if let Some(current) = self.block.take() {
-            return Some(current);
+            return Ok(Some(current));
         }
         loop {
-            match self.queue.recv().ok()? {
-                Queued::Block(block) => {
-                    let block = block.recv().ok()?;
+            match self.queue.recv() {
+                Ok(Queued::Block(block)) => {
+                    let Ok(block) = block.recv() else { return Ok(None) };
+                    let block = block?;
                     if let Some(Cut { counters, .. }) = &self.epoch {
                         counters.block_begun();
                     }
@@ -153,10 +155,10 @@ impl<S: Source> Cutter<S> {
                         let _reader_has_ended = self.used.send(block);
                         continue;
                     }
-                    return Some((block, 0));
+                    return Ok(Some((block, 0)));
                 }
                 // The plan of this epoch has fewer rows than its batches: there is no such plan.
-                Queued::Epoch(_) => return None,
+                Ok(Queued::Epoch(_)) | Err(_) => return Ok(None),
             }
         }
     }

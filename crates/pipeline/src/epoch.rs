@@ -7,21 +7,24 @@
 //! ```
 //! A fixed number of blocks goes round, which is all that bounds reading ahead. Channels carry only what
 //! is good: a thread that fails ends, its channels end with it, and the consumer finds the error when
-//! it joins the thread. Nothing can hang, because each wait is on a channel whose other end is dropped
-//! when its thread ends.
+//! it joins the thread. Nothing can hang: each wait is on a channel whose other end is dropped when its
+//! thread ends, or on a lock whose holder waits on such a channel.
 //!
 //! The threads may go on to the next epoch while the consumer takes the last batches of this one
 //! ([`Epochs`](crate::Epochs)).
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never};
 use worktime::{ThreadTime, run_in_background};
 
+use crate::budget::Grant;
 use crate::cut::Cutter;
 use crate::error::Error;
+use crate::memory::BlocksMade;
 use crate::read::{EpochStart, Reading};
 use crate::source::{Source, Stop};
 use crate::spec::PipelineSpec;
@@ -39,6 +42,12 @@ pub(crate) struct Run<S: Source> {
     workers: Vec<Worker<S::Error>>,
     stop: Stop,
     as_run: Arc<PipelineSpec>,
+    /// The epoch that comes next, and the one after the last.
+    epochs: Range<u64>,
+    /// Has the lease of the memory, which ends after the threads.
+    _blocks: Arc<Mutex<BlocksMade>>,
+    /// What the source may keep meanwhile.
+    _grant: Arc<Grant>,
 }
 
 /// Where the consumer's next batch comes from.
@@ -57,22 +66,30 @@ struct Worker<E> {
 }
 
 impl<S: Source> Run<S> {
-    /// Starts the threads for `n_batches` batches. `cutter` makes the cutter, given the channel on which
-    /// it announces epochs.
+    /// Starts the threads for some epochs, of which `n_batches` batches are of use ahead. `cutter` makes
+    /// the cutter, given the channel on which it announces epochs.
     pub(crate) fn start(
         reading: Reading<S>,
         cutter: impl FnOnce(Sender<EpochStart>) -> Cutter<S>,
-        as_run: PipelineSpec,
-        n_batches: u64,
+        (as_run, grant): (PipelineSpec, Arc<Grant>),
+        (epochs, n_batches): (Range<u64>, u64),
     ) -> Result<Self, S::Error> {
         // The epoch of the consumer, and the next one.
         let (announce, starts) = bounded(2);
         let stop = reading.stop.clone();
-        let PipelineSpec { prefetch_blocks, prefetch_batches, read_threads, .. } = as_run;
-        let (output, workers, as_run) = (Output::Ended, Vec::new(), Arc::new(as_run));
-        let mut run = Self { output, starts, workers, stop, as_run };
+        let PipelineSpec { prefetch_batches, read_threads: n_threads, .. } = as_run;
+        let blocks = Arc::clone(&reading.blocks);
+        let mut run = Self {
+            output: Output::Ended,
+            starts,
+            workers: Vec::new(),
+            stop,
+            as_run: Arc::new(as_run),
+            epochs,
+            _blocks: blocks,
+            _grant: grant,
+        };
         let (mut cutter, reading) = (cutter(announce), Arc::new(reading));
-        let n_threads = read_threads.min(prefetch_blocks.saturating_add(1));
         let prefetch_batches =
             usize::try_from(n_batches).map_or(prefetch_batches, |n| prefetch_batches.min(n));
         for _ in 0..n_threads {
@@ -86,7 +103,7 @@ impl<S: Source> Run<S> {
         let (batches, made) = bounded(prefetch_batches);
         run.output = Output::Ahead(made);
         // Those that wait, the one in the making, and the consumer's.
-        let n_buffers = n_batches.min(prefetch_batches as u64 + 2) as usize;
+        let n_buffers = n_batches.min((prefetch_batches as u64).saturating_add(2)) as usize;
         run.spawn(BATCH, move || {
             let mut is_first = true;
             while cutter.next_epoch() {
@@ -118,6 +135,11 @@ impl<S: Source> Run<S> {
         Ok(())
     }
 
+    /// The epoch that comes next.
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.epochs.start
+    }
+
     /// The next epoch; `None` if its plan could not be made.
     fn begin(&mut self) -> Option<EpochStart> {
         if let Output::Here(cutter) = &mut self.output
@@ -125,7 +147,9 @@ impl<S: Source> Run<S> {
         {
             return None;
         }
-        self.starts.recv().ok()
+        let start = self.starts.recv().ok()?;
+        let is_next = self.epochs.next() == Some(start.from.epoch());
+        is_next.then_some(start)
     }
 
     fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
@@ -173,7 +197,7 @@ impl<S: Source> Drop for Run<S> {
 }
 
 /// A place for a run between two epochs.
-pub(crate) type Idle<S> = Arc<Mutex<Option<Run<S>>>>;
+pub(crate) type Idle<S> = Mutex<Option<Run<S>>>;
 
 /// The batches of one epoch, in order. Made by [`Pipeline::epoch`](crate::Pipeline::epoch).
 ///
@@ -183,7 +207,7 @@ pub struct Epoch<S: Source> {
     /// Gone at the end, if another epoch takes it over.
     run: Option<Run<S>>,
     /// Where the run goes if another epoch may take it over.
-    idle: Option<Idle<S>>,
+    idle: Weak<Idle<S>>,
     start: EpochStart,
     as_run: Arc<PipelineSpec>,
     n_taken: u64,
@@ -193,11 +217,12 @@ pub struct Epoch<S: Source> {
 }
 
 impl<S: Source> Epoch<S> {
-    /// The run's next epoch.
+    /// The run's next epoch, which the consumer asked for at `asked`.
     pub(crate) fn of(
         mut run: Run<S>,
-        idle: Option<Idle<S>>,
+        idle: Weak<Idle<S>>,
         n_rows_of: fn(&S::Batch) -> usize,
+        asked: ThreadTime,
     ) -> Result<Self, S::Error> {
         let Some(start) = run.begin() else {
             run.finish()?;
@@ -205,9 +230,14 @@ impl<S: Source> Epoch<S> {
             let message = "the reading thread ended before the epoch".to_owned();
             return Err(Error::Panicked { thread: READ, message }.into());
         };
-        start.counters.asked_for();
+        start.counters.asked_for(asked);
         let as_run = Arc::clone(&run.as_run);
-        Ok(Self { run: Some(run), idle, start, as_run, n_taken: 0, n_rows_of, has_ended: false })
+        let run = Some(run);
+        let mut epoch = Self { run, idle, start, as_run, n_taken: 0, n_rows_of, has_ended: false };
+        if epoch.n_left() == 0 {
+            epoch.hand_over();
+        }
+        Ok(epoch)
     }
 
     /// What has been done so far; after the end, what the whole epoch did.
@@ -238,17 +268,20 @@ impl<S: Source> Epoch<S> {
         self.start.n_left().saturating_sub(self.n_taken)
     }
 
-    /// Ends the epoch: its threads end, or go on with the next one.
+    /// Leaves the run to the next epoch, if there is one.
+    fn hand_over(&mut self) {
+        let Some(idle) = self.idle.upgrade() else { return };
+        let goes_on = self.run.as_ref().is_some_and(|run| !run.epochs.is_empty());
+        let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if goes_on && idle.is_none() {
+            *idle = self.run.take();
+        }
+    }
+
+    /// Ends the epoch, and its threads unless the next epoch has them.
     fn end(&mut self) -> Result<(), S::Error> {
         self.has_ended = true;
-        let Some(mut run) = self.run.take() else { return Ok(()) };
-        match &self.idle {
-            Some(idle) if self.n_left() == 0 => {
-                *idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
-                Ok(())
-            }
-            _ => run.finish(),
-        }
+        self.run.take().map_or(Ok(()), |mut run| run.finish())
     }
 }
 
@@ -260,12 +293,16 @@ impl<S: Source> Iterator for Epoch<S> {
             return None;
         }
         let counters = self.start.counters.clone();
-        let is_over = self.n_left() == 0;
+        if self.n_left() == 0 {
+            let result = self.end();
+            counters.ended();
+            return result.err().map(Err);
+        }
         let run = self.run.as_mut()?;
         let (n_ready, is_made_here) = (run.n_ready(), run.is_made_here());
         let (ready_blocks, made_before) = counters.asked();
         let asked = worktime::now();
-        let made = if is_over { Ok(None) } else { run.next_batch() };
+        let made = run.next_batch();
         let wait = worktime::now() - asked;
         // Work of this thread is not waiting.
         let own =
@@ -276,6 +313,9 @@ impl<S: Source> Iterator for Epoch<S> {
                 self.n_taken += 1;
                 let n_rows = (self.n_rows_of)(&batch);
                 counters.batch_taken(n_rows, wait, (n_ready as u32, ready_blocks));
+                if self.n_left() == 0 {
+                    self.hand_over();
+                }
                 Some(Ok(batch))
             }
             // An error of reading comes before one of assembling, which it may have caused.

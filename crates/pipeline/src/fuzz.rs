@@ -65,6 +65,7 @@ impl Source for Nothing {
     type Block = ();
     type Batch = ();
     type Error = Error;
+    type Scratch = ();
     type Assembler = Self;
 
     fn n_rows(&self) -> u64 {
@@ -88,6 +89,7 @@ impl Source for Nothing {
         _place: BlockPlace,
         _rows: &[Range<u64>],
         _into: &mut (),
+        (): &mut (),
         _stop: &Stop,
     ) -> Result<ReadStats, Error> {
         Ok(ReadStats::default())

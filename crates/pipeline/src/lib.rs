@@ -25,6 +25,7 @@
 //!     type Block = Vec<u64>;
 //!     type Batch = Vec<u64>;
 //!     type Error = Error;
+//!     type Scratch = ();
 //!     type Assembler = Squared;
 //!
 //!     fn n_rows(&self) -> u64 {
@@ -35,7 +36,7 @@
 //!     }
 //!     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
 //!         let (block, batch) = (8 * block_rows, 8 * batch_rows);
-//!         Ok(Need { block, largest: block, batch, other: 0 })
+//!         Ok(Need { block, largest: block, batch, ..Need::default() })
 //!     }
 //!     fn block_bytes(&self, block: &Vec<u64>) -> BlockBytes {
 //!         let now = size_of_val(block.as_slice()) as u64;
@@ -46,6 +47,7 @@
 //!         _: BlockPlace,
 //!         rows: &[Range<u64>],
 //!         into: &mut Vec<u64>,
+//!         (): &mut (),
 //!         _: &Stop,
 //!     ) -> Result<ReadStats, Error> {
 //!         into.clear();

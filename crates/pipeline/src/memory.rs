@@ -33,14 +33,10 @@ pub(crate) struct Ahead {
     pub(crate) block_rows: u64,
     /// Bytes that a block is expected to take before one was read.
     block_bytes: u64,
+    /// Bytes that the largest block is expected to take.
+    largest_bytes: u64,
     /// Bytes of everything but blocks.
     other_bytes: u64,
-}
-
-/// What a limited budget must have room for.
-struct Least {
-    need: Need,
-    bytes: u64,
 }
 
 impl Ahead {
@@ -53,46 +49,59 @@ impl Ahead {
         available: u64,
     ) -> Result<Self, S::Error> {
         let block_rows = block_rows.min(source.n_rows());
+        let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
         let Some(limit) = spec.memory.limit() else {
-            let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
-            return Ok(Self { blocks, batches, block_rows, block_bytes: 0, other_bytes: 0 });
+            let (block_bytes, largest_bytes, other_bytes) = (0, 0, 0);
+            return Ok(Self {
+                blocks,
+                batches,
+                block_rows,
+                block_bytes,
+                largest_bytes,
+                other_bytes,
+            });
         };
-        let Least { need, bytes: least } = least(source, spec, block_rows)?;
+        let Need { block, largest, batch, reading, other } = need(source, spec, block_rows)?;
+        let least = [other, reading, largest, batch, batch]
+            .iter()
+            .fold(0, |sum: u64, n| sum.saturating_add(*n));
         let Some(spare) = available.checked_sub(least) else {
-            return Err(match limit < least {
-                true => Error::Memory {
-                    limit,
-                    least,
-                    chunk_rows: spec.chunk_rows,
-                    chunks_per_block: spec.chunks_per_block,
-                },
-                false => Error::Budget { limit, available, least },
+            let (chunk_rows, chunks_per_block) = (spec.chunk_rows, spec.chunks_per_block);
+            return Err(if limit < least {
+                Error::Memory { limit, least, chunk_rows, chunks_per_block }
+            } else {
+                Error::Budget { limit, available, least }
             }
             .into());
         };
-        // A block read while another is used up saves more than a batch made ahead.
-        let more_blocks = (spare / need.block.max(1)).min(spec.prefetch_blocks as u64);
-        let spare = spare - more_blocks * need.block;
-        let more_batches = (spare / need.batch.max(1)).min(spec.prefetch_batches as u64);
+        // A block read while another is used up saves more than a batch made ahead. As many of them as
+        // there are other threads need working memory, too.
+        let n_others = (spec.read_threads - 1).min(blocks) as u64;
+        let with_thread = (spare / block.saturating_add(reading).max(1)).min(n_others);
+        let spare = spare - with_thread * (block + reading);
+        let without = if with_thread < n_others { 0 } else { blocks as u64 - n_others };
+        let without = (spare / block.max(1)).min(without);
+        let spare = spare - without * block;
+        let more_batches = (spare / batch.max(1)).min(batches as u64);
         Ok(Self {
-            blocks: more_blocks as usize,
+            blocks: (with_thread + without) as usize,
             batches: more_batches as usize,
             block_rows,
-            block_bytes: need.block,
-            other_bytes: need.other + (2 + more_batches) * need.batch,
+            block_bytes: block,
+            largest_bytes: largest,
+            other_bytes: other + (1 + with_thread) * reading + (2 + more_batches) * batch,
         })
     }
 }
 
-fn least<S: Source>(source: &S, spec: &PipelineSpec, block_rows: u64) -> Result<Least, S::Error> {
+/// What the source needs, and what the engine needs with it.
+fn need<S: Source>(source: &S, spec: &PipelineSpec, block_rows: u64) -> Result<Need, S::Error> {
     let mut need = source.need(block_rows, spec.batch_rows.min(source.n_rows()))?;
     let order = block_rows.saturating_mul(ORDER_BYTES);
     need.block = need.block.saturating_add(order);
     need.largest = need.largest.saturating_add(order).max(need.block);
     need.other = need.other.saturating_add(FIXED_BYTES);
-    let batches = need.batch.saturating_mul(2);
-    let bytes = need.other.saturating_add(need.largest).saturating_add(batches);
-    Ok(Least { need, bytes })
+    Ok(need)
 }
 
 fn with_spare(n: u64) -> u64 {
@@ -135,7 +144,9 @@ pub(crate) struct Carried<B> {
     /// Which row as read is delivered first, second and so on.
     pub(crate) order: Vec<u32>,
     /// The most bytes that it has taken.
-    held_bytes: u64,
+    taken_bytes: u64,
+    /// Bytes that are counted for it: until it is read, those that it is expected to take.
+    counted_bytes: u64,
 }
 
 /// The blocks that there are, and whether there may be another.
@@ -144,35 +155,41 @@ pub(crate) struct BlocksMade {
     most: usize,
     block_rows: u64,
     n_made: usize,
-    held_bytes: u64,
-    largest: Arc<LargestBlock>,
+    /// Bytes that are counted for all blocks.
+    counted_bytes: u64,
+    seen: Arc<LargestBlock>,
     expected_bytes: u64,
+    largest_bytes: u64,
     other_bytes: u64,
     lease: Lease,
     is_limited: bool,
 }
 
 impl BlocksMade {
-    /// No blocks yet. Fails if the lease cannot have what [`Ahead::fitting`] found available.
+    /// No blocks yet, and a lease of what one block needs with everything else. Fails if another
+    /// loader has taken that since [`Ahead::fitting`] looked.
     pub(crate) fn new(
         ahead: &Ahead,
-        largest: Arc<LargestBlock>,
+        seen: Arc<LargestBlock>,
         spec: &PipelineSpec,
     ) -> Result<Self, Error> {
-        let no_lease = |least| {
-            let (limit, available) = (spec.memory.limit().unwrap_or(0), spec.memory.available());
-            Error::Budget { limit, available, least }
-        };
-        let lease =
-            spec.memory.lease(ahead.other_bytes).ok_or_else(|| no_lease(ahead.other_bytes))?;
+        let Ahead { block_bytes, largest_bytes, other_bytes, .. } = *ahead;
+        let bytes = other_bytes.saturating_add(block_bytes);
+        let lease = spec.memory.lease_with_reserve(bytes, largest_bytes - block_bytes);
+        let lease = lease.ok_or_else(|| Error::Budget {
+            limit: spec.memory.limit().unwrap_or(u64::MAX),
+            available: spec.memory.available(),
+            least: other_bytes.saturating_add(largest_bytes),
+        })?;
         let mut made = Self {
             most: ahead.blocks.saturating_add(1),
             block_rows: ahead.block_rows,
             n_made: 0,
-            held_bytes: 0,
-            largest,
-            expected_bytes: ahead.block_bytes,
-            other_bytes: ahead.other_bytes,
+            counted_bytes: 0,
+            seen,
+            expected_bytes: block_bytes,
+            largest_bytes,
+            other_bytes,
             lease,
             is_limited: spec.memory.limit().is_some(),
         };
@@ -180,49 +197,77 @@ impl BlocksMade {
         Ok(made)
     }
 
+    /// Bytes that a block is expected to take, and that any block may.
+    fn block_bytes(&self) -> (u64, u64) {
+        match self.seen.block_bytes(self.block_rows) {
+            (0, _) => (self.expected_bytes, self.largest_bytes),
+            (block_bytes, largest_bytes) => (block_bytes, largest_bytes.max(block_bytes)),
+        }
+    }
+
     /// Bytes that blocks may take: their part of the lease, and what nobody leases.
     fn limit(&self) -> u64 {
         self.lease.most().saturating_sub(self.other_bytes)
     }
 
-    /// Leases what the blocks take that there may be, or as much of it as there is.
+    /// Leases what the blocks take that there may be, or as much of it as there is, and keeps room for
+    /// one that turns out to be of the largest kind.
     fn lease_blocks(&mut self) {
-        let block_bytes = match self.largest.block_bytes(self.block_rows) {
-            (0, _) => self.expected_bytes,
-            (block_bytes, _) => block_bytes,
-        };
-        let wanted = block_bytes.saturating_mul(self.most as u64).max(self.held_bytes);
-        let wanted = if self.is_limited { wanted.min(self.limit()) } else { self.held_bytes };
+        let (block_bytes, largest_bytes) = self.block_bytes();
+        let (mut wanted, mut reserve) = (self.counted_bytes, 0);
+        if self.is_limited {
+            let limit = self.limit();
+            reserve = (largest_bytes - block_bytes).min(limit.saturating_sub(self.counted_bytes));
+            let all = block_bytes.saturating_mul(self.most as u64);
+            wanted = all.min(limit - reserve).max(self.counted_bytes).min(limit);
+        }
         // Another loader may take some in between; the next block asks again.
-        self.lease.set(self.other_bytes.saturating_add(wanted));
+        self.lease.set_with_reserve(self.other_bytes.saturating_add(wanted), reserve);
     }
 
     /// Another block, if there may be one.
     pub(crate) fn make<B: Default>(&mut self) -> Option<Carried<B>> {
-        let is_first = self.n_made == 0;
-        if !is_first && (self.n_made >= self.most || !self.fits(0)) {
+        // Blocks read at once are measured too late to learn from: the first one is read alone.
+        let is_measured = self.seen.block_bytes(self.block_rows).0 > 0 || !self.is_limited;
+        let may_be = self.n_made < self.most && is_measured && self.fits(0);
+        if self.n_made > 0 && !may_be {
             return None;
         }
         self.n_made += 1;
-        Some(Carried::default())
+        let mut block = Carried::default();
+        self.expect(&mut block);
+        Some(block)
     }
 
     /// The block, to be read into again; `None` if it would not fit beside the others, so that one of
     /// those has to be waited for.
-    pub(crate) fn keep<B>(&mut self, block: Carried<B>) -> Option<Carried<B>> {
-        if self.n_made == 1 || self.fits(block.held_bytes) {
+    pub(crate) fn keep<B>(&mut self, mut block: Carried<B>) -> Option<Carried<B>> {
+        if self.n_made == 1 || self.fits(block.counted_bytes) {
+            self.expect(&mut block);
             return Some(block);
         }
         self.n_made -= 1;
-        self.held_bytes -= block.held_bytes;
+        self.counted_bytes -= block.counted_bytes;
         None
     }
 
-    /// Whether a block that holds `held_bytes` can hold any of the blocks to come.
-    fn fits(&self, held_bytes: u64) -> bool {
-        let (_, largest) = self.largest.block_bytes(self.block_rows);
-        let needed = largest.max(held_bytes);
-        let others = self.held_bytes - held_bytes;
+    /// Counts a block that will be read as large as blocks are expected to be.
+    fn expect<B>(&mut self, block: &mut Carried<B>) {
+        let expected = if self.is_limited { self.block_bytes().0 } else { 0 };
+        self.count(block, expected.max(block.taken_bytes));
+        self.lease_blocks();
+    }
+
+    fn count<B>(&mut self, block: &mut Carried<B>, bytes: u64) {
+        self.counted_bytes = self.counted_bytes - block.counted_bytes + bytes;
+        block.counted_bytes = bytes;
+    }
+
+    /// Whether a block that is counted with `counted_bytes` can hold any of the blocks to come.
+    fn fits(&self, counted_bytes: u64) -> bool {
+        let (_, largest) = self.block_bytes();
+        let others = self.counted_bytes - counted_bytes;
+        let needed = largest.max(counted_bytes);
         !self.is_limited || others.saturating_add(needed) <= self.limit()
     }
 
@@ -234,14 +279,13 @@ impl BlocksMade {
     ) -> Result<(), Error> {
         let order = size_of_val(block.order.as_slice()) as u64;
         let bytes = BlockBytes { now: bytes.now + order, most: bytes.most + order };
-        let before = block.held_bytes;
-        block.held_bytes = before.max(bytes.now);
-        self.held_bytes = self.held_bytes + block.held_bytes - before;
-        self.largest.saw(bytes, block.order.len(), self.block_rows);
+        block.taken_bytes = block.taken_bytes.max(bytes.now);
+        self.count(block, block.taken_bytes);
+        self.seen.saw(bytes, block.order.len(), self.block_rows);
         let limit = self.limit();
-        if self.is_limited && limit.saturating_add(FIXED_BYTES / 2) < self.held_bytes {
+        if self.is_limited && limit.saturating_add(FIXED_BYTES / 2) < self.counted_bytes {
             let BlockPlace { epoch, block_idx } = block.place;
-            return Err(Error::BlockMemory { epoch, block_idx, bytes: self.held_bytes, limit });
+            return Err(Error::BlockMemory { epoch, block_idx, bytes: self.counted_bytes, limit });
         }
         self.lease_blocks();
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crossbeam_channel::bounded;
 use shuffle::Order;
@@ -30,7 +30,7 @@ pub struct Pipeline<S: Source> {
     /// Of all epochs.
     largest: Arc<LargestBlock>,
     /// What the source may keep between reads, for as long as this exists.
-    _grant: Grant,
+    grant: Arc<Grant>,
 }
 
 impl<S: Source> Pipeline<S> {
@@ -71,7 +71,7 @@ impl<S: Source> Pipeline<S> {
             lanes: OnceLock::new(),
             state,
             largest: Arc::default(),
-            _grant: grant,
+            grant: Arc::new(grant),
         })
     }
 
@@ -101,7 +101,7 @@ impl<S: Source> Pipeline<S> {
     }
 
     /// A range of epochs, `0..10` or `3..`, without a gap between them: blocks of the next epoch are read
-    /// while the last batches of this one are consumed.
+    /// while the last batches of this one are consumed ([`Epochs`]).
     pub fn epochs(&self, numbers: impl RangeBounds<u64>) -> Epochs<'_, S> {
         let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
         let first = match numbers.start_bound() {
@@ -180,8 +180,9 @@ impl<S: Source> Pipeline<S> {
     }
 
     fn start(&self, from: LoaderState) -> Result<Epoch<S>, S::Error> {
+        let asked = worktime::now();
         let end = from.epoch().saturating_add(1);
-        Epoch::of(self.run(from, end)?, None, self.n_rows_of)
+        Epoch::of(self.run(from, end)?, Weak::new(), self.n_rows_of, asked)
     }
 
     /// Starts threads that read from a state on, up to but not including epoch `end`.
@@ -197,19 +198,23 @@ impl<S: Source> Pipeline<S> {
         // pieces, so that two are of use even if there is one block alone.
         let is_in_order = spec.order == Order::InOrder;
         let of_use = match goes_on {
-            true => usize::MAX,
+            // Those of the next epoch, too.
+            true => plan.len().saturating_mul(2).max(2),
             false => plan.len().max(if is_in_order { 2 } else { 1 }),
         };
+        let n_blocks = ahead.blocks.saturating_add(1).min(of_use);
         let as_run = PipelineSpec {
+            read_threads: spec.read_threads.min(n_blocks),
             lanes: Some(lanes),
             prefetch_blocks: ahead.blocks,
             prefetch_batches: ahead.batches,
             ..spec.clone()
         };
-        let n_blocks = ahead.blocks.saturating_add(1).min(of_use);
         ahead.blocks = n_blocks - 1;
         let blocks = BlocksMade::new(&ahead, Arc::clone(&self.largest), spec)?;
         let (n_left, first_rows) = (start.n_left(), is_in_order.then_some(spec.batch_rows));
+        let n_of_use = if goes_on { self.n_batches.saturating_mul(2).max(1) } else { n_left };
+        let epochs = start.from.epoch()..end;
         let current = Current::new(&start, plan, first_rows);
         let next = goes_on.then(|| start.from.at(start.from.epoch() + 1, lanes, 0));
         let later = Later { next, end };
@@ -222,13 +227,14 @@ impl<S: Source> Pipeline<S> {
         let reading = Reading {
             source: Arc::clone(&self.source),
             dispatch: Mutex::new(dispatch),
-            blocks: Mutex::new(blocks),
+            blocks: Arc::new(Mutex::new(blocks)),
             free,
             stop: Stop::default(),
         };
         let batch_rows = spec.batch_rows;
         let cutter = move |starts| Cutter::new(assembler, batch_rows, (queue, used), starts);
-        Run::start(reading, cutter, as_run, if goes_on { u64::MAX } else { n_left })
+        let grant = Arc::clone(&self.grant);
+        Run::start(reading, cutter, (as_run, grant), (epochs, n_of_use))
     }
 }
 
@@ -252,14 +258,15 @@ fn fitting<S: Source>(
 
 /// Epochs one after another, without a gap. Made by [`Pipeline::epochs`].
 ///
-/// The threads of one epoch go on with the next. An epoch that is dropped before its end, or ends with
-/// an error, stops them, and the next epoch starts anew.
+/// The threads of one epoch go on with the next, once the last batch of the first was taken. If the next
+/// one is asked for before that, or the first is dropped before that or ends with an error, the next
+/// epoch starts threads of its own. How much is read ahead is chosen when threads start.
 pub struct Epochs<'a, S: Source> {
     pipeline: &'a Pipeline<S>,
     next: LoaderState,
     /// The epoch after the last.
     end: u64,
-    idle: Idle<S>,
+    idle: Arc<Idle<S>>,
 }
 
 impl<S: Source> Iterator for Epochs<'_, S> {
@@ -269,20 +276,16 @@ impl<S: Source> Iterator for Epochs<'_, S> {
         if self.end <= self.next.epoch() {
             return None;
         }
+        let asked = worktime::now();
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let from = self.next.clone();
         self.next = from.at(from.epoch().saturating_add(1), from.lanes(), 0);
-        Some(self.begin(idle, from))
-    }
-}
-
-impl<S: Source> Epochs<'_, S> {
-    fn begin(&self, idle: Option<Run<S>>, from: LoaderState) -> Result<Epoch<S>, S::Error> {
-        let run = match idle {
-            Some(run) => run,
-            None => self.pipeline.run(from, self.end)?,
+        let run = match idle.filter(|run| run.next_epoch() == from.epoch()) {
+            Some(run) => Ok(run),
+            None => self.pipeline.run(from, self.end),
         };
-        Epoch::of(run, Some(Arc::clone(&self.idle)), self.pipeline.n_rows_of)
+        let (idle, n_rows_of) = (Arc::downgrade(&self.idle), self.pipeline.n_rows_of);
+        Some(run.and_then(|run| Epoch::of(run, idle, n_rows_of, asked)))
     }
 }
 

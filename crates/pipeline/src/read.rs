@@ -19,11 +19,11 @@ use crate::state::LoaderState;
 use crate::stats::Counters;
 
 /// What the assembling thread gets, in order.
-pub(crate) enum Queued<B> {
+pub(crate) enum Queued<B, E> {
     /// An epoch begins.
     Epoch(Box<EpochStart>),
-    /// A block that is being read, or was; the channel ends without it if reading fails.
-    Block(Receiver<Carried<B>>),
+    /// A block that is being read, or was, or the error; nothing comes if the thread ends before that.
+    Block(Receiver<Result<Carried<B>, E>>),
 }
 
 /// An epoch that begins: where, and how long it is.
@@ -86,7 +86,8 @@ impl Plans {
 
 /// The epoch whose blocks are handed out.
 pub(crate) struct Current {
-    blocks: Box<dyn Iterator<Item = BlockPlan> + Send>,
+    /// Each with whether it is a piece of the first block.
+    blocks: Box<dyn Iterator<Item = (BlockPlan, bool)> + Send>,
     counters: Counters,
     epoch: u64,
     /// Rows that are still to be delivered; blocks behind them are not read.
@@ -98,21 +99,22 @@ impl Current {
     /// need not wait for a whole block.
     pub(crate) fn new(start: &EpochStart, mut plan: EpochPlan, first_rows: Option<u64>) -> Self {
         let first = first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
+        let first = first.into_iter().flatten().map(|piece| (piece, true));
         Self {
-            blocks: Box::new(first.into_iter().flatten().chain(plan)),
+            blocks: Box::new(first.chain(plan.map(|block| (block, false)))),
             counters: start.counters.clone(),
             epoch: start.from.epoch(),
             rows_left: start.n_rows,
         }
     }
 
-    fn next_block(&mut self) -> Option<BlockPlan> {
+    fn next_block(&mut self) -> Option<(BlockPlan, bool)> {
         let start = worktime::now();
         let plan = self.blocks.next();
         self.counters.shuffled(worktime::now() - start);
-        let plan = plan.filter(|_| self.rows_left > 0)?;
+        let (plan, is_piece) = plan.filter(|_| self.rows_left > 0)?;
         self.rows_left = self.rows_left.saturating_sub(plan.n_rows() as u64);
-        Some(plan)
+        Some((plan, is_piece))
     }
 }
 
@@ -134,28 +136,29 @@ impl Later {
 }
 
 /// The work that threads take in turn.
-pub(crate) struct Dispatch<B> {
+pub(crate) struct Dispatch<B, E> {
     pub(crate) plans: Plans,
     pub(crate) current: Option<Current>,
     pub(crate) later: Later,
     /// Gone once there is no more work.
-    pub(crate) queue: Option<Sender<Queued<B>>>,
+    pub(crate) queue: Option<Sender<Queued<B, E>>>,
 }
 
 /// A block to read.
-struct Work<B> {
+struct Work<B, E> {
     plan: BlockPlan,
+    is_piece: bool,
     epoch: u64,
     counters: Counters,
     memory: Carried<B>,
-    done: Sender<Carried<B>>,
+    done: Sender<Result<Carried<B>, E>>,
 }
 
 /// What reading threads share.
 pub(crate) struct Reading<S: Source> {
     pub(crate) source: Arc<S>,
-    pub(crate) dispatch: Mutex<Dispatch<S::Block>>,
-    pub(crate) blocks: Mutex<BlocksMade>,
+    pub(crate) dispatch: Mutex<Dispatch<S::Block, S::Error>>,
+    pub(crate) blocks: Arc<Mutex<BlocksMade>>,
     /// Blocks that are used up.
     pub(crate) free: Receiver<Carried<S::Block>>,
     pub(crate) stop: Stop,
@@ -163,17 +166,29 @@ pub(crate) struct Reading<S: Source> {
 
 impl<S: Source> Reading<S> {
     /// Reads until the plans end, or nobody takes blocks any more: the work of each reading thread.
+    ///
+    /// An error of reading goes where the block would have gone, so that the errors of several threads
+    /// come in the order of the plan.
     pub(crate) fn run(&self) -> Result<(), S::Error> {
-        while let Some(work) = self.next_work()? {
-            if !self.fill(work)? {
+        let mut scratch = S::Scratch::default();
+        while let Some(mut work) = self.next_work()? {
+            let Some(read) = self.fill(&mut work, &mut scratch).transpose() else { break };
+            let has_failed = read.is_err();
+            let is_wanted = work.done.send(read.map(|()| work.memory)).is_ok();
+            if has_failed || !is_wanted {
                 break;
             }
         }
         Ok(())
     }
 
-    fn next_work(&self) -> Result<Option<Work<S::Block>>, S::Error> {
-        let mut dispatch = lock(&self.dispatch);
+    fn next_work(&self) -> Result<Option<Work<S::Block, S::Error>>, S::Error> {
+        let mut dispatch = self.dispatch.lock().unwrap_or_else(|poisoned| {
+            // A thread that panicked with it may have taken work that nobody does.
+            let mut dispatch = poisoned.into_inner();
+            dispatch.queue = None;
+            dispatch
+        });
         loop {
             if self.stop.is_set() {
                 dispatch.queue = None;
@@ -185,20 +200,28 @@ impl<S: Source> Reading<S> {
                     *queue = None;
                     continue;
                 };
-                let (start, plan) = plans.start(from)?;
+                let (start, plan) = match plans.start(from) {
+                    Ok(started) => started,
+                    Err(error) => {
+                        // No other thread may go on with the epoch behind it.
+                        *queue = None;
+                        return Err(error.into());
+                    }
+                };
                 *current = Some(Current::new(&start, plan, None));
                 if to.send(Queued::Epoch(Box::new(start))).is_err() {
                     *queue = None;
                 }
                 continue;
             };
-            let Some(plan) = epoch.next_block() else {
+            let Some((plan, is_piece)) = epoch.next_block() else {
                 *current = None;
                 continue;
             };
             let (done, block) = bounded(1);
             let work = self.memory().map(|memory| Work {
                 plan,
+                is_piece,
                 epoch: epoch.epoch,
                 counters: epoch.counters.clone(),
                 memory,
@@ -225,24 +248,30 @@ impl<S: Source> Reading<S> {
         }
     }
 
-    /// Reads a block and delivers it. Returns false if nobody wants it.
-    fn fill(&self, work: Work<S::Block>) -> Result<bool, S::Error> {
-        let Work { plan, epoch, counters, memory: mut carried, done } = work;
-        carried.place = BlockPlace { epoch, block_idx: plan.block_idx };
-        carried.order = plan.order;
+    /// Reads a block into its memory. `None` if nobody wants it any more.
+    fn fill(
+        &self,
+        work: &mut Work<S::Block, S::Error>,
+        scratch: &mut S::Scratch,
+    ) -> Result<Option<()>, S::Error> {
+        let Work { plan, is_piece, epoch, counters, memory, .. } = work;
+        let block_idx = plan.block_idx;
+        memory.place = BlockPlace { epoch: *epoch, block_idx };
+        memory.order = std::mem::take(&mut plan.order);
+        let (place, block) = (memory.place, &mut memory.block);
         let start = worktime::now();
-        let read = self.source.read(carried.place, &plan.chunks, &mut carried.block, &self.stop);
+        let read = self.source.read(place, &plan.chunks, block, scratch, &self.stop);
         let spent = worktime::now() - start;
-        let read = match read {
+        if self.stop.is_set() {
             // Asked to stop, the source gave up: that is not an error.
-            _ if self.stop.is_set() => return Ok(false),
-            read => read?,
-        };
+            return Ok(None);
+        }
+        let read = read?;
         let n_rows = plan.chunks.iter().map(|rows| (rows.end - rows.start) as usize).sum();
-        counters.block_read((plan.block_idx, n_rows), &read, spent - read.convert);
-        let bytes = self.source.block_bytes(&carried.block);
-        lock(&self.blocks).filled(&mut carried, bytes)?;
-        Ok(done.send(carried).is_ok())
+        counters.block_read((n_rows, *is_piece), &read, spent - read.convert);
+        let bytes = self.source.block_bytes(&memory.block);
+        lock(&self.blocks).filled(memory, bytes)?;
+        Ok(Some(()))
     }
 }
 

@@ -19,6 +19,8 @@ pub trait Source: Send + Sync + 'static {
     type Batch: Send + 'static;
     /// Errors of reading and assembling; those of the engine convert into them.
     type Error: std::error::Error + From<Error> + Send + Sync + 'static;
+    /// Memory that a reading thread uses again from block to block, until its epochs end.
+    type Scratch: Default;
     /// Makes batches of blocks, on one thread.
     type Assembler: Assemble<Block = Self::Block, Batch = Self::Batch, Error = Self::Error>
         + Send
@@ -51,6 +53,7 @@ pub trait Source: Send + Sync + 'static {
         place: BlockPlace,
         rows: &[Range<u64>],
         into: &mut Self::Block,
+        scratch: &mut Self::Scratch,
         stop: &Stop,
     ) -> Result<ReadStats, Self::Error>;
 
@@ -62,6 +65,8 @@ pub trait Source: Send + Sync + 'static {
 
     /// Sets how many bytes a loader, numbered `holder`, grants for values that the source keeps
     /// between reads. Grants of several loaders add up; 0 withdraws one.
+    ///
+    /// Called while the budget is locked: it must not ask or change the budget.
     fn keep(&self, _holder: u64, _bytes: u64) {}
 }
 
@@ -128,7 +133,9 @@ pub struct Need {
     pub largest: u64,
     /// A batch.
     pub batch: u64,
-    /// Memory that does not depend on how much is read ahead: working memory of reading, caches.
+    /// Working memory of a thread that reads.
+    pub reading: u64,
+    /// Memory that does not depend on how much is read ahead.
     pub other: u64,
 }
 

@@ -23,7 +23,7 @@ struct Header {
 }
 
 /// Where an epoch stands, at the border of two batches: [`Epoch::state`](crate::Epoch::state) gives it,
-/// [`Loader::resume`](crate::Loader::resume) goes on from it. Under 1 KB as JSON.
+/// [`Pipeline::resume`](crate::Pipeline::resume) goes on from it. Under 1 KB as JSON.
 ///
 /// It counts *global* batches, which all ranks take together, so the state of any rank is that of all. The world size may be another
 /// when it is resumed, as long as batch size times world size stays.

@@ -62,8 +62,8 @@ struct Counted {
     stats: EpochStats,
     /// When the consumer asked for the epoch.
     start: ThreadTime,
-    /// The block that was read last, and its rows so far: the first may be read in pieces.
-    last_block: Option<(u64, usize)>,
+    /// Rows so far of the first block, if it is read in pieces.
+    rows_in_pieces: usize,
     sums: StageSums,
     /// Blocks that are read and not begun.
     ready_blocks: u32,
@@ -90,16 +90,16 @@ impl Counters {
         let counted = Counted {
             stats: EpochStats { epoch, read, ..EpochStats::default() },
             start: worktime::now(),
-            last_block: None,
+            rows_in_pieces: 0,
             sums: StageSums::default(),
             ready_blocks: 0,
         };
         Self { counted: Arc::new(Mutex::new(counted)) }
     }
 
-    /// Starts the epoch's clock now: the consumer asks for it, whatever was read ahead.
-    pub(crate) fn asked_for(&self) {
-        self.lock().start = worktime::now();
+    /// Starts the epoch's clock when the consumer asked for it, whatever was read ahead.
+    pub(crate) fn asked_for(&self, at: ThreadTime) {
+        self.lock().start = at;
     }
 
     pub(crate) fn snapshot(&self) -> EpochStats {
@@ -111,27 +111,28 @@ impl Counters {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `n_rows` rows of a block were read, in `read_time` without conversions.
+    /// `n_rows` rows of a block, or of a piece of the first block, were read in `read_time` without
+    /// conversions.
     pub(crate) fn block_read(
         &self,
-        (block_idx, n_rows): (u64, usize),
+        (n_rows, is_piece): (usize, bool),
         read: &ReadStats,
         read_time: ThreadTime,
     ) {
         let mut counted = self.lock();
-        let Counted { stats, last_block, sums, ready_blocks, .. } = &mut *counted;
+        let Counted { stats, rows_in_pieces, sums, ready_blocks, .. } = &mut *counted;
         sums.read(read_time, read.times);
         sums.assemble_elsewhere += read.convert;
         *ready_blocks += 1;
-        let so_far = match *last_block {
-            Some((last, so_far)) if last == block_idx => so_far,
-            _ => {
-                stats.n_blocks += 1;
-                0
-            }
-        };
-        *last_block = Some((block_idx, so_far + n_rows));
-        stats.max_block_rows = stats.max_block_rows.max(so_far + n_rows);
+        let mut block_rows = n_rows;
+        if is_piece {
+            stats.n_blocks += u64::from(*rows_in_pieces == 0);
+            *rows_in_pieces += n_rows;
+            block_rows = *rows_in_pieces;
+        } else {
+            stats.n_blocks += 1;
+        }
+        stats.max_block_rows = stats.max_block_rows.max(block_rows);
         stats.read.add(read);
         stats.read_secs += read_time.wall.as_secs_f64();
         stats.convert_secs += read.convert.wall.as_secs_f64();

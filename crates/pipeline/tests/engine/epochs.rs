@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pipeline::{LoaderState, PipelineSpec, World};
+use pipeline::{Budget, LoaderState, PipelineSpec, World};
 use proptest::prelude::*;
 
 use crate::numbers::{Numbered, Numbers, NumbersError, batches, of, pipeline, spec};
@@ -85,6 +85,65 @@ fn an_error_ends_its_epoch_and_the_next_starts_anew() {
     else {
         panic!("{outcomes:?}")
     };
+}
+
+#[test]
+fn an_epoch_whose_end_is_not_asked_for_is_followed_by_the_next() {
+    let pipeline = pipeline(of(96), spec());
+    let mut epochs = pipeline.epochs(0..6);
+    let mut epoch = epochs.next().unwrap().unwrap();
+    let mut seen = Vec::new();
+    loop {
+        // All batches, but not the end; and the epoch is still there when the next one is asked for.
+        for _ in 0..pipeline.n_batches() {
+            epoch.next().unwrap().unwrap();
+        }
+        seen.push(epoch.state().epoch());
+        let Some(next) = epochs.next() else { break };
+        epoch = next.unwrap();
+    }
+    assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+    // No block was read twice, so there was no gap either.
+    assert_eq!(pipeline.source().n_started.load(Ordering::SeqCst), 6 * 8);
+}
+
+#[test]
+fn two_epochs_at_once_are_each_whole() {
+    let pipeline = pipeline(of(96), spec());
+    let mut epochs = pipeline.epochs(0..4);
+    let mut first = epochs.next().unwrap().unwrap();
+    first.by_ref().take(3).for_each(|batch| drop(batch.unwrap()));
+    let second = epochs.next().unwrap().unwrap();
+    assert_eq!(first.by_ref().map(Result::unwrap).count(), 17);
+    assert_eq!(second.map(Result::unwrap).collect::<Vec<_>>(), batches(&pipeline, 1));
+    drop(first);
+    let third = epochs.next().unwrap().unwrap();
+    assert_eq!(third.map(Result::unwrap).collect::<Vec<_>>(), batches(&pipeline, 2));
+}
+
+#[test]
+fn an_epoch_that_is_kept_for_its_counts_keeps_nothing_else() {
+    let memory = Budget::new(1 << 30);
+    let spec = PipelineSpec { memory: memory.clone(), ..spec() };
+    let pipeline = pipeline(of(96), spec);
+    let mut epochs = pipeline.epochs(..);
+    let mut first = epochs.next().unwrap().unwrap();
+    assert_eq!(first.by_ref().count(), 20);
+    drop(epochs);
+    assert_eq!((memory.leased(), first.stats().n_batches), (0, 20));
+}
+
+#[test]
+fn as_much_ahead_as_there_is_may_be_asked_for() {
+    for spec in [
+        PipelineSpec { prefetch_batches: usize::MAX, ..spec() },
+        PipelineSpec { prefetch_blocks: usize::MAX, read_threads: 8, ..spec() },
+    ] {
+        let pipeline = pipeline(of(96), spec);
+        assert_eq!(batches(&pipeline, 0).len(), 20);
+        let all: Vec<usize> = pipeline.epochs(0..2).map(|epoch| epoch.unwrap().count()).collect();
+        assert_eq!(all, [20, 20]);
+    }
 }
 
 proptest! {

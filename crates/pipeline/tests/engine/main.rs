@@ -3,4 +3,5 @@
 mod epochs;
 mod memory;
 mod numbers;
+mod sizes;
 mod threads;

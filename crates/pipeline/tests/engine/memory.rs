@@ -67,3 +67,29 @@ fn without_a_limit_blocks_are_counted() {
     drop(epoch);
     assert_eq!((memory.leased(), pipeline.source().kept.load(Ordering::SeqCst)), (0, 0));
 }
+
+#[test]
+fn blocks_are_leased_until_their_batches_are_taken() {
+    let memory = Budget::new(1 << 30);
+    let spec = PipelineSpec { memory: memory.clone(), prefetch_blocks: 3, ..spec() };
+    let pipeline = pipeline(of(24), spec);
+    let mut epoch = pipeline.epoch(0).unwrap();
+    epoch.next().unwrap().unwrap();
+    // Both blocks are read by now, and the thread that read them has nothing more to do.
+    while epoch.stats().n_blocks < 2 {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert!(24 * ROW_BYTES <= memory.leased(), "{memory:?} with 4 of 5 batches to come");
+    drop(epoch);
+    assert_eq!(memory.leased(), 0);
+}
+
+#[test]
+fn the_settings_as_run_name_the_threads_that_ran() {
+    let spec = PipelineSpec { read_threads: 8, prefetch_blocks: 1, ..spec() };
+    assert_eq!(pipeline(of(960), spec.clone()).epoch(0).unwrap().spec().read_threads, 2);
+    let least = least(&spec);
+    let short = PipelineSpec { memory: Budget::new(least), ..spec };
+    assert_eq!(pipeline(of(960), short).epoch(0).unwrap().spec().read_threads, 1);
+}

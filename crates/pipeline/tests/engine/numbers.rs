@@ -42,6 +42,7 @@ impl Source for Numbers {
     type Block = Vec<u64>;
     type Batch = Numbered;
     type Error = NumbersError;
+    type Scratch = ();
     type Assembler = Collected;
 
     fn n_rows(&self) -> u64 {
@@ -54,7 +55,8 @@ impl Source for Numbers {
 
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, NumbersError> {
         let block = block_rows * ROW_BYTES;
-        Ok(Need { block, largest: block, batch: batch_rows * ROW_BYTES, other: 0 })
+        let batch = batch_rows * ROW_BYTES;
+        Ok(Need { block, largest: block, batch, ..Need::default() })
     }
 
     fn block_bytes(&self, block: &Vec<u64>) -> BlockBytes {
@@ -67,6 +69,7 @@ impl Source for Numbers {
         place: BlockPlace,
         rows: &[Range<u64>],
         into: &mut Vec<u64>,
+        (): &mut (),
         _stop: &Stop,
     ) -> Result<ReadStats, NumbersError> {
         self.n_started.fetch_add(1, Ordering::SeqCst);
