@@ -265,8 +265,9 @@ impl Measuring<'_> {
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let expected = labels.expected(dataset, spec, self.point.max_batches)?;
         let (job, bucket, loader) = (self.job, self.bucket.clone(), self.loader);
-        // As training runs them, unless something must happen between two epochs.
-        let is_apart = self.point.cold.is_some();
+        // As training runs them, unless something must happen between two epochs, or each one's bytes
+        // must be its own.
+        let is_apart = self.point.cold.is_some() || job.data.io_limit.is_some();
         let mut following = (!is_apart).then(|| loader.epochs(0..self.point.n_epochs));
         for epoch in 0..self.point.n_epochs {
             if self.point.cold.is_some() {

@@ -113,5 +113,5 @@ fn a_cache_that_cannot_be_is_an_error_before_reading() {
     let mut limit_alone = stored.server.config();
     limit_alone.insert("soma.cache_limit_bytes".into(), "1000000".into());
     let told = refused(limit_alone);
-    assert!(told.contains("soma.cache_limit_bytes=1000000"), "{told}");
+    assert!(told.contains("soma.cache_limit_bytes") && !told.contains("1000000"), "{told}");
 }
