@@ -1,11 +1,11 @@
 //! Cuts blocks into batches, across the borders of blocks, so that only an epoch's last batch is short.
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use shuffle::BatchLengths;
 use worktime::ThreadTime;
 
 use crate::memory::Carried;
-use crate::read::{EpochStart, Queued};
+use crate::read::{EpochStart, Queue, Queued};
 use crate::source::{Assemble, BatchPlace, Source};
 use crate::stats::Counters;
 
@@ -14,17 +14,20 @@ pub(crate) struct Cutter<S: Source> {
     assembler: S::Assembler,
     batch_rows: u64,
     /// Epochs and blocks in order.
-    queue: Receiver<Queued<S::Block, S::Error>>,
+    queue: Queue<S>,
     /// Takes blocks that are used up, to be read into again.
     used: Sender<Carried<S::Block>>,
     /// Takes the epochs that begin.
     starts: Sender<EpochStart>,
     epoch: Option<Cut>,
     /// The block that is being cut, and how many of its rows are delivered.
-    block: Option<(Carried<S::Block>, usize)>,
+    block: Option<Present<S>>,
     /// Whether an epoch ended before all of its batches were made, so that nothing may follow it.
     is_broken: bool,
 }
+
+/// A block, and how many of its rows are delivered.
+type Present<S> = (Carried<<S as Source>::Block>, usize);
 
 /// The epoch that is being cut.
 struct Cut {
@@ -40,7 +43,7 @@ impl<S: Source> Cutter<S> {
     pub(crate) fn new(
         assembler: S::Assembler,
         batch_rows: u64,
-        (queue, used): (Receiver<Queued<S::Block, S::Error>>, Sender<Carried<S::Block>>),
+        (queue, used): (Queue<S>, Sender<Carried<S::Block>>),
         starts: Sender<EpochStart>,
     ) -> Self {
         Self {
@@ -139,7 +142,7 @@ impl<S: Source> Cutter<S> {
     }
 
     /// The block to take rows of, and how many of them were taken.
-    fn present_block(&mut self) -> Result<Option<(Carried<S::Block>, usize)>, S::Error> {
+    fn present_block(&mut self) -> Result<Option<Present<S>>, S::Error> {
         if let Some(current) = self.block.take() {
             return Ok(Some(current));
         }

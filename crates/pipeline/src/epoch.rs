@@ -41,7 +41,8 @@ pub(crate) struct Run<S: Source> {
     starts: Receiver<EpochStart>,
     workers: Vec<Worker<S::Error>>,
     stop: Stop,
-    as_run: Arc<PipelineSpec>,
+    /// As it is run.
+    spec: Arc<PipelineSpec>,
     /// The epoch that comes next, and the one after the last.
     epochs: Range<u64>,
     /// Has the lease of the memory, which ends after the threads.
@@ -84,7 +85,7 @@ impl<S: Source> Run<S> {
             starts,
             workers: Vec::new(),
             stop,
-            as_run: Arc::new(as_run),
+            spec: Arc::new(as_run),
             epochs,
             _blocks: blocks,
             _grant: grant,
@@ -209,7 +210,7 @@ pub struct Epoch<S: Source> {
     /// Where the run goes if another epoch may take it over.
     idle: Weak<Idle<S>>,
     start: EpochStart,
-    as_run: Arc<PipelineSpec>,
+    spec: Arc<PipelineSpec>,
     n_taken: u64,
     /// Rows of a batch, for the counts.
     n_rows_of: fn(&S::Batch) -> usize,
@@ -231,9 +232,9 @@ impl<S: Source> Epoch<S> {
             return Err(Error::Panicked { thread: READ, message }.into());
         };
         start.counters.asked_for(asked);
-        let as_run = Arc::clone(&run.as_run);
+        let spec = Arc::clone(&run.spec);
         let run = Some(run);
-        let mut epoch = Self { run, idle, start, as_run, n_taken: 0, n_rows_of, has_ended: false };
+        let mut epoch = Self { run, idle, start, spec, n_taken: 0, n_rows_of, has_ended: false };
         if epoch.n_left() == 0 {
             epoch.hand_over();
         }
@@ -248,7 +249,7 @@ impl<S: Source> Epoch<S> {
     /// The settings as they run: with the lanes that the order has, and as many blocks and batches ahead
     /// as memory allows.
     pub fn spec(&self) -> &PipelineSpec {
-        &self.as_run
+        &self.spec
     }
 
     /// The consumer's place in the order: [`Pipeline::resume`](crate::Pipeline::resume) goes on behind the

@@ -197,10 +197,11 @@ impl<S: Source> Pipeline<S> {
         // Blocks of use: one to cut, the others to read ahead into. In order the first block is read in
         // pieces, so that two are of use even if there is one block alone.
         let is_in_order = spec.order == Order::InOrder;
-        let of_use = match goes_on {
+        let of_use = if goes_on {
             // Those of the next epoch, too.
-            true => plan.len().saturating_mul(2).max(2),
-            false => plan.len().max(if is_in_order { 2 } else { 1 }),
+            plan.len().saturating_mul(2).max(2)
+        } else {
+            plan.len().max(if is_in_order { 2 } else { 1 })
         };
         let n_blocks = ahead.blocks.saturating_add(1).min(of_use);
         let as_run = PipelineSpec {

@@ -26,6 +26,12 @@ pub(crate) enum Queued<B, E> {
     Block(Receiver<Result<Carried<B>, E>>),
 }
 
+/// What the assembling thread gets from the reading threads of a source.
+pub(crate) type Queue<S> = Receiver<Queued<<S as Source>::Block, <S as Source>::Error>>;
+
+/// The block that a reading thread of a source takes on, if there is one.
+type NextWork<S> = Option<Work<<S as Source>::Block, <S as Source>::Error>>;
+
 /// An epoch that begins: where, and how long it is.
 #[derive(Debug, Clone)]
 pub(crate) struct EpochStart {
@@ -182,7 +188,7 @@ impl<S: Source> Reading<S> {
         Ok(())
     }
 
-    fn next_work(&self) -> Result<Option<Work<S::Block, S::Error>>, S::Error> {
+    fn next_work(&self) -> Result<NextWork<S>, S::Error> {
         let mut dispatch = self.dispatch.lock().unwrap_or_else(|poisoned| {
             // A thread that panicked with it may have taken work that nobody does.
             let mut dispatch = poisoned.into_inner();
