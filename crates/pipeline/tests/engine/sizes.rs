@@ -150,8 +150,7 @@ fn blocks_that_are_being_read_count() {
 #[test]
 fn another_loader_does_not_take_the_room_of_a_large_block() {
     let memory = Budget::new(2 * FIXED + (12 * 10 + 12 * 20 + 5) * MIB);
-    let few_ahead =
-        PipelineSpec { memory, prefetch_blocks: 0, prefetch_batches: 0, ..spec() };
+    let few_ahead = PipelineSpec { memory, prefetch_blocks: 0, prefetch_batches: 0, ..spec() };
     // Any block may take twice as much as most do; the fourth does.
     let varied = Scripted {
         expected: (10 * MIB, 20 * MIB),
