@@ -87,7 +87,8 @@ pub struct ImportReport {
 /// The folder has `matrix.mtx` (MatrixMarket, genes by cells), `barcodes.tsv` and `features.tsv` (or `genes.tsv`), each plain or
 /// gzipped. obs gets the columns `obs_id` (the barcode), `raw_sum` and `nnz`; var `feature_id`, `feature_name`, `feature_type` and
 /// `nnz`. Zeros that are written out are left out. A local experiment is written under another name and renamed at the end.
-/// `progress` is called with the number of cells that are written so far; it starts again when the matrix has to be sorted.
+/// `progress` is called with the number of cells that are written so far; it starts again when the matrix has to be sorted. In an
+/// object store nothing that was written can be removed, so there the whole matrix is read once before, with its own progress.
 ///
 /// What is wrong with a file is an error with its path and line: entries out of range or there twice, more or fewer than the header
 /// says, tables that do not fit the matrix, a gzip stream that is cut off.
@@ -115,7 +116,13 @@ pub fn import_10x(
     let read: Vec<&str> = read.iter().map(AsRef::as_ref).collect();
     let destination = Destination::claim(uri, Existing::Keep, &read)?;
     let leftover = destination.leftover().map(Into::into);
-    let (totals, sorted_in_memory) = match import.streamed(matrix, &destination) {
+    let checked = if destination.is_local() {
+        Ok(())
+    } else {
+        MatrixFile::open(&files.matrix).and_then(|matrix| import.check(matrix))
+    };
+    let streamed = checked.and_then(|()| import.streamed(matrix, &destination));
+    let (totals, sorted_in_memory) = match streamed {
         Err(Error::Unsorted { needed_bytes, budget_bytes, .. }) if needed_bytes <= budget_bytes => {
             // The cells that were written so far lack entries.
             destination.clear()?;
@@ -152,6 +159,22 @@ struct Totals {
 }
 
 impl Import<'_> {
+    /// Reads all entries as [`Self::streamed`] does, and writes nothing.
+    fn check(&mut self, mut matrix: MatrixFile) -> Result<(), Error> {
+        let (progress, interrupted) = (&mut *self.progress, self.spec.interrupted);
+        let mut n_done = 0;
+        let mut take = |rows: &Rows| {
+            n_done += rows.n_rows();
+            progress(n_done as u64);
+            check_interrupted(interrupted)
+        };
+        let mut rows = RowBuilder::new(&self.source, &mut take);
+        while let Some(entry) = matrix.next_entry()? {
+            rows.add(entry)?;
+        }
+        rows.finish(self.barcodes.len() as u64)
+    }
+
     /// Writes entries as they are read.
     fn streamed(&mut self, mut matrix: MatrixFile, to: &Destination) -> Result<Totals, Error> {
         self.write(to, &mut || matrix.next_entry())

@@ -152,10 +152,15 @@ impl Job<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<Passed, Error> {
         let Self { source, order, spec, .. } = self;
-        let is_local = !destination.uri().contains("://");
-        // It is here that all values are seen first. In a store nothing that was written goes away by itself, so nothing is before that.
-        let mut gather =
-            (order.is_shuffled() && !is_local).then(|| self.scatter(codecs, watch)).transpose()?;
+        let is_local = destination.is_local();
+        // In a store nothing that was written goes away by itself, and writing cannot begin anew:
+        // all values are checked before.
+        let mut gather = None;
+        if !is_local && order.is_shuffled() {
+            gather = Some(self.scatter(codecs, watch)?);
+        } else if !is_local && codecs.values.whole_numbers {
+            self.check_all(codecs, watch)?;
+        }
         let mut writer = ExperimentWriter::create(destination.uri(), self.experiment_spec(codecs))?;
         if is_local {
             writer.write_x_natively(layout::n_threads())?;
@@ -212,6 +217,16 @@ impl Job<'_> {
             Ok(Some(buffer))
         };
         ahead(make, take)
+    }
+
+    /// Makes sure that the codec keeps the values of all rows of the source.
+    fn check_all(&self, codecs: Codecs, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let mut n_rows = 0;
+        self.each_part(|rows| {
+            self.check(rows, n_rows, codecs)?;
+            n_rows += rows.n_rows() as u64;
+            tell(watch, RelayoutEvent::Checked { n_rows })
+        })
     }
 
     /// Scatters all rows to temporary files by where they go.

@@ -128,6 +128,12 @@ pub enum RelayoutEvent<'a> {
         /// What was written to the files so far; the rest waits in memory.
         spilled: Spilled,
     },
+    /// Values were checked before anything is written to an object store, where writing cannot
+    /// start again.
+    Checked {
+        /// The number of rows so far.
+        n_rows: u64,
+    },
     /// So many rows are written.
     Written {
         /// The number of rows.

@@ -27,10 +27,10 @@ use rustix::io::Errno;
 
 pub use self::apart::check_apart;
 use self::apart::local_path;
-use self::disk::{is_there, sync_below, sync_folder};
+use self::disk::{create_folders, is_there, sync_below};
 use self::holding::Holding;
-use crate::Error;
 use crate::error::file_error;
+use crate::{Error, Experiment, OpenOptions};
 
 /// What is to become of an experiment that is where the new one goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,7 +38,8 @@ pub enum Existing {
     /// It stays, and nothing is written.
     #[default]
     Keep,
-    /// It makes way for the new one once that is whole. Only an experiment does, and none in an object store.
+    /// It makes way for the new one once that is whole. Only the folder of an experiment does, and
+    /// nothing in an object store.
     Replace,
 }
 
@@ -70,7 +71,8 @@ impl Destination {
     ///
     /// # Errors
     /// [`Error::Exists`] if something is there that is to stay; [`Error::Irreplaceable`] if what is
-    /// to make way cannot; [`Error::SourceAtRisk`] if a source equals, holds or lies in the
+    /// to make way cannot; [`Error::SetAside`] if a run that was killed has moved an experiment away
+    /// and something else is at its place; [`Error::SourceAtRisk`] if a source equals, holds or lies in the
     /// destination or in the folder beside it; [`Error::NotOurs`] if that folder is there and no
     /// run of ours made it; [`Error::Busy`] if another process writes to the same place;
     /// [`Error::File`] if the operating system refuses.
@@ -83,7 +85,7 @@ impl Destination {
             Existing::Keep => Ok(Self(Place::Remote { uri: uri.to_owned() })),
             Existing::Replace => Err(Error::Irreplaceable {
                 place: uri.to_owned(),
-                problem: "nothing in an object store can be exchanged in one step",
+                problem: "nothing in an object store can be exchanged in one step".to_owned(),
             }),
         }
     }
@@ -96,6 +98,11 @@ impl Destination {
         }
     }
 
+    /// Whether it is a local path, where writing can [begin anew](Self::clear).
+    pub fn is_local(&self) -> bool {
+        matches!(self.0, Place::Local(_))
+    }
+
     /// The folder in which a killed run had left something, which is removed now.
     pub fn leftover(&self) -> Option<&Path> {
         match &self.0 {
@@ -105,7 +112,8 @@ impl Destination {
     }
 
     /// Removes what was written so far, so that writing can begin anew. The claim stays. At an
-    /// address that is not a local path nothing is removed.
+    /// address that is not a local path nothing is removed, and writing cannot begin anew: find out
+    /// before the first write.
     ///
     /// # Errors
     /// [`Error::File`] if the operating system refuses.
@@ -121,7 +129,8 @@ impl Destination {
     ///
     /// # Errors
     /// [`Error::Exists`] or [`Error::Irreplaceable`] if something has appeared there meanwhile;
-    /// [`Error::File`] if the operating system refuses.
+    /// [`Error::File`] if the operating system refuses. If the experiment has its name by then and
+    /// the disk does not, the one that it replaced stays in the marked folder until the next run.
     pub fn publish(self) -> Result<Option<u64>, Error> {
         match self.0 {
             Place::Remote { .. } => Ok(None),
@@ -146,7 +155,7 @@ impl Claim {
         check_existing(&target, existing)?;
         check_apart(sources, &[&target.to_string_lossy(), &partial.to_string_lossy()])?;
         if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent).map_err(file_error("create the folder", parent))?;
+            create_folders(parent, &mut disk::sync)?;
         }
         let holding = Holding::take(&target, partial)?;
         // Another run may have finished while this one waited for the lock, or an experiment that
@@ -157,14 +166,23 @@ impl Claim {
     }
 
     /// Publishes, with `sync` for each file and folder, a folder after all that it holds.
-    fn publish(self, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> Result<u64, Error> {
+    fn publish(mut self, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> Result<u64, Error> {
         let n_bytes = sync_below(&self.holding.experiment(), sync)?;
         self.rename()?;
-        // Until then the name itself may be lost in a crash of the machine.
-        if let Some(parent) = self.target.parent() {
-            sync_folder(parent)?;
-        }
+        // Until then a crash of the machine may undo the renames, and the old experiment must not go.
+        self.bring_renames_to_disk(sync).inspect_err(|_| self.holding.keep())?;
         Ok(n_bytes)
+    }
+
+    fn bring_renames_to_disk(
+        &self,
+        sync: &mut dyn FnMut(&Path) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let parent = self.target.parent();
+        for folder in parent.into_iter().chain([self.holding.folder()]) {
+            sync(folder).map_err(file_error("bring to the disk", folder))?;
+        }
+        if is_there(&self.holding.replaced())? { self.holding.note_published() } else { Ok(()) }
     }
 
     fn rename(&self) -> Result<(), Error> {
@@ -199,11 +217,17 @@ fn check_existing(target: &Path, existing: Existing) -> Result<(), Error> {
     let place = target.display().to_string();
     match existing {
         Existing::Keep => Err(Error::Exists { uri: place }),
-        // TileDB made a group of this folder. A mistyped path must not remove other data.
-        Existing::Replace if target.join("__group").is_dir() && !target.is_symlink() => Ok(()),
-        Existing::Replace => Err(Error::Irreplaceable {
+        // A mistyped path must not remove other data.
+        Existing::Replace if target.is_symlink() => Err(Error::Irreplaceable {
             place,
-            problem: "only the folder of an experiment is replaced, and this is something else",
+            problem: "only the folder of an experiment is replaced, and this is a link".to_owned(),
         }),
+        Existing::Replace => match Experiment::open(&place, &OpenOptions::default()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::Irreplaceable {
+                place,
+                problem: format!("only the folder of an experiment is replaced, and {error}"),
+            }),
+        },
     }
 }

@@ -162,7 +162,19 @@ pub enum Error {
         /// The place.
         place: String,
         /// Why not.
-        problem: &'static str,
+        problem: String,
+    },
+    /// An experiment was set aside for a new one, and something is at its place that may be the new
+    /// one or not.
+    #[error(
+        "{} is the experiment that was at {} until a run that did not end well moved it away; if what is at {} now is what you want, remove {}; otherwise move that away, and the next run puts the old one back",
+        .replaced.display(), .target.display(), .target.display(), .replaced.display()
+    )]
+    SetAside {
+        /// Where it was.
+        target: PathBuf,
+        /// Where it is.
+        replaced: PathBuf,
     },
     /// What is read would be overwritten, removed or written into.
     #[error(

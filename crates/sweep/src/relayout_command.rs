@@ -192,6 +192,7 @@ impl<'a> Progress<'a> {
                 "not all values are whole numbers, as those of the sample were: starting again with codec {codecs}"
             )),
             RelayoutEvent::Scattered { n_rows, .. } => self.pass("scattering", n_rows),
+            RelayoutEvent::Checked { n_rows } => self.pass("checking", n_rows),
             RelayoutEvent::Written { n_rows } => self.pass("writing", n_rows),
             RelayoutEvent::Measuring => self.display.now("reading both"),
             _ => {}

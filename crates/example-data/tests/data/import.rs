@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
+use crate::bucket::{PRIVATE, Server};
 use crate::contents::{Contents, floats, integers, names, read, texts};
 
 const BANNER: &str = "%%MatrixMarket matrix coordinate integer general\n%a comment\n";
@@ -167,6 +168,33 @@ fn an_unsorted_matrix_is_sorted_where_memory_allows() {
     assert!(report.sorted_in_memory);
     assert_eq!(read(&folder.target()), expect);
     assert_eq!(names(folder.0.path()), ["10x", "experiment"]);
+}
+
+#[test]
+fn an_unsorted_matrix_is_noticed_before_anything_is_written_to_a_bucket() {
+    let (_, expect) = Folder::good().imported();
+    let server = Server::start();
+    let mut config = server.config();
+    // s3s-fs takes no parts of an object from libtiledb.
+    config.insert("vfs.s3.use_multipart_upload".into(), "false".into());
+    let folder = Folder::good();
+    let address = format!("s3://{PRIVATE}/experiment");
+    let at = server.bucket(PRIVATE).join("experiment");
+    let import = |sort_budget_bytes| {
+        let spec =
+            ImportSpec { sort_budget_bytes, config: config.clone(), ..ImportSpec::default() };
+        import_10x(&folder.source(), &address, &spec, &mut |_| {})
+    };
+    // The first cells are in order.
+    let unsorted = "3 4 5\n1 1 2\n2 2 1\n3 4 300\n1 4 1\n3 1 7\n";
+    folder.put_gzip("matrix.mtx.gz", &format!("{BANNER}{unsorted}"));
+    let refused = import(0).unwrap_err();
+    assert!(matches!(refused, Error::Unsorted { .. }), "{refused}");
+    assert!(!at.exists());
+    let report = import(5 * 24).unwrap();
+    assert!(report.sorted_in_memory);
+    assert_eq!(read(&at), expect);
+    assert_eq!(names(folder.0.path()), ["10x"]);
 }
 
 proptest! {

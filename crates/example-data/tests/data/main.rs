@@ -1,6 +1,7 @@
 //! What is written, read back through soma-io.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bucket;
 mod contents;
 mod generate;
 mod import;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bucket;
 #[path = "../../../soma-io/tests/support/delete_commit.rs"]
 mod delete_commit;
 mod failures;

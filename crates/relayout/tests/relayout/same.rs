@@ -11,7 +11,7 @@ use crate::small::{
     Rows, check, lay_out, names, read_x, rows, rows_with_a_late_fraction, watched, write,
 };
 
-const CHEAP: CodecChoice = CodecChoice::Measured { storage_bytes_per_second: 1e9 };
+pub(crate) const CHEAP: CodecChoice = CodecChoice::Measured { storage_bytes_per_second: 1e9 };
 
 fn any_value(whole: bool) -> BoxedStrategy<f32> {
     let counts = prop_oneof![
@@ -88,7 +88,7 @@ fn the_quickest_codec_is_chosen_and_reported() {
 
 /// Memory for which small experiments are large: rows are read in several pieces, wait in files,
 /// and obs is read more than once.
-const LITTLE_MEMORY: u64 = 4 << 20;
+pub(crate) const LITTLE_MEMORY: u64 = 4 << 20;
 
 #[test]
 fn many_pieces_and_buckets_come_out_as_one() {

@@ -81,7 +81,12 @@ fn local_relation(source: &Path, place: &Path) -> Result<Option<&'static str>, E
 fn remote_relation(source: &str, place: &str) -> Option<&'static str> {
     let names = |uri: &str| -> Vec<String> {
         let names = uri.split('/').filter(|name| !name.is_empty());
-        names.map(str::to_owned).collect()
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        // Google Cloud Storage has two names.
+        if let Some(scheme) = names.first_mut().filter(|scheme| *scheme == "gs:") {
+            "gcs:".clone_into(scheme);
+        }
+        names
     };
     let (source, place) = (names(source), names(place));
     if source == place {

@@ -36,6 +36,20 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     sync(path).map_err(file_error("bring to the disk", path))
 }
 
+/// Makes a folder and those that it is in, and calls `sync` with each folder in which one was made.
+/// `path` is absolute.
+pub(super) fn create_folders(
+    path: &Path,
+    sync: &mut dyn FnMut(&Path) -> io::Result<()>,
+) -> Result<(), Error> {
+    let missing = path.ancestors().take_while(|folder| !folder.exists()).count();
+    fs::create_dir_all(path).map_err(file_error("create the folder", path))?;
+    for parent in path.ancestors().skip(1).take(missing) {
+        sync(parent).map_err(file_error("bring to the disk", parent))?;
+    }
+    Ok(())
+}
+
 /// Calls `sync` with each file and folder below a folder and with the folder itself, a folder after
 /// all that it holds. Returns the bytes of all files.
 pub(super) fn sync_below(

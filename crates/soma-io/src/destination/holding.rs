@@ -9,17 +9,26 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::disk::{is_there, remove, sync};
+use super::disk::{is_there, remove, sync, sync_folder};
 use crate::Error;
 use crate::error::file_error;
 
 const MARKER_FILE: &str = "somafeed-unfinished";
-const MARKER: &str = "somafeed writes an experiment here, and moves it to its own name when it is whole.\n\
-                      Unless a somafeed process is running, this folder is left from a killed one and can be removed.\n";
+const MARKER: &str = "\
+somafeed writes an experiment here, and moves it to its own name when it is whole.
+Unless a somafeed process is running, this folder is left from a run that was killed or failed.
+The next run that writes to the same name clears it.
+Look before you remove it yourself: a folder named `replaced` in it is the experiment that the new
+one was to replace, and may be the only copy. Move that back to its own name first.
+";
 const EXPERIMENT: &str = "experiment";
 const REPLACED: &str = "replaced";
+const PUBLISHED: &str = "published";
+const PUBLISHED_TEXT: &str =
+    "The new experiment has its name: `replaced` is not needed any more.\n";
 
-/// A folder that carries our marker, which this process has locked. Dropping it removes the folder.
+/// A folder that carries our marker, which this process has locked. Dropping it removes the folder,
+/// unless it is [kept](Self::keep).
 #[derive(Debug)]
 pub(super) struct Holding {
     /// The path that the experiment will have.
@@ -28,6 +37,7 @@ pub(super) struct Holding {
     /// Keeps the lock until the end.
     _marker: File,
     had_leftover: bool,
+    keep: bool,
 }
 
 impl Holding {
@@ -35,8 +45,13 @@ impl Holding {
     /// is in it.
     pub(super) fn take(target: &Path, folder: PathBuf) -> Result<Self, Error> {
         let (marker, had_leftover) = lock(target, &folder)?;
+        if had_leftover && let Some(parent) = folder.parent() {
+            // The run before may have exchanged two experiments without the disk having that yet.
+            sync_folder(parent)?;
+        }
         // From here on a failure removes the folder again.
-        let holding = Self { target: target.to_owned(), folder, _marker: marker, had_leftover };
+        let target = target.to_owned();
+        let holding = Self { target, folder, _marker: marker, had_leftover, keep: false };
         holding.clear()?;
         Ok(holding)
     }
@@ -61,17 +76,64 @@ impl Holding {
         self.had_leftover
     }
 
+    fn note(&self) -> PathBuf {
+        self.folder.join(PUBLISHED)
+    }
+
+    /// Notes on the disk that the new experiment has its name, so that the one that was set aside
+    /// for it may go. The disk must have both renames.
+    pub(super) fn note_published(&self) -> Result<(), Error> {
+        let path = self.note();
+        let write = || {
+            let mut note = File::create(&path)?;
+            note.write_all(PUBLISHED_TEXT.as_bytes())?;
+            note.sync_all()?;
+            sync(&self.folder)
+        };
+        write().map_err(file_error("write", &path))
+    }
+
+    /// Leaves the folder as it is when this is dropped, for the next run.
+    pub(super) fn keep(&mut self) {
+        self.keep = true;
+    }
+
     /// Puts back an experiment that was set aside and has no successor, and removes everything else
-    /// that a run makes here.
+    /// that a run makes here. Fails if an experiment was set aside and it is not known whose the one
+    /// at its place is.
     pub(super) fn clear(&self) -> Result<(), Error> {
-        let replaced = self.replaced();
-        if is_there(&replaced)? && !is_there(&self.target)? {
+        let (replaced, note) = (self.replaced(), self.note());
+        let is_published = self.is_published()?;
+        if is_there(&replaced)? && !is_published {
+            if is_there(&self.target)? {
+                return Err(Error::SetAside { target: self.target.clone(), replaced });
+            }
             fs::rename(&replaced, &self.target).map_err(file_error("put back", &self.target))?;
         }
         for left in [replaced, self.experiment()] {
             remove(&left).map_err(file_error("remove what an unfinished run left in", &left))?;
         }
+        // The note goes after what it is about, and is gone from the disk before anything else is
+        // set aside.
+        if is_published {
+            sync_folder(&self.folder)?;
+        }
+        if is_there(&note)? {
+            remove(&note).map_err(file_error("remove", &note))?;
+            sync_folder(&self.folder)?;
+        }
         Ok(())
+    }
+
+    /// Whether a run has noted that the new experiment has its name. A note that was cut short does
+    /// not count.
+    fn is_published(&self) -> Result<bool, Error> {
+        let note = self.note();
+        match fs::read(&note) {
+            Ok(text) => Ok(text == PUBLISHED_TEXT.as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(file_error("read", &note)(error)),
+        }
     }
 }
 
@@ -79,7 +141,7 @@ impl Drop for Holding {
     fn drop(&mut self) {
         // If something cannot be removed, the marker stays with it: the next run tries again, and
         // says why it cannot.
-        if self.clear().is_ok() {
+        if !self.keep && self.clear().is_ok() {
             drop(fs::remove_file(self.folder.join(MARKER_FILE)));
             // Another process may be about to mark the folder. Then, or if the user put something
             // there, it stays.

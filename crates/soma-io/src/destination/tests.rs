@@ -22,9 +22,7 @@ fn claim(target: &Path, existing: Existing) -> Result<Destination, Error> {
 /// Claims and writes something, then ends without cleaning up, as a killed process does. The lock
 /// goes with the file.
 fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
-    let Destination(Place::Local(claim)) = claim(target, existing).unwrap() else {
-        panic!("a local path")
-    };
+    let claim = local(claim(target, existing).unwrap());
     write(&claim);
     let kept = claim.holding.folder().with_extension("kept");
     let folder = claim.holding.folder().to_owned();
@@ -33,10 +31,31 @@ fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     fs::rename(&kept, &folder).unwrap();
 }
 
-/// A folder with something in it that looks like an experiment's.
+/// An experiment without members, and a file in its folder by which it is known.
 fn experiment(at: &Path, content: &str) {
-    fs::create_dir_all(at.join("__group")).unwrap();
+    group(at, Some("SOMAExperiment"));
     fs::write(at.join("content"), content).unwrap();
+}
+
+/// A group of TileDB, of a SOMA type or of none.
+fn group(at: &Path, object_type: Option<&str>) {
+    fs::create_dir_all(at).unwrap();
+    let context = tiledb::Context::new(&tiledb::Config::new()).unwrap();
+    let at = at.to_str().unwrap();
+    tiledb::Group::create(&context, at).unwrap();
+    let group = tiledb::Group::open_for_writing(&context, at).unwrap();
+    if let Some(object_type) = object_type {
+        group.put_metadata("soma_object_type", &object_type.into()).unwrap();
+        group.put_metadata("soma_encoding_version", &"1.1.0".into()).unwrap();
+    }
+    group.close().unwrap();
+}
+
+fn local(claimed: Destination) -> Claim {
+    match claimed.0 {
+        Place::Local(claim) => claim,
+        Place::Remote { uri } => panic!("{uri} is not a local path"),
+    }
 }
 
 fn content(at: &Path) -> String {
@@ -127,7 +146,8 @@ fn what_is_not_marked_stays() {
     experiment(&elsewhere, "kept");
     experiment(&partial, "kept");
     refused("an experiment of the user's");
-    assert_eq!((content(&partial), names(&partial).len()), ("kept".to_owned(), 2));
+    let there = names(&elsewhere);
+    assert_eq!((content(&partial), names(&partial)), ("kept".to_owned(), there.clone()));
     // A marker of another kind.
     fs::write(partial.join("somafeed-unfinished"), "mine").unwrap();
     refused("a file of the marker's name");
@@ -142,7 +162,7 @@ fn what_is_not_marked_stays() {
     fs::write(&partial, "kept").unwrap();
     refused("a file");
     assert_eq!(fs::read_to_string(&partial).unwrap(), "kept");
-    assert_eq!((content(&elsewhere), names(&elsewhere).len()), ("kept".to_owned(), 2));
+    assert_eq!((content(&elsewhere), names(&elsewhere)), ("kept".to_owned(), there));
 }
 
 #[test]
@@ -215,7 +235,12 @@ fn the_experiment_that_a_source_lies_in_is_not_replaced() {
 
 #[test]
 fn addresses_are_compared_by_their_names() {
-    let check = |source: &str, place: &str| check_apart(&[source], &[place]).err();
+    let check = |source: &str, place: &str| {
+        check_apart(&[source], &[place]).err().map(|error| match error {
+            Error::SourceAtRisk { relation, .. } => relation,
+            other => panic!("{other}"),
+        })
+    };
     let place = "s3://bucket/a/b";
     for (source, relation) in [
         ("s3://bucket/a/b/", Some("is")),
@@ -227,11 +252,14 @@ fn addresses_are_compared_by_their_names() {
         ("gs://bucket/a/b", None),
         ("/a/b", None),
     ] {
-        let found = check(source, place).map(|error| match error {
-            Error::SourceAtRisk { relation, .. } => relation,
-            other => panic!("{other}"),
-        });
-        assert_eq!(found, relation, "{source}");
+        assert_eq!(check(source, place), relation, "{source}");
+    }
+    // Google Cloud Storage has two names.
+    for (source, place) in
+        [("gs://bucket/a", "gcs://bucket/a"), ("gcs://bucket/a", "gs://bucket/a")]
+    {
+        assert_eq!(check(source, place), Some("is"), "{source}");
+        assert_eq!(check(&format!("{source}/b"), place), Some("holds"), "{source}");
     }
     let claimed = Destination::claim(place, Existing::Keep, &["s3://bucket/a"]);
     assert!(matches!(claimed, Err(Error::SourceAtRisk { .. })), "{claimed:?}");
@@ -308,19 +336,27 @@ fn addresses_are_written_to_directly() {
 fn all_is_on_the_disk_before_it_gets_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
-    let Destination(Place::Local(claimed)) = claim(&target, Existing::Keep).unwrap() else {
-        panic!("a local path")
-    };
-    let written = claimed.holding.experiment();
-    experiment(&written, "new");
-    fs::create_dir(written.join("obs")).unwrap();
+    let claimed = local(claim(&target, Existing::Keep).unwrap());
+    let (holding, written) = (claimed.holding.folder().to_owned(), claimed.holding.experiment());
+    for made in ["__group", "obs"] {
+        fs::create_dir_all(written.join(made)).unwrap();
+    }
+    fs::write(written.join("content"), "new").unwrap();
     fs::write(written.join("obs/cells"), "1").unwrap();
     fs::write(written.join("__group/members"), "2").unwrap();
     let synced = Rc::new(RefCell::new(Vec::new()));
     let note = Rc::clone(&synced);
+    let synced_renames = Rc::new(RefCell::new(Vec::new()));
+    let renames = Rc::clone(&synced_renames);
     let n_bytes = claimed.publish(&mut |path| {
-        assert!(!target.exists());
-        note.borrow_mut().push(path.strip_prefix(&written).unwrap().to_owned());
+        // The names come last.
+        if let Ok(path) = path.strip_prefix(&written) {
+            assert!(!target.exists());
+            note.borrow_mut().push(path.to_owned());
+        } else {
+            assert!(target.exists() && note.borrow().len() == 6);
+            renames.borrow_mut().push(path.to_owned());
+        }
         disk::sync(path)
     });
     assert_eq!(n_bytes.unwrap(), 5);
@@ -332,6 +368,45 @@ fn all_is_on_the_disk_before_it_gets_its_name() {
     assert!(place("obs/cells") < place("obs") && place("obs") < place(""));
     assert!(place("__group/members") < place("__group") && place("__group") < place(""));
     assert!(place("content") < place(""));
+    assert_eq!(*synced_renames.borrow(), [folder.path(), holding.as_path()]);
+}
+
+#[test]
+fn new_folders_are_on_the_disk_with_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let synced = |path: &str| {
+        let mut synced = Vec::new();
+        create_folders(&root.join(path), &mut |path| {
+            synced.push(path.to_owned());
+            disk::sync(path)
+        })
+        .unwrap();
+        assert!(root.join(path).is_dir());
+        synced
+    };
+    assert_eq!(synced("a/b/c"), [root.join("a/b"), root.join("a"), root.to_owned()]);
+    assert!(synced("a/b").is_empty());
+    assert_eq!(synced("a/b/d"), [root.join("a/b")]);
+}
+
+#[test]
+fn the_old_experiment_stays_while_the_disk_may_not_have_the_new_ones_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("x");
+    experiment(&target, "old");
+    let claimed = local(claim(&target, Existing::Replace).unwrap());
+    let exchanged = claimed.holding.experiment();
+    experiment(&exchanged, "new");
+    let failed = claimed.publish(&mut |path| {
+        if path == folder.path() { Err(io::Error::other("the disk is gone")) } else { Ok(()) }
+    });
+    assert!(failed.unwrap_err().to_string().contains("the disk is gone"));
+    assert_eq!((content(&target), content(&exchanged)), ("new".to_owned(), "old".to_owned()));
+    // The next run sees that the disk has it, and cleans up.
+    drop(claim(&target, Existing::Replace).unwrap());
+    assert_eq!(content(&target), "new");
+    assert_eq!(names(folder.path()), ["x"]);
 }
 
 #[test]
@@ -339,9 +414,7 @@ fn what_does_not_reach_the_disk_gets_no_name() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let Destination(Place::Local(claimed)) = claim(&target, Existing::Replace).unwrap() else {
-        panic!("a local path")
-    };
+    let claimed = local(claim(&target, Existing::Replace).unwrap());
     experiment(&claimed.holding.experiment(), "new");
     let failed = claimed.publish(&mut |path| {
         if path.ends_with("__group") { Err(io::Error::other("the disk is gone")) } else { Ok(()) }
@@ -373,12 +446,11 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let Destination(Place::Local(claimed)) = claim(&target, Existing::Replace).unwrap() else {
-        panic!("a local path")
-    };
+    let claimed = local(claim(&target, Existing::Replace).unwrap());
     experiment(&claimed.holding.experiment(), "new");
     claimed.rename_in_two_steps().unwrap();
     assert_eq!(content(&target), "new");
+    claimed.bring_renames_to_disk(&mut disk::sync).unwrap();
     drop(claimed);
     assert_eq!(names(folder.path()), ["x"]);
     // Killed after the first step.
@@ -386,15 +458,72 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
         fs::rename(&target, claim.holding.replaced()).unwrap();
         experiment(&claim.holding.experiment(), "newer");
     });
+    let marker = folder.path().join("x.partial/somafeed-unfinished");
+    let marker = fs::read_to_string(marker).unwrap();
+    assert!(marker.contains("`replaced`") && marker.contains("may be the only copy"), "{marker}");
     let next = claim(&target, Existing::Replace).unwrap();
     assert_eq!(content(&target), "new");
     assert!(next.leftover().is_some());
     drop(next);
-    // Killed after the second.
-    killed(&target, Existing::Replace, |claim| experiment(&claim.holding.replaced(), "older"));
-    drop(claim(&target, Existing::Replace).unwrap());
-    assert_eq!(content(&target), "new");
     assert_eq!(names(folder.path()), ["x"]);
+    // Killed when the disk had the second, be the new one still there or not.
+    for is_moved in [false, true] {
+        killed(&target, Existing::Replace, |claim| {
+            experiment(&claim.holding.experiment(), "newer");
+            claim.rename_in_two_steps().unwrap();
+            claim.bring_renames_to_disk(&mut disk::sync).unwrap();
+        });
+        if is_moved {
+            fs::rename(&target, folder.path().join("y")).unwrap();
+        }
+        drop(claim(&target, Existing::Replace).unwrap());
+        assert_eq!(target.exists(), !is_moved);
+        assert_eq!(content(&folder.path().join(if is_moved { "y" } else { "x" })), "newer");
+        assert_eq!(names(folder.path()).len(), 1);
+    }
+}
+
+#[test]
+fn what_was_set_aside_goes_only_if_its_successor_is_known_to_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("x");
+    let replaced = folder.path().join("x.partial/replaced");
+    // Whatever the disk has of the note.
+    for note in [None, Some(""), Some("The new")] {
+        experiment(&target, "old");
+        killed(&target, Existing::Replace, |claim| {
+            fs::rename(&target, claim.holding.replaced()).unwrap();
+            if let Some(note) = note {
+                fs::write(claim.holding.folder().join("published"), note).unwrap();
+            }
+        });
+        experiment(&target, "somebody else's");
+        for _ in 0..2 {
+            let refused = claim(&target, Existing::Replace).unwrap_err();
+            assert!(matches!(refused, Error::SetAside { .. }), "{refused}");
+            assert!(refused.to_string().contains("x.partial/replaced"), "{refused}");
+            assert_eq!(content(&target), "somebody else's");
+            assert_eq!(content(&replaced), "old");
+        }
+        fs::remove_dir_all(&target).unwrap();
+        drop(claim(&target, Existing::Replace).unwrap());
+        assert_eq!(content(&target), "old");
+        assert_eq!(names(folder.path()), ["x"]);
+        fs::remove_dir_all(&target).unwrap();
+    }
+}
+
+#[test]
+fn a_run_that_cannot_take_the_second_step_leaves_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("x");
+    experiment(&target, "old");
+    let claimed = local(claim(&target, Existing::Replace).unwrap());
+    fs::rename(&target, claimed.holding.replaced()).unwrap();
+    experiment(&target, "somebody else's");
+    drop(claimed);
+    assert_eq!(content(&target), "somebody else's");
+    assert_eq!(content(&folder.path().join("x.partial/replaced")), "old");
 }
 
 #[test]
@@ -402,9 +531,7 @@ fn where_the_second_step_fails_the_old_experiment_is_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let Destination(Place::Local(claimed)) = claim(&target, Existing::Replace).unwrap() else {
-        panic!("a local path")
-    };
+    let claimed = local(claim(&target, Existing::Replace).unwrap());
     // Nothing is there to be renamed.
     claimed.rename_in_two_steps().unwrap_err();
     assert!(!target.exists());
@@ -417,12 +544,42 @@ fn where_the_second_step_fails_the_old_experiment_is_put_back() {
 fn only_an_experiment_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
-    fs::create_dir(&target).unwrap();
-    fs::write(target.join("thesis"), "").unwrap();
-    for place in [target.to_str().unwrap(), "s3://bucket/x"] {
+    let refused = |place: &str, why: &str| {
         let refused = Destination::claim(place, Existing::Replace, &[]).unwrap_err();
         assert!(matches!(refused, Error::Irreplaceable { .. }), "{refused}");
+        let refused = refused.to_string();
+        assert!(refused.contains(why) && refused.contains("choose another place"), "{refused}");
+    };
+    refused("s3://bucket/x", "object store");
+    let place = target.to_str().unwrap();
+    let kinds = [
+        (None, "neither a TileDB group nor an array"),
+        (Some(None), "not of SOMA"),
+        (Some(Some("SOMACollection")), "SOMACollection"),
+        (Some(Some("SOMAMeasurement")), "SOMAMeasurement"),
+    ];
+    for (kind, why) in kinds {
+        match kind {
+            None => fs::create_dir(&target).unwrap(),
+            Some(object_type) => group(&target, object_type),
+        }
+        // As a collection of experiments has.
+        experiment(&target.join("inner"), "kept");
+        refused(place, why);
+        assert_eq!(content(&target.join("inner")), "kept");
+        assert_eq!(names(folder.path()), ["x"]);
+        fs::remove_dir_all(&target).unwrap();
     }
-    assert!(target.join("thesis").exists());
-    assert_eq!(names(folder.path()), ["x"]);
+    // Parts of an experiment, and a link to one.
+    experiment(&target, "kept");
+    group(&target.join("ms"), Some("SOMACollection"));
+    group(&target.join("ms/RNA/X"), Some("SOMACollection"));
+    for part in ["ms", "ms/RNA/X"] {
+        refused(target.join(part).to_str().unwrap(), "SOMACollection");
+        assert!(target.join(part).join("__group").exists());
+    }
+    let link = folder.path().join("link");
+    symlink(&target, &link).unwrap();
+    refused(link.to_str().unwrap(), "link");
+    assert_eq!(names(folder.path()), ["link", "x"]);
 }

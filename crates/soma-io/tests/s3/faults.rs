@@ -13,7 +13,7 @@ use hyper::body::Frame;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
-use crate::small::mix;
+use super::small::mix;
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 

@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::faults::{Answer, Between, Fault, Seen, What, in_place, with_fault};
+use super::faults::{Answer, Between, Fault, Seen, What, in_place, with_fault};
 
 pub(crate) const KEY_ID: &str = "AKIATEST";
 pub(crate) const SECRET: &str = "a/secret+key";

@@ -1,0 +1,18 @@
+//! An object store to import to, where nothing that was written can be taken back.
+//!
+//! The server is that of soma-io's tests of object stores.
+
+#[expect(dead_code, reason = "nothing goes wrong on the way here")]
+#[path = "../../../soma-io/tests/s3/faults.rs"]
+mod faults;
+#[expect(dead_code, reason = "more can be asked of it than is asked here")]
+#[path = "../../../soma-io/tests/s3/server.rs"]
+mod server;
+/// The numbers by which faults are drawn; none is drawn here.
+mod small {
+    pub(crate) fn mix(seed: u64, at: u64) -> u64 {
+        seed ^ at
+    }
+}
+
+pub(crate) use server::{PRIVATE, Server};

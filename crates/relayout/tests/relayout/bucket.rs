@@ -1,0 +1,82 @@
+//! Experiments laid out anew in an object store, where nothing that was written can be taken back.
+//!
+//! The server is that of soma-io's tests of object stores.
+
+#[expect(dead_code, reason = "nothing goes wrong on the way here")]
+#[path = "../../../soma-io/tests/s3/faults.rs"]
+mod faults;
+#[expect(dead_code, reason = "more can be asked of it than is asked here")]
+#[path = "../../../soma-io/tests/s3/server.rs"]
+mod server;
+/// The numbers by which faults are drawn; none is drawn here.
+mod small {
+    pub(crate) fn mix(seed: u64, at: u64) -> u64 {
+        seed ^ at
+    }
+}
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use relayout::{CodecChoice, Codecs, Error, RelayoutEvent, RelayoutReport, RelayoutSpec};
+
+use crate::same::{CHEAP, LITTLE_MEMORY};
+use crate::small::{check, names, open, rows_with_a_late_fraction, write};
+use server::{PRIVATE, Server};
+
+/// Lays out anew to a bucket, with temporary files in `folder`.
+fn lay_out(
+    server: &Server,
+    folder: &Path,
+    name: &str,
+    spec: RelayoutSpec,
+    see: &mut dyn FnMut(RelayoutEvent<'_>),
+) -> Result<RelayoutReport, Error> {
+    let mut config = server.config();
+    // s3s-fs takes no parts of an object from libtiledb.
+    config.insert("vfs.s3.use_multipart_upload".into(), "false".into());
+    let spec = RelayoutSpec {
+        config,
+        memory_bytes: LITTLE_MEMORY,
+        temporary: Some(folder.to_owned()),
+        ..spec
+    };
+    let source = open(&folder.join("from"))?;
+    relayout::relayout(&source, &format!("s3://{PRIVATE}/{name}"), &spec, &mut |event| {
+        see(event);
+        ControlFlow::Continue(())
+    })
+}
+
+#[test]
+fn in_a_bucket_all_values_are_checked_before_anything_is_written() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows_with_a_late_fraction();
+    let n_rows = rows.len() as u32;
+    write(&folder.path().join("from"), &rows, 2_000);
+    for (name, shuffle_seed) in [("kept", None), ("shuffled", Some(1))] {
+        let spec = RelayoutSpec { codec: CHEAP, shuffle_seed, ..RelayoutSpec::default() };
+        let at = server.bucket(PRIVATE).join(name);
+        let mut began_anew = false;
+        let report = lay_out(&server, folder.path(), name, spec, &mut |event| {
+            if let RelayoutEvent::NotWhole(_) = event {
+                began_anew = true;
+                assert!(!at.exists());
+            }
+        });
+        assert_eq!(report.unwrap().codecs.values.name, "zstd");
+        assert!(began_anew);
+        let joinids = shuffle_seed
+            .map_or_else(|| (0..n_rows).collect(), |seed| shuffle::storage_order(n_rows, seed));
+        let joinids: Vec<u64> = joinids.into_iter().map(u64::from).collect();
+        check(&at, &rows, &joinids, shuffle_seed.map(|_| "source_joinid"));
+    }
+    // A codec that was asked for is refused, and leaves nothing.
+    let codec = CodecChoice::Named(Codecs::named("packed", "packed").unwrap());
+    let spec = RelayoutSpec { codec, ..RelayoutSpec::default() };
+    let refused = lay_out(&server, folder.path(), "packed", spec, &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, Error::NotWhole { .. }), "{refused}");
+    assert!(!server.bucket(PRIVATE).join("packed").exists());
+    assert_eq!(names(folder.path()), ["from"]);
+}
