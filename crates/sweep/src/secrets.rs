@@ -2,7 +2,8 @@
 //!
 //! - An [`Address`] prints without user info and query; the whole of it is for opening alone.
 //! - Of TileDB's parameters those of an allow-list keep their values ([`recorded`]).
-//! - Messages of others (libtiledb, Python, the system) are searched for what a job keeps secret
+//! - Messages of others (libtiledb, Python, the system) are searched for what a job and the
+//!   environment keep secret, and for who signed a request that a store refused
 //!   ([`Secrets::hide`]).
 //!
 //! Other processes get all of it on stdin, never as arguments, which any user of the machine sees.
