@@ -52,7 +52,7 @@ pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
-pub use remote::CacheUse;
+pub use remote::{CacheUse, environment_secrets};
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use tiledb::{Config, Filter};

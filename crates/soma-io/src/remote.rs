@@ -96,6 +96,18 @@ impl<'a> Address<'a> {
     }
 }
 
+/// Values of the environment and of the AWS profile that sign requests to object stores.
+///
+/// Stores repeat key ids and tokens in the bodies of their errors, which clients print. A program
+/// that keeps messages can search them for these.
+#[must_use]
+pub fn environment_secrets() -> Vec<String> {
+    let environment = Environment::of_process();
+    let mut secrets = environment.secrets();
+    secrets.extend(aws::profile_secrets(&environment));
+    secrets
+}
+
 /// `config`, and what the environment says of where `uri` is.
 pub(crate) fn completed(uri: &str, config: &Config) -> Result<Config, Error> {
     match Address::parse(uri)? {

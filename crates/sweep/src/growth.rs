@@ -23,6 +23,7 @@ use crate::config::{self, UsageError};
 use crate::display::{Display, grouped};
 use crate::interrupt;
 use crate::results_folder::Folder;
+use crate::secrets;
 
 /// The report's name in the folder of results, beside the sweep's own README.
 const REPORT: &str = "growth.md";
@@ -30,6 +31,7 @@ const REPORT: &str = "growth.md";
 /// Runs it and prints the table.
 pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let sizes = sizes(args)?;
+    check_sweep(&args.sweep)?;
     let interrupted = interrupt::watch();
     let mut folder =
         args.of_results.folder(args.results.as_deref(), &HostInfo::gather(), "growth")?;
@@ -79,6 +81,19 @@ fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
         return Err(UsageError::new("--cells must be numbers of 1 or more").into());
     }
     Ok(sizes)
+}
+
+/// Refuses what may be a secret: the sweeps get these words as arguments, which every user of the
+/// machine sees.
+fn check_sweep(words: &[String]) -> anyhow::Result<()> {
+    match secrets::first_hidden(words) {
+        None => Ok(()),
+        Some(word) => Err(UsageError::new(format!(
+            "{word} behind -- may hold a secret, and every user of this machine could see it; \
+             leave it out: the sweeps read files that growth writes, which need no credentials"
+        ))
+        .into()),
+    }
 }
 
 struct Growth<'a> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -119,11 +119,19 @@ enum Followed {
     Interrupted,
 }
 
-/// A process and the threads that read what it says. Dropping it ends the process.
+/// What goes on beside a process. All end once it has.
+struct Threads {
+    events: JoinHandle<()>,
+    stderr: JoinHandle<String>,
+    /// Writes to the process's stdin, which may be longer than a pipe holds.
+    job: Option<JoinHandle<()>>,
+}
+
+/// A process and the threads that talk to it. Dropping it ends the process.
 struct Running {
     child: Child,
     lines: Receiver<String>,
-    readers: Option<(JoinHandle<()>, JoinHandle<String>)>,
+    threads: Option<Threads>,
     peak_bytes: Option<u64>,
     tree: Option<TreePeak>,
     /// Let go after the process has ended.
@@ -142,25 +150,29 @@ impl Running {
         let stdout = child.stdout.take().context("the point's process has no stdout")?;
         let stderr = child.stderr.take().context("the point's process has no stderr")?;
         let (sender, lines) = channel();
-        let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let events = named("point-events").spawn(move || forward_lines(stdout, &sender))?;
-        let words = named("point-stderr").spawn(move || last_lines(stderr))?;
+        let stderr = named("point-stderr").spawn(move || last_lines(stderr))?;
         Ok(Self {
             child,
             lines,
-            readers: Some((events, words)),
+            threads: Some(Threads { events, stderr, job: None }),
             peak_bytes: None,
             tree: None,
             held: None,
-            secrets: Secrets::default(),
+            secrets: Secrets::of_environment(),
         })
     }
 
+    /// Writes the job in a thread of its own: a process that does not read it must not keep
+    /// Ctrl-C from ending it.
     fn give(&mut self, job: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string(job).context("cannot write down the job")?;
-        if let Some(mut stdin) = self.child.stdin.take() {
-            // A process that has already ended is told about by its status.
-            let _written = stdin.write_all(text.as_bytes());
+        if let (Some(mut stdin), Some(threads)) = (self.child.stdin.take(), &mut self.threads) {
+            let write = move || {
+                // The status of a process that has already ended says so.
+                let _written = stdin.write_all(text.as_bytes());
+            };
+            threads.job = Some(named("point-job").spawn(write)?);
         }
         Ok(())
     }
@@ -227,21 +239,29 @@ impl Running {
     }
 
     fn join(&mut self) -> String {
-        let Some((events, words)) = self.readers.take() else { return String::new() };
-        let _panicked = events.join();
-        words.join().unwrap_or_default()
+        let Some(Threads { events, stderr, job }) = self.threads.take() else {
+            return String::new();
+        };
+        for thread in [Some(events), job].into_iter().flatten() {
+            let _panicked = thread.join();
+        }
+        stderr.join().unwrap_or_default()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.readers.is_some() {
+        if self.threads.is_some() {
             // Both fail only where it has ended by itself.
             let _killed = self.child.kill();
             let _status = self.child.wait();
             self.join();
         }
     }
+}
+
+fn named(thread: &str) -> Builder {
+    Builder::new().name(thread.to_owned())
 }
 
 fn forward_lines(stdout: impl Read, to: &Sender<String>) {
@@ -449,6 +469,17 @@ mod tests {
                 Ok(())
             },
         );
+        assert_eq!(ended.unwrap(), Ended::Interrupted);
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn an_interrupt_ends_a_process_that_does_not_read_its_job() {
+        let start = Instant::now();
+        // More than a pipe holds.
+        let config = [("soma.long".to_owned(), "x".repeat(1 << 20))].into();
+        let job = Job { data: Data { config, ..Data::default() }, ..job() };
+        let ended = run(shell("exec sleep 60"), &job, &AtomicBool::new(true), &mut |_| Ok(()));
         assert_eq!(ended.unwrap(), Ended::Interrupted);
         assert!(start.elapsed() < Duration::from_secs(30));
     }

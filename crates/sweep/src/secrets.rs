@@ -2,43 +2,55 @@
 //!
 //! - An [`Address`] prints without user info and query; the whole of it is for opening alone.
 //! - Of TileDB's parameters those of an allow-list keep their values ([`recorded`]).
-//! - Messages of others (libtiledb, Python, the system) are searched for what a job keeps secret
+//! - Messages of others (libtiledb, Python, the system) are searched for what a job and the
+//!   environment keep secret, and for who signed a request that a store refused
 //!   ([`Secrets::hide`]).
 //!
 //! Other processes get all of it on stdin, never as arguments, which any user of the machine sees.
 
 mod address;
 mod settings;
+mod store_errors;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use soma_io::environment_secrets;
+
+use address::Credentials;
 pub(crate) use address::{Address, without_credentials};
-pub(crate) use settings::{command_words, noted, recorded};
+pub(crate) use settings::{command_words, first_hidden, noted, recorded};
 
 use crate::job::Data;
 
 /// In place of what is left out.
 pub(crate) const HIDDEN: &str = "***";
 
-/// Shorter words turn up in messages by chance; no credential is as short.
+/// Shorter values turn up in messages by chance. Values that are only possibly secret are not
+/// hidden if they are shorter; those that surely are one, if they stand by themselves.
 const LEAST_LENGTH: usize = 6;
 
 /// What must not turn up in a message.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Secrets {
     /// The longest first, so that none is hidden in part.
     words: Vec<String>,
 }
 
 impl Secrets {
-    /// What the data's address and settings keep secret.
+    /// What the environment keeps secret: who signs requests to an object store. The store's
+    /// error messages repeat keys' ids and tokens.
+    pub(crate) fn of_environment() -> Self {
+        Self::new([], [])
+    }
+
+    /// What the data's address and settings, and the environment, keep secret.
     pub(crate) fn of(data: &Data) -> Self {
         let settings = data.config.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         Self::new([data.uri.full()], settings)
     }
 
-    /// What a command line keeps secret.
+    /// What a command line and the environment keep secret.
     pub(crate) fn of_arguments(arguments: &[OsString]) -> Self {
         let words: Vec<String> =
             arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -50,29 +62,58 @@ impl Secrets {
         addresses: impl IntoIterator<Item = &'a str>,
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
-        let mut words: Vec<String> = addresses.into_iter().flat_map(address::credentials).collect();
+        Self::with(addresses, settings, environment_secrets())
+    }
+
+    /// `words` are surely secret.
+    fn with<'a>(
+        addresses: impl IntoIterator<Item = &'a str>,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+        mut words: Vec<String>,
+    ) -> Self {
+        let mut possible = Vec::new();
+        let mut found: Vec<_> = addresses.into_iter().map(Credentials::of).collect();
         for (key, value) in settings {
             if settings::is_recorded(key) {
-                words.extend(address::credentials(value));
-            } else if !["true", "false"].contains(&value) {
+                found.push(Credentials::of(value));
+            } else if settings::looks_secret(key) {
                 words.push(value.to_owned());
+            } else {
+                possible.push(value.to_owned());
             }
         }
-        words.retain(|word| LEAST_LENGTH <= word.len());
-        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        for credentials in found {
+            words.extend(credentials.users);
+            possible.extend(credentials.queries);
+        }
+        words.extend(possible.into_iter().filter(|word| LEAST_LENGTH <= word.len()));
+        // As Rust and others quote them.
+        let quoted: Vec<String> = words
+            .iter()
+            .filter_map(|word| {
+                let quoted = format!("{word:?}");
+                Some(quoted.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+            })
+            .collect();
+        words.extend(quoted);
+        words.retain(|word| !["", "true", "false"].contains(&word.as_str()));
+        words.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         words.dedup();
         Self { words }
     }
 
-    /// `text` without them, and without the credentials of any address in it.
+    /// `text` without them, and without the credentials of any address and of any store's error in
+    /// it.
     pub(crate) fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for word in &self.words {
-            if text.contains(word) {
-                text = text.replace(word, HIDDEN);
-            }
+            text = if LEAST_LENGTH <= word.len() {
+                text.replace(word, HIDDEN)
+            } else {
+                without_word(&text, word)
+            };
         }
-        without_credentials(&text)
+        store_errors::without_signers(&without_credentials(&text))
     }
 }
 
@@ -80,6 +121,22 @@ impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secrets").finish_non_exhaustive()
     }
+}
+
+/// `text` without `word` where no letter or digit touches it: a short one is part of many words.
+fn without_word(text: &str, word: &str) -> String {
+    let (mut kept, mut start) = (String::with_capacity(text.len()), 0);
+    for (idx, found) in text.match_indices(word) {
+        let before = text[..idx].chars().next_back();
+        let after = text[idx + found.len()..].chars().next();
+        if !before.into_iter().chain(after).any(char::is_alphanumeric) {
+            kept.push_str(&text[start..idx]);
+            kept.push_str(HIDDEN);
+            start = idx + found.len();
+        }
+    }
+    kept.push_str(&text[start..]);
+    kept
 }
 
 /// The data as records and digests may know it. Another key to the same data is no other data.
@@ -123,6 +180,27 @@ mod tests {
             let plain = hidden.replace("http://***@", "http://");
             assert_eq!(plain, expect);
         }
+    }
+
+    #[test]
+    fn a_short_secret_is_hidden_where_it_stands_by_itself() {
+        let config = [("rest.password", "pw1"), ("rest.token", "t\u{e9}"), ("vfs.s3.later", "no")];
+        let secrets = Secrets::with(["s3://eva:x'y@b/x?ttl=5"], config, vec!["AK9".to_owned()]);
+        for (message, expect) in [
+            ("password 'pw1' of eva, x'y", "password '***' of ***, ***"),
+            ("spw1 evaluates AK99 in 5 s, no", "spw1 evaluates AK99 in 5 s, no"),
+            (
+                "t\u{e9}: <AWSAccessKeyId>AK9</AWSAccessKeyId>",
+                "***: <AWSAccessKeyId>***</AWSAccessKeyId>",
+            ),
+            ("pw1pw1 pw1", "pw1pw1 ***"),
+        ] {
+            assert_eq!(secrets.hide(message), expect);
+        }
+        let quoted = format!("{:?}", "p\"w of x");
+        assert_eq!(Secrets::with(["s3://p\"w@b/x"], [], Vec::new()).hide(&quoted), "\"*** of x\"");
+        // An empty value is no word.
+        assert_eq!(Secrets::with([], [("rest.token", "")], Vec::new()).hide("ab"), "ab");
     }
 
     #[test]

@@ -55,10 +55,15 @@ fn what_cannot_be_is_told() {
         (&["--cells", "0,100"][..], &[][..], "--cells must be numbers of 1 or more"),
         (&["--cells", "many"], &[], "many"),
         (&["--cells", "100"], &["-b", "7 / 3"], "is no sweep's command line"),
+        (&["--cells", "100"], &["--config", "rest.token=abc"], "rest.token=*** behind -- may hold"),
+        (&["--cells", "100"], &["-M", "from=s3://a:b'c@d/e"], "from=s3://d/e behind -- may hold"),
     ] {
         let output = growth(folder, arguments, sweep);
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(told.lines().last().unwrap().contains(expect), "{told}");
+        // Nothing was started.
+        let is_refused = expect.contains("may hold");
+        assert!(!is_refused || !folder.join("data").join("growth-100x200-seed0").exists());
     }
 }

@@ -154,6 +154,13 @@ impl Profile {
     }
 }
 
+/// Key's id, secret key and token of the profile, as far as it has them.
+pub(super) fn profile_secrets(environment: &Environment) -> Vec<String> {
+    let profile = Profile::read(environment);
+    let names = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
+    names.into_iter().filter_map(|name| profile.get(name).map(str::to_owned)).collect()
+}
+
 /// Enters what stands in the sections `wanted` of a profile file.
 fn enter(text: &str, wanted: &[String], values: &mut BTreeMap<String, String>) {
     let mut is_wanted = false;
@@ -264,6 +271,7 @@ mod tests {
         let lab = [home, ("AWS_PROFILE", "lab")];
         assert_eq!(found(&[], &[home]), "id s=/+ None");
         assert_eq!(found(&[], &lab), "lab secret Some(\"t\")");
+        assert_eq!(profile_secrets(&Environment::of(&lab)), ["lab", "secret", "t"]);
         let sso = found(&[], &[home, ("AWS_PROFILE", "sso")]);
         assert!(sso.contains("\"sso\"") && sso.contains("sso_session"), "{sso}");
         let place = |variables: &[(&str, &str)]| {

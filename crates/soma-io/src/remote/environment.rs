@@ -5,6 +5,15 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
+/// How the names of the stores' variables begin, and of those that libtiledb takes parameters from.
+const PREFIXES: [&str; 4] = ["AWS_", "AZURE_", "GOOGLE_", "TILEDB_"];
+
+/// Words in the names of secrets.
+const SECRETS: [&str; 7] = ["KEY", "SECRET", "TOKEN", "PASSWORD", "SIGNATURE", "CONNECTION", "SAS"];
+
+/// Last words in the names of variables that say where a secret is.
+const PLACES: [&str; 5] = ["FILE", "PATH", "URI", "URL", "ENDPOINT"];
+
 /// Variables, as they were when it was made; not to be printed, since some are secrets.
 #[derive(Default)]
 pub(super) struct Environment {
@@ -14,9 +23,7 @@ pub(super) struct Environment {
 impl Environment {
     /// That of the process.
     pub(super) fn of_process() -> Self {
-        let wanted = |name: &str| {
-            name == "HOME" || ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|at| name.starts_with(at))
-        };
+        let wanted = |name: &str| name == "HOME" || PREFIXES.iter().any(|at| name.starts_with(at));
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -46,9 +53,60 @@ impl Environment {
         self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
+    /// Values of variables whose names say that they are secrets.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let is_secret = |(name, _): &(&String, &String)| {
+            let is_place = name.rsplit('_').next().is_some_and(|word| PLACES.contains(&word));
+            !is_place && name.split('_').any(|word| SECRETS.contains(&word))
+        };
+        let values = self.variables.iter().filter(is_secret).map(|(_, value)| value.clone());
+        values.filter(|value| !value.is_empty()).collect()
+    }
+
     /// The text of the file that `variable` names, else of the one at `path` below the home folder; nothing where it cannot be read.
     pub(super) fn file(&self, variable: &str, path: &str) -> Option<String> {
         let home = || self.get("HOME").map(|home| PathBuf::from(home).join(path));
         fs::read_to_string(self.get(variable).map(PathBuf::from).or_else(home)?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_by_name() {
+        let environment = Environment::of(&[
+            ("AWS_ACCESS_KEY_ID", "aws id"),
+            ("AWS_SECRET_ACCESS_KEY", "aws secret"),
+            ("AWS_SESSION_TOKEN", "aws token"),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "container token"),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"),
+            ("AWS_REGION", "eu-1"),
+            ("AWS_PROFILE", "lab"),
+            ("AWS_SECURITY_TOKEN", ""),
+            ("AZURE_CLIENT_SECRET", "azure secret"),
+            ("AZURE_STORAGE_CONNECTION_STRING", "azure connection"),
+            ("AZURE_STORAGE_KEY", "azure key"),
+            ("AZURE_STORAGE_SAS_TOKEN", "azure signature"),
+            ("AZURE_TENANT_ID", "tenant"),
+            ("GOOGLE_API_KEY", "google key"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/file"),
+            ("HOME", "/home/ada"),
+            ("TILEDB_REST_TOKEN", "rest token"),
+        ]);
+        let expect = [
+            "aws id",
+            "container token",
+            "aws secret",
+            "aws token",
+            "azure secret",
+            "azure connection",
+            "azure key",
+            "azure signature",
+            "google key",
+            "rest token",
+        ];
+        assert_eq!(environment.secrets(), expect);
     }
 }

@@ -26,14 +26,7 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.split_once("://") {
-            // All that follows is of this address, spaces too.
-            Some((scheme, rest)) => {
-                let parts = Parts::of(rest);
-                write!(f, "{scheme}://{}", &rest[parts.plain])
-            }
-            None => f.write_str(&self.0),
-        }
+        f.write_str(&one_without_credentials(&self.0))
     }
 }
 
@@ -93,7 +86,22 @@ impl Parts {
     }
 }
 
-/// `text` with each URI in it cut to scheme, host and path.
+/// `text` cut to scheme, host and path, if it is a URI. All that follows the scheme belongs to the
+/// address, quotes and spaces too: a password or a query may have them.
+pub(super) fn one_without_credentials(text: &str) -> String {
+    let (mut kept, mut left) = (String::with_capacity(text.len()), text);
+    // In a path or a note another may follow.
+    while let Some(start) = left.find("://") {
+        let (before, rest) = left.split_at(start + 3);
+        kept.push_str(before);
+        left = &rest[Parts::of(rest).plain];
+    }
+    kept.push_str(left);
+    kept
+}
+
+/// A message with each URI in it cut to scheme, host and path. Quotes and blanks end a URI, so one
+/// that has them in its credentials is not cut in full; [`super::Secrets`] knows those of a job.
 pub(crate) fn without_credentials(text: &str) -> String {
     let (mut kept, mut left) = (String::with_capacity(text.len()), text);
     while let Some(start) = left.find("://") {
@@ -113,24 +121,40 @@ fn ends_address(c: char) -> bool {
     c.is_whitespace() || c.is_control() || ['"', '\'', '`', '<', '>'].contains(&c)
 }
 
-/// What is secret in the address that `text` is: user info and query, whole and in parts, as they
-/// are written and decoded. Nothing where it is no URI.
-pub(super) fn credentials(text: &str) -> Vec<String> {
-    let Some((_, rest)) = text.split_once("://") else { return Vec::new() };
-    let parts = Parts::of(rest);
-    let mut found: Vec<&str> = Vec::new();
-    if let Some(user) = parts.user {
-        let user = &rest[user];
-        found.push(user);
-        found.extend(user.split(':'));
+/// Secrets in an address, whole and in parts, as they are written and decoded.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Credentials {
+    pub(super) users: Vec<String>,
+    /// A query also has values that are no secrets.
+    pub(super) queries: Vec<String>,
+}
+
+impl Credentials {
+    /// Finds those of the address `text`; none if it is not a URI.
+    pub(super) fn of(text: &str) -> Self {
+        let (mut users, mut queries) = (Vec::new(), Vec::new());
+        let mut left = text;
+        while let Some((_, rest)) = left.split_once("://") {
+            let parts = Parts::of(rest);
+            if let Some(user) = parts.user {
+                let user = &rest[user];
+                users.push(user);
+                users.extend(user.splitn(2, ':'));
+                users.extend(user.split(':'));
+            }
+            if let Some(query) = parts.query {
+                let query = &rest[query];
+                queries.push(query);
+                let value = |pair: &'_ str| pair.find('=').map_or(0, |idx| idx + 1);
+                queries.extend(query.split(['&', '#']).map(|pair| &pair[value(pair)..]));
+            }
+            left = &rest[parts.plain];
+        }
+        let both = |words: Vec<&str>| {
+            words.into_iter().flat_map(|word| [word.to_owned(), decoded(word)]).collect()
+        };
+        Self { users: both(users), queries: both(queries) }
     }
-    if let Some(query) = parts.query {
-        let query = &rest[query];
-        found.push(query);
-        found
-            .extend(query.split(['&', '#']).map(|pair| pair.split_once('=').map_or(pair, |p| p.1)));
-    }
-    found.into_iter().flat_map(|word| [word.to_owned(), decoded(word)]).collect()
 }
 
 /// `text` with `%41` as `A`.
@@ -175,6 +199,9 @@ mod tests {
         prints("s3://ada:p/w?d@bucket/x", "s3://bucket/x");
         prints("http://[::1]:9000/a@b", "http://[::1]:9000/a@b");
         prints("file:///a b/x?sig=y z", "file:///a b/x");
+        prints("s3://ada:hunter'22@bucket/x", "s3://bucket/x");
+        prints("s3://ada:p`w\"<1> 2@bucket/x?sig='a b", "s3://bucket/x");
+        prints("see http://x/y and s3://a:b'c@d/e", "see http://x/y and s3://d/e");
         prints("a/b?c@d:e", "a/b?c@d:e");
         prints("", "");
     }
@@ -191,11 +218,19 @@ mod tests {
 
     #[test]
     fn credentials_are_found_whole_in_parts_and_decoded() {
-        let found = credentials("s3://ada:p%40w@b/x?sig=a%2Fb&ttl=1");
-        for expect in ["ada:p%40w", "p%40w", "p@w", "sig=a%2Fb&ttl=1", "a%2Fb", "a/b"] {
-            assert!(found.iter().any(|word| word == expect), "{expect}: {found:?}");
+        let Credentials { users, queries } = Credentials::of("s3://ada:p%40w@b/x?sig=a%2Fb&ttl=1");
+        for expect in ["ada:p%40w", "ada", "p%40w", "p@w"] {
+            assert!(users.iter().any(|word| word == expect), "{expect}: {users:?}");
         }
-        assert!(credentials("a?b").is_empty() && credentials("s3://b/x").is_empty());
+        for expect in ["sig=a%2Fb&ttl=1", "a%2Fb", "a/b"] {
+            assert!(queries.iter().any(|word| word == expect), "{expect}: {queries:?}");
+        }
+        let two = Credentials::of("http://x/y and s3://ada:p'w@b/c?sig='d e");
+        assert!(two.users.iter().any(|word| word == "p'w"), "{two:?}");
+        assert!(two.queries.iter().any(|word| word == "'d e"), "{two:?}");
+        for nothing in ["a?b", "s3://b/x"] {
+            assert_eq!(Credentials::of(nothing), Credentials::default());
+        }
         assert_eq!(decoded("%4"), "%4");
         assert_eq!(decoded("%é%"), "%é%");
     }

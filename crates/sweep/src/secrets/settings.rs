@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::HIDDEN;
-use super::address::without_credentials;
+use super::address::one_without_credentials;
 
 /// Parameters of TileDB, tiledbsoma and ours whose values are no secrets; with a dot at the end,
 /// all that begin so. Any other may be one: keys, tokens, headers, and what later versions bring.
@@ -93,7 +93,8 @@ fn is_misplaced(key: &str) -> bool {
     looks_secret(key) || (is_parameter && !is_recorded(key))
 }
 
-fn looks_secret(key: &str) -> bool {
+/// Whether a name says that its value is a secret.
+pub(super) fn looks_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     SECRETS.iter().any(|word| key.contains(word))
 }
@@ -104,12 +105,12 @@ pub(crate) fn recorded(key: &str, value: &str) -> String {
         return HIDDEN.to_owned();
     }
     if value.contains("://") {
-        return without_credentials(value);
+        return one_without_credentials(value);
     }
     // An endpoint may be written without its scheme.
     let is_endpoint = key.ends_with("endpoint") || key.ends_with("endpoint_override");
     if is_endpoint && value.contains(['@', '?']) {
-        let whole = without_credentials(&format!("://{value}"));
+        let whole = one_without_credentials(&format!("://{value}"));
         return whole.trim_start_matches("://").to_owned();
     }
     value.to_owned()
@@ -126,7 +127,7 @@ fn setting(text: &str) -> String {
 /// What the user notes with each row, as it is recorded.
 pub(crate) fn noted(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let value = |key: &str, value: &str| {
-        if looks_secret(key) { HIDDEN.to_owned() } else { without_credentials(value) }
+        if looks_secret(key) { HIDDEN.to_owned() } else { one_without_credentials(value) }
     };
     metadata.iter().map(|(key, text)| (key.clone(), value(key, text))).collect()
 }
@@ -144,11 +145,20 @@ pub(crate) fn command_words(words: &[String]) -> Vec<String> {
         } else if is_misplaced(flag) && word.contains('=') {
             format!("{flag}={HIDDEN}")
         } else {
-            without_credentials(word)
+            one_without_credentials(word)
         });
         takes_setting = !takes_setting && TAKE_SETTINGS.contains(&word.as_str());
     }
     recorded
+}
+
+/// The first word of a command line of which a part is not recorded, as it is recorded.
+pub(crate) fn first_hidden(words: &[String]) -> Option<String> {
+    let recorded = command_words(words);
+    recorded
+        .into_iter()
+        .zip(words)
+        .find_map(|(recorded, word)| (recorded != *word).then_some(recorded))
 }
 
 /// The settings among the words of a command line.
@@ -181,6 +191,9 @@ mod tests {
         check("vfs.s3.region", "eu-1", "eu-1");
         check("vfs.s3.endpoint_override", "a:b@minio:9000", "minio:9000");
         check("vfs.azure.blob_endpoint", "https://x.net/?sv=1&sig=2", "https://x.net/");
+        check("vfs.azure.blob_endpoint", "https://x.net/?sig='2 3", "https://x.net/");
+        check("vfs.s3.endpoint_override", "http://ada:pa'ss@minio", "http://minio");
+        check("vfs.s3.endpoint_override", "ada:pa'ss@minio", "minio");
         check("MALLOC_MMAP_MAX_", "0", "0");
         for key in [
             "sm.encryption_key",
@@ -206,6 +219,18 @@ mod tests {
     }
 
     #[test]
+    fn a_note_loses_the_credentials_of_its_addresses() {
+        let check = |note: &str, expect: &str| {
+            let metadata = [("source".to_owned(), note.to_owned())].into();
+            assert_eq!(noted(&metadata)["source"], expect);
+        };
+        check("s3://ada:pa'ss@bucket/x", "s3://bucket/x");
+        check("s3://bucket/x?sig=a 'b c'", "s3://bucket/x");
+        check("http://a/b and s3://ada:pa'ss@c/d", "http://a/b and s3://c/d");
+        check("a fast disk", "a fast disk");
+    }
+
+    #[test]
     fn a_command_keeps_what_it_is_typed_again_by() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let check = |typed: &str, expect: &str| {
@@ -221,5 +246,8 @@ mod tests {
         check("sweep rest.username=x", "sweep rest.username=***");
         check("-M my_password=x -M disk=fast", "-M my_password=*** -M disk=fast");
         check("--config --config -q", "--config *** -q");
+        check("--uri s3://ada:hunter'22@bucket/x -q", "--uri s3://bucket/x -q");
+        let spaced = ["--uri=s3://ada:hunter 22@bucket/x?sig=\"a b".to_owned()];
+        assert_eq!(command_words(&spaced), ["--uri=s3://bucket/x"]);
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use bench_report::{EpochRecord, read};
@@ -21,13 +23,13 @@ const SETTINGS: [&str; 7] = [
     "vfs.s3.proxy_username=TOPSECRET-of-user",
     "vfs.azure.storage_sas_token=sig=TOPSECRET-of-sas",
     "rest.token=TOPSECRET-of-token",
-    "vfs.s3.endpoint_override=http://ada:TOPSECRET-of-endpoint@127.0.0.1:1",
+    "vfs.s3.endpoint_override=http://ada:pa'TOPSECRET-of-endpoint@127.0.0.1:1",
     "of.another.version=TOPSECRET-of-later",
 ];
 
 /// The experiment by an address with a query. libtiledb takes it for a part of the folder's name.
 fn address(bed: &Bed) -> String {
-    let signed = bed.path("experiment?X-Amz-Signature=TOPSECRET-of-query&ttl=5");
+    let signed = bed.path("experiment?X-Amz-Signature=a'TOPSECRET-of-query&ttl=5");
     if !signed.exists() {
         fs::rename(bed.path("experiment"), &signed).unwrap();
     }
@@ -139,7 +141,9 @@ fn a_sweep_keeps_secrets_and_says_what_else_it_was_given() {
         "-M",
         "disk=fast",
         "-M",
-        "source=s3://ada:TOPSECRET-of-note@bucket/x",
+        "source=s3://ada:pa'TOPSECRET-of-note@bucket/x",
+        "-M",
+        "signed=s3://bucket/x?sig=a 'TOPSECRET-of-note'",
     ]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let ran = run(bed.command(&arguments));
@@ -152,6 +156,7 @@ fn a_sweep_keeps_secrets_and_says_what_else_it_was_given() {
     assert!(row.run.command.contains("'rest.token=***'"), "{}", row.run.command);
     assert!(row.run.command.contains("http://127.0.0.1:1"), "{}", row.run.command);
     assert_eq!(row.run.metadata["source"], "s3://bucket/x");
+    assert_eq!(row.run.metadata["signed"], "s3://bucket/x");
     assert_eq!(row.point.soma_buffer_size, Some(1_000_000));
 
     let report = run(bed.command(&["report", "out"]));
@@ -163,7 +168,7 @@ fn a_sweep_keeps_secrets_and_says_what_else_it_was_given() {
 #[test]
 fn what_fails_is_said_without_secrets() {
     let bed = Bed::new();
-    let uri = "s3://ada:TOPSECRET-of-user@bucket/x?sig=TOPSECRET-of-query";
+    let uri = "s3://ada:pa'TOPSECRET-of-user@bucket/x?sig=a 'TOPSECRET-of-query";
     let local = format!("{}/none", address(&bed));
     let (sweep, read_chunks) = (["sweep", "--uri"], ["read-chunks", "-w", "native-csr"]);
     let mut all = vec![
@@ -187,6 +192,71 @@ fn what_fails_is_said_without_secrets() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
         assert!(told.contains("error: ") && !told.contains(MARK), "{arguments:?}: {told}");
         assert!(!String::from_utf8_lossy(&output.stdout).contains(MARK));
+    }
+}
+
+/// Answers every request as S3 does when a session is over, with the session's key and token.
+fn expired_session() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+            while !request.windows(4).any(|part| part == b"\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(n) if 0 < n => request.extend_from_slice(&buffer[..n]),
+                    _ => break,
+                }
+            }
+            let body = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>ExpiredToken</Code>\
+                <Message>The token TOPSECRET/of+session== of TOPSECRET-ID has expired.</Message>\
+                <Token-0>TOPSECRET/of+session==</Token-0></Error>";
+            let head =
+                "HTTP/1.1 400 Bad Request\r\nContent-Type: application/xml\r\nConnection: close";
+            let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            // A client may have gone.
+            let _written = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn an_error_of_the_store_is_said_without_the_session_of_the_environment() {
+    let bed = Bed::new();
+    let server = expired_session();
+    let home = bed.path("home");
+    fs::create_dir_all(home.join(".aws")).unwrap();
+    let profile = "[lab]\naws_access_key_id=TOPSECRET-ID\naws_secret_access_key=TOPSECRET-key\n\
+        aws_session_token=TOPSECRET/of+session==\n";
+    fs::write(home.join(".aws/credentials"), profile).unwrap();
+    let by_variables = [
+        ("AWS_ACCESS_KEY_ID", "TOPSECRET-ID"),
+        ("AWS_SECRET_ACCESS_KEY", "TOPSECRET-key"),
+        ("AWS_SESSION_TOKEN", "TOPSECRET/of+session=="),
+    ];
+    for variables in [&by_variables[..], &[("AWS_PROFILE", "lab")]] {
+        let endpoint = format!("--config=vfs.s3.endpoint_override={server}");
+        let arguments = [
+            &["sweep", "--uri", "s3://bucket/x", "--results", "out", &endpoint][..],
+            &["--config=vfs.s3.scheme=http", "--config=vfs.s3.use_virtual_addressing=false"],
+            &["--config=vfs.s3.connect_max_tries=1"],
+        ];
+        let mut command = bed.command(&arguments.concat());
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("AWS_")) {
+                command.env_remove(name);
+            }
+        }
+        command.env("HOME", &home).env("AWS_EC2_METADATA_DISABLED", "true");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains("The token *** of *** has expired") && !told.contains(MARK),
+            "{told}"
+        );
     }
 }
 
