@@ -14,7 +14,7 @@
 //! ([`Epochs`](crate::Epochs)).
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -43,8 +43,8 @@ pub(crate) struct Run<S: Source> {
     stop: Stop,
     /// As it is run.
     spec: Arc<PipelineSpec>,
-    /// The epoch that comes next, and the one after the last.
-    epochs: Range<u64>,
+    /// The epoch that comes next, and the last.
+    epochs: RangeInclusive<u64>,
     /// Has the lease of the memory, which ends after the threads.
     _blocks: Arc<Mutex<BlocksMade>>,
     /// What the source may keep meanwhile.
@@ -73,7 +73,7 @@ impl<S: Source> Run<S> {
         reading: Reading<S>,
         cutter: impl FnOnce(Sender<EpochStart>) -> Cutter<S>,
         (as_run, grant): (PipelineSpec, Arc<Grant>),
-        (epochs, n_batches): (Range<u64>, u64),
+        (epochs, n_batches): (RangeInclusive<u64>, u64),
     ) -> Result<Self, S::Error> {
         // The epoch of the consumer, and the next one.
         let (announce, starts) = bounded(2);
@@ -138,7 +138,7 @@ impl<S: Source> Run<S> {
 
     /// The epoch that comes next.
     pub(crate) fn next_epoch(&self) -> u64 {
-        self.epochs.start
+        *self.epochs.start()
     }
 
     /// The next epoch; `None` if its plan could not be made.

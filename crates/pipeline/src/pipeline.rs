@@ -215,7 +215,7 @@ impl<S: Source> Pipeline<S> {
         let blocks = BlocksMade::new(&ahead, Arc::clone(&self.largest), spec)?;
         let (n_left, first_rows) = (start.n_left(), is_in_order.then_some(spec.batch_rows));
         let n_of_use = if goes_on { self.n_batches.saturating_mul(2).max(1) } else { n_left };
-        let epochs = start.from.epoch()..end;
+        let epochs = start.from.epoch()..=end.saturating_sub(1).max(start.from.epoch());
         let current = Current::new(&start, plan, first_rows);
         let next = goes_on.then(|| start.from.at(start.from.epoch() + 1, lanes, 0));
         let later = Later { next, end };

@@ -108,6 +108,21 @@ fn an_epoch_whose_end_is_not_asked_for_is_followed_by_the_next() {
 }
 
 #[test]
+fn epochs_are_numbered_to_the_last_that_there_is() {
+    let pipeline = pipeline(of(96), spec());
+    assert_eq!(batches(&pipeline, u64::MAX).len(), 20);
+    let last: Vec<u64> = pipeline
+        .epochs(u64::MAX - 2..)
+        .map(|epoch| {
+            let mut epoch = epoch.unwrap();
+            assert_eq!(epoch.by_ref().map(Result::unwrap).count(), 20);
+            epoch.state().epoch()
+        })
+        .collect();
+    assert_eq!(last, [u64::MAX - 2, u64::MAX - 1]);
+}
+
+#[test]
 fn two_epochs_at_once_are_each_whole() {
     let pipeline = pipeline(of(96), spec());
     let mut epochs = pipeline.epochs(0..4);
