@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use rustix::fs::{Advice, fadvise};
@@ -32,6 +34,10 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Share of the sampled pages that may be left.
 const MOST_LEFT: f64 = 0.05;
+
+/// Pauses before the advice is given again.
+const AGAIN: [Duration; 3] =
+    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
 
 /// Puts the data's files out of the cache; what could not be done is said by the state.
 pub(crate) fn cool(data: &Data, how: Cold) -> PageCache {
@@ -64,7 +70,7 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
             Err(error) => return PageCache::Unknown(format!("the kernel refuses: {error}")),
         },
     };
-    match left(files) {
+    match left_at_last(files) {
         // What looking has brought in goes again.
         Ok(share) if share <= MOST_LEFT => match each(files, advise) {
             Ok(()) => state,
@@ -76,6 +82,20 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
         )),
         Err(error) => PageCache::Unknown(format!("what is left cannot be seen: {error}")),
     }
+}
+
+/// The share of pages that stay in the cache. A page that was just used may be on a list of another
+/// processor's that advice does not reach until that list is emptied, so it is given again.
+fn left_at_last(files: &[DataFile]) -> io::Result<f64> {
+    for pause in AGAIN {
+        let share = left(files)?;
+        if share <= MOST_LEFT {
+            return Ok(share);
+        }
+        thread::sleep(pause);
+        each(files, advise)?;
+    }
+    left(files)
 }
 
 fn each(files: &[DataFile], mut act: impl FnMut(&File) -> io::Result<()>) -> io::Result<()> {
