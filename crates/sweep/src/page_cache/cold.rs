@@ -70,7 +70,11 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
             Err(error) => return PageCache::Unknown(format!("the kernel refuses: {error}")),
         },
     };
-    match left_at_last(files) {
+    let left = match &state {
+        PageCache::Advised => left_at_last(files),
+        _ => left(files),
+    };
+    match left {
         // What looking has brought in goes again.
         Ok(share) if share <= MOST_LEFT => match each(files, advise) {
             Ok(()) => state,
@@ -84,7 +88,7 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
     }
 }
 
-/// The share of pages that stay in the cache. A page that was just used may be on a list of another
+/// The share of pages that stay in the cache whatever is advised. A page that was just used may be on a list of another
 /// processor's that advice does not reach until that list is emptied, so it is given again.
 fn left_at_last(files: &[DataFile]) -> io::Result<f64> {
     for pause in AGAIN {
