@@ -158,11 +158,8 @@ fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), E
     if spec.method != Method::NpArray {
         return Ok(());
     }
-    let (engine, n_rows) = (spec.pipeline(), dataset.n_rows());
-    let rows = engine
-        .plan(n_rows)
-        .rank_block_rows(&engine.batches(lanes), engine.epoch_rows(n_rows))
-        .map_err(|source| pipeline::Error::Plan { source })?;
+    let n_rows = dataset.n_rows();
+    let rows = spec.pipeline().block_rows(n_rows, lanes)?;
     Block::dense_len(rows.min(n_rows), dataset.n_columns()).map(drop)
 }
 

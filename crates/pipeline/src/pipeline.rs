@@ -190,7 +190,8 @@ impl<S: Source> Pipeline<S> {
         let spec = &self.spec;
         let plans = Plans { spec: spec.clone(), n_rows: self.source.n_rows() };
         let (start, plan) = plans.start(from)?;
-        let goes_on = start.from.epoch().saturating_add(1) < end;
+        let later = Later::after(&start.from, end);
+        let goes_on = !later.is_empty();
         let lanes = start.from.lanes();
         // As it runs, which is with less read ahead if memory is short.
         let mut ahead = fitting(&*self.source, spec, lanes, spec.memory.available())?;
@@ -217,8 +218,6 @@ impl<S: Source> Pipeline<S> {
         let n_of_use = if goes_on { self.n_batches.saturating_mul(2).max(1) } else { n_left };
         let epochs = start.from.epoch()..=end.saturating_sub(1).max(start.from.epoch());
         let current = Current::new(&start, plan, first_rows);
-        let next = goes_on.then(|| start.from.at(start.from.epoch() + 1, lanes, 0));
-        let later = Later { next, end };
         let assembler = self.source.assembler(spec.batch_rows)?;
         let (to_queue, queue) = bounded(n_blocks.saturating_add(1));
         // It has room, and the other end is here.
@@ -250,11 +249,7 @@ fn fitting<S: Source>(
     lanes: u64,
     available: u64,
 ) -> Result<Ahead, S::Error> {
-    let rows = spec
-        .plan(source.n_rows())
-        .rank_block_rows(&spec.batches(lanes), spec.epoch_rows(source.n_rows()))
-        .map_err(|source| Error::Plan { source })?;
-    Ahead::fitting(source, spec, rows, available)
+    Ahead::fitting(source, spec, spec.block_rows(source.n_rows(), lanes)?, available)
 }
 
 /// Epochs one after another, without a gap. Made by [`Pipeline::epochs`].

@@ -127,16 +127,25 @@ impl Current {
 /// The epochs that follow.
 pub(crate) struct Later {
     /// Where the next one starts, if there is one.
-    pub(crate) next: Option<LoaderState>,
+    next: Option<LoaderState>,
     /// The epoch after the last.
-    pub(crate) end: u64,
+    end: u64,
 }
 
 impl Later {
+    /// The epochs behind that of `from`, up to but not including `end`.
+    pub(crate) fn after(from: &LoaderState, end: u64) -> Self {
+        let epoch = from.epoch().saturating_add(1);
+        Self { next: (epoch < end).then(|| from.at(epoch, from.lanes(), 0)), end }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+
     fn take(&mut self) -> Option<LoaderState> {
         let from = self.next.take()?;
-        let epoch = from.epoch().saturating_add(1);
-        self.next = (epoch < self.end).then(|| from.at(epoch, from.lanes(), 0));
+        *self = Self::after(&from, self.end);
         Some(from)
     }
 }

@@ -116,6 +116,16 @@ impl PipelineSpec {
         self.sampling.as_ref().map_or(n_rows, Sampling::n_samples)
     }
 
+    /// The rows of a rank's largest block, of an order of `n_rows` rows with these lanes.
+    ///
+    /// # Errors
+    /// The sizes do not make a plan.
+    pub fn block_rows(&self, n_rows: u64, lanes: u64) -> Result<u64, Error> {
+        self.plan(n_rows)
+            .rank_block_rows(&self.batches(lanes), self.epoch_rows(n_rows))
+            .map_err(|source| Error::Plan { source })
+    }
+
     /// The plan of `n_rows` rows.
     pub fn plan(&self, n_rows: u64) -> PlanSpec {
         PlanSpec {
