@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may know those before it.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "worktime",
     "tiledb",
     "tiledb-native",
@@ -15,6 +15,7 @@ const ORDER: [&str; 14] = [
     "relayout",
     "densify",
     "pipeline",
+    "arrays",
     "loader",
     "torch-feed",
     "bench-report",
@@ -22,13 +23,14 @@ const ORDER: [&str; 14] = [
 ];
 
 /// Crates that know few of ours, whatever stands before them: those that they know, then those that only their tests use.
-const LIMITED: [(&str, &[&str], &[&str]); 8] = [
+const LIMITED: [(&str, &[&str], &[&str]); 9] = [
     ("worktime", &[], &[]),
     ("tiledb", &[], &[]),
     ("tiledb-native", &["worktime"], &["tiledb"]),
     ("shuffle", &[], &[]),
     ("densify", &[], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
+    ("arrays", &["tiledb-native", "pipeline", "worktime"], &["shuffle"]),
     ("bench-report", &[], &[]),
     ("xtask", &[], &[]),
 ];
@@ -37,11 +39,12 @@ const LIMITED: [(&str, &[&str], &[&str]); 8] = [
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that have one place.
-const PLACES: [(&str, &str); 4] = [
+const PLACES: [(&str, &str); 5] = [
     ("tch", "torch-feed"),
     ("torch-sys", "torch-feed"),
     ("libloading", "tiledb"),
     ("parquet", "bench-report"),
+    ("zarrs", "arrays"),
 ];
 
 /// What `xtask` may be built from: it must compile quickly, and without native libraries.

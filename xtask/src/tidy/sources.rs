@@ -16,7 +16,7 @@ const EMPTY_NAMES: [&str; 8] =
 /// The crate whose whole job is the wall to C, and those that may have a single such file: for torch's memory, and for the
 /// processor's own instructions.
 const UNSAFE_CRATE: &str = "crates/tiledb/";
-const ONE_UNSAFE_FILE: [&str; 2] = ["crates/torch-feed/", "crates/densify/"];
+const ONE_UNSAFE_FILE: [&str; 3] = ["crates/torch-feed/", "crates/densify/", "crates/arrays/"];
 
 /// How far above an unsafe block its reason may start.
 const REASON_LINES: usize = 12;
@@ -122,7 +122,7 @@ fn unsafe_without_reason(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// `unsafe` in one crate, and in one file of each of two others.
+/// `unsafe` in one crate, and in one file of each of three others.
 fn check_unsafe_places(sources: &[Source]) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut in_one_file = ONE_UNSAFE_FILE.map(|of| (of, Vec::new()));

@@ -1,0 +1,24 @@
+//! Types of an array's elements.
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+
+/// A type of elements that an array can be read as: integers, and floating point numbers of 16, 32
+/// and 64 bits. It must be the type that the array is stored in; nothing is converted.
+pub trait Element: zarrs::array::Element + Pod + Send + Sync + 'static + sealed::Sealed {}
+
+mod sealed {
+    /// Keeps others from implementing [`Element`](super::Element), so that types can be added.
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($element:ty),*) => {
+        $(
+            impl sealed::Sealed for $element {}
+            impl Element for $element {}
+        )*
+    };
+}
+
+elements!(i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);

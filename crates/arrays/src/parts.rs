@@ -1,0 +1,39 @@
+//! Parts of a buffer as targets for a decoder.
+#![expect(unsafe_code, reason = "zarrs decodes into memory of its caller's by an unsafe view")]
+
+use unsafe_cell_slice::UnsafeCellSlice;
+use zarrs::array::{ArrayBytesDecodeIntoTarget, ArrayBytesFixedDisjointView, ArraySubset};
+
+use crate::chunks::Cause;
+use crate::element::Element;
+
+/// Calls `decode` for each of `parts` of an array of shape `shape`, one after another, with the part's
+/// place in `into` as the target, which holds the whole array in C order.
+///
+/// # Errors
+/// `into` has another number of elements than `shape`; a part reaches beyond `shape`; the error of a
+/// part or of `decode`.
+pub(crate) fn for_each_part<T: Element, P>(
+    into: &mut [T],
+    shape: &[u64],
+    parts: impl Iterator<Item = Result<(ArraySubset, P), Cause>>,
+    mut decode: impl FnMut(P, ArrayBytesDecodeIntoTarget<'_>) -> Result<(), Cause>,
+) -> Result<(), Cause> {
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
+    for part in parts {
+        let (part, with) = part?;
+        // SAFETY: `bytes` is borrowed anew for each view, so no two views exist at once. `new` checks
+        // that `bytes` is as long as `shape` times the element's size and that `part` lies within
+        // `shape`. Every bit pattern is a value of `T`, which is `Pod`.
+        let mut view = unsafe {
+            ArrayBytesFixedDisjointView::new(
+                UnsafeCellSlice::new(bytes),
+                size_of::<T>(),
+                shape,
+                part,
+            )?
+        };
+        decode(with, ArrayBytesDecodeIntoTarget::Fixed(&mut view))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! A Zarr store over a storage, which counts and times what it reads.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tiledb_native::{Piece, Storage};
+use worktime::ThreadTime;
+use zarrs::storage::byte_range::{ByteRange, ByteRangeIterator};
+use zarrs::storage::{
+    Bytes, MaybeBytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey,
+};
+
+/// The files of a [`Storage`] as the keys of a Zarr store.
+#[derive(Debug)]
+pub(crate) struct Store {
+    storage: Arc<dyn Storage>,
+    reads: Mutex<StoreReads>,
+}
+
+/// What was read from a store.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct StoreReads {
+    pub(crate) bytes: u64,
+    pub(crate) time: ThreadTime,
+}
+
+impl Store {
+    pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
+        Self { storage, reads: Mutex::default() }
+    }
+
+    /// The storage's path or address.
+    pub(crate) fn place(&self) -> String {
+        self.storage.place()
+    }
+
+    /// Returns what was read since the last call.
+    pub(crate) fn take_reads(&self) -> StoreReads {
+        std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs `read` and counts the bytes it returns and the time it takes.
+    fn counted(&self, read: impl FnOnce() -> io::Result<MaybeBytes>) -> io::Result<MaybeBytes> {
+        let start = worktime::now();
+        let bytes = read();
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.time += worktime::now() - start;
+        if let Ok(Some(bytes)) = &bytes {
+            reads.bytes += bytes.len() as u64;
+        }
+        bytes
+    }
+
+    /// A range of a file's bytes; `None` if there is no such file.
+    fn read(&self, file: &str, range: ByteRange) -> io::Result<MaybeBytes> {
+        let size = match self.storage.size(file) {
+            Ok(size) => size,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (start, end) = (range.start(size), range.end(size));
+        if size < end || end < start {
+            let message = format!("{file}: has {size} bytes, bytes {start} to {end} are wanted");
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
+        let mut bytes = vec![0; (end - start) as usize];
+        self.storage.read(&[Piece { file, range: start..end }], &mut bytes)?;
+        Ok(Some(Bytes::from(bytes)))
+    }
+}
+
+impl ReadableStorageTraits for Store {
+    fn get_partial_many<'a>(
+        &'a self,
+        key: &StoreKey,
+        ranges: ByteRangeIterator<'a>,
+    ) -> Result<MaybeBytesIterator<'a>, StorageError> {
+        let mut all = Vec::new();
+        for range in ranges {
+            match self.counted(|| self.read(key.as_str(), range)).map_err(Arc::new)? {
+                Some(bytes) => all.push(Ok(bytes)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Box::new(all.into_iter())))
+    }
+
+    fn size_key(&self, key: &StoreKey) -> Result<Option<u64>, StorageError> {
+        match self.storage.size(key.as_str()) {
+            Ok(size) => Ok(Some(size)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Arc::new(error).into()),
+        }
+    }
+
+    fn supports_get_partial(&self) -> bool {
+        true
+    }
+}
