@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pipeline::{BlockBytes, BlockPlace, Need, ReadStats, Source, Stop};
-use tiledb_native::Storage;
+use storage::Storage;
 use worktime::{ReadTimes, ThreadTime};
 use zarrs::array::{Array, ArraySubset};
 use zarrs::plugin::ExtensionName as _;

@@ -20,7 +20,7 @@
 //!
 //! use arrays::{ArrayRows, RowBatch};
 //! use pipeline::{Pipeline, PipelineSpec};
-//! use tiledb_native::LocalStorage;
+//! use storage::LocalStorage;
 //!
 //! // An array `fields` of 10 samples of 2 x 3 values.
 //! let storage = Arc::new(LocalStorage::new(folder.path()));
@@ -39,7 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Storage`]: tiledb_native::Storage
+//! [`Storage`]: storage::Storage
 
 mod array_rows;
 mod assemble;

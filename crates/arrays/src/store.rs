@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tiledb_native::{Piece, Storage};
+use storage::{Piece, Storage};
 use worktime::ThreadTime;
 use zarrs::storage::byte_range::{ByteRange, ByteRangeIterator};
 use zarrs::storage::{

@@ -1,7 +1,6 @@
 //! The whole of it: open, choose, write, look at what was written, and give it its name.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
@@ -109,8 +108,7 @@ fn tell(watch: &mut Watch<'_>, event: RelayoutEvent<'_>) -> Result<(), Error> {
 
 /// The size of an array's files, where it is in a folder.
 fn local_bytes(uri: &str) -> Result<Option<u64>, Error> {
-    let path = uri.strip_prefix("file://").unwrap_or(uri);
-    if path.contains("://") { Ok(None) } else { measure::folder_bytes(Path::new(path)).map(Some) }
+    soma_io::local_path(uri).map(measure::folder_bytes).transpose()
 }
 
 /// What all steps need.

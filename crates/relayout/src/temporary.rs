@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use soma_io::{Destination, Existing};
+use soma_io::{Destination, Existing, local_path};
 
 use crate::Error;
 
@@ -17,16 +17,14 @@ impl Temporary {
     /// Makes the folder for an experiment that is written to `uri`: in `folder`, or beside it if
     /// that is a local path. Fails if any of `sources` lies there.
     pub(crate) fn claim(uri: &str, folder: Option<&Path>, sources: &[&str]) -> Result<Self, Error> {
-        let path = uri.strip_prefix("file://").unwrap_or(uri).trim_end_matches('/');
-        let place = match folder {
-            Some(folder) => {
-                let name = path.rsplit('/').next().unwrap_or_default();
+        let uri = uri.trim_end_matches('/');
+        let place = match (folder, local_path(uri)) {
+            (Some(folder), _) => {
+                let name = uri.rsplit('/').next().unwrap_or_default();
                 folder.join(format!("{name}.temporary"))
             }
-            None if path.contains("://") => {
-                return Err(Error::NoTemporary { uri: uri.to_owned() });
-            }
-            None => PathBuf::from(format!("{path}.temporary")),
+            (None, Some(path)) => path.with_added_extension("temporary"),
+            (None, None) => return Err(Error::NoTemporary { uri: uri.to_owned() }),
         };
         // It never gets its name: only the claim's lock, and its ways of cleaning up, are wanted.
         let claimed = Destination::claim(&place.to_string_lossy(), Existing::Keep, sources)?;

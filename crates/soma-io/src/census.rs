@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tiledb::Config;
+use storage::Config;
 
 use crate::Error;
 

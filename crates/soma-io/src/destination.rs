@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+use storage::local_path;
 
 pub use self::apart::check_apart;
-use self::apart::local_path;
 use self::disk::{create_folders, is_there, sync_below};
 use self::holding::Holding;
 use crate::error::file_error;

@@ -260,36 +260,6 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// A parameter of the TileDB config that cannot be used.
-    #[error("the parameter {name} cannot be used: {problem}")]
-    Parameter {
-        /// Its name. Without its value, which may be a secret.
-        name: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The cache in front of an object store cannot be used.
-    #[error(
-        "what is read of {uri} cannot be kept in {folder}, which soma.cache_folder names: {source}"
-    )]
-    Cache {
-        /// The folder.
-        folder: String,
-        /// The array.
-        uri: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The client of an object store could not be made.
-    #[error(
-        "no client for {uri} could be made: check the credentials and certificates that the TileDB config names"
-    )]
-    Client {
-        /// The address.
-        uri: String,
-        /// What the client said.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
     /// The native reader was asked for, and the array is one that it does not read.
     #[error("{uri} cannot be read by the native reader: {reason}; choose `auto` or `libtiledb`")]
     NotNative {
@@ -304,6 +274,9 @@ pub enum Error {
         /// The name that was given.
         name: String,
     },
+    /// An address or a parameter of the config cannot be used.
+    #[error(transparent)]
+    Storage(#[from] storage::Error),
     /// The native reader failed.
     #[error(transparent)]
     Native(#[from] tiledb_native::Error),

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tiledb::Config;
-use tiledb_native::ReadLimit;
+use storage::{Config, ReadLimit};
 
 use crate::soma_object::{Collection, Place, trimmed};
-use crate::{DataFrame, Error, SparseNdArray, census, remote};
+use crate::{DataFrame, Error, SparseNdArray, census};
 
 /// How an experiment is opened.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +42,7 @@ impl Experiment {
     pub fn open(uri: &str, options: &OpenOptions) -> Result<Self, Error> {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
-        let context = tiledb::Context::new(&remote::completed(&uri, &config)?)?;
+        let context = tiledb::Context::new(&storage::complete_config(&uri, &config)?)?;
         let uri = uri.into_owned();
         let place = Place { context, timestamp: options.timestamp, uri, read_limit: None };
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })

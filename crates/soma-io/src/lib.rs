@@ -32,7 +32,6 @@ mod memory;
 mod native;
 mod reader;
 mod reader_choice;
-mod remote;
 mod rows;
 mod soma_object;
 mod sparse_array;
@@ -52,11 +51,13 @@ pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
-pub use remote::{CacheUse, environment_secrets};
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
-pub use tiledb::{Config, Filter};
-pub use tiledb_native::{CacheStats, PackedCsr, PackedValues, ReadLimit, ReadLimitUse};
+pub use storage::{
+    CacheStats, CacheUse, Config, ReadLimit, ReadLimitUse, environment_secrets, local_path,
+};
+pub use tiledb::Filter;
+pub use tiledb_native::{PackedCsr, PackedValues};
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadTimes, ThreadTime};
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

@@ -1,18 +1,14 @@
 //! The reader of X that reads the array's files itself, without libtiledb.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use tiledb_native::{
-    Array, CachedStorage, ColumnSelection, LimitedStorage, LocalStorage, OpenOptions, ReadLimit,
-    Storage,
-};
+use storage::{CacheUse, CachedStorage, OpenedStorage};
+use tiledb_native::{Array, ColumnSelection, OpenOptions};
 
 use crate::arrow::coo_batch;
-use crate::remote::{self, CacheUse, Cached};
 use crate::soma_object::Place;
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -49,7 +45,7 @@ impl NativeReader {
         n_threads: usize,
     ) -> Result<Self, NotNative> {
         let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
-        let (storage, cache) = storage(place)?;
+        let OpenedStorage { storage, cache } = storage(place)?;
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
@@ -89,31 +85,23 @@ impl From<Error> for NotNative {
     }
 }
 
-/// The files at a place.
-pub(crate) fn storage(place: &Place) -> Result<Cached, NotNative> {
-    let uri = &place.uri;
-    if let Some(storage) = remote::storage(uri, place.context.config(), place.read_limit.as_ref())?
-    {
-        return Ok(storage);
-    }
-    let folder = match uri.split_once("://") {
-        None => uri,
-        Some(("file", path)) => path,
-        Some((scheme, _)) => {
-            let reason = format!("addresses of {scheme}:// are libtiledb's to read");
-            return Err(NotNative::Unsupported(reason));
+impl From<storage::Error> for NotNative {
+    fn from(error: storage::Error) -> Self {
+        match error {
+            storage::Error::Unsupported { reason, .. } => Self::Unsupported(reason),
+            other => Self::Failed(other.into()),
         }
-    };
-    let storage = Arc::new(LocalStorage::new(PathBuf::from(folder)));
-    Ok((held(storage, place.read_limit.as_ref()), None))
+    }
 }
 
-/// `storage`, held to a limit where there is one.
-pub(crate) fn held(storage: Arc<dyn Storage>, limit: Option<&Arc<ReadLimit>>) -> Arc<dyn Storage> {
-    match limit {
-        Some(limit) => Arc::new(LimitedStorage::new(storage, Arc::clone(limit))),
-        None => storage,
-    }
+/// The files at a place.
+pub(crate) fn storage(place: &Place) -> Result<OpenedStorage, storage::Error> {
+    let options = storage::OpenOptions {
+        config: place.context.config(),
+        read_limit: place.read_limit.clone(),
+        never_changes: Some(tiledb_native::is_in_fragment),
+    };
+    storage::open(&place.uri, &options)
 }
 
 /// Genes as the array's columns.
@@ -157,8 +145,7 @@ impl XReader for NativeReader {
     }
 
     fn cache(&self) -> Option<CacheUse> {
-        let cache = self.cache.as_ref()?;
-        Some(CacheUse { stats: cache.stats(), problem: cache.problem() })
+        self.cache.as_ref().map(|cache| cache.usage())
     }
 
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {

@@ -5,8 +5,7 @@ use std::fmt::Debug;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
-use crate::remote::CacheUse;
-use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
+use crate::{CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
 
 /// What a read did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

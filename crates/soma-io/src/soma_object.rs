@@ -1,16 +1,15 @@
 //! What makes a TileDB object a SOMA object: its metadata, and how it is looked up.
 
+use std::sync::Arc;
+
+use storage::ReadLimit;
 use tiledb::{
     Array, Context, Fragment, FragmentInfo, Group, Layout, Member, MetadataValue, ObjectType,
     ReadQuery,
 };
 
-use std::sync::Arc;
-
-use tiledb_native::ReadLimit;
-
 use crate::Error;
-use crate::native::{self, NotNative};
+use crate::native;
 
 pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
 pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
@@ -142,17 +141,17 @@ fn count_cells(array: &Array) -> Result<u64, Error> {
 /// Whether cells were deleted by condition, which fragments do not know of.
 fn has_conditions(place: &Place) -> Result<bool, Error> {
     match native::storage(place) {
-        Ok((storage, _)) => Ok(tiledb_native::has_conditions(storage, place.timestamp)?),
-        Err(NotNative::Failed(error)) => Err(error),
+        Ok(opened) => Ok(tiledb_native::has_conditions(opened.storage, place.timestamp)?),
         // Only libtiledb reads there. Consolidated commits may hold conditions, and it shows no
         // more than their names.
-        Err(NotNative::Unsupported(_)) => {
+        Err(storage::Error::Unsupported { .. }) => {
             let vfs = tiledb::Vfs::new(&place.context)?;
             let commits = format!("{}/__commits", place.uri);
             let may_have =
                 |name: &String| matches!(name.rsplit_once('.'), Some((_, "del" | "con" | "upd")));
             Ok(vfs.is_dir(&commits)? && vfs.ls(&commits)?.iter().any(may_have))
         }
+        Err(error) => Err(error.into()),
     }
 }
 

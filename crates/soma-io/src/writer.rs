@@ -13,7 +13,8 @@ mod matrix;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use tiledb::{Array, Config, Context, Group, WriteOrder, WriteQuery};
+use storage::Config;
+use tiledb::{Array, Context, Group, WriteOrder, WriteQuery};
 
 use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
@@ -83,7 +84,7 @@ impl ExperimentWriter {
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
-        let mut config = crate::remote::completed(&uri, &spec.config)?;
+        let mut config = storage::complete_config(&uri, &spec.config)?;
         for (name, bytes) in ENUMERATIONS {
             config.entry(name.to_owned()).or_insert_with(|| bytes.to_string());
         }

@@ -112,12 +112,7 @@ pub(crate) fn files(data: &Data) -> io::Result<Vec<DataFile>> {
 }
 
 pub(crate) fn local_path(uri: &Address) -> Option<PathBuf> {
-    let uri = uri.full();
-    match uri.split_once("://") {
-        None => Some(PathBuf::from(uri)),
-        Some(("file", path)) => Some(PathBuf::from(path)),
-        Some(_) => None,
-    }
+    soma_io::local_path(uri.full()).map(Path::to_owned)
 }
 
 fn list(folder: &Path, into: &mut Vec<DataFile>) -> io::Result<()> {

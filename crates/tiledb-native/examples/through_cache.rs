@@ -19,10 +19,8 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use tiledb_native::{
-    Array, CacheSpec, CachedStorage, ColumnSelection, CsrBuffers, ObjectOptions, ObjectStorage,
-    OpenOptions, Storage,
-};
+use storage::{CacheSpec, CachedStorage, ObjectOptions, ObjectStorage, Storage};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions, is_in_fragment};
 
 const BYTES_PER_SECOND: f64 = 50e6;
 const KIB: u64 = 1 << 10;
@@ -152,7 +150,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let spec = CacheSpec { block_bytes, ..CacheSpec::new(at.path(), 64 << 30) };
         for (what, seed) in [("first", 1), ("again", 1), ("other rows", 2), ("other rows again", 2)]
         {
-            let cached = Arc::new(CachedStorage::new(remote()?, &spec)?);
+            let cached = Arc::new(CachedStorage::new(remote()?, &spec, is_in_fragment)?);
             let storage = Arc::<CachedStorage>::clone(&cached);
             let what = format!("{:>4} KiB, {what}", block_bytes / KIB);
             measure(&what, &slow, storage, threads, seed);

@@ -12,15 +12,15 @@ use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
 use crate::directory::Directory;
 use crate::error::{Error, Fault};
-use crate::files::Files;
 use crate::fragment::{Footer, Fragment, RawFooter};
 use crate::index_cache::IndexCache;
 use crate::packed_csr::PackedCsr;
 use crate::read::{Output, ReadStats, Reader};
 use crate::request::ColumnSelection;
 use crate::schema::{Layout, Schema};
-use crate::storage::{LocalStorage, Storage};
 use crate::unsupported::Unsupported;
+use storage::Files;
+use storage::{LocalStorage, Storage};
 
 /// The most fragments that libtiledb's sort, which is that of libstdc++, keeps in order where their
 /// times are equal.

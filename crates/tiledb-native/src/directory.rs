@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::Files;
-use crate::storage::Storage;
 use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
+use storage::Files;
+use storage::Storage;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
 /// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote it set the
@@ -116,7 +116,7 @@ fn is_uncommitted_kind(name: &str) -> bool {
 
 fn schemas(
     files: &Files,
-    root: &[crate::storage::Entry],
+    root: &[storage::Entry],
     timestamp: u64,
 ) -> Result<(Vec<String>, usize), Error> {
     let mut schemas = Vec::new();
@@ -183,7 +183,7 @@ impl Commits {
     fn load_consolidated(
         &mut self,
         files: &Files,
-        commits: &[crate::storage::Entry],
+        commits: &[storage::Entry],
         timestamp: u64,
     ) -> Result<(), Error> {
         let mut ignored = HashSet::new();

@@ -1,7 +1,5 @@
 //! What can go wrong: one enum for the crate, and the lighter [`Fault`] that parsers use before they know which file they read.
 
-use std::io;
-
 use crate::unsupported::Unsupported;
 
 /// An array could not be opened or read.
@@ -24,16 +22,9 @@ pub enum Error {
         /// What about it is beyond this crate.
         reason: Unsupported,
     },
-    /// Storage failed.
-    #[error("could not {action} {file}")]
-    Storage {
-        /// What was tried: "list", "read 120 bytes at 4096 of".
-        action: String,
-        /// The file or folder.
-        file: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A file or folder could not be listed, read or written.
+    #[error(transparent)]
+    Storage(#[from] storage::Error),
     /// A file does not hold what the format promises: it was damaged, cut short, or is not TileDB's.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {

@@ -12,9 +12,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
-use crate::files::Files;
 use crate::schema::Layout;
 pub(crate) use footer::{Footer, RawFooter};
+use storage::Files;
 pub(crate) use tiles::Tiles;
 
 /// Fragments whose tiles are read together.

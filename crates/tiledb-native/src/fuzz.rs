@@ -7,7 +7,6 @@
 //! allocations of the process.
 
 mod array;
-mod blocks;
 mod directory;
 mod fragment;
 mod schema;
@@ -18,13 +17,12 @@ mod tile;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 6] = [
     ("schema", schema::schema),
     ("generic_tile", schema::generic_tile),
     ("fragment", fragment::fragment),
     ("tile", tile::tile),
     ("directory", directory::directory),
-    ("cache_block", blocks::cache_block),
     ("array", array::array),
 ];
 

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Error;
-use crate::files::Files;
 use crate::filter;
 use crate::tile;
 use crate::unsupported::Unsupported;
+use storage::Files;
 
 const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
 /// The largest generic tile believed in, unfiltered: the bounding rectangles of some 30 million tiles.
@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
         let here = start.and_then(|start| held.get(start..start.checked_add(len)?));
         match here {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
-            None => self.files.read(self.file, offset, len).map(Cow::Owned),
+            None => Ok(Cow::Owned(self.files.read(self.file, offset, len)?)),
         }
     }
 }

@@ -40,9 +40,9 @@
 //! 4. Rows whose columns do not ascend (several fragments, other orders) are sorted. In an array without duplicates a place that is
 //!    found twice sends the read through the staged path again, where the latest cell stays.
 //!
-//! Tasks run on a rayon pool of the array's own or one handed in, never the global one. Storage is a small trait, [`Storage`], that is
-//! given many ranges at once: [`LocalStorage`] for a folder, [`ObjectStorage`] for an object store, [`CachedStorage`] around either to
-//! keep on disk what was read, [`LimitedStorage`] to hold reads to a rate.
+//! Tasks run on a rayon pool of the array's own or one handed in, never the global one. Files
+//! are read through a [`storage::Storage`], which is given many ranges at once: of a folder, or of
+//! an object store, with a cache or a limit of rate around it.
 //!
 //! # What is written
 //!
@@ -99,7 +99,6 @@ mod datatype;
 mod decoded_cache;
 mod directory;
 mod error;
-mod files;
 mod filter;
 mod fragment;
 #[cfg(any(test, feature = "fuzz"))]
@@ -112,7 +111,6 @@ mod read;
 mod request;
 mod row_index;
 mod schema;
-mod storage;
 mod tile;
 mod timestamped_name;
 mod unsupported;
@@ -127,10 +125,7 @@ pub use error::Error;
 pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;
 pub use request::ColumnSelection;
-pub use storage::{
-    CacheSpec, CacheStats, CachedStorage, Coalesce, Entry, FileVersion, LimitedStorage,
-    LocalStorage, ObjectOptions, ObjectStorage, Piece, ReadLimit, ReadLimitUse, Storage,
-};
+pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;
 pub use worktime::{ReadTimes, ThreadTime};
 pub use write::{FragmentWriter, WriteOptions, WrittenFragment};

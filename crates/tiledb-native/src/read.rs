@@ -27,15 +27,15 @@ use worktime::ReadTimes;
 
 use crate::decoded_cache::DecodedCache;
 use crate::error::{Error, Fault};
-use crate::files::Files;
 use crate::filter::Decoder;
 use crate::fragment::{Field, Fragment};
 use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
-use crate::storage::Piece;
 use direct::Outcome;
 pub(crate) use output::Output;
+use storage::Files;
+use storage::Piece;
 
 /// What a thread keeps, about: bytes as they were fetched, a chunk that is decoded, the wanted cells of the tiles in work.
 const THREAD_BYTES: u64 = 16 << 20;

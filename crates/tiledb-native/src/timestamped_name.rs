@@ -28,9 +28,35 @@ pub(crate) fn parse(name: &str) -> Option<Times> {
     })
 }
 
+/// Whether `file`, a path from the array's folder, lies in the folder of a fragment. TileDB writes
+/// such a file once and never changes it, so a cache may keep its bytes.
+pub fn is_in_fragment(file: &str) -> bool {
+    let Some((folders, _)) = file.rsplit_once('/') else { return false };
+    folders.split('/').any(|name| !name.contains('.') && parse(name).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_of_fragments_are_written_once() {
+        let fragment = "__1_2_70f1b2c0f0669ba097275f1a0db8dd1c";
+        assert!(is_in_fragment(&format!("__fragments/{fragment}_22/a0.tdb")));
+        assert!(is_in_fragment(&format!("{fragment}_5/__fragment_metadata.tdb")));
+        for other in [
+            format!("{fragment}_5.ok"),
+            format!("__schema/{fragment}"),
+            format!("__commits/{fragment}_22.con"),
+            format!("__fragment_meta/{fragment}_22.meta"),
+            format!("{fragment}.old/a0.tdb"),
+            "__array_schema.tdb".to_owned(),
+            "__fragments/a0.tdb".to_owned(),
+            String::new(),
+        ] {
+            assert!(!is_in_fragment(&other), "{other}");
+        }
+    }
 
     #[test]
     fn names() {

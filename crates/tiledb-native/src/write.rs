@@ -22,12 +22,12 @@ use crate::array::Threads;
 use crate::datatype::Datatype;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::files::Files;
 use crate::filter::encode::Encoder;
 use crate::schema::{Layout, Schema};
-use crate::storage::LocalStorage;
 use crate::unsupported::Unsupported;
 use commit::Folder;
+use storage::Files;
+use storage::LocalStorage;
 use tile::{Cells, Form, Tile};
 
 /// The format versions that are written: those whose metadata has just the parts that are made here.

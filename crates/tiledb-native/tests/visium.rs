@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tiledb_native::{Array, ColumnSelection, CsrBuffers, LocalStorage, OpenOptions, Unsupported};
+use storage::LocalStorage;
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions, Unsupported};
 
 /// X of the Visium experiment beside the checkout, if it is there.
 #[expect(clippy::print_stdout, reason = "a test whose data is absent says so")]

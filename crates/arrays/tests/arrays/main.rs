@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrays::{ArrayRows, Element, Error, RowBatch};
 use pipeline::{Pipeline, PipelineSpec};
 use shuffle::Order;
-use tiledb_native::LocalStorage;
+use storage::LocalStorage;
 
 fn open<T: Element>(folder: &Path, array: &str) -> Result<ArrayRows<T>, Error> {
     ArrayRows::open(Arc::new(LocalStorage::new(folder)), array)

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use storage::local_path;
+
 use crate::Error;
 use crate::error::file_error;
 
@@ -34,12 +36,6 @@ pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// The path that `uri` is or names; `None` for an address that is not a local path.
-pub(super) fn local_path(uri: &str) -> Option<&Path> {
-    let path = uri.strip_prefix("file://").unwrap_or(uri);
-    (!path.contains("://")).then(|| Path::new(path))
 }
 
 /// What a file or folder is, by whichever path.

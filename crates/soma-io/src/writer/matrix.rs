@@ -79,10 +79,9 @@ impl MatrixWriter {
 
     /// Has all rows written without libtiledb.
     pub(super) fn write_natively(&mut self, n_threads: usize, several: bool) -> Result<(), Error> {
-        let folder = self.uri.strip_prefix("file://").unwrap_or(&self.uri);
-        if folder.contains("://") {
+        let Some(folder) = storage::local_path(&self.uri) else {
             return Err(self.failed("only libtiledb writes to an object store".to_owned()));
-        }
+        };
         if self.n_written > 0 || !self.values.is_empty() || self.native.is_some() {
             return Err(self.failed("its writing has begun already".to_owned()));
         }

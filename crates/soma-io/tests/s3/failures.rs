@@ -184,7 +184,10 @@ fn parameters_are_refused_by_name() {
         let options = OpenOptions { config, timestamp: None };
         let experiment = Experiment::open(&stored.uri(), &options).unwrap();
         let error = reader_of(&experiment, ReaderChoice::Auto).unwrap_err();
-        assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
+        let Error::Storage(storage::Error::Parameter { name: found, .. }) = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(found, name);
     }
     let mut config = server.config();
     config.insert("vfs.s3.custom_headers.x-tenant".to_owned(), "ada".to_owned());

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::storage::LocalStorage;
+use storage::LocalStorage;
 
 const UUID: &str = "70f1b2c0f0669ba097275f1a0db8dd1c";
 

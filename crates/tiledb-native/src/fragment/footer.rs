@@ -4,10 +4,10 @@ use super::Field;
 use crate::cursor::Cursor;
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
-use crate::files::Files;
 use crate::schema::{self, Schema};
-use crate::storage::Piece;
 use crate::unsupported::Unsupported;
+use storage::Files;
+use storage::Piece;
 
 const FOOTER_LENGTH_WRITTEN: u32 = 10;
 const SCHEMA_NAMED: u32 = 10;

@@ -5,10 +5,10 @@ use super::tree::RowTree;
 use super::{Field, Footer, Fragment};
 use crate::cursor::Cursor;
 use crate::error::{Error, Fault};
-use crate::files::Files;
 use crate::generic_tile::Source;
 use crate::schema::Dimension;
-use crate::storage::Piece;
+use storage::Files;
+use storage::Piece;
 
 /// The most metadata of a fragment that is read in one piece: that of some 100,000 tiles, 6 billion cells.
 const HELD_BYTES: u64 = 8 << 20;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use storage::Files;
+
 use super::served::Served;
 use super::{first_byte, split_at_most};
 use crate::directory::Directory;
-use crate::files::Files;
-use crate::timestamped_name;
+use crate::timestamped_name::{self, is_in_fragment};
 
 /// Files one after another: folder (1 byte), length of the name (1 byte) and of the content (1
 /// byte), name, content.
@@ -45,6 +46,7 @@ pub(super) fn directory(input: &[u8]) {
 }
 
 fn check_name(name: &str) {
+    let _ = is_in_fragment(name);
     if let Some(times) = timestamped_name::parse(name) {
         assert!(times.start <= times.end, "{name}: {times:?}");
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::served::Served;
-use crate::files::Files;
 use crate::generic_tile::Source;
 use crate::schema::{Layout, Schema};
+use storage::Files;
 
 /// An unfiltered schema, and its layout in fragments of several formats.
 pub(super) fn schema(input: &[u8]) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use crate::storage::{Coalesce, Entry, Piece, Storage};
+use storage::{Coalesce, Entry, Piece, Storage};
 
 /// Bytes that every file without content has, as far as its size is asked for.
 pub(super) const EMPTY_FILE_BYTES: u64 = 1 << 20;

@@ -12,9 +12,9 @@ use crate::error::{Error, Fault};
 use crate::filter::Decoded;
 use crate::fragment::Field;
 use crate::schema::Stored;
-use crate::storage::Piece;
 use crate::tile::{self, Chunks};
 use crate::values::{Columns, Values, copy_times};
+use storage::Piece;
 
 /// A decoded chunk.
 #[derive(Debug, Clone)]

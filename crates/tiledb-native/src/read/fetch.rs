@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::files::Files;
-use crate::storage::Piece;
+use storage::Files;
+use storage::Piece;
 
 /// What to read for some pieces.
 struct Joined<'a> {
@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::storage::LocalStorage;
+    use storage::LocalStorage;
 
     proptest! {
         #[test]

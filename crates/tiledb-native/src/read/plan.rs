@@ -15,8 +15,8 @@ use crate::index_cache::Key;
 use crate::request::{Columns, Rows};
 use crate::row_index::{Builder, Found, TileIndex};
 use crate::schema::Layout;
-use crate::storage::Piece;
 use crate::tile::{self, Chunks};
+use storage::Piece;
 
 /// A task is about so many rows, or a row of space tiles where that is near.
 pub(super) const TASK_ROWS: u64 = 2048;

@@ -4,10 +4,10 @@ use super::{Attribute, Dimension, Schema, Span, VARIABLE};
 use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Number};
 use crate::error::{Error, Fault};
-use crate::files::Files;
 use crate::filter;
 use crate::generic_tile::Source;
 use crate::unsupported::Unsupported;
+use storage::Files;
 
 const NULLABLE: u32 = 7;
 const FILL_VALUES: u32 = 6;

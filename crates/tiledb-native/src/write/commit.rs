@@ -126,7 +126,10 @@ fn sync_folder(path: &Path) -> Result<(), Error> {
 
 fn failed<'a>(action: &str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + use<'a> {
     let action = action.to_owned();
-    move |source| Error::Storage { action, file: path.display().to_string(), source }
+    move |source| {
+        let file = path.display().to_string();
+        storage::Error::File { action, file, source }.into()
+    }
 }
 
 /// 32 hexadecimal digits that no other fragment of the array has.

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use behind::{Behind, FRAGMENT, bytes};
 use proptest::prelude::*;
-use tiledb_native::{CacheSpec, CachedStorage, Piece, Storage};
+use storage::{CacheSpec, CachedStorage, Piece, Storage};
+use tiledb_native::is_in_fragment;
 
 const BLOCK: u64 = 4096;
 /// What a block of 4 KiB takes on disk with its header.
@@ -27,7 +28,8 @@ fn spec(folder: &Path, n_blocks: u64) -> CacheSpec {
 
 #[track_caller]
 fn cached(behind: &Arc<Behind>, folder: &Path, n_blocks: u64) -> CachedStorage {
-    CachedStorage::new(Arc::<Behind>::clone(behind), &spec(folder, n_blocks)).unwrap()
+    CachedStorage::new(Arc::<Behind>::clone(behind), &spec(folder, n_blocks), is_in_fragment)
+        .unwrap()
 }
 
 fn in_fragment(name: &str) -> String {
@@ -235,8 +237,9 @@ fn threads_that_wait_for_one_that_fails_ask_themselves() {
 fn what_makes_no_sense_is_refused_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let behind = Behind::new([]);
-    let open =
-        |spec: CacheSpec| CachedStorage::new(Arc::<Behind>::clone(&behind), &spec).unwrap_err();
+    let open = |spec: CacheSpec| {
+        CachedStorage::new(Arc::<Behind>::clone(&behind), &spec, is_in_fragment).unwrap_err()
+    };
     for block_bytes in [0, 4095, 5000, 2048, 128 << 20] {
         let error = open(CacheSpec { block_bytes, ..spec(folder.path(), 9) });
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
@@ -269,7 +272,7 @@ proptest! {
         let block_bytes = 1 << block_bits;
         let limit_bytes = limit_blocks * (block_bytes + 4096);
         let spec = CacheSpec { folder: folder.path().to_owned(), limit_bytes, block_bytes };
-        let open = || CachedStorage::new(Arc::<Behind>::clone(&behind), &spec).unwrap();
+        let open = || CachedStorage::new(Arc::<Behind>::clone(&behind), &spec, is_in_fragment).unwrap();
         let storages = [open(), open()];
         for (which, ranges) in &reads {
             let pieces: Vec<_> = ranges.iter().map(|(file, range)| Piece { file: &files[*file], range: range.clone() }).collect();

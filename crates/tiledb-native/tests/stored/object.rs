@@ -18,10 +18,8 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use tiledb_native::{
-    Array, ColumnSelection, CsrBuffers, Error, LocalStorage, ObjectOptions, ObjectStorage,
-    OpenOptions, Piece, Storage,
-};
+use storage::{LocalStorage, ObjectOptions, ObjectStorage, Piece, Storage};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
 use tokio::sync::Barrier;
 
 use crate::packed::MemoryStorage;
@@ -425,7 +423,9 @@ fn failures_name_file_and_cause() {
         let array = Array::open(storage(&store, options), &OpenOptions::new(2)).unwrap();
         let mut out = CsrBuffers::new();
         let error = array.read_csr(&[0..100], &ColumnSelection::All, &mut out).unwrap_err();
-        let Error::Storage { file, source, .. } = error else { panic!("{error}") };
+        let Error::Storage(storage::Error::File { file, source, .. }) = error else {
+            panic!("{error}")
+        };
         assert!(file.starts_with(PLACE) && file.contains("/__fragments/"), "{file}");
         let source = source.to_string();
         assert!(source.contains("a0.tdb: Generic Watched error: the disk is on fire"), "{source}");

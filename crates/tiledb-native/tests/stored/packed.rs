@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use tiledb_native::{Coalesce, Entry, Piece, Storage};
+use storage::{Coalesce, Entry, Piece, Storage};
 
 /// The files of an array, in memory.
 #[derive(Debug, Clone, Default)]

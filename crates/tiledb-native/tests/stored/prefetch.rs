@@ -3,9 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use tiledb_native::{
-    Array, Coalesce, ColumnSelection, CsrBuffers, Entry, OpenOptions, Piece, Storage,
-};
+use storage::{Coalesce, Entry, Piece, Storage};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 
 use crate::packed::MemoryStorage;
 use crate::stored;

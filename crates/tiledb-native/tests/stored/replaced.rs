@@ -6,10 +6,8 @@ use futures_util::FutureExt as _;
 use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use tiledb_native::{
-    Array, CacheSpec, CachedStorage, ColumnSelection, CsrBuffers, Error, ObjectOptions,
-    ObjectStorage, OpenOptions, Piece, Storage as _,
-};
+use storage::{CacheSpec, CachedStorage, ObjectOptions, ObjectStorage, Piece, Storage as _};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, is_in_fragment};
 
 use crate::stored;
 
@@ -60,7 +58,9 @@ fn an_array_written_anew_has_to_be_opened_anew() {
     // The same bytes under another mark: what they are now, nobody has looked at.
     files.files.iter().for_each(|(file, bytes)| put(&store, file, bytes.clone()));
     let error = array.read_csr(&[40..100], &ColumnSelection::All, &mut out).unwrap_err();
-    let Error::Storage { file, source, .. } = error else { panic!("{error}") };
+    let Error::Storage(storage::Error::File { file, source, .. }) = error else {
+        panic!("{error}")
+    };
     assert!(file.starts_with("memory://array/__fragments/"), "{file}");
     assert!(source.to_string().contains("open the array again"), "{source}");
     assert_eq!(out.nnz(), 0);
@@ -73,7 +73,7 @@ fn a_cache_knows_an_object_that_was_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let read = || {
         let cache = CacheSpec::new(folder.path(), 1 << 30);
-        let cached = CachedStorage::new(Arc::new(storage(&store)), &cache).unwrap();
+        let cached = CachedStorage::new(Arc::new(storage(&store)), &cache, is_in_fragment).unwrap();
         let mut into = [0; 10];
         cached.read(&[Piece { file: FILE, range: 5..15 }], &mut into).unwrap();
         (into[3], cached.stats().hits, cached.requests())

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tiledb_native::{
-    Array, Coalesce, ColumnSelection, CsrBuffers, Entry, OpenOptions, Piece, Storage,
-};
+use storage::{Coalesce, Entry, Piece, Storage};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 
 use crate::packed::MemoryStorage;
 use crate::stored;

@@ -6,11 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
 use tiledb::{Context, Layout, ReadQuery};
-use tiledb_native::{
-    Array, Coalesce, ColumnSelection, CsrBuffers, Entry, Error, LocalStorage, OpenOptions,
-    PackedCsr, Piece, Storage, Threads,
-};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
 
 use super::draw::Draw;
 use crate::expected;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tiledb_native::{Coalesce, Entry, FileVersion, Piece, Storage};
+use storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 use crate::packed::MemoryStorage;
 

@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tiledb_native::CachedStorage;
+use storage::CachedStorage;
+use tiledb_native::is_in_fragment;
 
 use super::behind::Behind;
 use super::{BLOCK, blocks, cached, check_read, in_fragment, spec};
@@ -78,7 +79,8 @@ fn a_folder_that_cannot_be_had_is_an_error_that_names_it() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     for path in [file.clone(), file.join("below")] {
-        let error = CachedStorage::new(Behind::new([]), &spec(&path, 10)).unwrap_err();
+        let error =
+            CachedStorage::new(Behind::new([]), &spec(&path, 10), is_in_fragment).unwrap_err();
         let named = format!("could not open the cache in {}: ", path.display());
         assert!(error.to_string().starts_with(&named), "{error}");
         assert_ne!(error.kind(), io::ErrorKind::Other);

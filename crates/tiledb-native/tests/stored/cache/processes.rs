@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use tiledb_native::{CacheStats, CachedStorage};
+use storage::{CacheStats, CachedStorage};
+use tiledb_native::is_in_fragment;
 
 use super::behind::Behind;
 use super::{BLOCK, BLOCK_COST, blocks, cached, check_read, in_fragment};
@@ -168,11 +169,11 @@ fn a_full_disk_is_said_and_reading_goes_on() {
     if let Some(folder) = folder_to_fill() {
         let file = in_fragment("a0.tdb");
         let behind = Behind::new([(file.as_str(), 40 << 16)]);
-        let spec = tiledb_native::CacheSpec {
+        let spec = storage::CacheSpec {
             block_bytes: 1 << 16,
-            ..tiledb_native::CacheSpec::new(&folder, 1 << 30)
+            ..storage::CacheSpec::new(&folder, 1 << 30)
         };
-        let storage = CachedStorage::new(behind, &spec).unwrap();
+        let storage = CachedStorage::new(behind, &spec, is_in_fragment).unwrap();
         for _ in 0..2 {
             check_read(&storage, &file, &[5..40 << 16]);
         }

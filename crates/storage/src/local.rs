@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Coalesce, Entry, Piece, Storage};
+use crate::storage::{Coalesce, Entry, Piece, Storage};
 
 /// Files kept open; beyond these a file is opened for each read.
 const MAX_OPEN_FILES: usize = 256;

@@ -2,14 +2,14 @@
 
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
 
-use super::environment::Environment;
+use super::client_error;
 use super::http::Http;
-use super::settings::{Limits, Settings};
-use super::{Address, client_error};
-use crate::Error;
-use crate::native::NotNative;
+use crate::address::Address;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::settings::{Limits, Settings};
 
-/// Variables that lead to credentials, and the store's name for each.
+/// Variables that lead to credentials, and the client's name for each.
 const SOURCES: [(&str, AzureConfigKey); 4] = [
     ("AZURE_CLIENT_ID", AzureConfigKey::ClientId),
     ("AZURE_CLIENT_SECRET", AzureConfigKey::ClientSecret),
@@ -22,7 +22,7 @@ pub(super) fn store(
     address: &Address<'_>,
     settings: &Settings<'_>,
     environment: &Environment,
-) -> Result<MicrosoftAzure, NotNative> {
+) -> Result<MicrosoftAzure, Error> {
     let either = |parameter: &str, variable: &str| {
         let given = settings.text(&format!("vfs.azure.{parameter}"));
         given.or_else(|| environment.get(variable)).map(str::to_owned)
@@ -31,7 +31,7 @@ pub(super) fn store(
     let account = either("storage_account_name", "AZURE_STORAGE_ACCOUNT")
         .or_else(|| endpoint.as_deref().and_then(account_in).map(str::to_owned))
         .ok_or_else(|| Error::Address {
-            uri: format!("azure://{}", address.bucket),
+            address: settings.address().to_owned(),
             problem: "no storage account is named; set vfs.azure.storage_account_name".to_owned(),
         })?;
     let is_tls = endpoint.as_ref().is_none_or(|endpoint| !endpoint.starts_with("http:"));
@@ -40,7 +40,7 @@ pub(super) fn store(
         limits.tries = retries.saturating_add(1);
     }
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
-        .map_err(|error| client_error(address, error))?;
+        .map_err(|error| client_error(settings.address(), error))?;
     let mut builder = MicrosoftAzureBuilder::new()
         .with_account(account)
         .with_container_name(address.bucket)
@@ -57,7 +57,7 @@ pub(super) fn store(
         (None, Some(signature)) => {
             builder.with_config(AzureConfigKey::SasKey, signature.trim_start_matches('?'))
         }
-        // As libtiledb: who signs is asked only over connections that keep it secret.
+        // Like libtiledb, asks for credentials only over connections that keep them secret.
         (None, None) if !is_tls => builder.with_skip_signature(true),
         (None, None) => {
             SOURCES.into_iter().fold(builder, |builder, (name, key)| match environment.get(name) {
@@ -66,10 +66,10 @@ pub(super) fn store(
             })
         }
     };
-    builder.build().map_err(|error| client_error(address, error))
+    builder.build().map_err(|error| client_error(settings.address(), error))
 }
 
-/// The account that an endpoint of Azure's begins with.
+/// The account at the beginning of an endpoint of Azure's.
 fn account_in(endpoint: &str) -> Option<&str> {
     let (_, host) = endpoint.split_once("://")?;
     host.split_once(".blob.").map(|(account, _)| account)

@@ -30,10 +30,12 @@ use self::flights::{Claim, Flight, Flights, Turn};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
 use self::store::{BlockStore, Found, Kept};
-use super::{Coalesce, Entry, FileVersion, Piece, Storage};
-use crate::timestamped_name;
+use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
-pub use self::stats::CacheStats;
+pub use self::stats::{CacheStats, CacheUse};
+
+/// Whether a file, named by its path, keeps the bytes that it has once it is there.
+pub type NeverChanges = fn(&str) -> bool;
 
 /// Blocks may be so long.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
@@ -125,6 +127,7 @@ impl CacheSpec {
 pub struct CachedStorage {
     inner: Arc<dyn Storage>,
     spec: CacheSpec,
+    never_changes: NeverChanges,
     store: BlockStore,
     flights: Flights,
     counters: Counters,
@@ -141,7 +144,11 @@ impl CachedStorage {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] when `spec` makes no sense; other kinds when the folder cannot be made, read or written, or when
     /// another process kept it to itself for half a minute.
-    pub fn new(inner: Arc<dyn Storage>, spec: &CacheSpec) -> io::Result<Self> {
+    pub fn new(
+        inner: Arc<dyn Storage>,
+        spec: &CacheSpec,
+        never_changes: NeverChanges,
+    ) -> io::Result<Self> {
         let opened = spec.check().and_then(|()| BlockStore::open(&spec.folder, spec.limit_bytes));
         let (store, n_removed) = opened.map_err(|error| {
             let what = format!("could not open the cache in {}: {error}", spec.folder.display());
@@ -152,6 +159,7 @@ impl CachedStorage {
         Ok(Self {
             inner,
             spec: spec.clone(),
+            never_changes,
             store,
             flights: Flights::default(),
             counters,
@@ -164,6 +172,11 @@ impl CachedStorage {
     /// What it has done so far.
     pub fn stats(&self) -> CacheStats {
         self.counters.stats()
+    }
+
+    /// Its counts and its last problem.
+    pub fn usage(&self) -> CacheUse {
+        CacheUse { stats: self.stats(), problem: self.problem() }
     }
 
     /// Why a block could not be kept the last time that one could not; `None` when all could. Reads go on without: after such a failure
@@ -180,7 +193,7 @@ impl CachedStorage {
     /// What is known of each of `files`, which is asked for once and for all that are missing in one call; `None` for files that are not
     /// cached.
     fn know<'a>(&self, files: &[&'a str]) -> Vec<io::Result<Option<(FileVersion, Known)>>> {
-        let is_unknown = |file: &&str| is_in_fragment(file) && self.recall(file).is_none();
+        let is_unknown = |file: &&str| (self.never_changes)(file) && self.recall(file).is_none();
         let mut failed: HashMap<&'a str, Arc<io::Error>> = HashMap::new();
         if files.iter().any(is_unknown) {
             // Another thread may be asking about the same.
@@ -351,12 +364,12 @@ impl Storage for CachedStorage {
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
         let (cached, others): (Vec<&str>, Vec<&str>) =
-            files.iter().partition(|file| is_in_fragment(file));
+            files.iter().partition(|file| (self.never_changes)(file));
         let (mut cached, mut others) =
             (self.know(&cached).into_iter(), self.inner.versions(&others).into_iter());
         let none = || io::Error::from(io::ErrorKind::NotFound);
         let answer = |file: &&str| {
-            if is_in_fragment(file) {
+            if (self.never_changes)(file) {
                 cached.next().ok_or_else(none)??.map(|(version, _)| version).ok_or_else(none)
             } else {
                 others.next().ok_or_else(none)?
@@ -413,35 +426,5 @@ impl Storage for CachedStorage {
 
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
-    }
-}
-
-/// Whether `file` lies in a folder that is called as fragments are.
-pub(crate) fn is_in_fragment(file: &str) -> bool {
-    let Some((folders, _)) = file.rsplit_once('/') else { return false };
-    folders.split('/').any(|name| !name.contains('.') && timestamped_name::parse(name).is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_in_fragment;
-
-    #[test]
-    fn only_files_of_fragments_are_written_once() {
-        let fragment = "__1_2_70f1b2c0f0669ba097275f1a0db8dd1c";
-        assert!(is_in_fragment(&format!("__fragments/{fragment}_22/a0.tdb")));
-        assert!(is_in_fragment(&format!("{fragment}_5/__fragment_metadata.tdb")));
-        for other in [
-            format!("{fragment}_5.ok"),
-            format!("__schema/{fragment}"),
-            format!("__commits/{fragment}_22.con"),
-            format!("__fragment_meta/{fragment}_22.meta"),
-            format!("{fragment}.old/a0.tdb"),
-            "__array_schema.tdb".to_owned(),
-            "__fragments/a0.tdb".to_owned(),
-            String::new(),
-        ] {
-            assert!(!is_in_fragment(&other), "{other}");
-        }
     }
 }

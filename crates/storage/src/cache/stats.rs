@@ -26,6 +26,15 @@ pub struct CacheStats {
     pub not_kept: u64,
 }
 
+/// Counts of a cache, and its last problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheUse {
+    /// The counts.
+    pub stats: CacheStats,
+    /// Why the last block that could not be kept was not; reading goes on without the cache then.
+    pub problem: Option<String>,
+}
+
 /// The same while it is counted.
 #[derive(Debug, Default)]
 pub(super) struct Counters {

@@ -1,22 +1,8 @@
-//! Where an array's files are: a small trait, so that a local folder and an object store look alike to the rest of the crate.
-//!
-//! A [`Storage`] is rooted at the array; paths are relative to it, with `/` between names. The reader coalesces what it needs into
-//! few ranges by the storage's own [`Coalesce`] and hands over many ranges at once, so that an implementation may fetch them
-//! concurrently; it returns when all have arrived.
-
-pub(crate) mod cache;
-mod limited;
-mod local;
-mod object;
+//! The trait that a folder and an object store share.
 
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
-
-pub use cache::{CacheSpec, CacheStats, CachedStorage};
-pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};
-pub use local::LocalStorage;
-pub use object::{ObjectOptions, ObjectStorage};
 
 /// The files of one array.
 pub trait Storage: Debug + Send + Sync {

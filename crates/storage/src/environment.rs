@@ -1,28 +1,28 @@
-//! The variables and files of the process's environment that say where an object store is and who asks.
+//! The process's environment: variables and files that name an object store and its credentials.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-/// How the names of the stores' variables begin, and of those that libtiledb takes parameters from.
+/// Beginnings of the names of the stores' variables, and of those that libtiledb reads.
 const PREFIXES: [&str; 4] = ["AWS_", "AZURE_", "GOOGLE_", "TILEDB_"];
 
 /// Words in the names of secrets.
 const SECRETS: [&str; 7] = ["KEY", "SECRET", "TOKEN", "PASSWORD", "SIGNATURE", "CONNECTION", "SAS"];
 
-/// Last words in the names of variables that say where a secret is.
+/// Last words in the names of variables that hold the place of a secret.
 const PLACES: [&str; 5] = ["FILE", "PATH", "URI", "URL", "ENDPOINT"];
 
-/// Variables, as they were when it was made; not to be printed, since some are secrets.
+/// The variables at one moment. Not to be printed: some are secrets.
 #[derive(Default)]
-pub(super) struct Environment {
+pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
 }
 
 impl Environment {
-    /// That of the process.
-    pub(super) fn of_process() -> Self {
+    /// The process's variables now.
+    pub(crate) fn of_process() -> Self {
         let wanted = |name: &str| name == "HOME" || PREFIXES.iter().any(|at| name.starts_with(at));
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -33,28 +33,29 @@ impl Environment {
     }
 
     #[cfg(test)]
-    pub(super) fn of(variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(variables: &[(&str, &str)]) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self { variables: variables.iter().map(owned).collect() }
     }
 
     /// A variable that is set and not empty.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The first of several.
-    pub(super) fn first(&self, names: &[&str]) -> Option<&str> {
+    /// The first of `names` that is set.
+    pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.get(name))
     }
 
-    /// Whether it is set to true.
-    pub(super) fn is_true(&self, name: &str) -> bool {
+    /// Whether a variable is set to true.
+    #[cfg(feature = "s3")]
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
     /// Values of variables whose names say that they are secrets.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(crate) fn secrets(&self) -> Vec<String> {
         let is_secret = |(name, _): &(&String, &String)| {
             let is_place = name.rsplit('_').next().is_some_and(|word| PLACES.contains(&word));
             !is_place && name.split('_').any(|word| SECRETS.contains(&word))
@@ -63,8 +64,9 @@ impl Environment {
         values.filter(|value| !value.is_empty()).collect()
     }
 
-    /// The text of the file that `variable` names, else of the one at `path` below the home folder; nothing where it cannot be read.
-    pub(super) fn file(&self, variable: &str, path: &str) -> Option<String> {
+    /// The text of the file that `variable` names, else of the one at `path` below the home folder;
+    /// `None` if it cannot be read.
+    pub(crate) fn file(&self, variable: &str, path: &str) -> Option<String> {
         let home = || self.get("HOME").map(|home| PathBuf::from(home).join(path));
         fs::read_to_string(self.get(variable).map(PathBuf::from).or_else(home)?).ok()
     }

@@ -1,31 +1,33 @@
-//! TileDB's parameters as numbers, truths and times, and the limits that a request is held to.
+//! Parameters as numbers, truth values and times, and the time limits of requests.
 
 use std::time::Duration;
 
 use object_store::{BackoffConfig, RetryConfig};
-use tiledb::Config;
 
-use crate::Error;
+use crate::error::Error;
+use crate::options::Config;
 
 /// No try begins later than this after the first.
 const RETRY_LIMIT: &str = "soma.retry_limit_ms";
 /// One try, from its beginning to its last byte.
 const REQUEST_LIMIT: &str = "soma.request_limit_ms";
 
-/// The parameters of a config.
-pub(super) struct Settings<'a> {
+/// The parameters for an address.
+#[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 has parameters of more kinds"))]
+pub(crate) struct Settings<'a> {
+    address: &'a str,
     config: &'a Config,
 }
 
-/// What bounds the time of requests.
+/// Bounds on tries and times of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
-    pub(super) tries: u64,
-    pub(super) retry_limit: Duration,
-    pub(super) connect: Duration,
+pub(crate) struct Limits {
+    pub(crate) tries: u64,
+    pub(crate) retry_limit: Duration,
+    pub(crate) connect: Duration,
     /// Without a byte arriving.
-    pub(super) stall: Duration,
-    pub(super) request: Duration,
+    pub(crate) stall: Duration,
+    pub(crate) request: Duration,
 }
 
 impl Default for Limits {
@@ -41,15 +43,15 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The defaults, changed by the parameters that no store has for itself.
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, Error> {
+    /// The defaults, changed by the parameters that all stores share.
+    pub(crate) fn of(settings: &Settings<'_>) -> Result<Self, Error> {
         let mut limits = Self::default();
         settings.put(&mut limits.retry_limit, RETRY_LIMIT)?;
         settings.put(&mut limits.request, REQUEST_LIMIT)?;
         Ok(limits)
     }
 
-    pub(super) fn retry(&self) -> RetryConfig {
+    pub(crate) fn retry(&self) -> RetryConfig {
         RetryConfig {
             backoff: BackoffConfig::default(),
             max_retries: self.tries.saturating_sub(1) as usize,
@@ -59,16 +61,30 @@ impl Limits {
 }
 
 impl<'a> Settings<'a> {
-    pub(super) fn new(config: &'a Config) -> Self {
-        Self { config }
+    pub(crate) fn new(address: &'a str, config: &'a Config) -> Self {
+        Self { address, config }
     }
 
-    /// A parameter that is set and not empty: TileDB takes the empty text for not set.
-    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn address(&self) -> &'a str {
+        self.address
+    }
+
+    /// An error for settings that these clients cannot follow.
+    pub(crate) fn unsupported(&self, reason: String) -> Error {
+        Error::Unsupported { address: self.address.to_owned(), reason }
+    }
+
+    /// An error for a parameter that these clients do not know.
+    pub(crate) fn unknown(&self, name: &str) -> Error {
+        self.unsupported(format!("only libtiledb knows the parameter {name}"))
+    }
+
+    /// A parameter that is set and not empty: to TileDB an empty text is not set.
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         self.config.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn truth(&self, name: &str) -> Result<Option<bool>, Error> {
+    pub(crate) fn truth(&self, name: &str) -> Result<Option<bool>, Error> {
         let truth = |value: &str| match value.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
@@ -78,7 +94,7 @@ impl<'a> Settings<'a> {
     }
 
     /// A number above 0.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Error> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Error> {
         let number = |value: &str| match value.parse() {
             Ok(number) if number > 0 => Ok(number),
             _ => Err(refused(name, "it is not a number above 0")),
@@ -86,22 +102,22 @@ impl<'a> Settings<'a> {
         self.text(name).map(number).transpose()
     }
 
-    /// Changes a time to what the parameter says, in milliseconds.
-    pub(super) fn put(&self, time: &mut Duration, name: &str) -> Result<(), Error> {
+    /// Sets `time` to the parameter's milliseconds, if it is set.
+    pub(crate) fn put(&self, time: &mut Duration, name: &str) -> Result<(), Error> {
         if let Some(milliseconds) = self.number(name)? {
             *time = Duration::from_millis(milliseconds);
         }
         Ok(())
     }
 
-    /// The first parameter whose name begins so.
-    pub(super) fn below(&self, prefix: &str) -> Option<&'a str> {
+    /// The first parameter whose name begins with `prefix`.
+    pub(crate) fn below(&self, prefix: &str) -> Option<&'a str> {
         self.config.keys().map(String::as_str).find(|name| name.starts_with(prefix))
     }
 }
 
 /// A parameter whose value cannot be used.
-pub(super) fn refused(name: &str, problem: &str) -> Error {
+pub(crate) fn refused(name: &str, problem: &str) -> Error {
     Error::Parameter { name: name.to_owned(), problem: problem.to_owned() }
 }
 
@@ -122,7 +138,7 @@ mod tests {
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
         );
-        let settings = Settings::new(&config);
+        let settings = Settings::new("s3://b/x", &config);
         assert_eq!(settings.truth("yes").unwrap(), Some(true));
         assert_eq!(settings.truth("no").unwrap(), Some(false));
         assert_eq!((settings.text("empty"), settings.truth("empty").unwrap()), (None, None));

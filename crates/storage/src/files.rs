@@ -1,4 +1,4 @@
-//! Reading whole structures from a [`Storage`], with errors that say which file and where.
+//! Whole structures from a storage, with errors that name the file and the action.
 
 use std::sync::Arc;
 
@@ -7,49 +7,55 @@ use crate::storage::{Entry, Piece, Storage};
 
 /// A storage whose errors name the file and what was tried.
 #[derive(Debug, Clone)]
-pub(crate) struct Files {
+pub struct Files {
     storage: Arc<dyn Storage>,
 }
 
 impl Files {
-    pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
+    /// The files of `storage`.
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
         Self { storage }
     }
 
-    pub(crate) fn storage(&self) -> &dyn Storage {
+    /// The storage behind.
+    pub fn storage(&self) -> &dyn Storage {
         &*self.storage
     }
 
-    pub(crate) fn place(&self) -> String {
+    /// The storage's [place](Storage::place).
+    pub fn place(&self) -> String {
         self.storage.place()
     }
 
     /// The name of a file for an error.
-    pub(crate) fn name(&self, file: &str) -> String {
+    pub fn name(&self, file: &str) -> String {
         let place = self.storage.place();
         format!("{}/{file}", place.trim_end_matches('/'))
     }
 
-    pub(crate) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+    /// The files and folders in `folder`, sorted by name; none if it does not exist.
+    pub fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
         let mut entries =
             self.storage.list(folder).map_err(|source| self.error("list", folder, source))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    pub(crate) fn size(&self, file: &str) -> Result<u64, Error> {
+    /// Bytes of a file.
+    pub fn size(&self, file: &str) -> Result<u64, Error> {
         self.storage.size(file).map_err(|source| self.error("learn the size of", file, source))
     }
 
-    /// The sizes of all, in their order.
-    pub(crate) fn sizes(&self, files: &[&str]) -> Result<Vec<u64>, Error> {
+    /// Bytes of each of `files`, in their order; the first error if any fails.
+    pub fn sizes(&self, files: &[&str]) -> Result<Vec<u64>, Error> {
         let sizes = self.storage.sizes(files).into_iter().zip(files);
         let action = "learn the size of";
         sizes.map(|(size, file)| size.map_err(|source| self.error(action, file, source))).collect()
     }
 
-    /// Every piece by itself, where the caller has made sure that the files are that long.
-    pub(crate) fn read_each(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vec<u8>>, Error> {
+    /// Reads every piece into a buffer of its own. The caller makes sure that the files are long
+    /// enough: buffers are allocated before anything is read.
+    pub fn read_each(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vec<u8>>, Error> {
         let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
         let mut bytes = vec![0; pieces.iter().map(len).sum()];
         self.read_into(pieces, &mut bytes)?;
@@ -62,8 +68,9 @@ impl Files {
         Ok(each.collect())
     }
 
-    /// `len` bytes at `offset`, where the caller has made sure that the file is that long.
-    pub(crate) fn read(&self, file: &str, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+    /// Reads `len` bytes at `offset`. The caller makes sure that the file is long enough: the
+    /// buffer is allocated before anything is read.
+    pub fn read(&self, file: &str, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; len];
         self.read_into(
             &[Piece { file, range: offset..offset.saturating_add(len as u64) }],
@@ -72,12 +79,14 @@ impl Files {
         Ok(bytes)
     }
 
-    pub(crate) fn read_whole(&self, file: &str) -> Result<Vec<u8>, Error> {
+    /// Reads all bytes of a file.
+    pub fn read_whole(&self, file: &str) -> Result<Vec<u8>, Error> {
         let size = self.size(file)?;
         self.read(file, 0, usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    pub(crate) fn read_into(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> Result<(), Error> {
+    /// Reads every piece into its slice of `into`, like [`Storage::read`].
+    pub fn read_into(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> Result<(), Error> {
         self.storage.read(pieces, into).map_err(|source| match pieces {
             [] => self.error("read", "", source),
             [one] => {
@@ -101,6 +110,6 @@ impl Files {
     }
 
     fn error(&self, action: &str, file: &str, source: std::io::Error) -> Error {
-        Error::Storage { action: action.to_owned(), file: self.name(file), source }
+        Error::File { action: action.to_owned(), file: self.name(file), source }
     }
 }

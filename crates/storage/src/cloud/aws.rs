@@ -1,26 +1,25 @@
-//! What Amazon's variables and profile files say: the region, the endpoint, and who signs.
+//! Region, endpoint and credentials for S3, from the config, Amazon's variables and profile files.
 //!
-//! libtiledb's own client looks for credentials in the same places in this order: the config, the variables, the profile, a web
-//! identity, the container, the machine. What of that the native reader cannot follow (a profile that signs in by single sign-on, by a
-//! program, or by taking a role) is libtiledb's alone.
-
-use std::collections::BTreeMap;
+//! Credentials are searched as libtiledb's own client does, in this order: the config, the
+//! variables, the profile, a web identity, the container, the machine. Profiles that sign in by
+//! single sign-on, by a program, or by assuming a role are not supported.
 
 use object_store::aws::AmazonS3ConfigKey;
-use tiledb::Config;
 
-use super::environment::Environment;
-use super::settings::{Settings, refused};
-use crate::native::NotNative;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::options::Config;
+use crate::profile::{Keys, Profile};
+use crate::settings::{Settings, refused};
 
-/// The region where nothing names one, as in Amazon's own tools.
+/// The region if nothing names one, as in Amazon's own tools.
 pub(super) const DEFAULT_REGION: &str = "us-east-1";
 
 const REGION: &str = "vfs.s3.region";
 const ENDPOINT: &str = "vfs.s3.endpoint_override";
 const SCHEME: &str = "vfs.s3.scheme";
 
-/// Variables that lead to credentials which are fetched, and the store's name for each.
+/// Variables that lead to credentials of a service, and the client's name for each.
 const SOURCES: [(&str, AmazonS3ConfigKey); 8] = [
     ("AWS_WEB_IDENTITY_TOKEN_FILE", AmazonS3ConfigKey::WebIdentityTokenFile),
     ("AWS_ROLE_ARN", AmazonS3ConfigKey::RoleArn),
@@ -32,10 +31,10 @@ const SOURCES: [(&str, AmazonS3ConfigKey); 8] = [
     ("AWS_EC2_METADATA_SERVICE_ENDPOINT", AmazonS3ConfigKey::MetadataEndpoint),
 ];
 
-/// `config`, and what it does not say of region and endpoint.
-pub(super) fn completed(config: &Config, environment: &Environment) -> Config {
+/// `config` with the region and endpoint of the environment, if it names none itself.
+pub(crate) fn complete_s3(config: &Config, environment: &Environment) -> Config {
     let mut out = config.clone();
-    let (settings, profile) = (Settings::new(config), Profile::read(environment));
+    let (settings, profile) = (Settings::new("", config), Profile::read(environment));
     if settings.text(REGION).is_none() {
         let region = environment
             .first(&["AWS_REGION", "AWS_DEFAULT_REGION"])
@@ -56,48 +55,47 @@ pub(super) fn completed(config: &Config, environment: &Environment) -> Config {
     out
 }
 
-/// Who signs requests; not to be printed, since it holds secrets.
+/// Who signs requests. Not to be printed: it holds secrets.
 pub(super) enum Credentials {
     /// Nobody.
     Unsigned,
-    /// These keys.
-    Keys { id: String, secret: String, token: Option<String> },
-    /// What a service gives, of the web, the container or the machine.
+    /// The owner of these keys.
+    Keys(Keys),
+    /// Whoever a service of the web, the container or the machine names.
     Sources(Vec<(AmazonS3ConfigKey, String)>),
 }
 
 impl Credentials {
-    /// Those that libtiledb would take, too.
-    pub(super) fn find(
-        settings: &Settings<'_>,
-        environment: &Environment,
-    ) -> Result<Self, NotNative> {
+    /// The first credentials in the order of libtiledb's client.
+    pub(super) fn find(settings: &Settings<'_>, environment: &Environment) -> Result<Self, Error> {
         if settings.truth("vfs.s3.no_sign_request")? == Some(true) {
             return Ok(Self::Unsigned);
         }
         let given = ["vfs.s3.aws_access_key_id", "vfs.s3.aws_secret_access_key"];
         match given.map(|name| settings.text(name)) {
             [Some(id), Some(secret)] => {
-                return Ok(Self::keys(id, secret, settings.text("vfs.s3.aws_session_token")));
+                let token = settings.text("vfs.s3.aws_session_token");
+                return Ok(Self::Keys(Keys::new(id, secret, token)));
             }
-            [Some(_), None] => return Err(refused(given[1], "the key's id needs it").into()),
-            [None, Some(_)] => return Err(refused(given[0], "the secret key needs it").into()),
+            [Some(_), None] => return Err(refused(given[1], "the key's id needs it")),
+            [None, Some(_)] => return Err(refused(given[0], "the secret key needs it")),
             [None, None] => {}
         }
         let found =
             ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| environment.get(name));
         if let [Some(id), Some(secret)] = found {
-            return Ok(Self::keys(id, secret, environment.get("AWS_SESSION_TOKEN")));
+            return Ok(Self::Keys(Keys::new(id, secret, environment.get("AWS_SESSION_TOKEN"))));
         }
         let profile = Profile::read(environment);
-        if let Some(keys) = profile.keys()? {
-            return Ok(keys);
+        if let Some(keys) = profile.keys().map_err(|reason| settings.unsupported(reason))? {
+            return Ok(Self::Keys(keys));
         }
         let sources: Vec<_> = SOURCES
             .into_iter()
             .filter_map(|(name, key)| Some((key, environment.get(name)?.to_owned())))
             .collect();
-        // Then only the machine is left to ask; a client that may not ask it does not sign, as libtiledb's.
+        // Only the machine is left to ask. A client that may not ask it does not sign, like
+        // libtiledb's.
         let has_service =
             sources.iter().any(|(key, _)| !matches!(key, AmazonS3ConfigKey::MetadataEndpoint));
         if !has_service && environment.is_true("AWS_EC2_METADATA_DISABLED") {
@@ -105,84 +103,10 @@ impl Credentials {
         }
         Ok(Self::Sources(sources))
     }
-
-    fn keys(id: &str, secret: &str, token: Option<&str>) -> Self {
-        Self::Keys { id: id.to_owned(), secret: secret.to_owned(), token: token.map(str::to_owned) }
-    }
-}
-
-/// A profile of Amazon's files; not to be printed, since it may hold secrets.
-struct Profile {
-    name: String,
-    values: BTreeMap<String, String>,
-}
-
-impl Profile {
-    /// The one that `AWS_PROFILE` names, else `default`. What the credentials file says goes before the config file.
-    fn read(environment: &Environment) -> Self {
-        let name = environment.first(&["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]).unwrap_or("default");
-        let mut values = BTreeMap::new();
-        let sections = [format!("profile {name}"), name.to_owned()];
-        if let Some(text) = environment.file("AWS_CONFIG_FILE", ".aws/config") {
-            let wanted = if name == "default" { &sections[..] } else { &sections[..1] };
-            enter(&text, wanted, &mut values);
-        }
-        if let Some(text) = environment.file("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials") {
-            enter(&text, &sections[1..], &mut values);
-        }
-        Self { name: name.to_owned(), values }
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// The keys that stand in it; refused where it leads to some in a way that is libtiledb's alone.
-    fn keys(&self) -> Result<Option<Credentials>, NotNative> {
-        let pair = (self.get("aws_access_key_id"), self.get("aws_secret_access_key"));
-        if let (Some(id), Some(secret)) = pair {
-            return Ok(Some(Credentials::keys(id, secret, self.get("aws_session_token"))));
-        }
-        let ways = ["role_arn", "credential_process", "sso_session", "sso_start_url"];
-        match ways.into_iter().find(|way| self.get(way).is_some()) {
-            None => Ok(None),
-            Some(way) => Err(NotNative::Unsupported(format!(
-                "the AWS profile {:?} gives credentials by {way}, which is libtiledb's alone",
-                self.name
-            ))),
-        }
-    }
-}
-
-/// Key's id, secret key and token of the profile, as far as it has them.
-pub(super) fn profile_secrets(environment: &Environment) -> Vec<String> {
-    let profile = Profile::read(environment);
-    let names = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
-    names.into_iter().filter_map(|name| profile.get(name).map(str::to_owned)).collect()
-}
-
-/// Enters what stands in the sections `wanted` of a profile file.
-fn enter(text: &str, wanted: &[String], values: &mut BTreeMap<String, String>) {
-    let mut is_wanted = false;
-    for line in text.lines() {
-        // Lines that are set in belong to the value before, of which none is ours.
-        if line.starts_with([' ', '\t', '#', ';']) {
-            continue;
-        }
-        if let Some(section) = line.trim_end().strip_prefix('[') {
-            let name = section.split(']').next().unwrap_or(section);
-            let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-            is_wanted = wanted.contains(&name);
-        } else if is_wanted && let Some((name, value)) = line.split_once('=') {
-            values.insert(name.trim().to_ascii_lowercase(), value.trim().to_owned());
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn config(parameters: &[(&str, &str)]) -> Config {
@@ -198,7 +122,7 @@ mod tests {
     ) {
         let mut variables = variables.to_vec();
         variables.push(("HOME", "/nowhere"));
-        assert_eq!(completed(&config(given), &Environment::of(&variables)), config(expect));
+        assert_eq!(complete_s3(&config(given), &Environment::of(&variables)), config(expect));
     }
 
     #[test]
@@ -223,12 +147,11 @@ mod tests {
 
     fn found(given: &[(&str, &str)], variables: &[(&str, &str)]) -> String {
         let config = config(given);
-        match Credentials::find(&Settings::new(&config), &Environment::of(variables)) {
+        match Credentials::find(&Settings::new("s3://b/x", &config), &Environment::of(variables)) {
             Ok(Credentials::Unsigned) => "unsigned".to_owned(),
-            Ok(Credentials::Keys { id, secret, token }) => format!("{id} {secret} {token:?}"),
+            Ok(Credentials::Keys(Keys { id, secret, token })) => format!("{id} {secret} {token:?}"),
             Ok(Credentials::Sources(sources)) => format!("{sources:?}"),
-            Err(NotNative::Unsupported(reason)) => reason,
-            Err(NotNative::Failed(error)) => error.to_string(),
+            Err(error) => error.to_string(),
         }
     }
 
@@ -259,23 +182,23 @@ mod tests {
     #[test]
     fn profiles_give_keys_region_and_endpoint() {
         let home = tempfile::tempdir().unwrap();
-        fs::create_dir(home.path().join(".aws")).unwrap();
+        std::fs::create_dir(home.path().join(".aws")).unwrap();
         let config_file = "# mine\n[default]\nregion = eu-1\naws_access_key_id = old\n\
             [ profile  lab ]\nregion=eu-2\nendpoint_url = http://lab:9000\ns3 =\n  region = nested\n\
             [profile sso]\nsso_session = corp\n[lab]\nregion = not this one\n";
-        fs::write(home.path().join(".aws/config"), config_file).unwrap();
+        std::fs::write(home.path().join(".aws/config"), config_file).unwrap();
         let credentials = "[default]\naws_access_key_id = id\naws_secret_access_key = s=/+\n\
             [lab]\naws_access_key_id=lab\naws_secret_access_key=secret\naws_session_token=t\n";
-        fs::write(home.path().join(".aws/credentials"), credentials).unwrap();
+        std::fs::write(home.path().join(".aws/credentials"), credentials).unwrap();
         let home = ("HOME", home.path().to_str().unwrap());
         let lab = [home, ("AWS_PROFILE", "lab")];
         assert_eq!(found(&[], &[home]), "id s=/+ None");
         assert_eq!(found(&[], &lab), "lab secret Some(\"t\")");
-        assert_eq!(profile_secrets(&Environment::of(&lab)), ["lab", "secret", "t"]);
+        assert_eq!(crate::profile::secrets(&Environment::of(&lab)), ["lab", "secret", "t"]);
         let sso = found(&[], &[home, ("AWS_PROFILE", "sso")]);
         assert!(sso.contains("\"sso\"") && sso.contains("sso_session"), "{sso}");
         let place = |variables: &[(&str, &str)]| {
-            let completed = completed(&Config::new(), &Environment::of(variables));
+            let completed = complete_s3(&Config::new(), &Environment::of(variables));
             (completed[REGION].clone(), completed.get(ENDPOINT).cloned())
         };
         assert_eq!(place(&[home]), ("eu-1".to_owned(), None));

@@ -2,22 +2,22 @@
 
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 
-use super::environment::Environment;
+use super::client_error;
 use super::http::Http;
-use super::settings::{Limits, Settings};
-use super::{Address, client_error};
-use crate::native::NotNative;
+use crate::address::Address;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::settings::{Limits, Settings};
 
 /// The store of an address.
 pub(super) fn store(
     address: &Address<'_>,
     settings: &Settings<'_>,
     environment: &Environment,
-) -> Result<GoogleCloudStorage, NotNative> {
+) -> Result<GoogleCloudStorage, Error> {
     for name in ["vfs.gcs.workload_identity_configuration", "vfs.gcs.impersonate_service_account"] {
         if settings.text(name).is_some() {
-            let reason = format!("the parameter {name} is libtiledb's alone");
-            return Err(NotNative::Unsupported(reason));
+            return Err(settings.unknown(name));
         }
     }
     let endpoint = settings.text("vfs.gcs.endpoint");
@@ -25,7 +25,7 @@ pub(super) fn store(
     settings.put(&mut limits.retry_limit, "vfs.gcs.request_timeout_ms")?;
     let is_tls = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http:"));
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
-        .map_err(|error| client_error(address, error))?;
+        .map_err(|error| client_error(settings.address(), error))?;
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(address.bucket)
         .with_retry(limits.retry())
@@ -45,5 +45,5 @@ pub(super) fn store(
         let is_signed = settings.text("vfs.gcs.service_account_key").is_some();
         builder = builder.with_base_url(url.trim_end_matches('/')).with_skip_signature(!is_signed);
     }
-    builder.build().map_err(|error| client_error(address, error))
+    builder.build().map_err(|error| client_error(settings.address(), error))
 }

@@ -30,7 +30,7 @@ use tokio::task::AbortHandle;
 use self::ahead::{Ahead, Begun, Limits, Source};
 use self::request::{Pending, Promise, promise};
 use self::versions::Versions;
-use super::{Coalesce, Entry, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 /// How long a dropped storage waits for its threads; requests end as soon as they next wait for the network.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -102,7 +102,7 @@ impl ObjectStorage {
     ) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.n_threads.max(1))
-            .thread_name("tiledb-native-io")
+            .thread_name("storage-io")
             .enable_all()
             .build()?;
         let max_requests = options.max_requests.clamp(1, Semaphore::MAX_PERMITS);

@@ -1,23 +1,25 @@
-//! S3 and whatever speaks it.
+//! S3, and other stores that speak its protocol.
 
 use std::net::IpAddr;
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 
 use super::aws::{Credentials, DEFAULT_REGION};
-use super::environment::Environment;
+
+use super::client_error;
 use super::http::Http;
-use super::settings::{Limits, Settings, refused};
-use super::{Address, client_error};
-use crate::Error;
-use crate::native::NotNative;
+use crate::address::Address;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::profile::Keys;
+use crate::settings::{Limits, Settings, refused};
 
 /// The store of an address.
 pub(super) fn store(
     address: &Address<'_>,
     settings: &Settings<'_>,
     environment: &Environment,
-) -> Result<AmazonS3, NotNative> {
+) -> Result<AmazonS3, Error> {
     check_known(settings)?;
     let credentials = Credentials::find(settings, environment)?;
     let region = settings.text("vfs.s3.region").unwrap_or(DEFAULT_REGION);
@@ -25,7 +27,7 @@ pub(super) fn store(
     let ca_file = settings.text("vfs.s3.ca_file").or_else(|| settings.text("ssl.ca_file"));
     let limits = limits(settings)?;
     let http = Http::new(limits, proxy(settings), ca_file, endpoint.url.starts_with("https:"))
-        .map_err(|error| client_error(address, error))?;
+        .map_err(|error| client_error(settings.address(), error))?;
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(address.bucket)
         .with_region(region)
@@ -37,7 +39,7 @@ pub(super) fn store(
         .with_http_connector(http);
     builder = match credentials {
         Credentials::Unsigned => builder.with_skip_signature(true),
-        Credentials::Keys { id, secret, token } => {
+        Credentials::Keys(Keys { id, secret, token }) => {
             let builder = builder.with_access_key_id(id).with_secret_access_key(secret);
             match token {
                 Some(token) => builder.with_token(token),
@@ -48,28 +50,25 @@ pub(super) fn store(
             .into_iter()
             .fold(builder, |builder, (key, value)| builder.with_config(key, value)),
     };
-    builder.build().map_err(|error| client_error(address, error))
+    builder.build().map_err(|error| client_error(settings.address(), error))
 }
 
-/// Refuses what would be read otherwise than libtiledb reads it.
-fn check_known(settings: &Settings<'_>) -> Result<(), NotNative> {
-    let unknown = |name: &str| {
-        Err(NotNative::Unsupported(format!("the parameter {name} is libtiledb's alone")))
-    };
+/// Refuses parameters that would make libtiledb read in another way.
+fn check_known(settings: &Settings<'_>) -> Result<(), Error> {
     for name in ["vfs.s3.aws_role_arn", "vfs.s3.ca_path", "ssl.ca_path"] {
         if settings.text(name).is_some() {
-            return unknown(name);
+            return Err(settings.unknown(name));
         }
     }
     if let Some(name) = settings.below("vfs.s3.custom_headers.") {
-        return unknown(name);
+        return Err(settings.unknown(name));
     }
     if settings.text("vfs.s3.config_source").is_some_and(|source| source != "auto") {
-        return unknown("vfs.s3.config_source");
+        return Err(settings.unknown("vfs.s3.config_source"));
     }
     for name in ["vfs.s3.verify_ssl", "ssl.verify"] {
         if settings.truth(name)? == Some(false) {
-            return unknown(name);
+            return Err(settings.unknown(name));
         }
     }
     Ok(())
@@ -95,11 +94,11 @@ fn proxy(settings: &Settings<'_>) -> Option<String> {
     Some(format!("{}://{user}{host}{}", part("scheme").unwrap_or("http"), port.unwrap_or_default()))
 }
 
-/// Where requests go.
+/// The server that requests go to.
 #[derive(Debug, PartialEq, Eq)]
 struct Endpoint {
     url: String,
-    /// Whether the bucket's name is the first part of the host's; else of the path.
+    /// Whether the bucket's name is the first part of the host's; otherwise it begins the path.
     names_bucket: bool,
 }
 
@@ -117,7 +116,8 @@ impl Endpoint {
             return Err(refused("vfs.s3.scheme", "it is neither http nor https"));
         }
         let host = host.trim_end_matches('/');
-        // As Amazon's own client decides: no name fits before an IP address, and no certificate covers a bucket with dots.
+        // Amazon's own client decides in the same way: no name fits before an IP address, and no
+        // certificate covers a bucket with dots.
         let is_covered = scheme == "http" || !bucket.contains('.');
         let names_bucket = is_covered
             && !is_ip_address(host)
@@ -133,7 +133,7 @@ fn amazons(region: &str) -> String {
     format!("s3.{region}.amazonaws.com{end}")
 }
 
-/// Whether a host, with or without a port, is no name.
+/// Whether a host, with or without a port, is an IP address.
 fn is_ip_address(host: &str) -> bool {
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let address = match bracketed {
@@ -145,9 +145,8 @@ fn is_ip_address(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tiledb::Config;
-
     use super::*;
+    use crate::options::Config;
 
     fn config(parameters: &[(&str, &str)]) -> Config {
         parameters
@@ -159,7 +158,7 @@ mod tests {
     #[track_caller]
     fn check_endpoint(bucket: &str, parameters: &[(&str, &str)], url: &str, names_bucket: bool) {
         let config = config(parameters);
-        let found = Endpoint::of(bucket, "eu-west-1", &Settings::new(&config)).unwrap();
+        let found = Endpoint::of(bucket, "eu-west-1", &Settings::new("s3://b/x", &config)).unwrap();
         assert_eq!(found, Endpoint { url: url.to_owned(), names_bucket });
     }
 
@@ -183,13 +182,14 @@ mod tests {
             check_endpoint("b", &given, &format!("http://{host}"), false);
         }
         let config = config(&[("scheme", "ftp")]);
-        let error = Endpoint::of("b", "x", &Settings::new(&config)).unwrap_err().to_string();
+        let error =
+            Endpoint::of("b", "x", &Settings::new("s3://b/x", &config)).unwrap_err().to_string();
         assert!(error.contains("vfs.s3.scheme "), "{error}");
         assert_eq!(amazons("cn-north-1"), "s3.cn-north-1.amazonaws.com.cn");
     }
 
     #[test]
-    fn what_only_libtiledb_does_is_left_to_it() {
+    fn parameters_that_only_libtiledb_knows_are_not_supported() {
         for (name, value) in [
             ("aws_role_arn", "arn:aws:iam::1:role/x"),
             ("custom_headers.x-tenant", "y"),
@@ -197,18 +197,21 @@ mod tests {
             ("verify_ssl", "false"),
         ] {
             let config = config(&[(name, value)]);
-            match check_known(&Settings::new(&config)) {
-                Err(NotNative::Unsupported(reason)) => assert!(reason.contains(name), "{reason}"),
+            match check_known(&Settings::new("s3://b/x", &config)) {
+                Err(Error::Unsupported { reason, .. }) => {
+                    assert!(reason.contains(name), "{reason}")
+                }
                 other => panic!("{name}: {other:?}"),
             }
         }
         let config = config(&[("config_source", "auto"), ("verify_ssl", "true")]);
-        check_known(&Settings::new(&config)).unwrap();
+        check_known(&Settings::new("s3://b/x", &config)).unwrap();
     }
 
     #[test]
     fn a_proxy_is_an_address_with_its_user() {
-        let of = |parameters: &[(&str, &str)]| proxy(&Settings::new(&config(parameters)));
+        let of =
+            |parameters: &[(&str, &str)]| proxy(&Settings::new("s3://b/x", &config(parameters)));
         assert_eq!(of(&[("proxy_port", "3128")]), None);
         let host = ("proxy_host", "proxy.example");
         assert_eq!(of(&[host, ("proxy_port", "0")]).unwrap(), "http://proxy.example");

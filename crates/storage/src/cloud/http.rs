@@ -1,7 +1,9 @@
-//! The HTTP client under an object store: rustls with ring, which needs no more than a C compiler, and time limits.
+//! The HTTP client under an object store: rustls with ring, which compiles with no more than a C
+//! compiler, and time limits.
 //!
-//! The client is made here and not by `object_store`, whose own takes rustls's default of the process: that one is the program's to
-//! choose, not a library's. Proxies of the environment are not used, since libtiledb does not use them either.
+//! `object_store` would make a client with rustls's default provider of the process, which is the
+//! program's to choose, not a library's. Proxies of the environment are not used: libtiledb does
+//! not use them either.
 
 use std::fmt;
 use std::fs;
@@ -15,16 +17,16 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::settings::Limits;
+use crate::settings::Limits;
 
-/// How long to wait for a connection to the machine's metadata service, which is next door or not there.
+/// How long to wait for a connection to the machine's metadata service, which is near or absent.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
 
-/// How a store's requests are sent.
+/// Sends a store's requests.
 #[derive(Clone)]
 pub(super) struct Http {
     limits: Limits,
-    /// With its password.
+    /// Includes its password.
     proxy: Option<String>,
     tls: ClientConfig,
 }
@@ -36,8 +38,8 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// Requests within `limits`, trusting the certificates of `ca_file`, else the system's. `is_tls` says whether the store's own
-    /// address needs them.
+    /// Requests within `limits`, trusting the certificates of `ca_file`, else the system's. Fails if
+    /// `is_tls`, and there are none.
     pub(super) fn new(
         limits: Limits,
         proxy: Option<String>,
@@ -59,7 +61,7 @@ impl Http {
         Ok(Self { limits, proxy, tls })
     }
 
-    /// The options that a store is to be made with.
+    /// The options to make the store with.
     pub(super) fn options(&self) -> ClientOptions {
         ClientOptions::new().with_allow_http(true).with_connect_timeout(self.limits.connect)
     }
@@ -67,7 +69,7 @@ impl Http {
 
 impl HttpConnector for Http {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // Other options than ours are those for the metadata service.
+        // Options other than ours are those for the metadata service.
         let connect =
             |options: &ClientOptions| options.get_config_value(&ClientConfigKey::ConnectTimeout);
         let is_ours = connect(options) == connect(&self.options());
@@ -87,11 +89,12 @@ impl HttpConnector for Http {
     }
 }
 
-/// The certificates to trust.
+/// The certificates to trust: those of `ca_file`, else the system's.
 fn roots(ca_file: Option<&str>) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     let Some(file) = ca_file else {
-        // Of a system's many certificates some may not be readable; those that are, are enough or the connection says so.
+        // Some of a system's many certificates may not be readable. If one of those is needed, the
+        // connection fails and says so.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(roots);
     };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
-use super::{Coalesce, Entry, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 /// So much of a second's bytes may come at once after a pause.
 const BURSTS_A_SECOND: u64 = 100;
@@ -135,6 +135,17 @@ impl LimitedStorage {
     pub fn new(inner: Arc<dyn Storage>, limit: Arc<ReadLimit>) -> Self {
         let in_parts = !inner.coalesce().prefetch;
         Self { inner, limit, in_parts }
+    }
+
+    /// `inner`, limited if there is a limit.
+    pub(crate) fn around(
+        inner: Arc<dyn Storage>,
+        limit: Option<&Arc<ReadLimit>>,
+    ) -> Arc<dyn Storage> {
+        match limit {
+            Some(limit) => Arc::new(Self::new(inner, Arc::clone(limit))),
+            None => inner,
+        }
     }
 
     fn read_part(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {

@@ -1,0 +1,111 @@
+//! Files of a folder or of an object store, read through one small trait.
+//!
+//! A [`Storage`] lists folders, gives sizes, and reads ranges of bytes. It is rooted at one data
+//! set (an array, a store of samples); paths below it are relative, with `/` between names. A
+//! reader hands over many ranges in one call, so that a storage far away may fetch them at once,
+//! and joins ranges that lie as close as the storage's [`Coalesce`] allows.
+//!
+//! [`open`] takes an address: a local path, `file://`, or, with the Cargo features `s3`, `gcs` and
+//! `azure`, an address in an object store. Its settings have the names that TileDB gives them
+//! (`vfs.s3.region`); the page of [`open`] lists them. [`Files`] wraps a storage and names the
+//! file and the action in each error.
+//!
+//! ```
+//! use storage::{Config, Files, OpenOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! std::fs::write(folder.path().join("genome.fa"), ">chr1\nACGTACGT\n")?;
+//!
+//! let address = format!("file://{}", folder.path().display());
+//! let opened = storage::open(&address, &OpenOptions::new(&Config::new()))?;
+//! let files = Files::new(opened.storage);
+//! assert_eq!(files.size("genome.fa")?, 15);
+//! assert_eq!(files.read("genome.fa", 6, 4)?, b"ACGT");
+//! let error = files.read_whole("absent.fa").unwrap_err();
+//! assert!(error.to_string().contains("absent.fa"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Storages
+//!
+//! | type | where the bytes are |
+//! |---|---|
+//! | [`LocalStorage`] | a folder of this machine, read by positioned reads |
+//! | [`ObjectStorage`] | below a prefix of any [`object_store::ObjectStore`]; requests run on threads of its own |
+//!
+//! # Decorators
+//!
+//! A decorator is a storage around another. It changes how bytes come, never which.
+//!
+//! | type | what it adds |
+//! |---|---|
+//! | [`CachedStorage`] | keeps on disk what was read, for later reads and processes |
+//! | [`LimitedStorage`] | limits reads to a rate that several storages may share |
+//!
+//! [`open`] adds both on request. By hand the limit goes below the cache, so that bytes from the
+//! cache do not count:
+//!
+//! ```
+//! use std::num::NonZeroU64;
+//! use std::sync::Arc;
+//! use storage::{
+//!     CacheSpec, CachedStorage, LimitedStorage, LocalStorage, Piece, ReadLimit, Storage,
+//! };
+//!
+//! # let (data, cache) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! std::fs::write(data.path().join("chunk-7"), vec![7; 100_000])?;
+//! let folder = Arc::new(LocalStorage::new(data.path()));
+//! let limit = Arc::new(ReadLimit::new(NonZeroU64::new(100_000_000).unwrap()));
+//! let limited = Arc::new(LimitedStorage::new(folder, Arc::clone(&limit)));
+//! let spec = CacheSpec::new(cache.path(), 1 << 30);
+//! let cached = CachedStorage::new(limited, &spec, |file| file.starts_with("chunk-"))?;
+//!
+//! let mut bytes = vec![0; 1000];
+//! for _ in 0..2 {
+//!     cached.read(&[Piece { file: "chunk-7", range: 500..1500 }], &mut bytes)?;
+//! }
+//! assert_eq!(bytes, vec![7; 1000]);
+//! assert_eq!((cached.stats().misses, cached.stats().hits), (1, 1));
+//! assert_eq!(limit.used().bytes, 100_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Features
+//!
+//! `s3`, `gcs` and `azure` add the clients of these stores, with an HTTP client and TLS. None is
+//! on by default. Without the feature of its store an address is an [`Error::NotBuilt`] that names
+//! the feature. [`ObjectStorage`] itself needs none: it takes any store of the crate
+//! [`object_store`].
+#![forbid(unsafe_code)]
+
+mod address;
+mod cache;
+#[cfg(feature = "http")]
+mod cloud;
+mod environment;
+mod error;
+mod files;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod limited;
+mod local;
+mod object;
+mod open;
+mod options;
+mod profile;
+#[cfg(feature = "http")]
+mod settings;
+mod storage;
+
+pub use object_store;
+
+pub use address::local_path;
+pub use cache::{CacheSpec, CacheStats, CacheUse, CachedStorage, NeverChanges};
+pub use error::Error;
+pub use files::Files;
+pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};
+pub use local::LocalStorage;
+pub use object::{ObjectOptions, ObjectStorage};
+pub use open::{complete_config, environment_secrets, open};
+pub use options::{Config, OpenOptions, OpenedStorage};
+pub use storage::{Coalesce, Entry, FileVersion, Piece, Storage};
