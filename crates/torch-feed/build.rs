@@ -1,22 +1,48 @@
 //! Lets this package's tests and examples find libtorch when they run, and tells dependents where it is.
 //!
-//! What cargo calls link arguments does not reach the programs of dependents. A package with a program of its own
-//! reads `DEP_TORCH_FEED_LIB_DIR` in its build script and gives the same three arguments.
+//! Cargo does not pass link arguments on to the programs of dependents. `cargo run` and `cargo test` let
+//! them find libtorch all the same: they search folders that a build script names, if those lie within
+//! the target folder. So the libraries are linked into one there.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // From torch-sys, which resolves LIBTORCH, LIBTORCH_LIB, LIBTORCH_USE_PYTORCH and the system's folders.
     // It is not set where torch-sys is built for documentation only, which links nothing.
     println!("cargo::rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
-    let Some(lib_dir) = std::env::var_os("DEP_TCH_LIBTORCH_LIB") else { return };
+    let Some(lib_dir) = env::var_os("DEP_TCH_LIBTORCH_LIB") else { return };
     let Some(lib_dir) = lib_dir.to_str() else {
         println!("cargo::error=the path of libtorch is not UTF-8: {}", lib_dir.display());
         return;
     };
     println!("cargo::metadata=lib_dir={lib_dir}");
+    match link_into_target(Path::new(lib_dir)) {
+        Ok(folder) => println!("cargo::rustc-link-search=native={}", folder.display()),
+        Err(error) => println!("cargo::error=cannot link to the libraries in {lib_dir}: {error}"),
+    }
     println!("cargo::rustc-link-arg=-Wl,-rpath,{lib_dir}");
     // libtorch as a whole: no symbol names libtorch_cuda, so the linker would leave it out as not needed, and torch
     // would then see no GPU. In a libtorch for the CPU this adds nothing.
     println!("cargo::rustc-link-arg=-L{lib_dir}");
     println!("cargo::rustc-link-arg=-Wl,--no-as-needed,-ltorch,--as-needed");
+}
+
+/// Makes a folder with a symbolic link to each library in `lib_dir`.
+fn link_into_target(lib_dir: &Path) -> io::Result<PathBuf> {
+    let out_dir = env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
+    let folder = Path::new(&out_dir).join("libtorch");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir(&folder)?;
+    for entry in fs::read_dir(lib_dir)? {
+        let file = entry?.path();
+        let name = file.file_name().unwrap_or_default();
+        if name.to_string_lossy().contains(".so") {
+            std::os::unix::fs::symlink(&file, folder.join(name))?;
+        }
+    }
+    Ok(folder)
 }
