@@ -5,9 +5,10 @@ use std::hint::black_box;
 
 use benches::cells;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use csr::{CsrBuffers, CsrView, PackedValues, PackedView};
 use densify::{
-    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, PackedValues, PackedView, RowTransforms,
-    Transform, csr_gather_rows, csr_rows_to_dense, scatter_coo,
+    AxisIndex, CooToCsr, CooView, RowTransforms, Transform, csr_gather_rows, csr_rows_to_dense,
+    scatter_coo,
 };
 use half::f16;
 
@@ -47,7 +48,7 @@ fn densify(criterion: &mut Criterion) {
             });
         });
         let mut counter = CooToCsr::new();
-        let mut counted = CsrMatrix::empty(n_columns);
+        let mut counted = CsrBuffers::empty(n_columns);
         group.bench_function("scipy.csr: COO counted into CSR", |bencher| {
             bencher.iter(|| {
                 counter.clear();

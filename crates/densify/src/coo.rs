@@ -6,8 +6,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use csr::{CooList, CsrBuffers};
 
-use crate::{AxisIndex, CsrMatrix, Error};
+use crate::{AxisIndex, Error};
 
 /// Cells by joinid: equally long slices.
 #[derive(Debug, Clone, Copy)]
@@ -18,19 +19,6 @@ pub struct CooView<'a> {
     pub columns: &'a [i64],
     /// The values.
     pub values: &'a [f32],
-}
-
-/// Values with their rows and columns, by ascending row and within a row by ascending column.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CooMatrix {
-    /// The row of each value.
-    pub rows: Vec<u32>,
-    /// The column of each value.
-    pub columns: Vec<u32>,
-    /// The values.
-    pub values: Vec<f32>,
-    /// The number of rows and of columns.
-    pub shape: (usize, usize),
 }
 
 const CELLS: &str = "the array of cells";
@@ -139,25 +127,21 @@ pub fn scatter_coo(
 /// Counts cells into CSR: pieces are added one after another, then counted, summed up and placed.
 #[derive(Debug, Default)]
 pub struct CooToCsr {
-    rows: Vec<u32>,
-    columns: Vec<u32>,
-    values: Vec<f32>,
+    cells: CooList,
 }
 
 impl CooToCsr {
-    /// Nothing yet.
+    /// No cells yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all cells, and keeps the memory.
+    /// Removes all cells and keeps the memory.
     pub fn clear(&mut self) {
-        self.rows.clear();
-        self.columns.clear();
-        self.values.clear();
+        self.cells.clear();
     }
 
-    /// Adds cells, by their positions in the indices. When one fails, none of `coo` is added.
+    /// Adds cells, by their positions in the indices. If one fails, none of `coo` is added.
     pub fn add(
         &mut self,
         coo: CooView<'_>,
@@ -170,13 +154,13 @@ impl CooToCsr {
                 return Err(Error::Length { what, found: axis.len(), expected: u32::MAX as usize });
             }
         }
-        let n_before = self.values.len();
+        let n_before = self.cells.values.len();
         if let Err(error) = self.add_positions(coo, rows, columns) {
-            self.rows.truncate(n_before);
-            self.columns.truncate(n_before);
+            self.cells.rows.truncate(n_before);
+            self.cells.columns.truncate(n_before);
             return Err(error);
         }
-        self.values.extend_from_slice(coo.values);
+        self.cells.values.extend_from_slice(coo.values);
         Ok(())
     }
 
@@ -187,75 +171,26 @@ impl CooToCsr {
         columns: &AxisIndex,
     ) -> Result<(), Error> {
         let (mut rows, mut columns) = (rows.cursor(), columns.cursor());
-        self.rows.reserve(coo.rows.len());
-        self.columns.reserve(coo.rows.len());
+        self.cells.rows.reserve(coo.rows.len());
+        self.cells.columns.reserve(coo.rows.len());
         for (cell, gene) in coo.rows.iter().zip(coo.columns) {
-            self.rows.push(rows.position(*cell)? as u32);
-            self.columns.push(columns.position(*gene)? as u32);
+            self.cells.rows.push(rows.position(*cell)? as u32);
+            self.cells.columns.push(columns.position(*gene)? as u32);
         }
         Ok(())
     }
 
-    /// Fails when a cell lies outside of the shape.
-    fn check_shape(&self, n_rows: usize, n_columns: usize) -> Result<(), Error> {
-        for (row, column) in self.rows.iter().zip(&self.columns) {
-            let row_idx = *row as usize;
-            if n_rows <= row_idx {
-                return Err(Error::Row { row_idx, n_rows });
-            }
-            if n_columns <= *column as usize {
-                return Err(Error::Column { row_idx, column: *column, n_columns });
-            }
-        }
-        Ok(())
-    }
-
-    /// Places the cells in the rows of `out`, each row's columns ascending, equal ones in the order in which they were added.
-    /// Fails, and leaves `out` as it was, when a cell lies outside of the shape.
+    /// Places the cells in the rows of `out`, each row's columns ascending, equal ones in the order
+    /// in which they were added. If a cell lies outside of the shape, fails and leaves `out` as it
+    /// was.
     pub fn finish(
         &self,
         n_rows: usize,
         n_columns: usize,
-        out: &mut CsrMatrix,
+        out: &mut CsrBuffers,
     ) -> Result<(), Error> {
-        self.check_shape(n_rows, n_columns)?;
-        out.n_columns = n_columns;
-        out.row_offsets.clear();
-        out.row_offsets.resize(n_rows + 1, 0);
-        for row in &self.rows {
-            out.row_offsets[*row as usize + 1] += 1;
-        }
-        for row_idx in 0..n_rows {
-            out.row_offsets[row_idx + 1] += out.row_offsets[row_idx];
-        }
-        let mut next = out.row_offsets.clone();
-        out.columns.resize(self.values.len(), 0);
-        out.values.resize(self.values.len(), 0.0);
-        for ((row, column), value) in self.rows.iter().zip(&self.columns).zip(&self.values) {
-            let at = &mut next[*row as usize];
-            out.columns[*at] = *column;
-            out.values[*at] = *value;
-            *at += 1;
-        }
-        sort_rows(out);
+        self.cells.check(n_rows, n_columns)?;
+        self.cells.count_into(n_rows, n_columns, out);
         Ok(())
-    }
-}
-
-/// Sorts the columns of each row that does not ascend. SOMA gives cells by bands of genes, so that most rows do already.
-fn sort_rows(csr: &mut CsrMatrix) {
-    let mut cells: Vec<(u32, f32)> = Vec::new();
-    for pair in csr.row_offsets.windows(2) {
-        let columns = &mut csr.columns[pair[0]..pair[1]];
-        if columns.is_sorted() {
-            continue;
-        }
-        let values = &mut csr.values[pair[0]..pair[1]];
-        cells.clear();
-        cells.extend(columns.iter().copied().zip(values.iter().copied()));
-        cells.sort_by_key(|(column, _)| *column);
-        for ((column, value), cell) in columns.iter_mut().zip(values).zip(&cells) {
-            (*column, *value) = *cell;
-        }
     }
 }

@@ -1,31 +1,34 @@
-//! Rows in compressed sparse rows, whole or packed.
+//! Access to the rows of CSR, whole or packed.
 
 use std::ops::Range;
 
+use csr::{CsrView, PackedValues, PackedView};
+
 use crate::Error;
 
-/// Rows in compressed sparse rows, to be taken one by one.
+/// Rows in CSR that kernels take one by one.
 pub trait CsrRows: Copy {
     /// The number of columns.
     fn n_columns(&self) -> usize;
 
-    /// Where the values of a row are.
+    /// The place of a row's values.
     ///
     /// # Errors
-    /// [`Error::Row`] where there is no such row, [`Error::RowOffsets`] where its values are not there.
+    /// [`Error::Row`] if there is no such row, [`Error::RowOffsets`] if its values do not exist.
     fn place(&self, row_idx: usize) -> Result<Range<usize>, Error>;
 
-    /// Copies the columns and values at a row's place, which are as many.
+    /// Copies the columns and values at a row's place into slices of the same length.
     fn copy(&self, place: Range<usize>, out: (&mut [u32], &mut [f32]));
 
-    /// The columns and values at a row's place, in `scratch` where they are kept in another form.
+    /// The columns and values at a row's place, converted into `scratch` if they are kept in another
+    /// form.
     fn values_at<'s>(
         &'s self,
         place: Range<usize>,
         scratch: &'s mut RowScratch,
     ) -> (&'s [u32], &'s [f32]);
 
-    /// How many values these rows have together.
+    /// The number of values that these rows have together.
     ///
     /// # Errors
     /// Those of [`place`](Self::place).
@@ -41,28 +44,27 @@ pub struct RowScratch {
     values: Vec<f32>,
 }
 
-/// Packed rows of at most 65,536 columns, borrowed: a value with its column in 4 bytes where all values are counts, otherwise in 6.
-///
-/// Row `i` has its columns and values at `row_offsets[i]..row_offsets[i + 1]`.
-#[derive(Debug, Clone, Copy)]
-pub struct PackedView<'a> {
-    /// Where each row begins, and where the last ends: one more than there are rows.
-    pub row_offsets: &'a [usize],
-    /// The column of each value.
-    pub columns: &'a [u16],
-    /// The values.
-    pub values: PackedValues<'a>,
-    /// The number of columns.
-    pub n_columns: usize,
-}
+impl CsrRows for CsrView<'_> {
+    fn n_columns(&self) -> usize {
+        self.n_columns
+    }
 
-/// Values of packed rows, borrowed.
-#[derive(Debug, Clone, Copy)]
-pub enum PackedValues<'a> {
-    /// As whole numbers.
-    Counts(&'a [u16]),
-    /// As they are.
-    Floats(&'a [f32]),
+    fn place(&self, row_idx: usize) -> Result<Range<usize>, Error> {
+        place_of(self.row_offsets, row_idx, self.columns.len().min(self.values.len()))
+    }
+
+    fn copy(&self, place: Range<usize>, (columns, values): (&mut [u32], &mut [f32])) {
+        columns.copy_from_slice(&self.columns[place.clone()]);
+        values.copy_from_slice(&self.values[place]);
+    }
+
+    fn values_at<'s>(
+        &'s self,
+        place: Range<usize>,
+        _scratch: &'s mut RowScratch,
+    ) -> (&'s [u32], &'s [f32]) {
+        (&self.columns[place.clone()], &self.values[place])
+    }
 }
 
 impl CsrRows for PackedView<'_> {
@@ -106,7 +108,7 @@ impl CsrRows for PackedView<'_> {
     }
 }
 
-/// Where the values of a row are among `nnz`.
+/// The place of a row's values among `nnz`.
 pub(crate) fn place_of(
     row_offsets: &[usize],
     row_idx: usize,

@@ -12,6 +12,9 @@ pub enum Error {
         /// The joinid.
         joinid: i64,
     },
+    /// Cells do not fit the shape of a matrix in CSR.
+    #[error(transparent)]
+    Csr(#[from] csr::Error),
     /// A column is past the last.
     #[error("row {row_idx} has column {column}, but there are {n_columns} columns")]
     Column {

@@ -13,13 +13,14 @@
 //! be scaled, taken the logarithm of and clipped ([`Transform`]).
 //!
 //! ```
-//! use densify::{AxisIndex, CooToCsr, CooView, CsrMatrix, csr_rows_to_dense};
+//! use csr::CsrBuffers;
+//! use densify::{AxisIndex, CooToCsr, CooView, csr_rows_to_dense};
 //!
 //! // Cells 10 and 11 of genes 5 and 3, in this order.
 //! let (rows, columns) = (AxisIndex::ranges("cell", [10..12])?, AxisIndex::list("gene", &[5, 3])?);
 //! let mut counter = CooToCsr::new();
 //! counter.add(CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] }, &rows, &columns)?;
-//! let mut csr = CsrMatrix::empty(2);
+//! let mut csr = CsrBuffers::empty(2);
 //! counter.finish(rows.len(), columns.len(), &mut csr)?;
 //!
 //! // The second row, then the first.
@@ -30,20 +31,19 @@
 //! ```
 
 mod coo;
-mod csr;
 mod csr_rows;
 mod dense_rows;
 mod error;
+mod gather;
 mod index;
 mod past_caches;
+mod to_dense;
 mod transform;
 
-pub use coo::{CooMatrix, CooToCsr, CooView, OwnedCoo, scatter_coo};
-pub use csr::{
-    CsrMatrix, CsrView, csr_gather_rows, csr_gather_rows_into, csr_rows_to_coo, csr_rows_to_dense,
-    dense_rows_to_dense,
-};
-pub use csr_rows::{CsrRows, PackedValues, PackedView, RowScratch};
+pub use coo::{CooToCsr, CooView, OwnedCoo, scatter_coo};
+pub use csr_rows::{CsrRows, RowScratch};
 pub use error::Error;
+pub use gather::{csr_gather_rows, csr_gather_rows_into, csr_rows_to_coo};
 pub use index::AxisIndex;
+pub use to_dense::{csr_rows_to_dense, dense_rows_to_dense};
 pub use transform::{RowTransforms, Transform, Value};

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringArray};
+use csr::{CsrBuffers, CsrView};
 use densify::{
-    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, Error, OwnedCoo, csr_gather_rows,
-    csr_rows_to_dense, scatter_coo,
+    AxisIndex, CooToCsr, CooView, Error, OwnedCoo, csr_gather_rows, csr_rows_to_dense, scatter_coo,
 };
 
 fn axes() -> (AxisIndex, AxisIndex) {
@@ -27,9 +27,9 @@ fn a_piece_that_fails_leaves_no_part_of_itself() {
         let bad = CooView { rows: &[0, cell], columns: &[7, gene], values: &[3.0, 4.0] };
         assert_eq!(counter.add(bad, &rows, &columns), Err(Error::UnknownJoinid { axis, joinid }));
     }
-    let mut csr = CsrMatrix::empty(0);
+    let mut csr = CsrBuffers::empty(0);
     counter.finish(2, 2, &mut csr).unwrap();
-    let expected = CsrMatrix {
+    let expected = CsrBuffers {
         row_offsets: vec![0, 1, 2],
         columns: vec![1, 1],
         values: vec![1.0, 2.0],
@@ -44,13 +44,13 @@ fn counted_cells_past_the_shape_are_refused() {
     let mut counter = CooToCsr::new();
     let cell = CooView { rows: &[1], columns: &[7], values: &[1.0] };
     counter.add(cell, &rows, &columns).unwrap();
-    let mut csr = CsrMatrix::empty(0);
-    assert_eq!(counter.finish(1, 2, &mut csr), Err(Error::Row { row_idx: 1, n_rows: 1 }));
+    let mut csr = CsrBuffers::empty(0);
+    assert_eq!(counter.finish(1, 2, &mut csr), Err(csr::Error::Row { row: 1, n_rows: 1 }.into()));
     assert_eq!(
         counter.finish(2, 1, &mut csr),
-        Err(Error::Column { row_idx: 1, column: 1, n_columns: 1 })
+        Err(csr::Error::Column { row: 1, column: 1, n_columns: 1 }.into())
     );
-    assert_eq!(csr, CsrMatrix::empty(0));
+    assert_eq!(csr, CsrBuffers::empty(0));
 }
 
 #[test]
@@ -61,10 +61,10 @@ fn gathered_columns_past_the_last_are_refused() {
         values: &[1.0, 2.0, 3.0],
         n_columns: 2,
     };
-    let mut out = CsrMatrix::empty(2);
+    let mut out = CsrBuffers::empty(2);
     let refused = Error::Column { row_idx: 1, column: 2, n_columns: 2 };
     assert_eq!(csr_gather_rows(csr, &[0, 1], None, &mut out), Err(refused));
-    assert_eq!(out, CsrMatrix::empty(2));
+    assert_eq!(out, CsrBuffers::empty(2));
 }
 
 #[test]

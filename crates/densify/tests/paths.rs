@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use csr::{CsrBuffers, CsrView};
 use densify::{
-    AxisIndex, CooToCsr, CooView, CsrMatrix, CsrView, Error, OwnedCoo, csr_gather_rows,
-    csr_rows_to_dense, scatter_coo,
+    AxisIndex, CooToCsr, CooView, Error, OwnedCoo, csr_gather_rows, csr_rows_to_dense, scatter_coo,
 };
 use ndarray::ArrayView2;
 use proptest::collection::vec;
@@ -80,7 +80,7 @@ impl Case {
             .collect()
     }
 
-    fn csr(&self, n_pieces: usize) -> CsrMatrix {
+    fn csr(&self, n_pieces: usize) -> CsrBuffers {
         let (rows, columns, values) = self.parts();
         let (row_index, column_index) = self.indices();
         let mut counter = CooToCsr::new();
@@ -90,7 +90,7 @@ impl Case {
         {
             counter.add(CooView { rows, columns, values }, &row_index, &column_index).unwrap();
         }
-        let mut csr = CsrMatrix::empty(0);
+        let mut csr = CsrBuffers::empty(0);
         counter.finish(self.rows.len(), self.columns.len(), &mut csr).unwrap();
         csr
     }
@@ -119,7 +119,7 @@ proptest! {
         csr_rows_to_dense(csr.view(), &case.order, None, &mut out).unwrap();
         prop_assert_eq!(&out, &case.oracle());
 
-        let mut gathered = CsrMatrix::empty(case.columns.len());
+        let mut gathered = CsrBuffers::empty(case.columns.len());
         let (first, second) = case.order.split_at(case.order.len() / 2);
         csr_gather_rows(csr.view(), first, None, &mut gathered).unwrap();
         csr_gather_rows(csr.view(), second, None, &mut gathered).unwrap();
@@ -163,7 +163,7 @@ proptest! {
             })
         });
         prop_assert_eq!(dense.is_ok(), fits && n_out == rows.len() * n_columns);
-        csr_gather_rows(csr, &rows, None, &mut CsrMatrix::empty(n_columns)).ok();
+        csr_gather_rows(csr, &rows, None, &mut CsrBuffers::empty(n_columns)).ok();
     }
 }
 
@@ -174,12 +174,12 @@ fn empty_shapes() {
     assert!(rows.is_empty() && columns.is_empty());
     let nothing = CooView { rows: &[], columns: &[], values: &[] };
     scatter_coo(nothing, &rows, &columns, &mut []).unwrap();
-    let mut csr = CsrMatrix::empty(3);
+    let mut csr = CsrBuffers::empty(3);
     CooToCsr::new().finish(2, 0, &mut csr).unwrap();
     assert_eq!((csr.n_rows(), csr.n_columns, csr.nnz()), (2, 0, 0));
     csr_rows_to_dense::<f32>(csr.view(), &[1, 0, 1], None, &mut []).unwrap();
     let row =
-        CsrMatrix { row_offsets: vec![0, 1], columns: vec![0], values: vec![2.0], n_columns: 1 };
+        CsrBuffers { row_offsets: vec![0, 1], columns: vec![0], values: vec![2.0], n_columns: 1 };
     let mut out = [0.0];
     csr_rows_to_dense(row.view(), &[0], None, &mut out).unwrap();
     assert_eq!(out, [2.0]);

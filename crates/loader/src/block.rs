@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::thread;
 
-use densify::{CsrMatrix, CsrRows as _, CsrView, PackedView, RowTransforms, csr_gather_rows_into};
+use csr::{CsrBuffers, PackedCsr};
+use densify::{CsrRows as _, RowTransforms, csr_gather_rows_into};
 use pipeline::{BlockBytes, BlockPlace};
-use soma_io::{CsrBuffers, PackedCsr};
 use worktime::ThreadTime;
 
 use crate::buffers::ElementsMut;
@@ -36,11 +36,9 @@ pub(crate) struct Block {
 pub(crate) enum Values {
     /// `np.array`: row-major, a row for each row as read.
     Dense(Vec<f32>),
-    /// `scipy.csr`: made from COO.
-    Counted(CsrMatrix),
-    /// `native`: as the reader gave it.
-    Read(CsrBuffers),
-    /// `native`: as a reader that packs gave it.
+    /// `scipy.csr`: counted from COO. `native`: read as CSR.
+    Csr(CsrBuffers),
+    /// `native`: from a reader that packs.
     Packed(PackedCsr),
 }
 
@@ -59,8 +57,7 @@ impl Block {
         };
         let values = match &self.values {
             Values::Dense(values) => size_of_val(values.as_slice()),
-            Values::Counted(csr) => of_csr(&csr.row_offsets, csr.nnz()),
-            Values::Read(csr) => of_csr(&csr.row_offsets, csr.nnz()),
+            Values::Csr(csr) => of_csr(&csr.row_offsets, csr.nnz()),
             Values::Packed(csr) => {
                 size_of_val(csr.row_offsets()) + csr.nnz() * PACKED_CELL_BYTES as usize
             }
@@ -117,26 +114,17 @@ impl Block {
         }
     }
 
-    /// CSR to be counted into, in the memory of the last block where there is one.
-    pub(crate) fn csr_to_count(&mut self) -> &mut CsrMatrix {
-        if !matches!(self.values, Values::Counted(_)) {
-            self.values = Values::Counted(CsrMatrix::empty(self.n_columns));
+    /// CSR to be filled, in the memory of the last block if that was CSR.
+    pub(crate) fn csr_mut(&mut self) -> &mut CsrBuffers {
+        if !matches!(self.values, Values::Csr(_)) {
+            self.values = Values::Csr(CsrBuffers::empty(self.n_columns));
         }
-        let Values::Counted(csr) = &mut self.values else { unreachable!("it was just made so") };
+        let Values::Csr(csr) = &mut self.values else { unreachable!("it was just made so") };
         csr
     }
 
-    /// CSR for a reader to fill, in the memory of the last block where there is one.
-    pub(crate) fn csr_to_read(&mut self) -> &mut CsrBuffers {
-        if !matches!(self.values, Values::Read(_)) {
-            self.values = Values::Read(CsrBuffers::default());
-        }
-        let Values::Read(csr) = &mut self.values else { unreachable!("it was just made so") };
-        csr
-    }
-
-    /// Packed CSR for a reader to fill, in the memory of the last block where there is one.
-    pub(crate) fn packed_to_read(&mut self) -> &mut PackedCsr {
+    /// Packed CSR to be filled, in the memory of the last block if that was packed.
+    pub(crate) fn packed_mut(&mut self) -> &mut PackedCsr {
         if !matches!(self.values, Values::Packed(_)) {
             self.values = Values::Packed(PackedCsr::default());
         }
@@ -214,9 +202,8 @@ impl Block {
             Values::Dense(values) => {
                 densify::dense_rows_to_dense(values, self.n_columns, rows, transforms, out)
             }
-            Values::Counted(csr) => densify::csr_rows_to_dense(csr.view(), rows, transforms, out),
-            Values::Read(csr) => densify::csr_rows_to_dense(view(csr), rows, transforms, out),
-            Values::Packed(csr) => densify::csr_rows_to_dense(packed(csr), rows, transforms, out),
+            Values::Csr(csr) => densify::csr_rows_to_dense(csr.view(), rows, transforms, out),
+            Values::Packed(csr) => densify::csr_rows_to_dense(csr.view(), rows, transforms, out),
         }
     }
 
@@ -224,9 +211,8 @@ impl Block {
     pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
         match &self.values {
             Values::Dense(_) => return Err(Error::NpArraySparse),
-            Values::Counted(csr) => csr.view().nnz_of(rows),
-            Values::Read(csr) => view(csr).nnz_of(rows),
-            Values::Packed(csr) => packed(csr).nnz_of(rows),
+            Values::Csr(csr) => csr.view().nnz_of(rows),
+            Values::Packed(csr) => csr.view().nnz_of(rows),
         }
         .map_err(|source| densify_error(self.place, source))
     }
@@ -242,38 +228,14 @@ impl Block {
     ) -> Result<(), Error> {
         match &self.values {
             Values::Dense(_) => return Err(Error::NpArraySparse),
-            Values::Counted(csr) => {
+            Values::Csr(csr) => {
                 csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
             }
-            Values::Read(csr) => {
-                csr_gather_rows_into(view(csr), rows, transforms, row_offsets, out)
-            }
             Values::Packed(csr) => {
-                csr_gather_rows_into(packed(csr), rows, transforms, row_offsets, out)
+                csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
             }
         }
         .map_err(|source| densify_error(self.place, source))
-    }
-}
-
-fn view(csr: &CsrBuffers) -> CsrView<'_> {
-    CsrView {
-        row_offsets: &csr.row_offsets,
-        columns: &csr.columns,
-        values: &csr.values,
-        n_columns: csr.n_columns,
-    }
-}
-
-fn packed(csr: &PackedCsr) -> PackedView<'_> {
-    PackedView {
-        row_offsets: csr.row_offsets(),
-        columns: csr.columns(),
-        values: match csr.values() {
-            soma_io::PackedValues::Counts(values) => densify::PackedValues::Counts(values),
-            soma_io::PackedValues::Floats(values) => densify::PackedValues::Floats(values),
-        },
-        n_columns: csr.n_columns(),
     }
 }
 

@@ -54,7 +54,7 @@ impl<B: BatchBuffers> CellSource<B> {
     fn read_packed(&self, block: &mut Block, part: &Part) -> Result<ReadStats, Error> {
         let mut all = nothing_read();
         let of = block.place;
-        let csr = block.packed_to_read();
+        let csr = block.packed_mut();
         let source = self.dataset.source(part.source);
         let failed = |error| part.read_error(of, error);
         let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
@@ -74,7 +74,7 @@ impl<B: BatchBuffers> CellSource<B> {
     ) -> Result<ReadStats, Error> {
         let mut all = nothing_read();
         let (of, n_columns) = (block.place, block.n_columns);
-        let csr = block.csr_to_read();
+        let csr = block.csr_mut();
         if parts.is_empty() {
             csr.clear();
             csr.n_columns = n_columns;
@@ -142,7 +142,7 @@ impl<B: BatchBuffers> CellSource<B> {
         let mut all = self.each_part((block.place, parts), columns, stop, &mut each)?;
         let start = worktime::now();
         let (n_rows, n_columns) = (block.rows.len(), block.n_columns);
-        let counted = to_csr.finish(n_rows, n_columns, block.csr_to_count());
+        let counted = to_csr.finish(n_rows, n_columns, block.csr_mut());
         counted.map_err(|source| densify_error(block.place, source))?;
         all.convert += worktime::now() - start;
         Ok(all)

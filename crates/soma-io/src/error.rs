@@ -137,11 +137,8 @@ pub enum Error {
         before: u64,
     },
     /// CSR parts that do not fit together.
-    #[error("these are not the parts of a CSR matrix: {problem}")]
-    Csr {
-        /// What is wrong.
-        problem: String,
-    },
+    #[error("these are not the parts of a CSR matrix: {0}")]
+    Csr(#[from] csr::Error),
     /// Values of X do not fit into 32-bit floats.
     #[error("X {uri} holds values of type {datatype}, which cannot be read as numbers")]
     Values {

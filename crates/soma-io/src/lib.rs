@@ -20,7 +20,6 @@ mod arrow;
 mod axis_query;
 mod census;
 pub mod contract;
-mod csr;
 mod dataframe;
 mod destination;
 mod error;
@@ -39,7 +38,7 @@ pub mod value_filter;
 mod writer;
 
 pub use axis_query::{AxisQuery, Joinids};
-pub use csr::CsrBuffers;
+pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
 pub use destination::{Destination, Existing, check_apart};
 pub use error::Error;
@@ -57,7 +56,6 @@ pub use storage::{
     CacheStats, CacheUse, Config, ReadLimit, ReadLimitUse, environment_secrets, local_path,
 };
 pub use tiledb::Filter;
-pub use tiledb_native::{PackedCsr, PackedValues};
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadTimes, ThreadTime};
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

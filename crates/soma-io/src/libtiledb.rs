@@ -4,10 +4,10 @@ use std::sync::{Mutex, OnceLock};
 
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::DataType;
+use csr::CooList;
 use tiledb::{Array, Context, Layout, Piece, ReadQuery};
 
 use crate::arrow::{coo_batch, extend_f32, values_array};
-use crate::csr::CellList;
 use crate::genes::GeneIndex;
 use crate::soma_object::{Place, approximate_cells};
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
@@ -32,7 +32,7 @@ pub struct LibtiledbReader {
     buffer_bytes: usize,
     why_not_native: Option<String>,
     /// Memory for the cells of a read, used again by the next.
-    cells: Mutex<CellList>,
+    cells: Mutex<CooList>,
     place: Place,
     /// Number of values, once it was asked for.
     nnz: OnceLock<u64>,
@@ -121,7 +121,7 @@ impl LibtiledbReader {
     /// Adds a piece to the list: positions in place of joinids, and without the genes that were only read along.
     fn add(
         &self,
-        cells: &mut CellList,
+        cells: &mut CooList,
         piece: &Piece<'_>,
         locator: &mut crate::rows::RowLocator<'_>,
         index: &GeneIndex,
@@ -203,7 +203,7 @@ impl XReader for LibtiledbReader {
             n_rows: u32::MAX.into(),
         })?;
         // A second read at the same time does without the memory of the first.
-        let mut own = CellList::default();
+        let mut own = CooList::default();
         let mut shared = self.cells.try_lock().ok();
         let cells = shared.as_deref_mut().unwrap_or(&mut own);
         cells.clear();

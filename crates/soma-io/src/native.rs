@@ -169,18 +169,9 @@ impl XReader for NativeReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.shape.0)?;
         let n_columns = genes.n_columns(self.shape.1)?;
-        let columns = columns(genes);
-        // The same parts under another crate's name: they change hands without being copied.
-        let mut parts = tiledb_native::CsrBuffers {
-            row_offsets: std::mem::take(&mut out.row_offsets),
-            columns: std::mem::take(&mut out.columns),
-            values: std::mem::take(&mut out.values),
-            n_columns,
-        };
-        let read = self.array.read_csr(rows.ranges(), &columns, &mut parts);
-        let tiledb_native::CsrBuffers { row_offsets, columns, values, .. } = parts;
-        *out = CsrBuffers { row_offsets, columns, values, n_columns };
-        Ok(self.stats(read?))
+        let stats = self.array.read_csr(rows.ranges(), &columns(genes), out)?;
+        out.n_columns = n_columns;
+        Ok(self.stats(stats))
     }
 
     fn packs(&self, genes: &GeneSelection) -> bool {

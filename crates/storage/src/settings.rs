@@ -13,7 +13,6 @@ const RETRY_LIMIT: &str = "soma.retry_limit_ms";
 const REQUEST_LIMIT: &str = "soma.request_limit_ms";
 
 /// The parameters for an address.
-#[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 has parameters of more kinds"))]
 pub(crate) struct Settings<'a> {
     address: &'a str,
     config: &'a Config,
@@ -60,6 +59,7 @@ impl Limits {
     }
 }
 
+#[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 has parameters of more kinds"))]
 impl<'a> Settings<'a> {
     pub(crate) fn new(address: &'a str, config: &'a Config) -> Self {
         Self { address, config }

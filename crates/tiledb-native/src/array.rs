@@ -7,18 +7,18 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::csr::CsrBuffers;
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
 use crate::directory::Directory;
 use crate::error::{Error, Fault};
 use crate::fragment::{Footer, Fragment, RawFooter};
 use crate::index_cache::IndexCache;
-use crate::packed_csr::PackedCsr;
 use crate::read::{Output, ReadStats, Reader};
 use crate::request::ColumnSelection;
 use crate::schema::{Layout, Schema};
 use crate::unsupported::Unsupported;
+use csr::CsrBuffers;
+use csr::PackedCsr;
 use storage::Files;
 use storage::{LocalStorage, Storage};
 

@@ -93,7 +93,6 @@
 #![forbid(unsafe_code)]
 
 mod array;
-mod csr;
 mod cursor;
 mod datatype;
 mod decoded_cache;
@@ -105,7 +104,6 @@ mod fragment;
 pub mod fuzz;
 mod generic_tile;
 mod index_cache;
-mod packed_csr;
 mod packed_integers;
 mod read;
 mod request;
@@ -118,11 +116,10 @@ mod values;
 mod write;
 
 pub use array::{Array, OpenOptions, Threads};
-pub use csr::CsrBuffers;
+pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use datatype::Datatype;
 pub use directory::has_conditions;
 pub use error::Error;
-pub use packed_csr::{PackedCsr, PackedValues};
 pub use read::ReadStats;
 pub use request::ColumnSelection;
 pub use timestamped_name::is_in_fragment;

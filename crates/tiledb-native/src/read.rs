@@ -179,7 +179,7 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
-        out.set_form(!self.has_floats.load(Ordering::Relaxed));
+        out.keep_counts(!self.has_floats.load(Ordering::Relaxed));
         let before = self.files.storage().requests();
         let read = match &rows.copies {
             None => self.read_distinct(&rows, &columns, out.reborrow()),
@@ -190,7 +190,7 @@ impl Reader {
         if read.is_err() {
             out.clear();
         }
-        out.set_n_columns(n_columns);
+        out.set_n_columns(n_columns)?;
         let mut stats = read?;
         stats.nnz = out.nnz() as u64;
         let Layout { rows, columns, values, .. } = &*self.layout;
@@ -237,7 +237,7 @@ impl Reader {
     fn hold_floats(&self, out: &mut Output<'_>) {
         self.has_floats.store(true, Ordering::Relaxed);
         self.decoded.set_limit_bytes(0);
-        out.set_form(false);
+        out.keep_counts(false);
     }
 
     /// Whether a cell may be found more than once and only the latest counts.

@@ -11,8 +11,8 @@ use crate::datatype::Number;
 use crate::decoded_cache::DecodedChunk;
 use crate::error::Fault;
 use crate::filter::Decoded;
-use crate::packed_csr::pack;
 use crate::packed_integers::PackedIntegers;
+use csr::pack_counts;
 
 /// The columns of a chunk, of a tile whose first and last columns are known.
 #[derive(Debug, Clone, Copy)]
@@ -289,7 +289,7 @@ impl Values<'_> {
                 let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
                 let bytes = a.iter().zip(b).zip(c).zip(d);
                 let values = bytes.map(|(((&a, &b), &c), &d)| f32::from_le_bytes([a, b, c, d]));
-                return pack(values, out);
+                return pack_counts(values, out);
             }
             Self::Counts(counts) => {
                 counts.unpack(range, |to, counts| {
@@ -297,7 +297,7 @@ impl Values<'_> {
                 });
                 return true;
             }
-            Self::Converted(values) => return pack(values[range].iter().copied(), out),
+            Self::Converted(values) => return pack_counts(values[range].iter().copied(), out),
             Self::Floats(_) | Self::Planes(..) | Self::Plain(..) => {}
         }
         let mut fits = true;
@@ -305,7 +305,7 @@ impl Values<'_> {
             let mut values = [0.0; AT_ONCE];
             let values = &mut values[..out.len()];
             self.copy(start..start + values.len(), values);
-            fits &= pack(values.iter().copied(), out);
+            fits &= pack_counts(values.iter().copied(), out);
         }
         fits
     }

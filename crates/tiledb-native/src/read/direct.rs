@@ -13,11 +13,11 @@ use super::chunks::{self, Chunk};
 use super::plan::{Planned, Task, TileWork};
 use super::target::{self, Target};
 use super::{Output, ReadStats, Reader, Scratch};
-use crate::csr::CsrBuffers;
 use crate::error::{Error, Fault};
 use crate::fragment::Field;
 use crate::request::{self, Rows};
 use crate::values::{Columns, Position};
+use csr::CsrBuffers;
 
 /// One field of the cells of a task.
 struct Job<'a> {

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use crate::csr::CsrBuffers;
-use crate::packed_csr::{PackedCsr, Values};
+use csr::{CsrBuffers, PackedCsr};
+
+use crate::error::Error;
 
 /// The caller's buffers.
 #[derive(Debug)]
@@ -29,11 +30,14 @@ impl Output<'_> {
         }
     }
 
-    pub(super) fn set_n_columns(&mut self, n_columns: usize) {
+    pub(super) fn set_n_columns(&mut self, n_columns: usize) -> Result<(), Error> {
         match self {
             Self::Wide(csr) => csr.n_columns = n_columns,
-            Self::Packed(csr) => csr.n_columns = n_columns,
+            Self::Packed(csr) => csr
+                .set_n_columns(n_columns)
+                .map_err(|_| Error::TooManyToPack { n_columns: n_columns as u64 })?,
         }
+        Ok(())
     }
 
     pub(super) fn nnz(&self) -> usize {
@@ -43,40 +47,30 @@ impl Output<'_> {
         }
     }
 
-    /// Makes packed rows hold values as counts or as they are.
-    pub(super) fn set_form(&mut self, is_counts: bool) {
+    /// Makes packed rows keep values as counts or as floats.
+    pub(super) fn keep_counts(&mut self, is_counts: bool) {
         if let Self::Packed(csr) = self {
-            csr.set_form(is_counts);
+            csr.keep_counts(is_counts);
         }
     }
 
-    /// Where rows end, one for each row; before the first nothing is.
-    pub(super) fn row_offsets(&mut self) -> &mut Vec<usize> {
+    /// Where each row begins, and where the last ends.
+    pub(super) fn row_offsets(&self) -> &[usize] {
         match self {
-            Self::Wide(csr) => &mut csr.row_offsets,
-            Self::Packed(csr) => &mut csr.row_offsets,
+            Self::Wide(csr) => &csr.row_offsets,
+            Self::Packed(csr) => csr.row_offsets(),
         }
     }
 
-    /// Makes of the numbers of values of the rows, each where the offset of its row's end will be, those offsets, and room for the
-    /// values.
+    /// Begins rows whose lengths `put_counts` writes, each at the place of its row's end.
     pub(super) fn begin(&mut self, n_rows: usize, put_counts: impl FnOnce(&mut [usize])) {
-        let row_offsets = self.row_offsets();
-        row_offsets.clear();
-        row_offsets.resize(n_rows + 1, 0);
-        put_counts(row_offsets);
-        let mut nnz = 0;
-        for end in row_offsets {
-            nnz += *end;
-            *end = nnz;
-        }
         match self {
-            Self::Wide(csr) => csr.set_nnz(nnz),
-            Self::Packed(csr) => csr.make_room(nnz),
+            Self::Wide(csr) => csr.begin(n_rows, put_counts),
+            Self::Packed(csr) => csr.begin(n_rows, put_counts),
         }
     }
 
-    /// Writes values to their place. Returns whether they can be held there.
+    /// Writes values to their place. Returns whether they can be kept in its form.
     pub(super) fn put(&mut self, place: Range<usize>, columns: &[u32], values: &[f32]) -> bool {
         match self {
             Self::Wide(csr) => {
@@ -88,19 +82,19 @@ impl Output<'_> {
         }
     }
 
-    /// Calls `read` for buffers of the same kind, and then takes `rows` of what it read there, a row as often as it is among them.
+    /// Calls `read` with other buffers of the same kind, and copies `rows` from them, a row as often
+    /// as it is among `rows`.
     pub(super) fn fill_from<T, E>(
         &mut self,
         rows: &[Range<usize>],
         read: impl FnOnce(Output<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let rows = rows.iter().filter(|rows| rows.start < rows.end);
         match self {
             Self::Wide(csr) => {
                 let mut distinct = CsrBuffers::new();
                 let done = read(Output::Wide(&mut distinct))?;
                 csr.clear();
-                for row in rows.flat_map(Clone::clone) {
+                for row in rows.iter().flat_map(Clone::clone) {
                     let (columns, values) = distinct.row(row);
                     csr.columns.extend_from_slice(columns);
                     csr.values.extend_from_slice(values);
@@ -110,14 +104,9 @@ impl Output<'_> {
             }
             Self::Packed(csr) => {
                 let mut distinct = PackedCsr::default();
-                distinct.set_form(matches!(csr.values, Values::Counts(_)));
+                distinct.keep_counts(csr.keeps_counts());
                 let done = read(Output::Packed(&mut distinct))?;
-                csr.set_form(matches!(distinct.values, Values::Counts(_)));
-                let offsets = distinct.row_offsets();
-                csr.make_room(
-                    rows.clone().map(|rows| offsets[rows.end] - offsets[rows.start]).sum(),
-                );
-                rows.for_each(|rows| csr.append_rows(&distinct, rows.clone()));
+                csr.copy_rows(&distinct, rows);
                 Ok(done)
             }
         }

@@ -1,9 +1,10 @@
-//! The caller's buffers cut into what each piece of work writes.
+//! The caller's buffers, cut into the parts that each piece of work writes.
+
+use csr::PackedValuesMut;
 
 use super::Output;
 use super::plan::{Planned, Task};
 use crate::fragment::Field;
-use crate::packed_csr::Values;
 
 /// Where a piece of work writes: for each of its task's row ranges the columns or the values of its rows.
 pub(super) enum Target<'a> {
@@ -69,20 +70,20 @@ pub(super) fn targets<'a>(
             (both.collect(), &csr.row_offsets)
         }
         Output::Packed(csr) => {
-            let columns = split(planned, &csr.row_offsets, &mut csr.columns);
+            let (row_offsets, columns, values) = csr.parts_mut();
+            let columns = split(planned, row_offsets, columns);
             let columns = columns.into_iter().map(Target::NarrowColumns);
-            let values: Vec<_> = match &mut csr.values {
-                Values::Counts(values) => split(planned, &csr.row_offsets, values)
+            let values: Vec<_> = match values {
+                PackedValuesMut::Counts(values) => split(planned, row_offsets, values)
                     .into_iter()
                     .map(|values| Target::Counts { values, fits: true })
                     .collect(),
-                Values::Floats(values) => split(planned, &csr.row_offsets, values)
-                    .into_iter()
-                    .map(Target::Values)
-                    .collect(),
+                PackedValuesMut::Floats(values) => {
+                    split(planned, row_offsets, values).into_iter().map(Target::Values).collect()
+                }
             };
             let both = columns.zip(values).map(|(columns, values)| [columns, values]);
-            (both.collect(), &csr.row_offsets)
+            (both.collect(), row_offsets)
         }
     }
 }
