@@ -50,26 +50,8 @@ fn has_no_nulls(obs: &RecordBatch) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::TARGETS;
-
     #[test]
     fn no_kept_input_breaks_a_promise() {
-        for (name, run) in TARGETS {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join(format!("../../fuzz/corpus/{name}.inputs"));
-            let file = std::fs::read(&path)
-                .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-            // Each input's length (u32, little-endian), then its bytes.
-            let (mut rest, mut n_inputs) = (file.as_slice(), 0);
-            while let Some((len, after)) = rest.split_first_chunk::<4>() {
-                let (input, after) = after.split_at(u32::from_le_bytes(*len) as usize);
-                run(input);
-                n_inputs += 1;
-                rest = after;
-            }
-            assert!(n_inputs > 0 && rest.is_empty(), "{name} has no inputs");
-        }
+        fuzz_corpus::run_kept_inputs(&super::TARGETS);
     }
 }

@@ -39,6 +39,9 @@ const LIMITED: [(&str, &[&str], &[&str]); 10] = [
     ("xtask", &[], &[]),
 ];
 
+/// Crates that only dev-dependencies may name, from any crate. They know none of ours.
+const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
+
 /// May know every crate.
 const FREE: [&str; 1] = ["benches"];
 
@@ -106,13 +109,19 @@ fn text<'a>(value: &'a Value, key: &str) -> anyhow::Result<&'a str> {
 }
 
 fn is_ours(name: &str) -> bool {
-    ORDER.contains(&name) || FREE.contains(&name) || name == "xtask"
+    ORDER.contains(&name) || FOR_TESTS.contains(&name) || FREE.contains(&name) || name == "xtask"
 }
 
 /// Why the edge may not be.
 fn judge(edge: &Edge<'_>) -> Option<String> {
     if !is_ours(edge.to) {
         return judge_outside(edge);
+    }
+    if FOR_TESTS.contains(&edge.from) {
+        return Some("it may know no crate of ours".to_owned());
+    }
+    if FOR_TESTS.contains(&edge.to) {
+        return (!edge.for_tests).then(|| "only tests may use it (dev-dependencies)".to_owned());
     }
     if let Some((_, known, in_tests)) = LIMITED.iter().find(|(name, ..)| *name == edge.from) {
         let allowed = known.contains(&edge.to) || edge.for_tests && in_tests.contains(&edge.to);
@@ -144,7 +153,8 @@ pub(super) fn check_architecture(text: &str) -> Vec<String> {
         |line: &str| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned());
     let listed: Vec<String> =
         text.lines().filter_map(first_cell).filter(|name| is_ours(name)).collect();
-    let expected: Vec<&str> = ORDER.iter().copied().chain(["xtask", "benches"]).collect();
+    let expected: Vec<&str> =
+        ORDER.iter().chain(&FOR_TESTS).copied().chain(["xtask", "benches"]).collect();
     if listed == expected {
         return Vec::new();
     }
@@ -192,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn some_crates_are_for_tests_alone() {
+        edge("soma-io", "test-storage", true, None);
+        edge("pipeline", "fuzz-corpus", true, None);
+        edge("soma-io", "test-storage", false, Some("only tests"));
+        edge("benches", "test-storage", false, Some("only tests"));
+        edge("test-storage", "soma-io", false, Some("no crate of ours"));
+        edge("fuzz-corpus", "test-storage", true, Some("no crate of ours"));
+    }
+
+    #[test]
     fn outside_crates_have_their_places() {
         edge("torch-feed", "tch", false, None);
         edge("benches", "tch", true, Some("only torch-feed"));
@@ -223,7 +243,7 @@ mod tests {
     #[test]
     fn the_architecture_table_must_list_the_crates() {
         let row = |name: &str| format!("| `{name}` | what | |\n");
-        let mut names: Vec<&str> = ORDER.to_vec();
+        let mut names: Vec<&str> = ORDER.iter().chain(&FOR_TESTS).copied().collect();
         names.extend(["xtask", "benches"]);
         let whole: String = names.iter().map(|name| row(name)).collect();
         assert!(check_architecture(&whole).is_empty());

@@ -1,19 +1,4 @@
 //! Experiments laid out anew in an object store, where nothing that was written can be taken back.
-//!
-//! The server is that of soma-io's tests of object stores.
-
-#[expect(dead_code, reason = "nothing goes wrong on the way here")]
-#[path = "../../../soma-io/tests/s3/faults.rs"]
-mod faults;
-#[expect(dead_code, reason = "more can be asked of it than is asked here")]
-#[path = "../../../soma-io/tests/s3/server.rs"]
-mod server;
-/// The numbers by which faults are drawn; none is drawn here.
-mod small {
-    pub(crate) fn mix(seed: u64, at: u64) -> u64 {
-        seed ^ at
-    }
-}
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -22,7 +7,7 @@ use relayout::{CodecChoice, Codecs, Error, RelayoutEvent, RelayoutReport, Relayo
 
 use crate::same::{CHEAP, LITTLE_MEMORY};
 use crate::small::{check, names, open, rows_with_a_late_fraction, write};
-use server::{PRIVATE, Server};
+use test_storage::{PRIVATE, Server};
 
 /// Lays out anew to a bucket, with temporary files in `folder`.
 fn lay_out(

@@ -1,9 +1,0 @@
-//! What is written, read back through soma-io.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod bucket;
-mod contents;
-mod generate;
-mod import;
-mod killed;
-mod visium;

@@ -1,0 +1,106 @@
+//! What the loader delivers is what tiledbsoma's own query gives: cells, obs, var and values, by every method and in every form,
+//! and transformed as scanpy would.
+
+mod answer;
+mod compare;
+#[expect(dead_code, reason = "another crate's tests need the rest of it")]
+#[path = "../../../soma-io/tests/support/described.rs"]
+mod described;
+#[path = "../../../soma-io/tests/support/python.rs"]
+mod python;
+mod selection;
+
+use std::path::{Path, PathBuf};
+
+use loader::{Dataset, Error, GeneJoin, ReaderChoice};
+use soma_io::{Experiment, OpenOptions};
+
+use answer::Answer;
+use selection::Selection;
+
+/// Asks tiledbsoma for each selection, then compares what the loader makes of it.
+#[track_caller]
+#[expect(clippy::print_stderr, reason = "says how exact the transforms are")]
+fn check(python: &Path, uri: &Path, selections: &[Selection]) -> Experiment {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("selections.json");
+    let json: Vec<_> = selections.iter().map(Selection::json).collect();
+    std::fs::write(&list, serde_json::to_string(&json).unwrap()).unwrap();
+    let paths = [uri, &list, folder.path()].map(|path| path.to_str().unwrap());
+    let answers = python::run(python, "query_experiment.py", &paths);
+    let experiment = Experiment::open(paths[0], &OpenOptions::default()).unwrap();
+    assert_eq!(answers.as_array().unwrap().len(), selections.len());
+    let mut n_unequal = 0;
+    for (idx, selection) in selections.iter().enumerate() {
+        let answer = Answer::read(
+            &answers[idx],
+            &folder.path().join(idx.to_string()),
+            selection.transforms.len(),
+        );
+        for reader in [ReaderChoice::Auto, ReaderChoice::Libtiledb] {
+            let dataset = Dataset::from_experiment(&experiment, &selection.spec(reader)).unwrap();
+            n_unequal += compare::check(&dataset, selection, &answer, reader);
+        }
+    }
+    eprintln!(
+        "{} selections are the same; {n_unequal} transformed values differ in the last bit",
+        selections.len()
+    );
+    experiment
+}
+
+#[test]
+fn an_experiment_of_tiledbsomas_defaults() {
+    let Some(python) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("experiment");
+    let experiment = check(&python, &uri, &selection::of_defaults());
+    what_is_not_there_is_refused(&experiment);
+}
+
+/// Names that the experiment lacks, and a layer that is dense, which only tiledbsoma can write.
+fn what_is_not_there_is_refused(experiment: &Experiment) {
+    let spec = || selection::of_defaults()[0].spec(ReaderChoice::Auto);
+    let mut dense = spec();
+    dense.layer = "dense".into();
+    let mut obs = spec();
+    obs.obs_columns.push("age".into());
+    let mut var = spec();
+    var.var_columns.push("symbol".into());
+    let mut totals = spec();
+    totals.totals = Some("raw_sum".into());
+    let mut texts = spec();
+    texts.totals = Some("text".into());
+    for (spec, expect) in [
+        (dense, "dense array"),
+        (obs, "age"),
+        (var, "symbol"),
+        (totals, "raw_sum"),
+        (texts, "totals are numbers"),
+    ] {
+        let error = Dataset::from_experiment(experiment, &spec).unwrap_err();
+        assert!(causes(&error).contains(expect), "{}", causes(&error));
+    }
+    // Two of it, aligned by a column that comes twice.
+    let twice = [(experiment, spec()), (experiment, spec())];
+    let error = Dataset::from_experiments(&twice, "kind", GeneJoin::Union).unwrap_err();
+    assert!(matches!(error, Error::GeneTwice { .. }), "{error}");
+}
+
+/// What is wrong, with every cause.
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[test]
+fn real_counts() {
+    let Some(python) = python::interpreter() else { return };
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data/visium-2898x19465/soma");
+    if !beside.is_dir() {
+        eprintln!("real counts are not compared with tiledbsoma: {} is absent", beside.display());
+        return;
+    }
+    check(&python, &beside, &selection::of_visium());
+}

@@ -1,0 +1,225 @@
+//! What the loader delivers of a selection, row by row against the answer.
+
+use half::f16;
+use loader::{
+    Batch, BatchForm, Dataset, Loader, LoaderSpec, Matrix, Method, Order, ReaderChoice, Totals,
+    Transform,
+};
+use serde_json::Value;
+
+use crate::interop::answer::Answer;
+use crate::interop::described;
+use crate::interop::selection::Selection;
+
+/// The methods with the forms they can give.
+const WAYS: [(Method, BatchForm); 10] = [
+    (Method::NpArray, BatchForm::Dense),
+    (Method::ScipyCsr, BatchForm::Dense),
+    (Method::Native, BatchForm::Dense),
+    (Method::NpArray, BatchForm::F16),
+    (Method::ScipyCsr, BatchForm::F16),
+    (Method::Native, BatchForm::F16),
+    (Method::ScipyCsr, BatchForm::Csr),
+    (Method::Native, BatchForm::Csr),
+    (Method::ScipyCsr, BatchForm::Coo),
+    (Method::Native, BatchForm::Coo),
+];
+
+/// Selections with more values than this, zeros included, are not loaded in every way with every transform.
+const MANY_VALUES: usize = 1_000_000;
+
+/// What the values of a run should be: those of the data, or transformed ones.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    Plain { values: &'a [f32], halves: &'a [f16] },
+    Transformed(&'a [f32]),
+}
+
+/// Compares everything, and gives the number of transformed values that differ in the last bit.
+#[track_caller]
+pub(crate) fn check(
+    dataset: &Dataset,
+    selection: &Selection,
+    answer: &Answer,
+    reader: ReaderChoice,
+) -> usize {
+    let frames = [("obs", dataset.obs()), ("var", dataset.var())];
+    let frames = frames.map(|(name, frame)| (name.to_owned(), described::frame(frame)));
+    let [mut found, mut expected] = [frames.into_iter().collect(), answer.frames.clone()];
+    [&mut found, &mut expected].into_iter().for_each(without_categories_of_no_rows);
+    described::assert_same_frames(&found, &expected);
+    let n_columns = answer.frames["var"][0]["values"].as_array().unwrap().len();
+    assert_eq!(dataset.n_columns(), n_columns);
+    assert_eq!(dataset.n_rows(), answer.joinids.len() as u64);
+
+    let is_large = answer.joinids.len() * n_columns > MANY_VALUES;
+    // The reader makes no difference to what is done with the rows that it gives.
+    let is_other = reader == ReaderChoice::Libtiledb;
+    // Three blocks of either experiment.
+    let chunk_rows = if dataset.n_rows() > 1000 { 64 } else { 16 };
+    let plain = Wanted::Plain { values: &answer.values, halves: &answer.halves };
+    let mut n_unequal = 0;
+    for (idx, (method, form)) in WAYS.into_iter().enumerate() {
+        let mut run = |wanted, transform, totals, order| {
+            let spec = LoaderSpec {
+                chunk_rows,
+                chunks_per_block: 16,
+                order,
+                seed: 3,
+                batch_rows: 100,
+                method,
+                form,
+                transform,
+                totals,
+                ..LoaderSpec::default()
+            };
+            n_unequal += check_epoch(dataset, answer, wanted, spec);
+        };
+        let order = if idx.is_multiple_of(2) { Order::Shuffled } else { Order::InOrder };
+        // Each method once even so.
+        if !is_large || !is_other || [0, 1, 7].contains(&idx) {
+            run(plain, Transform::default(), Totals::Genes, order);
+        }
+        let transforms = selection.transforms.iter().zip(&answer.transformed).enumerate();
+        for (transform_idx, ((transform, totals), values)) in transforms {
+            if !is_other && (!is_large || idx == 2 * transform_idx) {
+                run(Wanted::Transformed(values), *transform, *totals, order);
+            }
+        }
+    }
+    n_unequal
+}
+
+/// Arrow keeps the categories of a column of which nothing is left in some cases and not in others.
+fn without_categories_of_no_rows(frames: &mut Value) {
+    for frame in ["obs", "var"] {
+        for column in frames[frame].as_array_mut().unwrap() {
+            let n_rows = column["values"].as_array().unwrap().len();
+            if let Some(categories) = column.get_mut("categories").filter(|_| n_rows == 0) {
+                *categories = Value::Null;
+            }
+        }
+    }
+}
+
+/// One epoch: every cell once, with its obs and its values.
+fn check_epoch(dataset: &Dataset, answer: &Answer, wanted: Wanted<'_>, spec: LoaderSpec) -> usize {
+    let what = format!("{} {} {}", spec.method, spec.form, spec.transform);
+    let in_order = spec.order == Order::InOrder;
+    let check_obs = spec.transform.is_identity() && spec.form == BatchForm::Dense;
+    let loader = Loader::new(dataset.clone(), spec).unwrap();
+    let mut order = Vec::new();
+    let mut n_unequal = 0;
+    for batch in loader.epoch(1).unwrap() {
+        let batch = batch.unwrap();
+        let rows: Vec<usize> =
+            batch.joinids.iter().map(|id| answer.joinids.binary_search(id).unwrap()).collect();
+        assert_eq!(batch.x.shape(), (rows.len(), dataset.n_columns()), "{what}");
+        n_unequal += check_values(&batch, &rows, answer, wanted, &what);
+        if check_obs {
+            check_obs_rows(&batch, &rows, &answer.frames["obs"]);
+        }
+        order.extend(rows);
+    }
+    if !in_order {
+        order.sort_unstable();
+    }
+    assert!(order.into_iter().eq(0..answer.joinids.len()), "{what}: the cells");
+    n_unequal
+}
+
+fn check_obs_rows(batch: &Batch, rows: &[usize], expected: &Value) {
+    let found = described::frame(&batch.obs);
+    let columns = |frame: &Value| frame.as_array().unwrap().clone();
+    assert_eq!(columns(&found).len(), columns(expected).len());
+    for (found, expected) in columns(&found).iter().zip(columns(expected)) {
+        for (idx, row) in rows.iter().enumerate() {
+            assert_eq!(found["values"][idx], expected["values"][row], "{}", expected["name"]);
+        }
+    }
+}
+
+impl Wanted<'_> {
+    /// Whether the value that was found is the `at`-th; of transformed ones the last bit may differ.
+    fn check(self, found: f32, at: usize, n_unequal: &mut usize) -> bool {
+        match self {
+            Self::Plain { values, .. } => found == values[at],
+            Self::Transformed(values) => {
+                *n_unequal += usize::from(found != values[at]);
+                found.to_bits().abs_diff(values[at].to_bits()) <= 1
+            }
+        }
+    }
+
+    fn check_half(self, found: f16, at: usize, n_unequal: &mut usize) -> bool {
+        match self {
+            Self::Plain { halves, .. } => found == halves[at],
+            Self::Transformed(values) => {
+                let expected = f16::from_f32(values[at]);
+                *n_unequal += usize::from(found != expected);
+                found.to_bits().abs_diff(expected.to_bits()) <= 1
+            }
+        }
+    }
+}
+
+/// The values of each row of a batch; `rows` are the answer's rows of them.
+fn check_values(
+    batch: &Batch,
+    rows: &[usize],
+    answer: &Answer,
+    wanted: Wanted<'_>,
+    what: &str,
+) -> usize {
+    let n_columns = batch.x.shape().1;
+    let mut n_unequal = 0;
+    let mut coo_at = 0;
+    for (idx, row) in rows.iter().enumerate() {
+        let expected = answer.row_offsets[*row]..answer.row_offsets[*row + 1];
+        let columns = &answer.columns[expected.clone()];
+        let dense = idx * n_columns..(idx + 1) * n_columns;
+        let cell = || format!("{what}: cell {}", batch.joinids[idx]);
+        match &batch.x {
+            Matrix::Dense { .. } => {
+                let mut places = expected.clone().zip(columns);
+                if let Some(values) = batch.x.dense() {
+                    let row = &values[dense];
+                    let same = |(at, column): (usize, &u32)| {
+                        wanted.check(row[*column as usize], at, &mut n_unequal)
+                    };
+                    assert!(places.all(same), "{}", cell());
+                    let n_zeros = row.iter().filter(|value| **value == 0.0).count();
+                    assert_eq!(n_zeros, n_columns - columns.len(), "{}", cell());
+                } else {
+                    let row = &batch.x.dense_f16().unwrap()[dense];
+                    let same = |(at, column): (usize, &u32)| {
+                        wanted.check_half(row[*column as usize], at, &mut n_unequal)
+                    };
+                    assert!(places.all(same), "{}", cell());
+                    let n_zeros = row.iter().filter(|value| value.to_bits() << 1 == 0).count();
+                    assert_eq!(n_zeros, n_columns - columns.len(), "{}", cell());
+                }
+            }
+            Matrix::Csr(csr) => {
+                let found = csr.row_offsets[idx]..csr.row_offsets[idx + 1];
+                assert_eq!(&csr.columns()[found.clone()], columns, "{}", cell());
+                let mut pairs = csr.values()[found].iter().zip(expected);
+                let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
+                assert!(pairs.all(same), "{}", cell());
+            }
+            Matrix::Coo(coo) => {
+                let found = coo_at..coo_at + columns.len();
+                coo_at = found.end;
+                assert_eq!(coo.columns().get(found.clone()), Some(columns), "{}", cell());
+                assert!(coo.rows()[found.clone()].iter().all(|row| *row as usize == idx));
+                let mut pairs = coo.values()[found].iter().zip(expected);
+                let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
+                assert!(pairs.all(same), "{}", cell());
+            }
+        }
+    }
+    if let Matrix::Coo(coo) = &batch.x {
+        assert_eq!(coo_at, coo.values().len(), "{what}");
+    }
+    n_unequal
+}

@@ -1,0 +1,125 @@
+//! A reader in memory that counts what is asked of it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use loader::GeneSelection;
+use soma_io::{
+    CacheUse, CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowRanges, XReader,
+    contract,
+};
+
+use crate::pipeline::sample;
+
+/// Counts the reads that begin, and those among them that are given memory which no read had before.
+#[derive(Debug)]
+pub(crate) struct CountedReader {
+    inner: MemoryReader,
+    pub(crate) n_started: AtomicUsize,
+    pub(crate) n_fresh: AtomicUsize,
+    /// Bytes that each holder allows to be kept decoded.
+    allowed: Mutex<BTreeMap<u64, u64>>,
+    working_bytes: u64,
+}
+
+impl CountedReader {
+    /// Counts the reads of a reader, and says that each takes so much memory.
+    pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
+        let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
+        Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes }
+    }
+
+    /// Bytes that all holders together allow to be kept decoded.
+    pub(crate) fn allowed(&self) -> u64 {
+        self.allowed.lock().unwrap().values().sum()
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl XReader for CountedReader {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
+    }
+
+    fn nnz(&self) -> Result<Option<u64>, soma_io::Error> {
+        self.inner.nnz()
+    }
+
+    fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
+        self.working_bytes
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.allowed.lock().unwrap().insert(holder, limit_bytes);
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        self.n_fresh.fetch_add(usize::from(out.values.capacity() == 0), Ordering::SeqCst);
+        self.inner.read_csr(rows, genes, out)
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_packed(rows, genes, out)
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), soma_io::Error>,
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        self.inner.read_coo(rows, genes, each)
+    }
+}
+
+#[test]
+fn it_reads_as_its_inner_reader_does() {
+    let counted = CountedReader::new(sample::reader(23, 9), 77);
+    contract::check(&counted, &sample::csr(23, 9));
+    assert!(counted.n_started.load(Ordering::SeqCst) > 0);
+}

@@ -1,0 +1,186 @@
+//! A limit on memory: less is read ahead, the same batches come, and what cannot fit is refused before it is read.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use loader::{Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec};
+use pipeline::Error as Engine;
+use soma_io::{CsrBuffers, MemoryReader, XReader};
+
+use crate::pipeline::counted::CountedReader;
+use crate::pipeline::sample::{self, WAYS, dense_rows};
+
+const N_ROWS: u64 = 200;
+
+const WORKING_BYTES: u64 = 1 << 40;
+
+fn dataset(x: Arc<dyn XReader>) -> Dataset {
+    sample::dataset(x, Cells::Range(0..N_ROWS), GeneSelection::All)
+}
+
+/// The least that is allowed, as the error says.
+fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
+    let spec = LoaderSpec { memory: Budget::new(0), ..spec.clone() };
+    match Loader::new(dataset.clone(), spec) {
+        Err(Error::Pipeline(Engine::Memory { limit: 0, least, .. })) => least,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn less_is_read_ahead_and_the_same_batches_come() {
+    // As many values in every row, so that blocks are as large as they are taken to be.
+    let csr = CsrBuffers {
+        row_offsets: (0..=N_ROWS as usize).map(|row| 2 * row).collect(),
+        columns: (0..N_ROWS as u32).flat_map(|row| [row % 3, 3 + row % 2]).collect(),
+        values: (1..=2 * N_ROWS as u16).map(f32::from).collect(),
+        n_columns: 6,
+    };
+    let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
+    for (method, form) in WAYS {
+        let spec =
+            LoaderSpec { method, form, prefetch_blocks: 3, prefetch_batches: 2, ..sample::spec() };
+        let rows = |memory| {
+            let spec = LoaderSpec { memory, ..spec.clone() };
+            let loader = Loader::new(data.clone(), spec).unwrap();
+            let mut epoch = loader.epoch(1).unwrap();
+            let rows: Vec<_> =
+                epoch.by_ref().flat_map(|batch| dense_rows(&batch.unwrap().x)).collect();
+            let ran = epoch.stats().spec;
+            (rows, (ran.prefetch_blocks, ran.prefetch_batches))
+        };
+        let (expected, all) = rows(Budget::unlimited());
+        assert_eq!(all, (3, 2));
+        let least = least(&data, &spec);
+        let mut ahead = Vec::new();
+        for more in [0, 300, 600, 1_000, 2_000, 4_000, 1 << 20] {
+            let (found, ran) = rows(Budget::new(least + more));
+            assert_eq!(found, expected, "{method} {form} with {more} more than the least");
+            ahead.push(ran);
+        }
+        assert_eq!((ahead[0], ahead[6]), ((0, 0), (3, 2)), "{method} {form}: {ahead:?}");
+        assert!(ahead.is_sorted(), "{method} {form}: {ahead:?}");
+    }
+}
+
+#[test]
+fn what_cannot_fit_is_refused_before_it_is_read() {
+    let reader = Arc::new(CountedReader::new(sample::reader(N_ROWS, 6), WORKING_BYTES));
+    let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
+    for (method, form) in WAYS {
+        let spec = LoaderSpec { method, form, ..sample::spec() };
+        let least = least(&data, &spec);
+        assert!(least > WORKING_BYTES);
+        let short = LoaderSpec { memory: Budget::new(least - 1), ..spec.clone() };
+        let refused = Loader::new(data.clone(), short).unwrap_err().to_string();
+        assert!(refused.contains(&format!("allow at least {least}")), "{refused}");
+        Loader::new(data.clone(), LoaderSpec { memory: Budget::new(least), ..spec }).unwrap();
+    }
+    assert_eq!(reader.n_started.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_block_that_is_denser_than_told_ends_the_epoch() {
+    // One cell has all values, millions of them; a block of 8 rows is taken to have a few.
+    let n_columns = 6_000_000;
+    let csr = CsrBuffers {
+        row_offsets: (0..=N_ROWS).map(|row| if row > 100 { n_columns } else { 0 }).collect(),
+        columns: (0..n_columns as u32).collect(),
+        values: vec![1.0; n_columns],
+        n_columns,
+    };
+    let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
+    let spec = LoaderSpec { form: loader::BatchForm::Csr, ..sample::spec() };
+    let limited = LoaderSpec { memory: Budget::new(least(&data, &spec)), ..spec };
+    let loader = Loader::new(data, limited).unwrap();
+    let mut epoch = loader.epoch(0).unwrap();
+    let error = epoch.find_map(Result::err).unwrap();
+    assert!(
+        matches!(error, Error::Pipeline(Engine::BlockMemory { bytes, limit, .. }) if limit < bytes),
+        "{error}"
+    );
+    assert!(epoch.next().is_none());
+}
+
+/// 8 rows of 6 genes in a block, of 8 bytes a value and 20 a row.
+const BLOCK: u64 = 8 * (6 * 8 + 20);
+
+fn counted() -> (Arc<CountedReader>, Dataset, LoaderSpec) {
+    let reader = Arc::new(CountedReader::new(sample::reader(N_ROWS, 6), 0));
+    let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
+    (reader, data, LoaderSpec { form: loader::BatchForm::Csr, ..sample::spec() })
+}
+
+#[test]
+fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
+    let (reader, data, base) = counted();
+    // What the reader may keep in the middle of each of two epochs, and when the loader is gone.
+    let allowed = |memory, keep_decoded_bytes| {
+        let spec = LoaderSpec { memory, keep_decoded_bytes, ..base.clone() };
+        let loader = Loader::new(data.clone(), spec).unwrap();
+        let in_epochs = [0, 1].map(|epoch| {
+            let mut epoch = loader.epoch(epoch).unwrap();
+            epoch.next().unwrap().unwrap();
+            let in_the_middle = reader.allowed();
+            epoch.for_each(|batch| drop(batch.unwrap()));
+            in_the_middle
+        });
+        drop(loader);
+        assert_eq!(reader.allowed(), 0, "a loader that is gone keeps nothing");
+        in_epochs
+    };
+    let (least, more) = (least(&data, &base), 1 << 20);
+    assert_eq!(allowed(Budget::unlimited(), None), [0, 0]);
+    assert_eq!(allowed(Budget::unlimited(), Some(77)), [77, 77]);
+    for bytes in allowed(Budget::new(least), None) {
+        assert!(bytes < BLOCK / 2, "{bytes}");
+    }
+    for bytes in allowed(Budget::new(least + more), None) {
+        assert!((more - 4 * BLOCK..more).contains(&bytes), "{bytes}");
+    }
+    assert_eq!(allowed(Budget::new(least + more), Some(77)), [77, 77]);
+}
+
+#[test]
+fn loaders_of_one_data_set_do_not_take_what_another_keeps() {
+    let (reader, data, base) = counted();
+    let keeping = |bytes| {
+        let spec = LoaderSpec { keep_decoded_bytes: Some(bytes), ..base.clone() };
+        Loader::new(data.clone(), spec).unwrap()
+    };
+    let training = keeping(1000);
+    let validation = keeping(10);
+    for loader in [&training, &validation, &training] {
+        loader.epoch(0).unwrap().for_each(|batch| drop(batch.unwrap()));
+        assert_eq!(reader.allowed(), 1010);
+    }
+    drop(validation);
+    assert_eq!(reader.allowed(), 1000);
+}
+
+#[test]
+fn loaders_keep_to_one_budget_together() {
+    let (reader, data, base) = counted();
+    let least = least(&data, &base);
+    let budget = Budget::new(2 * least + 10 * BLOCK);
+    let spec = LoaderSpec { memory: budget.clone(), ..base };
+    let [first, second, third] =
+        [0, 1, 2].map(|_| Loader::new(data.clone(), spec.clone()).unwrap());
+    assert_eq!(budget.leased(), 0);
+    let mut one = first.epoch(0).unwrap();
+    let mut two = second.epoch(0).unwrap();
+    for _ in 0..5 {
+        one.next().unwrap().unwrap();
+        two.next().unwrap().unwrap();
+        assert!(2 * least - 2 * BLOCK <= budget.leased(), "{budget:?}");
+        assert!(budget.leased() + reader.allowed() <= budget.limit().unwrap(), "{budget:?}");
+    }
+    // Both have their least; a third does not fit beside them, and says whose fault that is.
+    let refused = third.epoch(0).unwrap_err();
+    assert!(matches!(refused, Error::Pipeline(Engine::Budget { .. })), "{refused}");
+    assert!(refused.to_string().contains("other loaders have left"), "{refused}");
+    drop(one);
+    assert_eq!(third.epoch(0).unwrap().count(), third.n_batches() as usize);
+    assert_eq!(two.count(), second.n_batches() as usize - 5);
+    assert_eq!(budget.leased(), 0);
+}

@@ -1,0 +1,274 @@
+//! Plans against what they promise, and golden plans that no release may change.
+use proptest::prelude::*;
+use shuffle::{BatchLengths, BatchSpec, Error, Order, PlanSpec, Remainder};
+
+fn spec() -> impl Strategy<Value = PlanSpec> {
+    let order = prop_oneof![Just(Order::Shuffled), Just(Order::InOrder)];
+    (0_u64..300, 1_u64..20, 1_u64..12, order, any::<u64>()).prop_map(
+        |(n_rows, chunk_rows, chunks_per_block, order, seed)| PlanSpec {
+            n_rows,
+            chunk_rows,
+            chunks_per_block,
+            order,
+            seed,
+        },
+    )
+}
+
+fn delivered(spec: &PlanSpec, epoch: u64) -> Vec<u64> {
+    spec.epoch(epoch).unwrap().flat_map(|block| block.delivered_rows()).collect()
+}
+
+proptest! {
+    #[test]
+    fn every_row_comes_once(spec in spec(), epoch in any::<u64>()) {
+        let mut rows = delivered(&spec, epoch);
+        if spec.order == Order::InOrder {
+            prop_assert!(rows.is_sorted());
+        }
+        rows.sort_unstable();
+        prop_assert_eq!(rows, (0..spec.n_rows).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn blocks_are_as_specified(spec in spec(), epoch in 0_u64..5) {
+        let plan = spec.epoch(epoch).unwrap();
+        prop_assert_eq!(plan.len() as u64, plan.n_blocks());
+        let blocks: Vec<_> = plan.clone().collect();
+        prop_assert_eq!(blocks.len() as u64, plan.n_blocks());
+        for (block_idx, block) in blocks.iter().enumerate() {
+            prop_assert_eq!(block.block_idx, block_idx as u64);
+            prop_assert_eq!(&plan.block(block_idx as u64).unwrap(), block);
+            let is_last = block_idx + 1 == blocks.len();
+            prop_assert!(block.n_rows() as u64 == spec.block_rows().unwrap() || is_last);
+            prop_assert!(block.chunks.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            // Chunks are cut at the borders of blocks, which the short one moves.
+            let whole = block.chunks.iter().filter(|chunk| chunk.end - chunk.start == spec.chunk_rows);
+            prop_assert!(whole.clone().all(|chunk| chunk.start % spec.chunk_rows == 0));
+            prop_assert!(whole.count() + 3 >= block.chunks.len());
+            let mut order = block.order.clone();
+            order.sort_unstable();
+            prop_assert_eq!(order, (0..block.n_rows() as u32).collect::<Vec<_>>());
+        }
+        prop_assert!(plan.block(plan.n_blocks()).is_none());
+    }
+
+    #[test]
+    fn the_same_numbers_give_the_same_order_and_others_another(seed in any::<u64>(), epoch in 0_u64..1000) {
+        // 256 rows have so many orders that two alike do not happen.
+        let spec = PlanSpec { n_rows: 256, chunk_rows: 4, chunks_per_block: 16, order: Order::Shuffled, seed };
+        let rows = delivered(&spec, epoch);
+        prop_assert_eq!(&rows, &delivered(&spec, epoch));
+        prop_assert_ne!(&rows, &delivered(&spec, epoch + 1));
+        prop_assert_ne!(&rows, &delivered(&PlanSpec { seed: seed.wrapping_add(1), ..spec }, epoch));
+    }
+
+    #[test]
+    fn batches_cut_all_rows(n_rows in 0_u64..500, batch_rows in 1_u64..70) {
+        let lengths = BatchLengths::new(n_rows, batch_rows);
+        let n_batches = lengths.len();
+        prop_assert_eq!(lengths.n_rows(), n_rows);
+        let lengths: Vec<_> = lengths.collect();
+        prop_assert_eq!(lengths.len(), n_batches);
+        prop_assert_eq!(lengths.iter().sum::<u64>(), n_rows);
+        let full = lengths.iter().take(n_batches.saturating_sub(1));
+        prop_assert!(full.clone().all(|length| *length == batch_rows));
+        prop_assert!(lengths.last().is_none_or(|last| 1 <= *last));
+    }
+}
+
+#[test]
+fn golden_plans_for_seed_42() {
+    let spec = PlanSpec {
+        n_rows: 23,
+        chunk_rows: 4,
+        chunks_per_block: 3,
+        order: Order::Shuffled,
+        seed: 42,
+    };
+    insta::assert_snapshot!(format!("{:?}\n{:?}", delivered(&spec, 0), delivered(&spec, 1)));
+    insta::assert_snapshot!(format!("{:?}", spec.epoch(7).unwrap().block(1).unwrap()));
+}
+
+/// Three lanes, two rows of each in a batch of six; what each of two ranks delivers, by batch.
+#[test]
+fn golden_plans_of_lanes_for_seed_42() {
+    let spec = PlanSpec {
+        n_rows: 23,
+        chunk_rows: 4,
+        chunks_per_block: 1,
+        order: Order::Shuffled,
+        seed: 42,
+    };
+    let lines = [Remainder::Drop, Remainder::Pad].map(|remainder| {
+        let of_rank = |rank| {
+            let batches = BatchSpec { batch_rows: 3, rank, world_size: 2, lanes: 3, remainder };
+            let plan = spec.dealt_epoch(0, &batches).unwrap();
+            let rows: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
+            rows.chunks(3).map(|batch| format!("{batch:?}")).collect::<Vec<_>>().join(" ")
+        };
+        format!("{remainder:?}, rank 0: {}\n{remainder:?}, rank 1: {}", of_rank(0), of_rank(1))
+    });
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn what_is_dropped_is_another_part_in_each_epoch() {
+    let spec = PlanSpec {
+        n_rows: 95,
+        chunk_rows: 4,
+        chunks_per_block: 2,
+        order: Order::Shuffled,
+        seed: 3,
+    };
+    let batches = BatchSpec { remainder: Remainder::Drop, lanes: 2, ..BatchSpec::single(10) };
+    let mut dropped: Vec<u64> = (0..40)
+        .flat_map(|epoch| {
+            let plan = spec.dealt_epoch(epoch, &batches).unwrap();
+            let rows: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
+            (0..95).filter(move |row| !rows.contains(row))
+        })
+        .collect();
+    assert_eq!(dropped.len(), 5 * 40);
+    dropped.sort_unstable();
+    dropped.dedup();
+    // Of 40 epochs, each with one or two of 24 chunks.
+    assert!(dropped.len() > 60, "{dropped:?}");
+}
+
+/// Not a slice of its own: in every epoch a rank's rows are from everywhere, and others than in the last.
+#[test]
+fn a_rank_draws_from_the_whole_data_in_every_epoch() {
+    let spec = PlanSpec {
+        n_rows: 8000,
+        chunk_rows: 5,
+        chunks_per_block: 40,
+        order: Order::Shuffled,
+        seed: 9,
+    };
+    let of_rank = |rank, epoch| -> Vec<u64> {
+        let remainder = Remainder::Drop;
+        let batches = BatchSpec { batch_rows: 100, rank, world_size: 4, lanes: 4, remainder };
+        spec.dealt_epoch(epoch, &batches)
+            .unwrap()
+            .flat_map(|block| block.delivered_rows())
+            .collect()
+    };
+    for rank in 0..4 {
+        let mut has_come = vec![0; 8000];
+        for epoch in 0..10 {
+            let rows = of_rank(rank, epoch);
+            assert_eq!(rows.len(), 2000);
+            for row in &rows {
+                has_come[*row as usize] += 1;
+            }
+            // Of 400 chunks a quarter is from each quarter: 100, with a standard deviation of 8.
+            for quarter in 0..4 {
+                let n = rows.iter().filter(|row| **row / 2000 == quarter).count();
+                assert!(
+                    (300..700).contains(&n),
+                    "rank {rank}, epoch {epoch}, quarter {quarter}: {n}"
+                );
+            }
+        }
+        // A row stays away from ten epochs with a probability of 0.75^10, 5.6 in a hundred.
+        let n_never = has_come.iter().filter(|n| **n == 0).count();
+        assert!((200..750).contains(&n_never), "rank {rank}: {n_never}");
+    }
+}
+
+#[test]
+fn data_smaller_than_a_global_batch() {
+    let spec =
+        PlanSpec { n_rows: 3, chunk_rows: 2, chunks_per_block: 2, order: Order::InOrder, seed: 0 };
+    let of_rank = |rank, remainder| {
+        let batches = BatchSpec { batch_rows: 4, rank, world_size: 2, lanes: 1, remainder };
+        let plan = spec.dealt_epoch(0, &batches).unwrap();
+        let (n_batches, n_padding) = (plan.n_batches(), plan.n_padding());
+        (n_batches, n_padding, plan.flat_map(|block| block.delivered_rows()).collect::<Vec<_>>())
+    };
+    assert_eq!(of_rank(1, Remainder::Drop), (0, 0, vec![]));
+    assert_eq!(of_rank(0, Remainder::Pad), (1, 1, vec![0, 1, 2, 0]));
+    assert_eq!(of_rank(1, Remainder::Pad), (1, 4, vec![1, 2, 0, 1]));
+    // Nothing can be padded with nothing.
+    let none = PlanSpec { n_rows: 0, ..spec };
+    let batches = BatchSpec { remainder: Remainder::Pad, ..BatchSpec::single(4) };
+    assert_eq!(none.dealt_epoch(0, &batches).unwrap().n_batches(), 0);
+}
+
+/// A specification of which others are made that are refused.
+const POSSIBLE: PlanSpec =
+    PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 2, order: Order::Shuffled, seed: 0 };
+
+#[test]
+fn impossible_sizes_are_refused() {
+    let spec = POSSIBLE;
+    let check = |spec: PlanSpec| spec.epoch(0).unwrap_err();
+    assert_eq!(check(PlanSpec { chunk_rows: 0, ..spec }), Error::Zero { size: "the chunk size" });
+    assert_eq!(
+        check(PlanSpec { chunks_per_block: 0, ..spec }),
+        Error::Zero { size: "the number of chunks per block" }
+    );
+    let large = PlanSpec { chunk_rows: u64::MAX, chunks_per_block: 2, ..spec };
+    assert!(matches!(check(large), Error::BlockTooLarge { .. }));
+    let many = PlanSpec { n_rows: 1 << 40, chunk_rows: 1, ..spec };
+    assert!(matches!(check(many), Error::TooManyChunks { n_chunks, .. } if n_chunks == 1 << 40));
+}
+
+#[test]
+fn worlds_that_do_not_fit_are_refused() {
+    let spec = POSSIBLE;
+    let fits =
+        BatchSpec { batch_rows: 6, rank: 1, world_size: 2, lanes: 3, remainder: Remainder::Drop };
+    spec.dealt_epoch(0, &fits).unwrap();
+    let check = |batches: BatchSpec| spec.dealt_epoch(0, &batches).unwrap_err();
+    assert_eq!(check(BatchSpec { batch_rows: 0, ..fits }), Error::Zero { size: "the batch size" });
+    assert_eq!(check(BatchSpec { world_size: 0, ..fits }), Error::Zero { size: "the world size" });
+    assert_eq!(check(BatchSpec { lanes: 0, ..fits }), Error::Zero { size: "the number of lanes" });
+    assert_eq!(check(BatchSpec { rank: 2, ..fits }), Error::Rank { rank: 2, world_size: 2 });
+    assert_eq!(
+        check(BatchSpec { lanes: 5, ..fits }),
+        Error::Lanes { lanes: 5, global_batch_rows: 12 }
+    );
+    assert_eq!(
+        check(BatchSpec { remainder: Remainder::Short, ..fits }),
+        Error::ShortAmongRanks { world_size: 2 }
+    );
+    let many = BatchSpec { batch_rows: 1 << 40, lanes: 1 << 30, ..fits };
+    assert!(matches!(check(many), Error::TooManyLanes { lanes, .. } if lanes == 1 << 30));
+    let large = BatchSpec { batch_rows: u64::MAX, ..fits };
+    assert!(matches!(check(large), Error::TooManyRows { .. }));
+    let in_order = PlanSpec { order: Order::InOrder, ..spec };
+    assert_eq!(in_order.dealt_epoch(0, &fits).unwrap_err(), Error::LanesInOrder { lanes: 3 });
+    // All lanes of many on one rank.
+    let wide = PlanSpec { n_rows: 1 << 40, chunk_rows: 1 << 20, chunks_per_block: 1 << 10, ..spec };
+    let batches = BatchSpec { lanes: 8, remainder: Remainder::Drop, ..BatchSpec::single(1024) };
+    assert_eq!(
+        wide.dealt_epoch(0, &batches).unwrap_err(),
+        Error::RankBlockTooLarge { block_rows: 1 << 33, lanes: 8 }
+    );
+    for (rows, problem) in
+        [(&[1, 0][..], "row 0 stands after 1"), (&[3, 10], "row 10 is none of 10")]
+    {
+        let error = spec.sampled_epoch(0, &fits, rows.into()).unwrap_err();
+        assert_eq!(error, Error::SampledRows { problem: problem.to_owned() });
+    }
+}
+
+#[test]
+fn in_order_any_number_of_rows_is_planned() {
+    let spec = PlanSpec {
+        n_rows: u64::MAX,
+        chunk_rows: 3,
+        chunks_per_block: 2,
+        order: Order::InOrder,
+        seed: 0,
+    };
+    let plan = spec.epoch(0).unwrap();
+    let last = plan.block(plan.n_blocks() - 1).unwrap();
+    // The number of rows is divisible by 3, but not by 6.
+    assert_eq!(last.chunks, [u64::MAX - 3..u64::MAX]);
+    assert_eq!(last.order, [0, 1, 2]);
+    let first = plan.block(0).unwrap();
+    assert_eq!(first.chunks, [0..3, 3..6]);
+}

@@ -1,0 +1,139 @@
+//! What is written here, tiledbsoma reads; what it writes, is read here: every column and every value.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use soma_io::{
+    CsrBuffers, Experiment, Extent, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
+};
+
+use crate::described;
+use crate::described_x::{self, assert_same};
+use crate::python;
+use crate::small::Small;
+
+/// What was written, in the form in which experiments are compared.
+fn written(small: &Small) -> Value {
+    let x = &small.x;
+    let cells = (0..x.n_rows()).flat_map(|row| {
+        let (columns, values) = x.row(row);
+        columns.iter().zip(values).map(move |(column, value)| {
+            json!([row, column, format!("bits {}", f64::from(*value).to_bits())])
+        })
+    });
+    let layer = json!({ "shape": [small.spec.n_obs, small.spec.n_var], "type": "float", "cells": cells.collect::<Value>() });
+    let layers = small.spec.layers.iter().map(|name| (name.clone(), layer.clone()));
+    json!({
+        "obs": described::frame(&small.obs),
+        "var": described::frame(&small.var),
+        "X": layers.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+fn check_written(small: &Small) {
+    let Some(python) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("experiment");
+    let uri = uri.to_str().unwrap();
+    small.write(uri).unwrap();
+    assert_same(&python::run(&python, "check_experiment.py", &[uri]), &written(small));
+}
+
+#[test]
+fn tiledbsoma_reads_an_experiment_with_a_current_domain() {
+    let mut small = Small::new(2_300, 2_200, 5);
+    small.spec.layers = vec!["raw".into(), "twice".into()];
+    check_written(&small);
+}
+
+#[test]
+fn tiledbsoma_reads_an_experiment_with_a_fixed_domain() {
+    let mut small = Small::new(2_100, 500, 4);
+    small.spec.extent = Extent::FixedDomain;
+    check_written(&small);
+}
+
+#[test]
+fn tiledbsoma_reads_consolidated_fragments() {
+    let mut small = Small::new(4_400, 300, 3);
+    small.spec.fragment_rows = Some(2_048);
+    small.spec.consolidate = true;
+    check_written(&small);
+}
+
+#[test]
+fn tiledbsoma_reads_an_empty_x() {
+    check_written(&Small::new(70, 30, 0));
+}
+
+fn open(path: &Path, timestamp: Option<u64>) -> Experiment {
+    // Small buffers for small layers.
+    let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
+    let options = OpenOptions { config, timestamp };
+    Experiment::open(path.to_str().unwrap(), &options).unwrap()
+}
+
+/// Counts, and rows as CSR, against what is expected of the experiment.
+#[track_caller]
+fn check_counts_and_rows(experiment: &Experiment, expected: &Value) {
+    let n = |list: &Value| list.as_array().unwrap().len() as u64;
+    assert_eq!(experiment.obs().unwrap().n_rows().unwrap(), n(&expected["obs"][0]["values"]));
+    let measurement = experiment.measurement("RNA").unwrap();
+    for (name, layer) in expected["X"].as_object().unwrap() {
+        let x = measurement.x(name).unwrap();
+        assert_eq!(x.nnz().unwrap(), n(&layer["cells"]), "the values of layer {name}");
+        let rows = RowRanges::new(vec![0..x.shape().0]).unwrap();
+        for choice in [ReaderChoice::Native, ReaderChoice::Libtiledb] {
+            let mut csr = CsrBuffers::default();
+            let reader = x.reader(choice).unwrap();
+            reader.read_csr(&rows, &GeneSelection::All, &mut csr).unwrap();
+            csr.check().unwrap();
+            let found = (0..csr.n_rows()).flat_map(|row| {
+                let (columns, values) = csr.row(row);
+                columns.iter().zip(values).map(move |(column, value)| (row, *column, *value))
+            });
+            let expected = layer["cells"].as_array().unwrap().iter().map(cell);
+            assert!(found.eq(expected), "the rows of layer {name} by {choice}");
+        }
+    }
+}
+
+/// A cell as the Python side writes it down: row, gene, value.
+fn cell(cell: &Value) -> (usize, u32, f32) {
+    let value = match cell[2].as_str().and_then(|text| text.strip_prefix("bits ")) {
+        Some(bits) => f64::from_bits(bits.parse().unwrap()),
+        None => cell[2].as_f64().unwrap(),
+    };
+    (cell[0].as_u64().unwrap() as usize, cell[1].as_u64().unwrap() as u32, value as f32)
+}
+
+#[test]
+fn an_experiment_of_tiledbsoma_is_read() {
+    let Some(python) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("experiment");
+    let holds = python::run(&python, "write_experiment.py", &[path.to_str().unwrap()]);
+    let between = holds["between"].as_u64();
+    assert!(between.is_some());
+    for (timestamp, state) in [(None, "latest"), (between, "earlier")] {
+        let experiment = open(&path, timestamp);
+        assert_same(&described_x::experiment(&experiment), &holds[state]);
+        check_counts_and_rows(&experiment, &holds[state]);
+    }
+    // Fragments that are merged keep the time of each cell.
+    let merged = [
+        ("sm.consolidation.with_timestamps", "true".to_owned()),
+        ("sm.mem.total_budget", (256 << 20).to_string()),
+    ];
+    let context = tiledb::Context::new(&soma_io::Config::new()).unwrap().with(&merged).unwrap();
+    for array in ["obs", "ms/RNA/X/raw", "ms/RNA/X/default"] {
+        let uri = path.join(array);
+        tiledb::Array::consolidate(&context, uri.to_str().unwrap()).unwrap();
+        tiledb::Array::vacuum(&context, uri.to_str().unwrap()).unwrap();
+    }
+    for (timestamp, state) in [(None, "latest"), (between, "earlier")] {
+        let experiment = open(&path, timestamp);
+        assert_same(&described_x::experiment(&experiment), &holds[state]);
+        check_counts_and_rows(&experiment, &holds[state]);
+    }
+}

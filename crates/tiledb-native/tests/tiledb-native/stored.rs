@@ -1,0 +1,24 @@
+//! Arrays written by many versions of libtiledb (`tests/data/write.py`), as they are and damaged.
+
+mod cache;
+mod damage;
+mod formats;
+mod kept;
+mod object;
+mod packed;
+mod prefetch;
+mod replaced;
+mod times;
+
+use std::fs;
+use std::path::PathBuf;
+
+use packed::MemoryStorage;
+
+/// The array packed in `tests/data/<name>.files`.
+#[track_caller]
+fn stored(name: &str) -> MemoryStorage {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.files"));
+    MemoryStorage::unpack(&fs::read(&path).unwrap())
+}

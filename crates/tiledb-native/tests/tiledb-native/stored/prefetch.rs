@@ -1,0 +1,78 @@
+//! A storage that wants to know beforehand what will be read is told all of it, and nothing twice.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use storage::{Coalesce, Entry, Piece, Storage};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
+
+use crate::stored::packed::MemoryStorage;
+use crate::stored::stored;
+
+type Named = (String, std::ops::Range<u64>);
+
+#[derive(Debug)]
+struct Recorded {
+    files: MemoryStorage,
+    announced: Mutex<Vec<Named>>,
+    read: Mutex<Vec<Named>>,
+}
+
+fn named(pieces: &[Piece<'_>]) -> impl Iterator<Item = Named> {
+    pieces.iter().map(|piece| (piece.file.to_owned(), piece.range.clone()))
+}
+
+impl Storage for Recorded {
+    fn place(&self) -> String {
+        self.files.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.files.list(folder)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.files.size(file)
+    }
+
+    fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
+        self.read.lock().unwrap().extend(named(pieces));
+        self.files.read(pieces, into)
+    }
+
+    fn prefetch(&self, pieces: &[Piece<'_>]) {
+        self.announced.lock().unwrap().extend(named(pieces));
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch: true }
+    }
+}
+
+#[test]
+fn what_is_read_was_announced() {
+    let files = stored("format-22-consolidated");
+    let storage = Arc::new(Recorded { files, announced: Mutex::default(), read: Mutex::default() });
+    let array = Array::open(Arc::<Recorded>::clone(&storage), &OpenOptions::new(2)).unwrap();
+    let mut out = CsrBuffers::new();
+    for rows in [vec![3..20], vec![70..75, 90..95], vec![0..100]] {
+        storage.announced.lock().unwrap().clear();
+        storage.read.lock().unwrap().clear();
+        array.read_csr(&rows, &ColumnSelection::All, &mut out).unwrap();
+        let announced = storage.announced.lock().unwrap();
+        let read = storage.read.lock().unwrap();
+        let cells = read.iter().filter(|(file, _)| !file.ends_with("__fragment_metadata.tdb"));
+        for (file, range) in cells {
+            let told = announced.iter().any(|(name, told)| {
+                name == file && told.start <= range.start && told.end >= range.end
+            });
+            assert!(told, "{file} {range:?} was not announced for {rows:?}");
+        }
+        for (idx, (file, range)) in announced.iter().enumerate() {
+            let again = announced[idx + 1..].iter().any(|(name, other)| {
+                name == file && other.start < range.end && range.start < other.end
+            });
+            assert!(!again, "{file} {range:?} was announced twice for {rows:?}");
+        }
+    }
+}

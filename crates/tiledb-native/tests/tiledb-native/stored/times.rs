@@ -1,0 +1,70 @@
+//! Time that a read spends fetching and decoding, over a storage that sleeps.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use storage::{Coalesce, Entry, Piece, Storage};
+use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
+
+use crate::stored::packed::MemoryStorage;
+use crate::stored::stored;
+
+/// Least time that a read of the storage takes; it sleeps, so that it uses next to no processor time.
+const READ: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+struct Slow {
+    files: MemoryStorage,
+    n_reads: AtomicU64,
+}
+
+impl Storage for Slow {
+    fn place(&self) -> String {
+        self.files.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.files.list(folder)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.files.size(file)
+    }
+
+    fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
+        std::thread::sleep(READ);
+        self.n_reads.fetch_add(1, Ordering::Relaxed);
+        self.files.read(pieces, into)
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch: false }
+    }
+}
+
+#[test]
+fn fetching_is_told_from_decoding() {
+    let files = stored("format-22-consolidated");
+    let storage = Arc::new(Slow { files, n_reads: AtomicU64::new(0) });
+    let array = Array::open(Arc::<Slow>::clone(&storage), &OpenOptions::new(2)).unwrap();
+    let mut out = CsrBuffers::new();
+    for columns in &[ColumnSelection::All, ColumnSelection::Range(10..200)] {
+        // Row indices are there from the first read on; columns and values are decoded by each.
+        array.read_csr(&[0..100], columns, &mut out).unwrap();
+        let before = storage.n_reads.load(Ordering::Relaxed);
+        let stats = array.read_csr(&[0..100], columns, &mut out).unwrap();
+        let n_reads = storage.n_reads.load(Ordering::Relaxed) - before;
+        assert!(0 < n_reads);
+        // Sleeping counts as fetching, and not as work of the processor.
+        assert!(READ * n_reads as u32 <= stats.times.fetch.wall, "{stats:?}");
+        assert!(stats.times.fetch.cpu < stats.times.fetch.wall, "{stats:?}");
+        assert!(Duration::ZERO < stats.times.decode.cpu, "{stats:?}");
+        // Row, column and value: 8, 8 and 4 bytes.
+        assert_eq!(stats.bytes_needed, 20 * stats.nnz);
+        // Columns and values of whole chunks are decoded.
+        assert_eq!(stats.bytes_decoded % 4, 0);
+        assert!(12 * stats.nnz <= stats.bytes_decoded, "{stats:?}");
+    }
+}

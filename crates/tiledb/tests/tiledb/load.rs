@@ -1,0 +1,37 @@
+//! Naming the library of a process, which has one for ever: the test that does it runs in a process of its own.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tiledb::{Error, PATH_VARIABLE, library, load_from};
+
+/// In the process of its own: the file to load.
+const FILE: &str = "TILEDB_TEST_FILE";
+
+#[test]
+fn a_process_uses_the_library_that_it_names() {
+    let Some(file) = std::env::var_os(FILE).map(PathBuf::from) else {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("here.so");
+        std::os::unix::fs::symlink(library().unwrap().1, &file).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "load::a_process_uses_the_library_that_it_names"])
+            .env(FILE, &file)
+            .env(PATH_VARIABLE, folder.path().join("not-looked-for.so"))
+            .output()
+            .unwrap();
+        let output = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && output.contains("1 passed"), "{output}");
+        return;
+    };
+    let absent = file.with_file_name("absent.so");
+    assert!(matches!(load_from(&absent), Err(Error::Load { .. })), "and nothing is loaded");
+    load_from(&file).unwrap();
+    assert_eq!(library().unwrap().1, file);
+    load_from(&file.canonicalize().unwrap()).unwrap();
+    let error = load_from(&absent).unwrap_err();
+    assert!(
+        matches!(&error, Error::AlreadyLoaded { path, loaded } if *path == absent && *loaded == file),
+        "{error}"
+    );
+}
