@@ -1,4 +1,5 @@
-//! COO as SOMA gives it, and the two ways from it: scattered into dense rows, or counted into CSR.
+//! COO with joinids, as SOMA stores it, and two ways to convert it: scatter to dense rows, or count
+//! into CSR.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use arrow_schema::DataType;
 
 use crate::{AxisIndex, CsrMatrix, Error};
 
-/// Cells by joinid: equally long slices.
+/// Values with the joinids of their cells and genes, in slices of equal length.
 #[derive(Debug, Clone, Copy)]
 pub struct CooView<'a> {
     /// The joinid of each value's cell.
@@ -20,7 +21,7 @@ pub struct CooView<'a> {
     pub values: &'a [f32],
 }
 
-/// Values with their rows and columns, by ascending row and within a row by ascending column.
+/// Values with their rows and columns, sorted by row, then by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CooMatrix {
     /// The row of each value.
@@ -29,7 +30,7 @@ pub struct CooMatrix {
     pub columns: Vec<u32>,
     /// The values.
     pub values: Vec<f32>,
-    /// The number of rows and of columns.
+    /// Number of rows and of columns.
     pub shape: (usize, usize),
 }
 
@@ -37,7 +38,7 @@ const CELLS: &str = "the array of cells";
 const GENES: &str = "the array of genes";
 const VALUES: &str = "the array of values";
 
-/// COO out of Arrow arrays; values are borrowed when they are `f32` already.
+/// COO from Arrow arrays; borrows values that are `f32` already.
 #[derive(Debug)]
 pub struct OwnedCoo<'a> {
     rows: &'a [i64],
@@ -46,8 +47,11 @@ pub struct OwnedCoo<'a> {
 }
 
 impl<'a> OwnedCoo<'a> {
-    /// COO of the Arrow arrays of cells (Int64), genes (Int64) and values. Values of other numeric types become the nearest `f32`,
-    /// truth values 0 and 1. Fails on other types, and on nulls in any of the three.
+    /// Makes COO from the Arrow arrays of cells (Int64), genes (Int64) and values. Values of other
+    /// numeric types become the nearest `f32`, booleans 0 and 1.
+    ///
+    /// # Errors
+    /// Another type, or nulls in any of the three arrays.
     pub fn from_arrow(
         rows: &'a ArrayRef,
         columns: &'a ArrayRef,
@@ -75,7 +79,7 @@ impl<'a> OwnedCoo<'a> {
         Ok(Self { rows: joinids(CELLS, rows)?, columns: joinids(GENES, columns)?, values })
     }
 
-    /// The parts, borrowed.
+    /// Borrows the three parts.
     pub fn view(&self) -> CooView<'_> {
         CooView { rows: self.rows, columns: self.columns, values: &self.values }
     }
@@ -86,15 +90,15 @@ fn to_f32(values: &ArrayRef) -> Result<Vec<f32>, Error> {
     let failed = || Error::ArrowType {
         what: VALUES,
         found: found.to_string(),
-        expected: "a type of numbers",
+        expected: "a numeric type",
     };
-    // Asked first, since Arrow would also make numbers of words that look like them.
+    // Checked first, since Arrow would also parse strings as numbers.
     if !found.is_numeric() && *found != DataType::Boolean {
         return Err(failed());
     }
     let cast = arrow_cast::cast(values, &DataType::Float32).map_err(|_| failed())?;
     let cast = cast.as_primitive_opt::<Float32Type>().ok_or_else(failed)?;
-    // What Arrow cannot represent it makes null.
+    // Arrow turns values that it cannot represent into null.
     if cast.null_count() > 0 {
         return Err(failed());
     }
@@ -114,8 +118,8 @@ impl CooView<'_> {
     }
 }
 
-/// Scatters cells into dense rows: `out` has `rows.len() * columns.len()` values and is not cleared first, so that the pieces of a
-/// block can be scattered one after another into memory that began as zeros.
+/// Scatters values to dense rows: `out` has `rows.len() * columns.len()` values. It is not cleared
+/// first, so that pieces of a block can be scattered one after another into zeroed memory.
 pub fn scatter_coo(
     coo: CooView<'_>,
     rows: &AxisIndex,
@@ -124,7 +128,7 @@ pub fn scatter_coo(
 ) -> Result<(), Error> {
     coo.check()?;
     let n_columns = columns.len();
-    // A product that no buffer can have is as wrong as any other.
+    // No buffer can have an overflowing length, so it fails the check below.
     let expected = rows.len().saturating_mul(n_columns);
     if out.len() != expected {
         return Err(Error::Length { what: "the dense buffer", found: out.len(), expected });
@@ -136,7 +140,7 @@ pub fn scatter_coo(
     Ok(())
 }
 
-/// Counts cells into CSR: pieces are added one after another, then counted, summed up and placed.
+/// Counts COO into CSR: pieces are added one after another, then counted, summed and placed.
 #[derive(Debug, Default)]
 pub struct CooToCsr {
     rows: Vec<u32>,
@@ -145,19 +149,19 @@ pub struct CooToCsr {
 }
 
 impl CooToCsr {
-    /// Nothing yet.
+    /// Makes an empty counter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all cells, and keeps the memory.
+    /// Removes all values, and keeps the memory.
     pub fn clear(&mut self) {
         self.rows.clear();
         self.columns.clear();
         self.values.clear();
     }
 
-    /// Adds cells, by their positions in the indices. When one fails, none of `coo` is added.
+    /// Adds values, by their positions in the indices. If one fails, none of `coo` is added.
     pub fn add(
         &mut self,
         coo: CooView<'_>,
@@ -196,7 +200,7 @@ impl CooToCsr {
         Ok(())
     }
 
-    /// Fails when a cell lies outside of the shape.
+    /// Fails if a value lies outside the shape.
     fn check_shape(&self, n_rows: usize, n_columns: usize) -> Result<(), Error> {
         for (row, column) in self.rows.iter().zip(&self.columns) {
             let row_idx = *row as usize;
@@ -210,8 +214,9 @@ impl CooToCsr {
         Ok(())
     }
 
-    /// Places the cells in the rows of `out`, each row's columns ascending, equal ones in the order in which they were added.
-    /// Fails, and leaves `out` as it was, when a cell lies outside of the shape.
+    /// Places the values in the rows of `out`, each row by ascending column, equal columns in the
+    /// order in which they were added. Fails, and leaves `out` unchanged, if a value lies outside
+    /// the shape.
     pub fn finish(
         &self,
         n_rows: usize,
@@ -242,7 +247,8 @@ impl CooToCsr {
     }
 }
 
-/// Sorts the columns of each row that does not ascend. SOMA gives cells by bands of genes, so that most rows do already.
+/// Sorts each row whose columns do not ascend. SOMA returns cells in bands of genes, so most rows
+/// ascend already.
 fn sort_rows(csr: &mut CsrMatrix) {
     let mut cells: Vec<(u32, f32)> = Vec::new();
     for pair in csr.row_offsets.windows(2) {
