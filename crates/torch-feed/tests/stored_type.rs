@@ -1,4 +1,4 @@
-//! Tensors of X's own type hold the numbers that are stored, or there is an error.
+//! Tensors of X's own type contain the stored numbers, or there is an error.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use soma_io::{
 use tch::Kind;
 use torch_feed::{Error, TensorLoader};
 
-/// X in memory that says it is stored as another type.
+/// X in memory that claims to be stored as another type.
 #[derive(Debug)]
 struct Typed {
     inner: MemoryReader,
@@ -170,11 +170,11 @@ fn what_f32_has_rounded_is_an_error() {
     for data_type in [DataType::Int32, DataType::Int64] {
         for form in [BatchForm::Dense, BatchForm::Csr, BatchForm::Coo] {
             let spec = LoaderSpec { form, ..LoaderSpec::default() };
-            // What 16,777,217 is read as.
+            // 16,777,217 is read as this value.
             let feed = loader(dataset(data_type.clone(), &[1.0, -16_777_216.0]), &spec).unwrap();
             let mut epoch = feed.epoch(0).unwrap();
-            let told = epoch.find_map(Result::err).unwrap();
-            assert!(matches!(told, Error::Inexact { .. }), "{told}");
+            let error = epoch.find_map(Result::err).unwrap();
+            assert!(matches!(error, Error::Inexact { .. }), "{error}");
             assert!(epoch.next().is_none());
         }
     }
@@ -195,7 +195,7 @@ fn types_that_cannot_be_had_are_refused_before_reading() {
         (ints(), f16, "f16"),
         (ints(), transformed, "transformed"),
     ] {
-        let told = loader(dataset, &spec).unwrap_err().to_string();
-        assert!(told.contains(expected), "{told}");
+        let error = loader(dataset, &spec).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The tensors hold the loader's numbers, and memory that is used again disturbs no batch that lives.
+//! Tensors contain the loader's numbers, and reused memory disturbs no batch that lives.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 #[path = "tensors/kept.rs"]
@@ -32,7 +32,8 @@ const WAYS: [(Method, BatchForm); 8] = [
     (Method::Native, BatchForm::Coo),
 ];
 
-/// A third of the values is stored, each saying its cell and gene; every seventh cell has none. All are f16 numbers.
+/// A third of the values is stored, each encoding its cell and gene; every seventh cell has none.
+/// All are exact in f16.
 fn value(joinid: u64, gene: u64) -> Option<f32> {
     let stored = !joinid.is_multiple_of(7) && (joinid + gene).is_multiple_of(3);
     stored.then(|| (joinid * 40 + gene + 1) as f32)
@@ -94,7 +95,7 @@ trait Layout {
 }
 
 impl Layout for Tensor {
-    /// Only tensors of compressed rows have row offsets.
+    /// Only CSR tensors have row offsets.
     fn is_sparse_csr(&self) -> bool {
         self.f_crow_indices().is_ok()
     }
@@ -257,14 +258,14 @@ fn dropped_half_way_nothing_holds_the_data() {
 fn an_epoch_goes_on_and_says_what_is_padding() {
     let padded = LoaderSpec { remainder: Remainder::Pad, ..spec(Method::Native, BatchForm::Dense) };
     let feed = TensorLoader::new(dataset(), padded).unwrap();
-    let tell =
+    let describe =
         |batch: TensorBatch| (batch.batch_idx(), batch.n_padding(), joinids(batch.joinids()));
-    let whole: Vec<_> = feed.epoch(2).unwrap().map(|batch| tell(batch.unwrap())).collect();
+    let whole: Vec<_> = feed.epoch(2).unwrap().map(|batch| describe(batch.unwrap())).collect();
     assert_eq!((whole.len(), whole[16].1), (17, 1), "51 rows of 50");
     let mut epoch = feed.epoch(2).unwrap();
     assert_eq!(epoch.by_ref().take(9).count(), 9);
     let rest: Vec<_> =
-        feed.resume(&epoch.state()).unwrap().map(|batch| tell(batch.unwrap())).collect();
+        feed.resume(&epoch.state()).unwrap().map(|batch| describe(batch.unwrap())).collect();
     assert_eq!(rest, &whole[9..]);
 }
 

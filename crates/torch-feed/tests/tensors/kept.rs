@@ -1,5 +1,5 @@
-//! A consumer may keep tensors, views of them and clones, write to them and resize them: no later
-//! batch is written into memory that a tensor still uses.
+//! A consumer may keep, clone, view, write to and resize tensors: no later batch is written into
+//! memory that a tensor still uses.
 
 use std::thread;
 
@@ -10,8 +10,7 @@ use torch_feed::{TensorBatch, TensorLoader};
 
 use crate::{N_GENES, WAYS, check_batch, dataset, expected, joinids, loader, spec};
 
-/// The values of a tensor that is no matrix of compressed rows. (To ask torch whether it is takes
-/// milliseconds where it is not.)
+/// The values of a tensor that is not CSR. (Asking torch takes milliseconds if it is not.)
 fn plain(tensor: &Tensor) -> Vec<f32> {
     let dense = if tensor.is_sparse() {
         tensor.f_to_dense(None::<Kind>, false).unwrap()
@@ -21,7 +20,7 @@ fn plain(tensor: &Tensor) -> Vec<f32> {
     Vec::try_from(dense.f_flatten(0, -1).unwrap().to_kind(Kind::Float)).unwrap()
 }
 
-/// A tensor that outlives its batch, with what it must go on to hold.
+/// A tensor that outlives its batch, with its expected values.
 struct Kept {
     tensor: Tensor,
     values: Vec<f32>,
@@ -40,7 +39,7 @@ impl Kept {
     }
 }
 
-/// Each way to share the memory of a batch that safe code has.
+/// All ways in which safe code can share the memory of a batch.
 fn ways_to_keep(batch: &TensorBatch, form: BatchForm) -> Vec<Kept> {
     let x = batch.x();
     let shared = match form {
@@ -72,7 +71,7 @@ fn what_a_consumer_keeps_of_a_batch_stays() {
                 kept.extend(ways_to_keep(&batch.unwrap(), form));
             }
         }
-        // The memory is the tensors': neither the loader nor its pool need be there.
+        // The tensors own the memory: neither the loader nor its pool need exist.
         drop(feed);
         kept.iter().for_each(Kept::check);
     }
@@ -89,8 +88,8 @@ fn a_single_small_view_keeps_the_memory() {
     rows.iter().for_each(Kept::check);
 }
 
-/// Growth of a storage would take its memory from under whoever writes it. (A clone is the same
-/// tensor, so its new shape is the batch's, too.)
+/// Growing a storage would move its memory away from its writer. (A clone is the same tensor, so
+/// the batch gets its new shape, too.)
 #[test]
 fn a_clone_cannot_grow_the_memory_that_batches_share() {
     let feed = loader(Method::Native, BatchForm::Dense);
@@ -98,7 +97,7 @@ fn a_clone_cannot_grow_the_memory_that_batches_share() {
     for batch in feed.epoch(0).unwrap() {
         let batch = batch.unwrap();
         check_batch(&batch);
-        // torch refuses, and leaves the shape that it refused: such a tensor is not to be read.
+        // torch fails, and leaves the rejected shape on the tensor, which must not be read.
         assert!(batch.x().f_narrow(0, 0, 1).unwrap().f_resize_([1 << 16]).is_err());
         check_batch(&batch);
         let mut clone = batch.x().shallow_clone();
@@ -108,7 +107,7 @@ fn a_clone_cannot_grow_the_memory_that_batches_share() {
     clones.iter().for_each(Kept::check);
 }
 
-/// A loader whose pool has room for more than it uses.
+/// A loader whose pool has more room than it needs.
 fn one_at_a_time() -> TensorLoader {
     let spec = LoaderSpec { prefetch_batches: 0, ..spec(Method::Native, BatchForm::Dense) };
     TensorLoader::new(dataset(), spec).unwrap()
@@ -141,7 +140,7 @@ fn memory_comes_back_with_the_last_tensor_wherever_it_is_dropped() {
     assert_eq!(feed.loader().buffers().n_free(), n_free + 1);
 }
 
-/// What a consumer does with a batch.
+/// A consumer's use of a batch.
 #[derive(Debug, Clone, Copy)]
 enum Use {
     Drop,
@@ -168,7 +167,8 @@ fn usage() -> impl Strategy<Value = Use> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However a consumer keeps, writes and drops, every batch and all that is kept is right.
+    /// However a consumer keeps, writes and drops tensors, every batch and every kept tensor is
+    /// right.
     #[test]
     fn no_use_of_tensors_disturbs_another(
         uses in prop::collection::vec(usage(), 17),
