@@ -111,7 +111,7 @@ impl FrameCopy {
                 uri: self.frame.uri().to_owned(),
                 joinid: missing.unwrap_or_default(),
                 problem: if missing.is_some() {
-                    "is that of no row"
+                    "belongs to no row"
                 } else {
                     "and others come twice"
                 },
@@ -132,7 +132,7 @@ impl FrameCopy {
             return Err(Error::Joinid {
                 uri: self.frame.uri().to_owned(),
                 joinid: *joinid,
-                problem: "comes twice in the list: name it once",
+                problem: "occurs twice in the list: name it once",
             });
         }
         let rows = RowRanges::new(sorted.into_iter().map(|joinid| joinid..joinid + 1).collect())?;
