@@ -19,7 +19,7 @@ pub(crate) fn stored_kind(dataset: &Dataset, spec: &LoaderSpec) -> Result<Kind, 
     let Some(data_type) = dataset.data_type() else {
         return Err(refuse("the experiments store different types"));
     };
-    if spec.form == BatchForm::F16 {
+    if spec.batch_form == BatchForm::F16 {
         return Err(refuse("f16 was requested, too"));
     }
     let kind = match data_type {

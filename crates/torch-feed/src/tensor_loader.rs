@@ -22,7 +22,7 @@ pub struct TensorLoader {
 
 /// Buffers in use at once: of batches that are ready, in the making, and with the consumer.
 fn n_buffers(spec: &LoaderSpec) -> usize {
-    let of_batch = match spec.form {
+    let of_batch = match spec.batch_form {
         BatchForm::Dense | BatchForm::F16 => 1,
         BatchForm::Csr => 2,
         BatchForm::Coo => 3,
@@ -100,12 +100,12 @@ impl TensorLoader {
             return Ok(self);
         }
         let spec = self.loader.spec();
-        let dense_kind = match spec.form {
+        let dense_kind = match spec.batch_form {
             BatchForm::Dense => Kind::Float,
             BatchForm::F16 => Kind::Half,
             form @ (BatchForm::Csr | BatchForm::Coo) => return Err(Error::DensifySparse { form }),
         };
-        let spec = LoaderSpec { form: BatchForm::Csr, ..spec.clone() };
+        let spec = LoaderSpec { batch_form: BatchForm::Csr, ..spec.clone() };
         let buffers = Arc::clone(self.loader.buffers());
         let loader = Loader::with_buffers(self.loader.dataset().clone(), spec, buffers)?;
         let Feed { device, stored, .. } = *self.feed;
@@ -123,7 +123,7 @@ impl TensorLoader {
     pub fn in_stored_type(self) -> Result<Self, Error> {
         let mut spec = self.loader.spec().clone();
         if self.feed.dense_kind == Some(Kind::Half) {
-            spec.form = BatchForm::F16;
+            spec.batch_form = BatchForm::F16;
         }
         let stored = Some(stored_kind(self.loader.dataset(), &spec)?);
         let device = self.feed.device;

@@ -10,8 +10,8 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use half::f16;
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
-    BatchBuffer as _, BatchBuffers as _, BatchForm, Cells, CsrBatch, Dataset, ElementType,
-    GeneSelection, Loader, LoaderSpec, Matrix, Method, Transform,
+    BatchBuffer as _, BatchBuffers as _, BatchForm, BlockForm, Cells, CsrBatch, Dataset,
+    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, Transform,
 };
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
@@ -191,20 +191,20 @@ fn dataset_with_repeats(n_repeats: u64) -> Dataset {
         .unwrap()
 }
 
-fn spec(form: BatchForm) -> LoaderSpec {
+fn spec(batch_form: BatchForm) -> LoaderSpec {
     LoaderSpec {
         chunk_rows: 4,
         chunks_per_block: 3,
         batch_rows: 7,
-        form,
-        method: Method::Native,
+        batch_form,
+        block_form: BlockForm::Csr,
         ..LoaderSpec::default()
     }
 }
 
 /// The loader's dense values without torch, by batch, with joinids and codes.
-fn expected(form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
-    let dense = if form == BatchForm::F16 { BatchForm::F16 } else { BatchForm::Dense };
+fn expected(batch_form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
+    let dense = if batch_form == BatchForm::F16 { BatchForm::F16 } else { BatchForm::Dense };
     let batches = Loader::new(dataset(), spec(dense)).unwrap().epoch(epoch).unwrap();
     let values = |x: &Matrix| match (x.dense(), x.dense_f16()) {
         (Some(values), _) => values.iter().map(|value| f64::from(*value)).collect(),
@@ -216,18 +216,18 @@ fn expected(form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
 
 #[test]
 fn batches_arrive_whole_however_late_the_device_copies() {
-    for form in [BatchForm::Dense, BatchForm::F16] {
+    for batch_form in [BatchForm::Dense, BatchForm::F16] {
         for prefetch_batches in [0, 1, 3] {
             let device = LateDevice::new();
-            let spec = LoaderSpec { prefetch_batches, ..spec(form) };
+            let spec = LoaderSpec { prefetch_batches, ..spec(batch_form) };
             let copies = Arc::clone(&device) as Arc<dyn CopyDevice>;
             let feed = TensorLoader::new(dataset(), spec).unwrap();
             let feed = feed.copied_by(Some(copies), Device::Cpu).unwrap();
             for epoch in 0..3 {
                 let batches: Vec<_> = feed.epoch(epoch).unwrap().map(Result::unwrap).collect();
                 device.work(u64::MAX / 2);
-                for (batch, (x, joinids)) in batches.iter().zip(expected(form, epoch)) {
-                    assert_eq!(values(batch.x()), x, "{form} {prefetch_batches}");
+                for (batch, (x, joinids)) in batches.iter().zip(expected(batch_form, epoch)) {
+                    assert_eq!(values(batch.x()), x, "{batch_form} {prefetch_batches}");
                     let ids = Vec::<i64>::try_from(batch.joinids()).unwrap();
                     assert_eq!(ids, joinids);
                     let codes = Vec::<i64>::try_from(batch.codes("kind").unwrap()).unwrap();
@@ -288,16 +288,16 @@ fn a_device_that_fails_ends_the_epoch() {
 fn what_is_made_dense_on_the_device_is_what_the_loader_makes() {
     let log1p = Transform { log1p: true, ..Transform::default() };
     let scaled = Transform { target_sum: Some(1e4), ..log1p };
-    for form in [BatchForm::Dense, BatchForm::F16] {
+    for batch_form in [BatchForm::Dense, BatchForm::F16] {
         // Only scaling by a row's own total treats repeated values differently.
         for (transform, n_repeats) in [(Transform::default(), 3), (log1p, 3), (scaled, 1)] {
-            let spec = LoaderSpec { transform, ..spec(form) };
+            let spec = LoaderSpec { transform, ..spec(batch_form) };
             let dataset = dataset_with_repeats(n_repeats);
             let plain = TensorLoader::new(dataset.clone(), spec.clone()).unwrap();
             let feed = TensorLoader::new(dataset, spec).unwrap().densify_on_device().unwrap();
             let feed = feed.to_device(Device::Cpu).unwrap();
             assert_eq!(
-                feed.loader().spec().form,
+                feed.loader().spec().batch_form,
                 BatchForm::Csr,
                 "the settings that ran are reported"
             );
@@ -321,15 +321,13 @@ fn what_is_made_dense_on_the_device_is_what_the_loader_makes() {
 
 #[test]
 fn only_dense_batches_are_made_dense_on_the_device() {
-    for form in [BatchForm::Csr, BatchForm::Coo] {
-        let refused = TensorLoader::new(dataset(), spec(form)).unwrap().densify_on_device();
-        assert!(
-            matches!(refused, Err(Error::DensifySparse { form: refused_form }) if refused_form == form)
-        );
+    for batch_form in [BatchForm::Csr, BatchForm::Coo] {
+        let refused = TensorLoader::new(dataset(), spec(batch_form)).unwrap().densify_on_device();
+        assert!(matches!(refused, Err(Error::DensifySparse { form }) if form == batch_form));
     }
-    let blockwise = LoaderSpec { method: Method::NpArray, ..spec(BatchForm::Dense) };
+    let blockwise = LoaderSpec { block_form: BlockForm::Dense, ..spec(BatchForm::Dense) };
     let refused = TensorLoader::new(dataset(), blockwise).unwrap().densify_on_device();
-    assert!(matches!(refused, Err(Error::Loader(loader::Error::NpArraySparse))));
+    assert!(matches!(refused, Err(Error::Loader(loader::Error::SparseFromDense))));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use loader::{BatchForm, LoaderSpec, Method};
+use loader::{BatchForm, BlockForm, LoaderSpec};
 use proptest::prelude::*;
 use tch::{Kind, Tensor};
 use torch_feed::{TensorBatch, TensorLoader};
@@ -40,9 +40,9 @@ impl Kept {
 }
 
 /// All ways in which safe code can share the memory of a batch.
-fn ways_to_keep(batch: &TensorBatch, form: BatchForm) -> Vec<Kept> {
+fn ways_to_keep(batch: &TensorBatch, batch_form: BatchForm) -> Vec<Kept> {
     let x = batch.x();
-    let shared = match form {
+    let shared = match batch_form {
         BatchForm::Csr => vec![
             x.f_values().unwrap(),
             x.shallow_clone().f_values().unwrap().f_narrow(0, 0, 1).unwrap(),
@@ -63,12 +63,12 @@ fn ways_to_keep(batch: &TensorBatch, form: BatchForm) -> Vec<Kept> {
 
 #[test]
 fn what_a_consumer_keeps_of_a_batch_stays() {
-    for (method, form) in WAYS {
-        let feed = loader(method, form);
+    for (block_form, batch_form) in WAYS {
+        let feed = loader(block_form, batch_form);
         let mut kept = Vec::new();
         for epoch in 0..2 {
             for batch in feed.epoch(epoch).unwrap() {
-                kept.extend(ways_to_keep(&batch.unwrap(), form));
+                kept.extend(ways_to_keep(&batch.unwrap(), batch_form));
             }
         }
         // The tensors own the memory: neither the loader nor its pool need exist.
@@ -79,7 +79,7 @@ fn what_a_consumer_keeps_of_a_batch_stays() {
 
 #[test]
 fn a_single_small_view_keeps_the_memory() {
-    let feed = loader(Method::Native, BatchForm::Dense);
+    let feed = loader(BlockForm::Csr, BatchForm::Dense);
     let rows: Vec<Kept> = feed
         .epoch(0)
         .unwrap()
@@ -92,7 +92,7 @@ fn a_single_small_view_keeps_the_memory() {
 /// the batch gets its new shape, too.)
 #[test]
 fn a_clone_cannot_grow_the_memory_that_batches_share() {
-    let feed = loader(Method::Native, BatchForm::Dense);
+    let feed = loader(BlockForm::Csr, BatchForm::Dense);
     let mut clones = Vec::new();
     for batch in feed.epoch(0).unwrap() {
         let batch = batch.unwrap();
@@ -109,7 +109,7 @@ fn a_clone_cannot_grow_the_memory_that_batches_share() {
 
 /// A loader whose pool has more room than it needs.
 fn one_at_a_time() -> TensorLoader {
-    let spec = LoaderSpec { prefetch_batches: 0, ..spec(Method::Native, BatchForm::Dense) };
+    let spec = LoaderSpec { prefetch_batches: 0, ..spec(BlockForm::Csr, BatchForm::Dense) };
     TensorLoader::new(dataset(), spec).unwrap()
 }
 
@@ -174,7 +174,7 @@ proptest! {
         uses in prop::collection::vec(usage(), 17),
         prefetch_batches in 0_usize..3,
     ) {
-        let spec = LoaderSpec { prefetch_batches, ..spec(Method::Native, BatchForm::Dense) };
+        let spec = LoaderSpec { prefetch_batches, ..spec(BlockForm::Csr, BatchForm::Dense) };
         let feed = TensorLoader::new(dataset(), spec).unwrap();
         let (mut batches, mut kept) = (Vec::new(), Vec::<Kept>::new());
         for (batch, usage) in feed.epoch(0).unwrap().map(Result::unwrap).zip(uses) {
