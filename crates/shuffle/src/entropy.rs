@@ -23,10 +23,12 @@
 //!
 //! // 80 classes, each in one run of 500 rows.
 //! let labels: Vec<u32> = (0..40_000).map(|row| row / 500).collect();
-//! let spec = PlanSpec { n_rows: 40_000, chunk_rows: 50, chunks_per_block: 64, order: Order::Shuffled, seed: 0 };
+//! let (n_rows, chunk_rows, chunks_per_block) = (40_000, 50, 64);
+//! let order = Order::Shuffled;
+//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 0 };
 //! let layout = LabelLayout::of_codes(labels.iter().copied(), 80, spec.chunk_rows)?;
 //! let expected = layout.expected(spec.chunks_per_block, 100)?.bits;
-//! let measured = simulate(&spec, 100, &labels, 80, 0..4, 100_000)?.expect("there are full batches");
+//! let measured = simulate(&spec, 100, &labels, 80, 0..4, 100_000)?.expect("full batches");
 //! assert!((measured.mean - expected).abs() < 0.05);
 //! assert!(expected < layout.perfect(100)? && layout.perfect(100)? < layout.data_entropy());
 //! # Ok::<(), shuffle::Error>(())

@@ -24,7 +24,9 @@
 //! ```
 //! use shuffle::{Order, PlanSpec};
 //!
-//! let spec = PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 3, order: Order::Shuffled, seed: 42 };
+//! let (n_rows, chunk_rows, chunks_per_block) = (10, 2, 3);
+//! let order = Order::Shuffled;
+//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 42 };
 //! let blocks: Vec<_> = spec.epoch(0)?.collect();
 //! assert_eq!(blocks.len(), 2);
 //! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();
@@ -34,7 +36,8 @@
 //! // Two ranks; each takes two rows of every global batch of four.
 //! use shuffle::{BatchSpec, Remainder};
 //!
-//! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder: Remainder::Drop };
+//! let remainder = Remainder::Drop;
+//! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder };
 //! let plan = spec.dealt_epoch(0, &batches)?;
 //! assert_eq!((plan.n_batches(), plan.n_rows()), (2, 4));
 //! # Ok::<(), shuffle::Error>(())
