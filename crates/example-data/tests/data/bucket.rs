@@ -1,4 +1,4 @@
-//! An object store to import to, where nothing that was written can be taken back.
+//! An object store to import to; written objects cannot be removed.
 //!
 //! The server is that of soma-io's tests of object stores.
 
@@ -8,7 +8,7 @@ mod faults;
 #[expect(dead_code, reason = "more can be asked of it than is asked here")]
 #[path = "../../../soma-io/tests/s3/server.rs"]
 mod server;
-/// The numbers by which faults are drawn; none is drawn here.
+/// The seeds of random faults; none is used here.
 mod small {
     pub(crate) fn mix(seed: u64, at: u64) -> u64 {
         seed ^ at
