@@ -121,7 +121,12 @@ fn joinids(frame: &DataFrame, n: u64) -> Result<RowRanges, Error> {
     }
     let batch = frame.read(Some(&["soma_joinid"]), None)?;
     let column = batch.column(0).as_primitive_opt::<Int64Type>();
-    let joinids = column.map_or(&[][..], |column| column.values());
+    let broken = || soma_io::Error::BrokenColumn {
+        uri: frame.uri().to_owned(),
+        column: "soma_joinid".to_owned(),
+        problem: "it is not an array of int64".to_owned(),
+    };
+    let joinids = column.ok_or_else(broken)?.values();
     let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
     for joinid in joinids.iter().map(|joinid| *joinid as u64).take_while(|joinid| *joinid < n) {
         match ranges.last_mut() {
