@@ -1,9 +1,9 @@
-//! Which crate may depend on which, and on what from outside.
+//! Allowed dependencies, between our crates and from outside.
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-/// Our crates from the bottom up: each may know those before it.
+/// Our crates from the bottom up: each may depend on those before it.
 const ORDER: [&str; 14] = [
     "worktime",
     "tiledb",
@@ -21,7 +21,8 @@ const ORDER: [&str; 14] = [
     "sweep",
 ];
 
-/// Crates that know few of ours, whatever stands before them: those that they know, then those that only their tests use.
+/// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
+/// only.
 const LIMITED: [(&str, &[&str], &[&str]); 8] = [
     ("worktime", &[], &[]),
     ("tiledb", &[], &[]),
@@ -33,10 +34,10 @@ const LIMITED: [(&str, &[&str], &[&str]); 8] = [
     ("xtask", &[], &[]),
 ];
 
-/// May know every crate.
+/// Crates that may depend on every other.
 const FREE: [&str; 1] = ["benches"];
 
-/// Crates from outside that have one place.
+/// Outside crates that only one of ours may use.
 const PLACES: [(&str, &str); 4] = [
     ("tch", "torch-feed"),
     ("torch-sys", "torch-feed"),
@@ -44,8 +45,8 @@ const PLACES: [(&str, &str); 4] = [
     ("parquet", "bench-report"),
 ];
 
-/// What `xtask` may be built from: it must compile quickly, and without native libraries.
-const OF_XTASK: [&str; 2] = ["anyhow", "serde_json"];
+/// Dependencies that `xtask` may have: it must compile quickly, and without native libraries.
+const XTASK_DEPENDENCIES: [&str; 2] = ["anyhow", "serde_json"];
 
 /// A dependency as `cargo metadata` lists it.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ struct Edge<'a> {
     for_tests: bool,
 }
 
-/// The breaches in all packages.
+/// Checks the dependencies and descriptions of all packages.
 pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
     let packages = metadata
         .get("packages")
@@ -70,7 +71,7 @@ pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
         if package
             .get("description")
             .and_then(Value::as_str)
-            .is_none_or(|said| said.trim().is_empty())
+            .is_none_or(|text| text.trim().is_empty())
         {
             breaches.push(format!("{name}: its Cargo.toml has no description"));
         }
@@ -98,7 +99,7 @@ fn is_ours(name: &str) -> bool {
     ORDER.contains(&name) || FREE.contains(&name) || name == "xtask"
 }
 
-/// Why the edge may not be.
+/// The reason why the edge is not allowed, if so.
 fn judge(edge: &Edge<'_>) -> Option<String> {
     if !is_ours(edge.to) {
         return judge_outside(edge);
@@ -119,14 +120,14 @@ fn judge(edge: &Edge<'_>) -> Option<String> {
 }
 
 fn judge_outside(edge: &Edge<'_>) -> Option<String> {
-    if edge.from == "xtask" && !edge.for_tests && !OF_XTASK.contains(&edge.to) {
-        return Some(format!("xtask is built from {} alone", OF_XTASK.join(" and ")));
+    if edge.from == "xtask" && !edge.for_tests && !XTASK_DEPENDENCIES.contains(&edge.to) {
+        return Some(format!("xtask is built from {} alone", XTASK_DEPENDENCIES.join(" and ")));
     }
     let (_, place) = PLACES.iter().find(|(name, _)| *name == edge.to)?;
     (*place != edge.from).then(|| format!("only {place} may"))
 }
 
-/// The table of crates in docs/architecture.md lists ours, all and in order.
+/// Checks that the table of crates in docs/architecture.md lists ours, complete and in order.
 pub(super) fn check_architecture(text: &str) -> Vec<String> {
     let first_cell =
         |line: &str| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned());
