@@ -1,4 +1,5 @@
-//! Lets this package's tests and examples find libtorch when they run, and tells dependents where it is.
+//! Lets this package's tests and examples find libtorch at run time, and passes its folder to
+//! dependents.
 //!
 //! Cargo does not pass link arguments on to the programs of dependents. `cargo run` and `cargo test` let
 //! them find libtorch all the same: they search folders that a build script names, if those lie within
@@ -9,8 +10,8 @@ use std::{env, fs, io};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // From torch-sys, which resolves LIBTORCH, LIBTORCH_LIB, LIBTORCH_USE_PYTORCH and the system's folders.
-    // It is not set where torch-sys is built for documentation only, which links nothing.
+    // Set by torch-sys, which resolves LIBTORCH, LIBTORCH_LIB, LIBTORCH_USE_PYTORCH and the
+    // system's folders. Not set if torch-sys is built only for documentation, which links nothing.
     println!("cargo::rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
     let Some(lib_dir) = env::var_os("DEP_TCH_LIBTORCH_LIB") else { return };
     let Some(lib_dir) = lib_dir.to_str() else {
@@ -23,8 +24,8 @@ fn main() {
         Err(error) => println!("cargo::error=cannot link to the libraries in {lib_dir}: {error}"),
     }
     println!("cargo::rustc-link-arg=-Wl,-rpath,{lib_dir}");
-    // libtorch as a whole: no symbol names libtorch_cuda, so the linker would leave it out as not needed, and torch
-    // would then see no GPU. In a libtorch for the CPU this adds nothing.
+    // Links all of libtorch: no symbol names libtorch_cuda, so the linker would drop it as not
+    // needed, and torch would then see no GPU. In a libtorch for the CPU this adds nothing.
     println!("cargo::rustc-link-arg=-L{lib_dir}");
     println!("cargo::rustc-link-arg=-Wl,--no-as-needed,-ltorch,--as-needed");
 }

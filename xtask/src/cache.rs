@@ -1,4 +1,4 @@
-//! The user's cache folder: where everything that is downloaded or generated lies, shared by all checkouts.
+//! The user's cache folder, shared by all checkouts: everything downloaded or generated is in it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -15,13 +15,13 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Finds the user's cache folder from the environment; it need not exist yet.
+    /// Locates the user's cache folder by the environment; it need not exist yet.
     pub(crate) fn of_user() -> anyhow::Result<Self> {
         Self::from_variables(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
     }
 
     fn from_variables(xdg: Option<OsString>, home: Option<OsString>) -> anyhow::Result<Self> {
-        // The XDG rules: a relative path is to be ignored.
+        // XDG: a relative path must be ignored.
         let absolute =
             |value: Option<OsString>| value.map(PathBuf::from).filter(|p| p.is_absolute());
         let base = match (absolute(xdg), absolute(home)) {
@@ -42,7 +42,8 @@ impl Cache {
         &self.root
     }
 
-    /// Makes the folder and waits until no other xtask works in it; the lock ends with the value.
+    /// Creates the folder and waits for other xtasks that use it; dropping the value releases the
+    /// lock.
     pub(crate) fn lock(&self) -> anyhow::Result<CacheLock> {
         let what = || format!("cannot write the cache folder {}", self.root.display());
         fs::create_dir_all(&self.root).with_context(what)?;
@@ -51,7 +52,7 @@ impl Cache {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                progress::say(&format!(
+                progress::print_line(&format!(
                     "waiting for another cargo xtask that works in {}",
                     self.root.display()
                 ));
@@ -65,13 +66,14 @@ impl Cache {
     }
 }
 
-/// Held while something in the cache is made; the operating system frees it even if the process is killed.
+/// A lock on the cache while something in it is made. The operating system releases it even if the
+/// process is killed.
 #[derive(Debug)]
 pub(crate) struct CacheLock {
     _file: File,
 }
 
-/// Removes a folder or a file if it is there.
+/// Removes a folder or a file if it exists.
 pub(crate) fn remove(path: &Path) -> anyhow::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

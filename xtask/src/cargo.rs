@@ -1,4 +1,4 @@
-//! Running cargo, in the environment that the native libraries need.
+//! Runs cargo in the environment that the native libraries need.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,23 +7,24 @@ use std::process::{Command, ExitCode, ExitStatus};
 use anyhow::Context as _;
 
 use crate::native::Native;
-use crate::progress::say;
+use crate::progress::print_line;
 
-/// The cargo that runs us, so that a toolchain chosen on the command line stays.
+/// The cargo that runs this process, so that a toolchain chosen on the command line stays.
 pub(crate) fn program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// The folder of the workspace's `Cargo.toml`.
 pub(crate) fn workspace_root() -> PathBuf {
-    // Cargo says it when it runs us; the folder that we were compiled in is for a binary that is started by hand.
+    // cargo sets the variable when it runs us; the compile-time folder is for a binary started by
+    // hand.
     let package =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let package = PathBuf::from(package);
     package.parent().map_or_else(|| package.clone(), Path::to_owned)
 }
 
-/// A command in the workspace's folder, in the environment that `native` asks for.
+/// A command in the workspace's folder, in the environment of `native`.
 pub(crate) fn command(program: &OsStr, native: &Native) -> Command {
     let mut command = Command::new(program);
     command.current_dir(workspace_root());
@@ -34,7 +35,7 @@ pub(crate) fn command(program: &OsStr, native: &Native) -> Command {
     command
 }
 
-/// `cargo <arguments>`, not yet run.
+/// `cargo <arguments>`, not started yet.
 pub(crate) fn cargo<S: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = S>,
     native: &Native,
@@ -47,22 +48,24 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(
     command
 }
 
-/// Whether cargo set this variable to describe `xtask` itself. Build scripts that watch such a variable (ring's does) would run again,
-/// and everything above them be built again, at each change between `cargo xtask test` and `cargo test`.
+/// Whether this variable describes `xtask` as cargo's current package.
+///
+/// Some build scripts (ring's) watch such variables. Passed on, they would force a rebuild at each
+/// change between `cargo xtask test` and `cargo test`.
 fn is_of_our_package(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let exact = ["CARGO", "CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
     exact.contains(&name) || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
-/// Says the command, runs it with our streams, and returns how it ended.
+/// Prints the command, runs it with our streams, and returns its exit status.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let shown = shown(command);
-    say(&shown);
+    print_line(&shown);
     command.status().with_context(|| format!("cannot run `{shown}`"))
 }
 
-/// The command as one could type it, less the folder of the program.
+/// The command as one could type it, without the folder of the program.
 fn shown(command: &Command) -> String {
     let program =
         Path::new(command.get_program()).file_name().unwrap_or_else(|| command.get_program());
@@ -79,7 +82,7 @@ fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The child's exit code as ours; one that a signal ended gives 128 + the signal, as a shell does.
+/// The child's exit code as ours; 128 + the signal if a signal ended it, like in a shell.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);

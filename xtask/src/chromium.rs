@@ -1,5 +1,5 @@
-//! A browser without a window, in which a test opens the page of a report: the one that `SOMAFEED_CHROMIUM` names, one on the PATH,
-//! else Debian's package.
+//! A headless browser for tests of the report's page: the one that `SOMAFEED_CHROMIUM` names, one
+//! on the PATH, or Debian's package.
 
 use std::ffi::{OsStr, OsString};
 
@@ -8,7 +8,7 @@ use anyhow::bail;
 use crate::debian::{Needed, runs};
 
 const VARIABLE: &str = "SOMAFEED_CHROMIUM";
-/// Under which names distributions and Google install it.
+/// Names under which distributions and Google install it.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 const NEEDED: Needed = Needed {
     what_for: "a test opens a report's page in Chromium",
@@ -16,7 +16,7 @@ const NEEDED: Needed = Needed {
     by_hand: "install Chromium or Chrome so that it is on the PATH, or name it by SOMAFEED_CHROMIUM (Debian: apt install chromium)",
 };
 
-/// The browser, installed where there was none.
+/// Returns the browser; installs it if there is none.
 pub(crate) fn prepare() -> anyhow::Result<OsString> {
     choose(std::env::var_os(VARIABLE), || NEEDED.prepare(|| on_path(&NAMES)))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that CI checks besides the tests; ends at the first that fails.
+//! `cargo xtask ci`: all of CI's checks except the tests; ends at the first failure.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use crate::{cargo, progress, tidy};
 
 const DENY_WARNINGS: &str = "-D warnings";
 
-/// The checks in the order of how soon they fail.
+/// Runs the checks, quick ones first.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let nothing = Native::default();
     let format = cargo::cargo(["fmt", "--all", "--check"], &nothing);
@@ -28,7 +28,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             return Ok(failed);
         }
     }
-    progress::say("all checks passed");
+    progress::print_line("all checks passed");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,4 +1,4 @@
-//! Programs that tests start and a machine may lack, from Debian's packages.
+//! Programs that tests start, installed from Debian's packages if missing.
 
 use std::process::{Command, Stdio};
 
@@ -10,16 +10,16 @@ use crate::progress::Step;
 /// A program that tests need.
 #[derive(Debug)]
 pub(crate) struct Needed {
-    /// What the tests do with it, as `the tests start ranks under mpirun`.
+    /// Their use, like `the tests start ranks under mpirun`.
     pub(crate) what_for: &'static str,
-    /// The package that has it.
+    /// The package that contains it.
     pub(crate) package: &'static str,
-    /// What a user can do where it cannot be installed.
+    /// Advice if it cannot be installed.
     pub(crate) by_hand: &'static str,
 }
 
 impl Needed {
-    /// Makes sure that `find` finds it, installing the package where it does not.
+    /// Installs the package unless `find` finds the program.
     pub(crate) fn prepare<T>(&self, find: impl Fn() -> Option<T>) -> anyhow::Result<T> {
         if let Some(found) = find() {
             return Ok(found);
@@ -48,14 +48,14 @@ impl Needed {
                 .stdin(Stdio::null())
                 .env("DEBIAN_FRONTEND", "noninteractive");
             let outcome = run_watched(command, false, || step.still()).context(by_hand)?;
-            Ok((!outcome.status.success()).then(|| last_line(&outcome.said)))
+            Ok((!outcome.status.success()).then(|| last_line(&outcome.output)))
         };
         let install = ["install", "-y", "--no-install-recommends", package];
         if run(&install)?.is_some() {
-            // A fresh machine has no lists of packages yet.
+            // A fresh machine has no package lists yet.
             run(&["update"])?;
-            if let Some(said) = run(&install)? {
-                bail!("cannot install {package}: {said}; {by_hand}");
+            if let Some(reason) = run(&install)? {
+                bail!("cannot install {package}: {reason}; {by_hand}");
             }
         }
         step.done();
@@ -63,7 +63,7 @@ impl Needed {
     }
 }
 
-/// What stands before a command that only root may run; `None` where nobody becomes root without a password.
+/// The prefix of a command that needs root; `None` if root needs a password.
 fn become_root() -> Option<Vec<&'static str>> {
     let is_root =
         Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
@@ -74,7 +74,7 @@ fn become_root() -> Option<Vec<&'static str>> {
     sudo.is_ok_and(|sudo| sudo.status.success()).then(|| vec!["sudo", "-n"])
 }
 
-/// Whether `program` says its version.
+/// Whether `program --version` runs.
 pub(crate) fn runs(program: &std::ffi::OsStr) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|ran| ran.status.success())
 }

@@ -1,4 +1,5 @@
-//! A Python environment of pinned packages in the user's cache: made once, in place, and marked when it is whole.
+//! A Python environment of pinned packages in the user's cache, made once, in place, and marked
+//! when it is complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,32 +11,33 @@ use crate::cache::{Cache, remove};
 use crate::interpreter::{Python, last_line, run_watched};
 use crate::progress::{self, Step};
 
-/// The Python versions that most pinned packages have wheels for.
+/// The range of Python versions for which most pinned packages have wheels.
 pub(crate) const OLDEST: (u32, u32) = (3, 11);
 pub(crate) const NEWEST: (u32, u32) = (3, 13);
 const MARKER: &str = ".complete";
 
-/// What is to be in the environment, and what is said about it.
+/// The contents of an environment, and texts about it.
 #[derive(Debug)]
 pub(crate) struct Environment {
     /// Its folder in the cache.
     pub(crate) folder: String,
-    /// What it is for, as `tiledbsoma 2.3.0 for the tests`.
+    /// Its purpose, like `tiledbsoma 2.3.0 for the tests`.
     pub(crate) what: String,
-    /// Every package with its version, a line each.
+    /// Packages with their versions, one per line.
     pub(crate) requirements: String,
-    /// How much is downloaded, as `about 300 MB`.
+    /// Size of the download, like `about 300 MB`.
     pub(crate) download: String,
-    /// What the user can do without it, as `set SOMAFEED_PYTHON to ...`.
+    /// The alternative for the user, like `set SOMAFEED_PYTHON to ...`.
     pub(crate) instead: String,
-    /// The Python versions that all its packages have wheels for: from this one
+    /// Oldest Python for which all its packages have wheels.
     pub(crate) oldest: (u32, u32),
-    /// to this one.
+    /// Newest such Python.
     pub(crate) newest: (u32, u32),
 }
 
 impl Environment {
-    /// Its interpreter; the environment is made where it is not there, and `check` looks at it once before it counts as whole.
+    /// Returns its interpreter. Makes the environment if it is missing; `check` must then succeed
+    /// once before it counts as complete.
     pub(crate) fn prepare(
         &self,
         check: impl Fn(&Path) -> anyhow::Result<()>,
@@ -59,7 +61,8 @@ impl Environment {
         Ok(interpreter(&folder))
     }
 
-    /// The marker is written last and holds the pins; and the interpreter that the environment links to must still be there.
+    /// Whether the marker, which is written last, has these pins, and the linked interpreter still
+    /// exists.
     fn is_whole(&self, folder: &Path) -> bool {
         let marked = fs::read_to_string(folder.join(MARKER))
             .is_ok_and(|written| written == self.requirements);
@@ -70,7 +73,7 @@ impl Environment {
                 .is_ok_and(|ran| ran.status.success())
     }
 
-    /// `python3`, or where that is too old or too new, the newest `python3.N` on the PATH that fits.
+    /// `python3`, or if that is too old or too new, the newest suitable `python3.N` on the PATH.
     fn python(&self) -> anyhow::Result<Python> {
         let python = Python::on_path()?;
         if self.check_version(python.version).is_ok() {
@@ -99,15 +102,16 @@ impl Environment {
         Ok(())
     }
 
-    /// An environment cannot be moved, so it is made in place.
+    /// Makes the environment in place, because it cannot be moved.
     fn make(&self, folder: &Path, python: &Python) -> anyhow::Result<()> {
         remove(folder)?;
-        // Without pip of its own: Debian leaves out what venv needs for that (python3-venv). The user's pip installs into it instead.
+        // Without its own pip: Debian lacks the part of venv that installs it (python3-venv). The
+        // user's pip installs into the environment instead.
         let mut venv = python.command(["-m", "venv", "--without-pip"]);
         venv.arg(folder);
         let outcome = run_watched(venv, false, || {})?;
         if !outcome.status.success() {
-            let reason = last_line(&outcome.said);
+            let reason = last_line(&outcome.output);
             bail!(
                 "cannot make a Python environment in {}: {reason} (Debian, Ubuntu: apt install python3-venv)",
                 folder.display()
@@ -146,17 +150,17 @@ impl Environment {
         ));
         let outcome = run_watched(pip, progress::on_terminal(), || step.still())?;
         if !outcome.status.success() {
-            bail!(self.explain(&outcome.said));
+            bail!(self.explain(&outcome.output));
         }
         remove(&temporary)?;
         step.done();
         Ok(())
     }
 
-    fn explain(&self, said: &str) -> String {
-        let reason = said.lines().rev().find_map(|line| line.trim().strip_prefix("ERROR: "));
-        let reason = reason.map_or_else(|| last_line(said), str::to_owned);
-        let advice = if said.contains("No space left on device") {
+    fn explain(&self, output: &str) -> String {
+        let reason = output.lines().rev().find_map(|line| line.trim().strip_prefix("ERROR: "));
+        let reason = reason.map_or_else(|| last_line(output), str::to_owned);
+        let advice = if output.contains("No space left on device") {
             "the disk is full: set XDG_CACHE_HOME to a larger one".to_owned()
         } else {
             format!("check the network and pip's settings, or {}", self.instead)
@@ -169,7 +173,7 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
-/// Fails unless every line that is no comment pins one package.
+/// Fails unless every line except comments pins one package.
 #[cfg(test)]
 pub(crate) fn assert_pinned(requirements: &str) {
     for line in requirements.lines().filter(|line| !line.starts_with('#')) {
@@ -228,13 +232,13 @@ mod tests {
 
     #[test]
     fn pip_failures_are_explained_in_one_line() {
-        let told = environment()
+        let message = environment()
             .explain("Collecting\nERROR: No matching distribution found for numpy==2.4.6\n");
         assert!(
-            told.contains("numpy==2.4.6")
-                && told.contains("set X to an interpreter")
-                && told.lines().count() == 1,
-            "{told}"
+            message.contains("numpy==2.4.6")
+                && message.contains("set X to an interpreter")
+                && message.lines().count() == 1,
+            "{message}"
         );
         assert!(
             environment()

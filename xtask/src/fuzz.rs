@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: runs the fuzz targets, counts their executions, and keeps inputs that reach
 //! new code.
 //!
-//! `fuzz/corpus` has a file for each target with the inputs that are kept: each one's length (u32,
-//! little-endian), then its bytes. libFuzzer wants a folder of files, and adds to it; that one is
-//! below `fuzz/target`, with logs, failing inputs, and the executions of all runs so far.
+//! `fuzz/corpus` has one file per target with the kept inputs, each with its length (u32,
+//! little-endian) in front. libFuzzer needs a folder of files, and adds to it; that folder is below
+//! `fuzz/target`, together with logs, failing inputs, and the number of executions of all runs.
 
 mod arguments;
 mod corpus;
@@ -19,13 +19,13 @@ use anyhow::{Context as _, bail};
 use self::arguments::Arguments;
 use crate::cargo;
 use crate::native::Native;
-use crate::progress::say;
+use crate::progress::print_line;
 
-/// The longest input. Short ones run more often in the same time.
+/// Largest length of an input. Short inputs run more often per second.
 const MAX_LEN: &str = "-max_len=2048";
 /// Seconds after which an execution counts as a hang.
 const TIMEOUT: &str = "-timeout=20";
-/// What libFuzzer says at its end.
+/// The line with libFuzzer's final count.
 const COUNT: &str = "stat::number_of_executed_units:";
 
 /// The folders of a fuzzing session.
@@ -33,14 +33,14 @@ struct Folders {
     package: PathBuf,
 }
 
-/// Builds the targets, then runs them in turn.
+/// Builds the targets, then runs one after the other.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let folders = Folders { package: cargo::workspace_root().join("fuzz") };
     let all = corpus::targets(&folders.corpus())?;
     let Arguments { targets, seconds, executions, keep } = arguments::parse(arguments, &all)?;
     let mut build = cargo::cargo(["build", "--release"], &Native::default());
-    // Its configuration instruments the code, so it has to be built from there.
-    // A wrapper of the user's would take the place of the one that instruments.
+    // The package's own configuration instruments the code, so build from its folder. A user's
+    // rustc wrapper would replace the instrumenting one.
     build.current_dir(&folders.package).env_remove("RUSTC_WRAPPER");
     let built = cargo::run(&mut build)?;
     if !built.success() {
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         for target in &targets {
             let n = folders.fuzz(target, seconds)?;
             folders.count(target, n)?;
-            say(&format!("{target}: {n} executions; {} in all", folders.counted()?));
+            print_line(&format!("{target}: {n} executions; {} in all", folders.counted()?));
         }
         if executions.is_none_or(|wanted| folders.counted().is_ok_and(|n| n >= wanted)) {
             break;
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         for target in &targets {
             folders.merge(target)?;
             let n_bytes = corpus::pack(&folders.merged(target), &folders.kept(target))?;
-            say(&format!("{target}: {n_bytes} bytes of inputs are kept"));
+            print_line(&format!("{target}: {n_bytes} bytes of inputs are kept"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -95,12 +95,12 @@ impl Folders {
         self.work().join(format!("{target}.log"))
     }
 
-    /// A line for each run: its target and its executions.
+    /// The file with one line per run: its target and its executions.
     fn executions(&self) -> PathBuf {
         self.work().join("executions.tsv")
     }
 
-    /// Runs libFuzzer on a target, with its output in the target's log.
+    /// Runs libFuzzer on a target and writes its output to the target's log.
     fn libfuzzer(&self, target: &str, arguments: &[OsString]) -> anyhow::Result<()> {
         let program = self.package.join("target/release/somafeed-fuzz");
         let path = self.log(target);
@@ -118,20 +118,20 @@ impl Folders {
         Ok(())
     }
 
-    /// Fuzzes for some time, and returns the number of executions.
+    /// Fuzzes for `seconds`, and returns the number of executions.
     fn fuzz(&self, target: &str, seconds: u64) -> anyhow::Result<u64> {
         let time = format!("-max_total_time={seconds}");
         let ended = self.libfuzzer(target, &[self.found(target).into(), time.into()]);
         let path = self.log(target);
-        // What it was given to execute need not be text.
+        // The log may contain inputs, so it need not be UTF-8.
         let log = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         ended?;
         number_of_executions(&String::from_utf8_lossy(&log))
             .with_context(|| format!("{} does not end with `{COUNT}`", path.display()))
     }
 
-    /// Takes the fewest inputs, short ones first, that reach all that the kept and the found ones
-    /// do.
+    /// Selects the fewest inputs, short ones first, that cover the code that the kept and the new
+    /// inputs reach.
     fn merge(&self, target: &str) -> anyhow::Result<()> {
         let merged = self.merged(target);
         corpus::empty_folder(&merged)?;
@@ -145,7 +145,7 @@ impl Folders {
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// The executions of all runs so far.
+    /// Executions of all runs so far.
     fn counted(&self) -> anyhow::Result<u64> {
         let path = self.executions();
         let text =
@@ -162,7 +162,7 @@ fn sum(lines: &str) -> Option<u64> {
     lines.lines().map(|line| line.split_once('\t')?.1.parse::<u64>().ok()).sum()
 }
 
-/// Whether `path` can be a target's file of inputs, and the target.
+/// The target of `path`, if the file can be a target's inputs.
 fn target_of(path: &Path) -> Option<String> {
     let is_one = path.extension().is_some_and(|extension| extension == corpus::EXTENSION);
     let stem = path.file_stem().filter(|_| is_one)?;

@@ -1,4 +1,5 @@
-//! `python3` on the user's machine: finding it, asking it what it is, and running it with its output kept for a message.
+//! `python3` on the user's machine: its location and versions, and commands whose output is kept
+//! for messages.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -11,11 +12,11 @@ use anyhow::{Context as _, bail};
 
 use crate::progress::HEARTBEAT;
 
-/// Where else the libraries may come from, said whenever Python cannot get them.
+/// Other sources of the libraries, for messages about Python.
 pub(crate) const BY_HAND: &str =
     "or set LIBTORCH (or LIBTORCH_USE_PYTORCH=1) and SOMAFEED_LIBTILEDB to libraries that you have";
 
-/// The first pip that knows platform tags by their glibc version, such as manylinux_2_28.
+/// The first pip that supports platform tags by glibc version, such as manylinux_2_28.
 const OLDEST_PIP: Version = (20, 3);
 
 const PROBE: &str = "
@@ -32,15 +33,15 @@ except (ValueError, OSError):
 print('%d.%d|%s|%s' % (sys.version_info[0], sys.version_info[1], version, libc))
 ";
 
-/// A Python interpreter that ran and said its versions.
+/// A working Python interpreter and its versions.
 #[derive(Debug, Clone)]
 pub(crate) struct Python {
     program: PathBuf,
     environment: Vec<(OsString, OsString)>,
     pub(crate) version: Version,
-    /// Empty where pip is missing.
+    /// Version of pip; empty if there is none.
     pip: String,
-    /// As `(2, 36)`; `None` where the C library is not glibc.
+    /// Version of glibc, like `(2, 36)`; `None` for another C library.
     pub(crate) glibc: Option<Version>,
 }
 
@@ -67,16 +68,16 @@ impl Python {
                 return Err(error).with_context(|| format!("cannot run `{}`", program.display()));
             }
         };
-        let told = String::from_utf8_lossy(&output.stdout);
-        let Some((version, pip, glibc)) = parse_probe(&told).filter(|_| output.status.success())
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let Some((version, pip, glibc)) = parse_probe(&printed).filter(|_| output.status.success())
         else {
-            let said = last_line(&String::from_utf8_lossy(&output.stderr));
-            bail!("`{}` does not run as a Python interpreter: {said}", program.display());
+            let reason = last_line(&String::from_utf8_lossy(&output.stderr));
+            bail!("`{}` does not run as a Python interpreter: {reason}", program.display());
         };
         Ok(Self { program: program.to_owned(), environment, version, pip, glibc })
     }
 
-    /// Fails with advice where pip is missing, or too old to know the platform tags of today's wheels.
+    /// Fails with advice if pip is missing, or too old for the platform tags of current wheels.
     pub(crate) fn require_pip(&self) -> anyhow::Result<()> {
         let program = self.program.display();
         let (major, minor) = self.version;
@@ -98,7 +99,7 @@ impl Python {
         Ok(())
     }
 
-    /// A command that runs this interpreter; stdin is closed, so nothing can wait for an answer.
+    /// A command that runs this interpreter. Its stdin is closed, so it cannot wait for input.
     pub(crate) fn command<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -109,34 +110,34 @@ impl Python {
     }
 }
 
-/// Major and minor.
+/// Major and minor version.
 type Version = (u32, u32);
 
-/// What the probe prints: Python's version, pip's (empty without pip), glibc's.
-fn parse_probe(told: &str) -> Option<(Version, String, Option<Version>)> {
-    let mut parts = told.trim().split('|');
+/// Parses the probe's output: the versions of Python, pip (empty if missing) and glibc.
+fn parse_probe(output: &str) -> Option<(Version, String, Option<Version>)> {
+    let mut parts = output.trim().split('|');
     let version = parse_pair(parts.next()?)?;
     let pip = parts.next()?.to_owned();
     let glibc = parts.next()?.strip_prefix("glibc ").and_then(parse_pair);
     Some((version, pip, glibc))
 }
 
-/// `3.11.2` as `(3, 11)`.
+/// Parses `3.11.2` as `(3, 11)`.
 fn parse_pair(text: &str) -> Option<Version> {
     let mut parts = text.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// How a command ended and what it said.
+/// Exit status and output of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) status: ExitStatus,
     /// stdout and stderr, one after the other.
-    pub(crate) said: String,
+    pub(crate) output: String,
 }
 
-/// Runs `command` to its end, keeping stderr, and stdout too unless `show_stdout`, where it goes to our stderr (pip draws its bar
-/// there). `beat` is called every few seconds meanwhile.
+/// Runs `command` to its end and keeps stderr, and stdout unless `show_stdout`, which sends stdout
+/// to our stderr (for pip's progress bar). Calls `beat` every few seconds.
 pub(crate) fn run_watched(
     mut command: Command,
     show_stdout: bool,
@@ -160,15 +161,15 @@ pub(crate) fn run_watched(
         }
         thread::sleep(Duration::from_millis(50));
     };
-    let said = readers.into_iter().filter_map(|reader| reader.join().ok()).collect();
-    Ok(Outcome { status, said })
+    let output = readers.into_iter().filter_map(|reader| reader.join().ok()).collect();
+    Ok(Outcome { status, output })
 }
 
 fn readers(child: &mut Child) -> Vec<thread::JoinHandle<String>> {
     fn drain(mut from: impl std::io::Read + Send + 'static) -> thread::JoinHandle<String> {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // A pipe that breaks leaves what was read until then, which is all there is to show.
+            // If the pipe breaks, keep the output read so far.
             let _read = from.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         })
@@ -178,10 +179,10 @@ fn readers(child: &mut Child) -> Vec<thread::JoinHandle<String>> {
     stdout.into_iter().chain(stderr).collect()
 }
 
-/// The last line that says something, for a one-line message.
+/// The last non-empty line, for a one-line message.
 pub(crate) fn last_line(text: &str) -> String {
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-    line.unwrap_or("it said nothing").to_owned()
+    line.unwrap_or("no output").to_owned()
 }
 
 #[cfg(test)]
@@ -240,8 +241,8 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exit 3"]);
         let outcome = run_watched(command, false, || {}).unwrap();
-        assert_eq!((outcome.status.code(), outcome.said.as_str()), (Some(3), "out\nerr\n"));
-        assert_eq!(last_line(&outcome.said), "err");
-        assert_eq!(last_line(" \n"), "it said nothing");
+        assert_eq!((outcome.status.code(), outcome.output.as_str()), (Some(3), "out\nerr\n"));
+        assert_eq!(last_line(&outcome.output), "err");
+        assert_eq!(last_line(" \n"), "no output");
     }
 }

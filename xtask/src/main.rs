@@ -1,7 +1,9 @@
-//! The workspace's own commands. It fetches the native libraries, so it must itself compile and run without either, and quickly.
+//! The workspace's own commands.
 //!
-//! A module per subcommand; below them `cache` (the user's cache folder and its lock), `interpreter` (python3 and pip), `environment`
-//! (Python environments of pinned packages), `progress` (what is said while it runs) and `cargo` (running cargo in the prepared environment).
+//! xtask fetches the native libraries, so it must compile and run quickly without them. Each
+//! subcommand has a module. Below them are `cache` (the user's cache folder and its lock),
+//! `interpreter` (python3 and pip), `environment` (Python environments of pinned packages),
+//! `progress` (messages while it runs) and `cargo` (cargo in the prepared environment).
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -35,11 +37,11 @@ cargo xtask: the commands of this workspace
 Usage: cargo xtask <COMMAND> [ARGUMENTS]
 
 Commands:
-  sweep     measure the loader over a grid of settings; without --uri on an example experiment that it makes
+  sweep     measure the loader over a grid of settings; without --uri, on a generated example experiment
               cargo xtask sweep
               cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,native
-  tune      propose chunk size, chunks per block, blocks read ahead and reader for an amount of memory and a randomness of
-            batches, from a short probe, and check the proposal
+  tune      propose chunk size, chunks per block, read-ahead and reader for a memory limit and a randomness of
+            batches, from a short probe, and verify the proposal
               cargo xtask tune --uri ~/census/experiment --memory 4GiB
               cargo xtask tune --uri ~/census/experiment --memory 2GiB --entropy 3.4 --label tissue
   growth    generate and sweep experiments of several sizes: time per cell and memory against size
@@ -48,24 +50,24 @@ Commands:
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
-  slice     take some cells and genes of an experiment, local or in an object store, to a new one
+  slice     copy some cells and genes of an experiment, local or in an object store, to a new one
               cargo xtask slice ~/census/experiment ~/data/lung --obs-filter 'nnz > 500' -v 20000
               cargo xtask slice census://2023-12-15/homo_sapiens ~/data/small -S -e 10
-  relayout  write an experiment's X anew, in the order in which training reads it, shuffled once if wanted
+  relayout  rewrite an experiment's X in the order in which training reads it, shuffled once if requested
               cargo xtask relayout ~/census/experiment ~/data/for-training
               cargo xtask relayout ~/census/experiment ~/data/shuffled --shuffle 42
   bench-readers
-            compare the native reader of X with libtiledb on the same rows; without --uri on the example experiment
+            compare the native reader of X with libtiledb on the same rows; without --uri, on the example experiment
               cargo xtask bench-readers --uri ~/census/experiment
   peers     compare the loader with others side by side: the same cells, then speed and memory
               cargo xtask peers --uri ~/census/experiment
   read-chunks
-            read all rows in tiledbsoma's four ways and by both readers of X, and see that they read the same
+            read all rows in tiledbsoma's four ways and by both readers of X, and check that all agree
               cargo xtask read-chunks ~/census/experiment -s
-  report    draw results anew, or several side by side: a page, pictures and tables
+  report    redraw results, or draw several side by side: a page, pictures and tables
               cargo xtask report results/2026-11-21-vm-example --baseline
               cargo xtask report results/before results/after --out compared
-  test      run every test of the workspace, with mpirun and Chromium installed where they are missing; further arguments go to `cargo test`
+  test      run every test of the workspace; installs mpirun and Chromium if missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
   fuzz      run the fuzz targets in turn, each for a minute, and count their executions
@@ -74,18 +76,18 @@ Commands:
               cargo xtask fuzz --executions 100000000
   ci        formatting, tidy, clippy, documentation, benches: everything but the tests
               cargo xtask ci
-  tidy      check the rules of the house that lints cannot
+  tidy      check the project's rules that lints cannot
               cargo xtask tidy
-  native    get libtiledb and libtorch into the user's cache, and tell cargo where they are
+  native    put libtiledb and libtorch into the user's cache, and record their places for cargo
               cargo xtask native
               LIBTORCH=/opt/libtorch cargo xtask native
-  python    make the Python environment with tiledbsoma that the interoperability tests use
+  python    make the Python environment with tiledbsoma for the interoperability tests
               cargo xtask python
 
 Everything but tidy, fuzz and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
-SOMAFEED_PYTHON_TILEDBSOMA_ML and its like one for each of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
-What was chosen is kept in .cargo/native.toml; delete that file to choose anew.";
+SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
+The choice is recorded in .cargo/native.toml; delete that file to choose again.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -121,7 +123,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The command line itself is wrong; exit code 2.
+/// An error in the command line itself; exit code 2.
 #[derive(Debug)]
 struct UsageError(String);
 
@@ -137,15 +139,15 @@ fn unknown(command: &str) -> anyhow::Error {
     UsageError(format!("no such command: `{command}`")).into()
 }
 
-/// Refuses arguments that a subcommand would not look at.
+/// Fails if there are arguments for a subcommand that takes none.
 fn without_arguments(
     name: &str,
     rest: &[OsString],
     run: impl FnOnce() -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     if let Some(first) = rest.first() {
-        let told = format!("`cargo xtask {name}` takes no arguments, got `{}`", first.display());
-        return Err(UsageError(told).into());
+        let message = format!("`cargo xtask {name}` takes no arguments, got `{}`", first.display());
+        return Err(UsageError(message).into());
     }
     run()
 }

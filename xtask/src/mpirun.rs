@@ -1,4 +1,5 @@
-//! OpenMPI's `mpirun`, under which a test starts several ranks: the one on the PATH, else Debian's package.
+//! OpenMPI's `mpirun`, with which a test starts several ranks: the one on the PATH, or Debian's
+//! package.
 
 use std::ffi::OsStr;
 
@@ -10,7 +11,7 @@ const NEEDED: Needed = Needed {
     by_hand: "install OpenMPI so that mpirun is on the PATH (Debian, Ubuntu: apt install openmpi-bin)",
 };
 
-/// Makes sure that there is an mpirun.
+/// Installs mpirun if it is missing.
 pub(crate) fn prepare() -> anyhow::Result<()> {
     NEEDED.prepare(|| runs(OsStr::new("mpirun")).then_some(()))
 }

@@ -1,7 +1,9 @@
-//! `cargo xtask native`: makes libtiledb and libtorch available and tells cargo where they are.
+//! `cargo xtask native`: makes libtiledb and libtorch available, and records their places for
+//! cargo.
 //!
-//! Each library comes from the first of: the environment; what an earlier run recorded in `.cargo/native.toml`; the user's cache; a
-//! download of pinned wheels into that cache. What is chosen is recorded, so that plain cargo finds it too.
+//! Sources of each library, in order: the environment; the record of an earlier run in
+//! `.cargo/native.toml`; the user's cache; a download of pinned wheels into that cache. The choice
+//! is recorded, so that plain cargo uses it, too.
 
 mod choice;
 mod download;
@@ -18,7 +20,7 @@ use crate::{cargo, progress};
 use choice::{LIBTILEDB, LIBTORCH, Libtiledb, Libtorch, USE_PYTORCH, Variables};
 use record::Record;
 
-/// What children of this process need in their environment.
+/// Environment variables for children of this process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Native {
     /// Variables to set, with their values.
@@ -27,7 +29,7 @@ pub(crate) struct Native {
     pub(crate) unset: Vec<&'static str>,
 }
 
-/// Chooses both libraries, downloads what is missing, and writes `.cargo/native.toml`.
+/// Chooses both libraries, downloads missing ones, and writes `.cargo/native.toml`.
 pub(crate) fn prepare() -> anyhow::Result<Native> {
     let file = cargo::workspace_root().join(".cargo/native.toml");
     let recorded = Record::read(&file)?;
@@ -65,7 +67,7 @@ fn set_libtorch(native: &mut Native, folder: PathBuf) {
     native.unset.push(USE_PYTORCH);
 }
 
-/// The library's folder in the cache, made if it is not there. Python is looked for only if something must be made.
+/// The library's folder in the cache, made if missing. Python is needed only in that case.
 fn get(
     library: &install::Library,
     cache: &Cache,
@@ -79,7 +81,7 @@ fn get(
         None => python.insert(usable_python()?),
     };
     let folder = install::install(library, cache, python)?;
-    progress::say(&format!("{} is in {}", library.name, folder.display()));
+    progress::print_line(&format!("{} is in {}", library.name, folder.display()));
     Ok(folder)
 }
 

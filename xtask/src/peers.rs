@@ -1,8 +1,10 @@
-//! `cargo xtask peers`: makes a Python environment for each loader that is compared with, builds `sweep` and becomes it.
+//! `cargo xtask peers`: makes a Python environment for each compared loader, builds `sweep` and
+//! becomes it.
 //!
-//! A peer is two files of `benches/peers`: `NAME.txt` pins its packages, `NAME.peer.py` runs it. Comments at the head of the former say what
-//! else is to be known: `# Python: 3.12 to 3.13` where not every Python will do, `# Package: P` where the peer's own package has another
-//! name, `# Download: 3 GB`, and `# Environment: tiledbsoma` where the environment of `cargo xtask python` serves.
+//! A peer is two files in `benches/peers`: `NAME.txt` pins its packages, `NAME.peer.py` runs it.
+//! Comments at the head of the former give further facts: `# Python: 3.12 to 3.13` if not every
+//! Python will do, `# Package: P` if the peer's own package has another name, `# Download: 3 GB`,
+//! and `# Environment: tiledbsoma` if the environment of `cargo xtask python` will do.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,11 +16,11 @@ use anyhow::{Context as _, bail};
 use crate::cache::Cache;
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
-use crate::progress::say;
+use crate::progress::print_line;
 use crate::sweep::Program;
 use crate::{cargo, python, sweep};
 
-/// Passes `arguments` on; the program knows what they mean, and says which peers are wanted.
+/// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let program = match sweep::build()? {
         Ok(program) => program,
@@ -33,7 +35,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     let mut started = command()?;
     if !asks_for_help(arguments) {
-        // A slip on the command line, or a missing experiment, should not be told after a download of gigabytes.
+        // Report a wrong argument or a missing experiment before a download of gigabytes.
         let mut check = command()?;
         check.args(arguments).arg("--check");
         let checked = check
@@ -48,7 +50,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
                 Ok(python) => started.arg("--environment").arg(setting(name, &python)),
                 Err(error) => {
                     let why = format!("{error:#}");
-                    say(&format!("{name}: {why}"));
+                    print_line(&format!("{name}: {why}"));
                     started.arg("--unavailable").arg(setting(name, Path::new(&why)))
                 }
             };
@@ -58,7 +60,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     Program::become_it(started)
 }
 
-/// Whether clap will print its help, before `--`.
+/// Whether clap will print its help: only arguments before `--` count.
 pub(crate) fn asks_for_help(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h")
 }
@@ -69,20 +71,20 @@ fn setting(name: &str, python: &Path) -> OsString {
     setting
 }
 
-/// The interpreter of a peer's environment. One that the user names wins.
+/// The interpreter of a peer's environment. One that the user names is preferred.
 fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
     let check = |python: &Path| check_script(python, &scripts.join(format!("{name}.peer.py")));
     let variable = format!("SOMAFEED_PYTHON_{}", name.to_uppercase().replace('-', "_"));
     if let Some(named) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         check(&named).with_context(|| format!("{variable}={} cannot be used", named.display()))?;
-        say(&format!("using {variable}={}", named.display()));
+        print_line(&format!("using {variable}={}", named.display()));
         return Ok(named);
     }
     let path = scripts.join(format!("{name}.txt"));
     let requirements = fs::read_to_string(&path)
         .with_context(|| format!("cannot read the peer's packages from {}", path.display()))?;
-    if said(&requirements, "Environment") == Some("tiledbsoma") {
+    if header(&requirements, "Environment") == Some("tiledbsoma") {
         let python = python::prepare()?;
         check(&python)?;
         return Ok(python);
@@ -92,14 +94,14 @@ fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// What a comment at the head of a list of packages says, as `# Download: 3 GB`.
-fn said<'a>(requirements: &'a str, what: &str) -> Option<&'a str> {
+/// The value of a comment at the head of a list of packages, like `# Download: 3 GB`.
+fn header<'a>(requirements: &'a str, what: &str) -> Option<&'a str> {
     let comments = requirements.lines().map_while(|line| line.strip_prefix("# "));
     let mut found = comments.filter_map(|line| line.strip_prefix(what)?.strip_prefix(": "));
     found.next().map(str::trim)
 }
 
-/// `3.12 to 3.13` as the oldest and the newest.
+/// Parses `3.12 to 3.13` as the oldest and the newest version.
 fn pythons(text: &str) -> Option<((u32, u32), (u32, u32))> {
     let version = |text: &str| {
         let (major, minor) = text.trim().split_once('.')?;
@@ -110,21 +112,21 @@ fn pythons(text: &str) -> Option<((u32, u32), (u32, u32))> {
 }
 
 fn environment(name: &str, requirements: String, variable: &str) -> anyhow::Result<Environment> {
-    let package = said(&requirements, "Package").unwrap_or(name).to_owned();
+    let package = header(&requirements, "Package").unwrap_or(name).to_owned();
     let Some(version) = pinned(&requirements, &package).map(str::to_owned) else {
         bail!("it pins no version of {package}");
     };
-    let (oldest, newest) = match said(&requirements, "Python") {
+    let (oldest, newest) = match header(&requirements, "Python") {
         None => (OLDEST, NEWEST),
         Some(text) => match pythons(text) {
             Some(range) => range,
-            None => bail!("it says of Python {text:?}, expected as 3.12 to 3.13"),
+            None => bail!("its Python versions are {text:?}, expected the form `3.12 to 3.13`"),
         },
     };
     Ok(Environment {
         folder: format!("python-peer-{name}-{version}"),
         what: format!("{name} {version} to compare with"),
-        download: said(&requirements, "Download").unwrap_or("hundreds of MB").to_owned(),
+        download: header(&requirements, "Download").unwrap_or("hundreds of MB").to_owned(),
         instead: format!("set {variable} to an interpreter that has {package} {version}"),
         requirements,
         oldest,
@@ -137,7 +139,7 @@ fn pinned<'a>(requirements: &'a str, name: &str) -> Option<&'a str> {
     pins.find(|(package, _)| *package == name).map(|(_, version)| version)
 }
 
-/// Sees whether the script finds all that it imports.
+/// Checks that the script's imports work.
 fn check_script(python: &Path, script: &Path) -> anyhow::Result<()> {
     let output = Command::new(python)
         .arg("-B")
@@ -147,8 +149,8 @@ fn check_script(python: &Path, script: &Path) -> anyhow::Result<()> {
         .output()
         .with_context(|| format!("cannot run {}", python.display()))?;
     if !output.status.success() {
-        let said = last_line(&String::from_utf8_lossy(&output.stderr));
-        bail!("{} does not run {}: {said}", python.display(), script.display());
+        let reason = last_line(&String::from_utf8_lossy(&output.stderr));
+        bail!("{} does not run {}: {reason}", python.display(), script.display());
     }
     Ok(())
 }
@@ -176,7 +178,7 @@ mod tests {
             let script = path.with_file_name(format!("{name}.peer.py"));
             assert!(script.is_file(), "{name} has no script");
             n_peers += 1;
-            if said(&requirements, "Environment") == Some("tiledbsoma") {
+            if header(&requirements, "Environment") == Some("tiledbsoma") {
                 continue;
             }
             let environment = environment(name, requirements, "X").unwrap();

@@ -1,23 +1,23 @@
-//! What is said while long steps run: one line at the start, one at the end, and in between for those without a terminal.
-//! Everything goes to stderr, so that what a command prints on stdout can be read by another.
+//! Messages about long steps: one line at the start, one at the end, and a heartbeat in between if
+//! there is no terminal. Everything goes to stderr, so that another program can read stdout.
 
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-/// How often a long step says how far it is.
+/// Time between two heartbeats of a long step.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Whether a person sees what we say, so that a child may draw its own bar.
+/// Whether stderr is a terminal, so that a child may draw its own progress bar.
 pub(crate) fn on_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// One line.
-pub(crate) fn say(text: &str) {
+/// Prints one line.
+pub(crate) fn print_line(text: &str) {
     eprintln!("xtask: {text}");
 }
 
-/// A step that takes a while: announced when made, its seconds said when done.
+/// A long step: prints a line when created, and its seconds when done.
 #[derive(Debug)]
 pub(crate) struct Step {
     name: String,
@@ -27,14 +27,14 @@ pub(crate) struct Step {
 impl Step {
     pub(crate) fn start(name: impl Into<String>) -> Self {
         let name = name.into();
-        say(&format!("{name} ..."));
+        print_line(&format!("{name} ..."));
         Self { name, started: Instant::now() }
     }
 
-    /// Says how many bytes there are so far.
+    /// Prints the number of bytes so far.
     pub(crate) fn so_far(&self, bytes: u64, total: u64) {
         let secs = self.started.elapsed().as_secs();
-        say(&format!(
+        print_line(&format!(
             "{}: {} of {} after {secs} s",
             self.name,
             megabytes(bytes.min(total)),
@@ -42,17 +42,21 @@ impl Step {
         ));
     }
 
-    /// Says that the step goes on.
+    /// Prints that the step is still running.
     pub(crate) fn still(&self) {
-        say(&format!("{}: {} s so far", self.name, self.started.elapsed().as_secs()));
+        print_line(&format!("{}: {} s so far", self.name, self.started.elapsed().as_secs()));
     }
 
     pub(crate) fn done(self) {
-        say(&format!("{}: done in {:.1} s", self.name, self.started.elapsed().as_secs_f64()));
+        print_line(&format!(
+            "{}: done in {:.1} s",
+            self.name,
+            self.started.elapsed().as_secs_f64()
+        ));
     }
 }
 
-/// `530.6 MB`; decimal, as package indexes show it.
+/// Formats bytes like `530.6 MB`, in decimal units like package indexes.
 pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }

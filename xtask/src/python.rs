@@ -1,5 +1,5 @@
-//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, against which the interoperability tests run, and whose
-//! ways of reading `read-chunks` measures.
+//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, for the interoperability
+//! tests and for `read-chunks`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,19 +8,20 @@ use anyhow::{Context as _, bail};
 
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
-use crate::progress::say;
+use crate::progress::print_line;
 
 const REQUIREMENTS: &str = include_str!("../requirements/tiledbsoma.txt");
 const VERSION: &str = "2.3.0";
 const VARIABLE: &str = "SOMAFEED_PYTHON";
 
-/// The interpreter of the environment, made if it is not there. One that the user names wins, if it has the pinned tiledbsoma.
+/// The interpreter of the environment, made if missing. One that the user names is preferred if it
+/// has the pinned tiledbsoma.
 pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         check_tiledbsoma(&named)
             .with_context(|| format!("{VARIABLE}={} cannot be used", named.display()))?;
-        say(&format!("using {VARIABLE}={}", named.display()));
+        print_line(&format!("using {VARIABLE}={}", named.display()));
         return Ok(named);
     }
     let environment = Environment {
@@ -47,8 +48,8 @@ fn check_tiledbsoma(python: &Path) -> anyhow::Result<()> {
             last_line(&String::from_utf8_lossy(&output.stderr))
         );
     }
-    let told = String::from_utf8_lossy(&output.stdout);
-    let found = told.trim();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let found = printed.trim();
     if found != VERSION {
         bail!("{} has tiledbsoma {found}, needed is {VERSION}", python.display());
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask read-chunks`: makes the Python environment with tiledbsoma where one of its ways of reading is wanted, builds `sweep`
-//! and becomes it.
+//! `cargo xtask read-chunks`: makes the Python environment with tiledbsoma if a requested way of
+//! reading needs it, builds `sweep` and becomes it.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};
@@ -10,7 +10,8 @@ use crate::peers::asks_for_help;
 use crate::sweep::Program;
 use crate::{cargo, python, sweep};
 
-/// Passes `arguments` on; the program knows what they mean, and says whether they need Python.
+/// Passes `arguments` on to `sweep read-chunks`, which parses them and reports whether they need
+/// Python.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let program = match sweep::build()? {
         Ok(program) => program,
@@ -24,7 +25,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     let mut started = command()?;
     if !asks_for_help(arguments) {
-        // A slip on the command line should not be told after a download.
+        // Report a wrong argument before a download.
         let mut check = command()?;
         let checked = check
             .arg("--check")

@@ -1,4 +1,5 @@
-//! The commands of the `sweep` program, from `cargo xtask sweep` to `bench-readers`: builds it for speed and becomes it.
+//! The commands of the `sweep` program, from `cargo xtask sweep` to `bench-readers`: builds it in
+//! release mode and becomes it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -9,7 +10,7 @@ use anyhow::{Context as _, bail};
 
 use crate::{cargo, native};
 
-/// Passes `arguments` on unseen; the program knows what they mean and where they are wrong.
+/// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let program = match build()? {
         Ok(program) => program,
@@ -23,14 +24,14 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     Program::become_it(command)
 }
 
-/// The program, built for speed.
+/// The program, built in release mode.
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
     native: native::Native,
 }
 
-/// Builds it with the native libraries in place; the exit code where cargo failed, which has said why.
+/// Builds it with the native libraries in place; the exit code if cargo failed and printed why.
 pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
     let mut build =
@@ -43,23 +44,24 @@ pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
 }
 
 impl Program {
-    /// Its subcommand of this name, without arguments yet.
+    /// Its subcommand `name`, without arguments yet.
     pub(crate) fn command(&self, name: &str) -> anyhow::Result<Command> {
         let mut command = cargo::command(self.path.as_os_str(), &self.native);
-        // Paths among the arguments are relative to where the user stands.
+        // Paths among the arguments are relative to the user's folder.
         command.current_dir(std::env::current_dir().context("the current folder is gone")?);
         command.arg(name);
         Ok(command)
     }
 
-    /// Puts it in place of this process. Ctrl-C then reaches one process, which keeps what was measured.
+    /// Replaces this process by it (exec). Ctrl-C then reaches a single process, which keeps the
+    /// measurements.
     pub(crate) fn become_it(mut command: Command) -> anyhow::Result<ExitCode> {
         let error = command.exec();
         Err(error).with_context(|| format!("cannot run {}", command.get_program().display()))
     }
 }
 
-/// What the subcommands that keep results are told: what is measured, and where folders are made.
+/// Arguments for subcommands that keep results: the measured revision, and the folder for results.
 pub(crate) fn of_results() -> [OsString; 4] {
     [
         "--revision".into(),
@@ -69,7 +71,7 @@ pub(crate) fn of_results() -> [OsString; 4] {
     ]
 }
 
-/// Where cargo builds; the user may have set it in one of several ways.
+/// Cargo's target folder; the user may have set it in several ways.
 fn target_folder(native: &native::Native) -> anyhow::Result<PathBuf> {
     let output = cargo::cargo(["metadata", "--no-deps", "--format-version", "1"], native)
         .output()
@@ -82,7 +84,7 @@ fn target_folder(native: &native::Native) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The commit that is measured, with `-dirty` where files differ from it; `unknown` outside of a git checkout.
+/// The measured commit, with `-dirty` if files differ from it; `unknown` outside of a git checkout.
 fn revision() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git")
@@ -93,7 +95,7 @@ fn revision() -> String {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "HEAD"]) else { return "unknown".to_owned() };
-    // A folder of results that is not committed yet changes nothing in what is measured.
+    // Uncommitted results do not change the measured program.
     let changed = git(&["status", "--porcelain", "--", ".", ":(exclude)results"]);
     if changed.is_some_and(|files| !files.is_empty()) { format!("{commit}-dirty") } else { commit }
 }

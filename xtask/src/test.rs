@@ -1,11 +1,13 @@
-//! `cargo xtask test`: every test of the workspace, with the native libraries, Python's tiledbsoma, mpirun and a browser in place.
+//! `cargo xtask test`: every test of the workspace, with the native libraries, Python's tiledbsoma,
+//! mpirun and a browser in place.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use crate::{cargo, chromium, mpirun, native, python};
 
-/// Runs `cargo test` on the workspace, or on the packages that the arguments name; documentation tests are among them.
+/// Runs `cargo test` on the workspace, or on the packages that the arguments name, including
+/// documentation tests.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare()?;
     let python = python::prepare()?;
@@ -16,14 +18,14 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         command.arg("--workspace");
     }
     command.args(arguments).env("SOMAFEED_PYTHON", python).env("SOMAFEED_CHROMIUM", chromium);
-    // A test that needs one of these fails without it, instead of saying that it was not run.
+    // Without one of these, a test that needs it fails instead of being skipped.
     for needed in ["PYTHON", "MPIRUN", "BROWSER"] {
         command.env(format!("SOMAFEED_REQUIRE_{needed}"), "1");
     }
     Ok(cargo::exit_code(cargo::run(&mut command)?))
 }
 
-/// Whether cargo's part of the arguments, before `--`, chooses packages itself.
+/// Whether cargo's part of the arguments, before `--`, selects packages.
 fn names_packages(arguments: &[OsString]) -> bool {
     let of_cargo = arguments.iter().take_while(|argument| *argument != "--");
     of_cargo.filter_map(|argument| argument.to_str()).any(|argument| {

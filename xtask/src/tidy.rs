@@ -1,8 +1,12 @@
-//! `cargo xtask tidy`: the rules of the house that compiler and clippy cannot check. docs/architecture.md gives their reasons.
+//! `cargo xtask tidy`: the project's rules that the compiler and clippy cannot check.
+//! docs/architecture.md gives their reasons.
 
 mod code;
+mod comment_width;
 mod edges;
+mod source_files;
 mod sources;
+mod surroundings;
 
 use std::process::ExitCode;
 
@@ -11,9 +15,9 @@ use serde_json::Value;
 
 use crate::cargo;
 use crate::native::Native;
-use crate::progress::say;
+use crate::progress::print_line;
 
-/// Prints every breach, `where: what`, and fails if there is one.
+/// Prints every breach as `where: what`, and fails if there is one.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let root = cargo::workspace_root();
     let mut breaches = edges::check(&metadata()?)?;
@@ -21,18 +25,21 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let text = std::fs::read_to_string(&architecture)
         .with_context(|| format!("cannot read {}", architecture.display()))?;
     breaches.extend(edges::check_architecture(&text));
-    breaches.extend(sources::check(&root)?);
+    let sources = source_files::read_all(&root)?;
+    breaches.extend(sources::check(&sources));
+    breaches.extend(comment_width::check(&sources));
+    breaches.extend(surroundings::check(&sources));
     if breaches.is_empty() {
-        say("tidy: nothing to say");
+        print_line("tidy: no breaches");
         return Ok(ExitCode::SUCCESS);
     }
     for breach in &breaches {
-        say(&format!("tidy: {breach}"));
+        print_line(&format!("tidy: {breach}"));
     }
-    bail!("tidy: {} breaches of the house's rules", breaches.len())
+    bail!("tidy: {} breaches of the rules", breaches.len())
 }
 
-/// What cargo knows of our packages; it neither builds nor downloads for this.
+/// cargo's metadata of our packages; it neither builds nor downloads for this.
 fn metadata() -> anyhow::Result<Value> {
     let output =
         cargo::cargo(["metadata", "--no-deps", "--format-version", "1"], &Native::default())

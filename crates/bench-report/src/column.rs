@@ -1,8 +1,9 @@
-//! How a field of a record becomes a column of the Parquet file, and back.
+//! Conversion between the fields of a record and the columns of the Parquet file.
 //!
-//! A group of columns is declared once, as a struct ([`column_group!`]): the field's name is the column's, its type
-//! the column's type. So no list of columns can fall behind the struct. Every column may be null in the file: files
-//! written before a column existed read as if it were null, which is `None`, zero or the empty value of its type.
+//! A group of columns is declared once, as a struct ([`column_group!`]): the field's name is the
+//! column's name, its type the column's type, so no separate list of columns can go stale. Every
+//! column is nullable in the file. A column that an older file lacks reads as null, which is
+//! `None`, zero or the empty value of its type.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,20 +17,21 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, TimeUnit};
 use jiff::Timestamp;
 
-/// Why a column of a file cannot be taken as a field; the store adds the path.
+/// Why a column of a file cannot be read into a field; the store adds the path.
 #[derive(Debug)]
 pub(crate) enum BadColumn {
-    /// Another type than the field's.
+    /// The column has another type than the field.
     Type { column: String, found: DataType, expected: DataType },
-    /// A value that the field cannot hold.
+    /// A value is outside the field's range.
     Value { column: String, value: String, expected: &'static str },
 }
 
-/// A type of value that Arrow has an array for.
+/// A type of value that has an Arrow array.
 pub(crate) trait Scalar: Clone + Default {
     fn data_type() -> DataType;
     fn to_array(values: impl Iterator<Item = Option<Self>>) -> ArrayRef;
-    /// `array` has `data_type()`; the error is the value that cannot be held, and what could be.
+    /// Reads `array`, which must be of `data_type()`. The error is an invalid value and the valid
+    /// ones.
     fn from_array(array: &dyn Array) -> Result<Vec<Option<Self>>, (String, &'static str)>;
 }
 
@@ -241,7 +243,7 @@ impl Scalar for Vec<f64> {
 
     fn from_array(array: &dyn Array) -> Result<Vec<Option<Self>>, (String, &'static str)> {
         let lists = array.as_list::<i32>().iter();
-        // A null inside a list is not ours, but losing its place would be worse than NaN.
+        // We never write a null inside a list, but dropping it would shift the values after it.
         Ok(lists
             .map(|list| {
                 let numbers = list.as_ref().map(|list| list.as_primitive::<Float64Type>().iter());

@@ -1,17 +1,19 @@
-//! The table for programs: CSV with a row a grid point, all settings, and of each figure median, least and most.
+//! The table for programs: CSV with one row per grid point, all settings, and the median, minimum
+//! and maximum of each figure.
 
 use serde_json::{Map, Value};
 
 use crate::{EntropySummary, Error, PointSummary, Spread, StageSummary};
 
-/// Columns: what the folder, the settings and the data are called in the file of epochs; then the figures.
+/// Writes the table. Columns are the folder, settings and data by their names in the file of
+/// epochs, then the figures.
 pub(crate) fn csv(points: &[PointSummary]) -> Result<Vec<u8>, Error> {
     let rows: Vec<Vec<(String, String)>> = points
         .iter()
         .map(row)
         .collect::<Result<_, _>>()
         .map_err(|source| Error::PageData { source })?;
-    // Settings that are null in one point are there in another.
+    // A setting that is null in one point may have a value in another.
     let mut names: Vec<&String> = Vec::new();
     for (name, _) in rows.iter().flatten() {
         if !names.contains(&name) {

@@ -1,20 +1,21 @@
-//! What the batches of a point's epochs say one by one: how long their consumer waited for each, and how its busy share went over the
-//! progress of an epoch.
+//! Curves over the batches of a point's epochs: the distribution of the consumer's waits, and its
+//! busy share over the progress of an epoch.
 
 use serde::Serialize;
 
 use crate::{EpochRecord, Status, percentile};
 
-/// The percents at which the distribution of waits is kept: closer together where the slow ones are.
+/// Percents at which the distribution of waits is kept: denser near the slow end.
 pub(crate) const WAIT_PERCENTS: [f64; 25] = [
     0.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 91.0, 92.0, 93.0,
     94.0, 95.0, 96.0, 97.0, 98.0, 99.0, 99.5, 99.9, 100.0,
 ];
 
-/// Most parts that the progress of an epoch is cut into.
+/// Largest number of parts that the progress of an epoch is cut into.
 const MOST_PARTS: usize = 40;
 
-/// The waits of all batches of the epochs that ended well, at [`WAIT_PERCENTS`], in seconds; nothing where none was kept.
+/// The waits of all batches of successful epochs at [`WAIT_PERCENTS`], in seconds; `None` if no
+/// waits were recorded.
 pub(crate) fn waits(epochs: &[&EpochRecord]) -> Option<Vec<f64>> {
     let mut waits: Vec<f64> =
         well(epochs).flat_map(|epoch| &epoch.measured.batch_wait_secs).copied().collect();
@@ -22,7 +23,8 @@ pub(crate) fn waits(epochs: &[&EpochRecord]) -> Option<Vec<f64>> {
     WAIT_PERCENTS.iter().map(|&percent| percentile(&waits, percent)).collect()
 }
 
-/// The share of all waiting that the slowest tenth of the batches has, 0 to 1; nothing where nobody waited.
+/// Share of all waiting that falls on the slowest tenth of the batches, 0 to 1; `None` if nothing
+/// was waited for.
 pub(crate) fn slowest_tenth_share(waits: &[f64]) -> Option<f64> {
     let mut sorted = waits.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -31,19 +33,20 @@ pub(crate) fn slowest_tenth_share(waits: &[f64]) -> Option<f64> {
     (all > 0.0).then(|| slowest / all)
 }
 
-/// Busy share of the consumer over the progress of an epoch: a number for each of equally long runs of batches.
+/// Busy share of the consumer over the progress of an epoch, one number per equally long run of
+/// batches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct BusyCurve {
     /// Mean over the epochs.
     pub(crate) mean: Vec<f64>,
-    /// The least busy epoch's; and the busiest one's.
+    /// Least busy and busiest epoch.
     pub(crate) least: Vec<f64>,
     pub(crate) most: Vec<f64>,
-    /// How many epochs.
+    /// Number of epochs.
     pub(crate) n: usize,
 }
 
-/// Nothing where batches were not timed one by one, as in results from before that was kept.
+/// Computes the curve; `None` if batches were not timed one by one, like in older results.
 pub(crate) fn busy(epochs: &[&EpochRecord]) -> Option<BusyCurve> {
     let timed: Vec<(&[f64], &[f64])> = well(epochs)
         .map(|epoch| &epoch.measured)

@@ -1,16 +1,16 @@
-//! What can go wrong with a folder of results, and what to do about it.
+//! Errors of results folders and reports.
 
 use std::{io, path::PathBuf};
 
 use arrow_schema::{ArrowError, DataType};
 use parquet::errors::ParquetError;
 
-/// An error of this crate. Whenever writing fails, the file from before is as it was.
+/// An error of this crate. If writing fails, the previous file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message above each variant says what its fields are")]
 pub enum Error {
-    /// The results folder cannot be made, or is something else than a folder.
+    /// The results folder cannot be created, or is not a folder.
     #[error("cannot make the results folder {}: {source}", folder.display())]
     CreateFolder { folder: PathBuf, source: io::Error },
 
@@ -22,31 +22,31 @@ pub enum Error {
     #[error("cannot read {}: {source}", path.display())]
     ReadFile { path: PathBuf, source: io::Error },
 
-    /// A file of the results folder cannot be written: no space, no permission.
+    /// A file of the results folder cannot be written, for lack of space or permission.
     #[error("cannot write {} (a version from before is left as it was): {source}", path.display())]
     WriteFile { path: PathBuf, source: io::Error },
 
-    /// The file of epochs is cut off or not Parquet at all.
+    /// The file of epochs is truncated or not Parquet.
     #[error("{} is not a readable Parquet file; move it away or choose another folder, nothing was written to it: {source}", path.display())]
     CorruptEpochs { path: PathBuf, source: ParquetError },
 
-    /// The file of epochs is Parquet, but nobody's measurements that we know.
+    /// The file of epochs is Parquet but does not have our metadata.
     #[error("{} was not written by this program; choose another folder, nothing was written to it", path.display())]
     ForeignEpochs { path: PathBuf },
 
-    /// The file of epochs comes from a later version, which may mean other things by its columns.
+    /// The file of epochs is of a later version, whose columns may mean something else.
     #[error("{} has record version {found}, this program knows up to {known}; use a newer version of it", path.display())]
     NewerEpochs { path: PathBuf, found: String, known: u32 },
 
-    /// A known column holds another type than it should.
+    /// A known column has the wrong type.
     #[error("column {column} of {} is {found}, not {expected}; nothing was written to it", path.display())]
     WrongColumn { path: PathBuf, column: String, found: DataType, expected: DataType },
 
-    /// A known column holds a value outside its range.
+    /// A known column has a value outside its range.
     #[error("column {column} of {} holds {value:?}, which is none of {expected}", path.display())]
     WrongValue { path: PathBuf, column: String, value: String, expected: &'static str },
 
-    /// Records cannot be laid out as Arrow columns.
+    /// Records cannot be converted to Arrow columns.
     #[error("cannot lay out the records for {}: {source}", path.display())]
     LayOut { path: PathBuf, source: ArrowError },
 
@@ -54,19 +54,19 @@ pub enum Error {
     #[error("cannot encode the records for {}: {source}", path.display())]
     Encode { path: PathBuf, source: ParquetError },
 
-    /// The kernel's account of this process cannot be read.
+    /// A file of `/proc` about this process cannot be read.
     #[error("cannot read {path} (peak memory and CPU time are measured on Linux only): {source}")]
     ReadProcess { path: &'static str, source: io::Error },
 
-    /// The kernel's account of this process lacks an entry.
+    /// A file of `/proc` about this process lacks an entry.
     #[error("{path} has no usable entry {entry}")]
     ProcessEntry { path: &'static str, entry: &'static str },
 
-    /// A folder to report on is not there.
+    /// A folder to report on does not exist.
     #[error("no such folder of results: {}; name one that holds epochs.parquet", folder.display())]
     NoFolder { folder: PathBuf },
 
-    /// There is nothing to report on.
+    /// A folder to report on has no epochs.
     #[error("{} holds no epochs to report on", folder.display())]
     NoEpochs { folder: PathBuf },
 

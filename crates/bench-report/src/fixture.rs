@@ -1,4 +1,4 @@
-//! Records for this crate's tests: a small grid on a machine that never was.
+//! Records for this crate's tests: a small grid on an invented machine.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,8 @@ use crate::{
     StageTimes, Status, Versions,
 };
 
-/// One epoch; `n_batches` batches of 1,024 rows, each waited for `wait_secs`, the first five times as long.
+/// One epoch of `n_batches` batches of 1,024 rows, each with a wait of `wait_secs`, the first with
+/// five times that.
 pub(crate) fn epoch(
     method: &str,
     (chunk_size, chunks_per_block): (u64, u64),
@@ -39,7 +40,7 @@ pub(crate) fn epoch(
     }
 }
 
-/// Of two labels; more chunks to a block are more random.
+/// Entropy of two labels, larger for more chunks per block.
 fn entropies(chunks_per_block: u64) -> Vec<OrderEntropy> {
     let label = |label: &str, bits: f64| OrderEntropy {
         label: label.to_owned(),
@@ -53,13 +54,13 @@ fn entropies(chunks_per_block: u64) -> Vec<OrderEntropy> {
     vec![label("cell_type", 4.5), label("tissue", 2.5)]
 }
 
-/// An epoch that the kernel ended.
+/// An epoch whose process the kernel killed.
 pub(crate) fn killed(method: &str, chunks: (u64, u64)) -> EpochRecord {
     let measured = Measured::failed(Status::Oom, "killed by signal 9 | no memory");
     EpochRecord { measured, ..epoch(method, chunks, 1.0) }
 }
 
-/// A grid of three methods, with two epochs of one point, and one that failed.
+/// A grid of three methods, with two epochs for one point and one failed epoch.
 pub(crate) fn grid() -> Vec<EpochRecord> {
     vec![
         epoch("np.array", (64, 16), 0.25),
@@ -73,7 +74,8 @@ pub(crate) fn grid() -> Vec<EpochRecord> {
     ]
 }
 
-/// An epoch of a loader at 64 × `chunks` in a form of batches, so many times as fast and as large as the slowest and smallest.
+/// An epoch of a loader at 64 × `chunks` with one form of batches; `speed` and `memory` are
+/// multiples of those of the slowest and smallest loader.
 pub(crate) fn epoch_of(
     (loader, label): (&str, &str),
     form: &str,
@@ -88,7 +90,8 @@ pub(crate) fn epoch_of(
     record
 }
 
-/// Eight loaders, ours on two copies of the data, in two forms and two sizes of blocks, three epochs each.
+/// Eight loaders, ours on two copies of the data, with two forms of batches and two block sizes,
+/// three epochs each.
 pub(crate) fn loaders() -> Vec<EpochRecord> {
     const LOADERS: [(&str, &str, f64, f64); 8] = [
         ("somafeed", "native", 20.0, 1.0),

@@ -1,8 +1,9 @@
-//! A results folder: who may write to it now, and how a file in it is replaced.
+//! A results folder: its lock, and the replacement of files.
 //!
-//! A file is written whole beside its final name, flushed to the disk, then renamed, so that a reader sees the old one
-//! or the new one, also after a kill or a power cut. Writers take turns by an advisory lock on a file that is never
-//! removed (removing it would let two of them lock two different files of the same name).
+//! A file is written under a temporary name, flushed to disk and then renamed, so a reader sees the
+//! old file or the new one, even after a kill or a power cut. Writers take turns by an advisory
+//! lock on a file that is never removed; if it were, two writers could lock two different files of
+//! the same name.
 
 use std::{
     fs::{self, File},
@@ -13,10 +14,11 @@ use std::{
 use crate::Error;
 
 const LOCK_FILE: &str = ".lock";
-/// Under the lock there is one writer, so one name will do, and what a killed writer left is overwritten.
+/// Suffix of unfinished files. One name is enough, because only one writer has the lock; a file
+/// that a killed writer left is overwritten.
 const PARTIAL_SUFFIX: &str = ".partial";
 
-/// The right to write to a results folder; given back on drop, or by the kernel when the process ends.
+/// The lock on a results folder. Released on drop, or by the kernel when the process ends.
 #[derive(Debug)]
 pub(crate) struct WriteLock<'a> {
     folder: &'a Path,
@@ -24,7 +26,7 @@ pub(crate) struct WriteLock<'a> {
 }
 
 impl<'a> WriteLock<'a> {
-    /// Waits for the other writers of `folder`, which exists.
+    /// Waits for the other writers of `folder`, which must exist.
     pub(crate) fn acquire(folder: &'a Path) -> Result<Self, Error> {
         let path = folder.join(LOCK_FILE);
         let locked =
@@ -38,17 +40,17 @@ impl<'a> WriteLock<'a> {
         }
     }
 
-    /// Puts `bytes` in place of the file `name`, wholly or not at all.
+    /// Replaces the file `name` by `bytes` atomically.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
         let path = self.folder.join(name);
         let partial = self.folder.join(format!("{name}{PARTIAL_SUFFIX}"));
         let replaced = write_durably(&partial, bytes).and_then(|()| fs::rename(&partial, &path));
         if let Err(source) = replaced {
-            // The error is the one to report; a partial file left over is overwritten by the next writer.
+            // Report the first error. A leftover partial file is overwritten by the next writer.
             drop(fs::remove_file(&partial));
             return Err(Error::WriteFile { path, source });
         }
-        // The rename itself must reach the disk too.
+        // The rename itself must reach the disk, too.
         match File::open(self.folder).and_then(|folder| folder.sync_all()) {
             Ok(()) => Ok(path),
             Err(source) => Err(Error::WriteFile { path, source }),
@@ -56,7 +58,7 @@ impl<'a> WriteLock<'a> {
     }
 }
 
-/// Puts a text of your own in place of the file `name` of a results folder, wholly or not at all; its path.
+/// Replaces the file `name` of a results folder by `text` atomically. Returns its path.
 pub fn write_text(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Error> {
     create(folder)?;
     WriteLock::acquire(folder)?.replace(name, text.as_bytes())
@@ -68,7 +70,7 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes `folder` with its parents where it is missing.
+/// Creates `folder` and its parents if missing.
 pub(crate) fn create(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder)
         .map_err(|source| Error::CreateFolder { folder: folder.to_owned(), source })

@@ -1,4 +1,4 @@
-//! The machine that measured: read from the system once, never from a network.
+//! The machine that measured, read from the system and never from a network.
 
 use std::fs;
 
@@ -7,35 +7,36 @@ use sysinfo::System;
 use crate::column::column_group;
 
 column_group! {
-    /// The machine and who used it.
+    /// The machine and its user.
     pub struct HostInfo {
-        /// The name it gives itself.
+        /// Host name.
         pub hostname: String,
-        /// The machine in a few words: processor, cores, memory.
+        /// Short description: processor, cores, memory.
         pub host: String,
-        /// Name of the user, or the number where it has none.
+        /// User name, or the numeric id if it has no name.
         pub user: Option<String>,
-        /// Processor, as it names itself.
+        /// Processor model, as the processor reports it.
         pub cpu_model: Option<String>,
-        /// Logical cores that the system shows.
+        /// Logical cores visible to the system.
         pub n_cores: u64,
         /// Physical cores.
         pub n_physical_cores: Option<u64>,
-        /// Memory of the machine.
+        /// Memory of the machine, in bytes.
         pub memory_bytes: u64,
-        /// Memory that this process's control group may use, where it is less than the machine's.
+        /// Memory limit of this process's control group in bytes, if it is below the machine's
+        /// memory.
         pub memory_limit_bytes: Option<u64>,
         /// Kernel version.
         pub kernel: Option<String>,
         /// Operating system.
         pub os: Option<String>,
-        /// NVIDIA GPUs and their driver; null where the driver is not loaded.
+        /// NVIDIA GPUs and their driver; null if the driver is not loaded.
         pub gpu: Option<String>,
     }
 }
 
 impl HostInfo {
-    /// Looks at the machine. What it does not tell is null or 0.
+    /// Collects the facts from the system. Unknown ones are null or 0.
     pub fn gather() -> Self {
         let (memory_bytes, memory_limit_bytes) = memory();
         let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -61,7 +62,7 @@ impl HostInfo {
     }
 }
 
-/// Memory of the machine, and what the control group leaves of it where that is less.
+/// Memory of the machine, and the control group's limit if that is smaller.
 fn memory() -> (u64, Option<u64>) {
     let Ok(mut system) = System::new() else {
         return (0, None);

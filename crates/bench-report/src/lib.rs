@@ -1,12 +1,17 @@
-//! Measurements of a data loader: what one epoch cost, kept without loss and shown without flattery.
+//! Measurements of a data loader: records epochs, stores them without loss, and reports them.
 //!
-//! The crate knows no other of this workspace. It holds
-//! - the record of an epoch ([`EpochRecord`]) and how it follows from what each batch took ([`Measured::from_batches`]),
-//! - the machine ([`HostInfo`]) and this process's true peak memory and CPU time ([`ProcessMeter`]),
-//! - the Parquet file of a results folder ([`append`], [`read`]): several processes may append at once,
-//! - the summary of a grid point over epochs and repetitions ([`summarize`]), the table of it ([`markdown`]),
+//! The crate depends on no other of this workspace. It has
+//! - the record of an epoch ([`EpochRecord`]), computed from the times of its batches
+//!   ([`Measured::from_batches`]),
+//! - the machine ([`HostInfo`]) and this process's true peak memory and CPU time
+//!   ([`ProcessMeter`]),
+//! - the Parquet file of a results folder ([`append`], [`read`]), which several processes may
+//!   append to,
+//! - the summary of a grid point over epochs and repetitions ([`summarize`]) and its table
+//!   ([`markdown`]),
 //! - the picture of speed against memory and the page that works offline ([`write_report`]),
-//! - the same of several results folders side by side, and each view as a picture ([`write_side_by_side`]).
+//! - reports of several results folders side by side, and each view as a picture
+//!   ([`write_side_by_side`]).
 //!
 //! Only this crate names a column of the Parquet file.
 //!
@@ -15,7 +20,7 @@
 //!
 //! let batch = BatchSample { wait_secs: 0.5, consume_secs: 0.25, n_rows: 1024, nnz: 1_500_000 };
 //! let record = EpochRecord {
-//!     point: GridPoint { chunk_method: "native".into(), batch_size: 1024, ..GridPoint::default() },
+//!     point: GridPoint { batch_size: 1024, ..GridPoint::default() },
 //!     measured: Measured::from_batches(&[batch, batch], 0.0),
 //!     ..EpochRecord::default()
 //! };
@@ -37,6 +42,7 @@ mod fixture;
 mod folder;
 mod host;
 mod measured;
+mod options;
 mod order_entropy;
 mod page;
 mod peak;
@@ -45,6 +51,7 @@ mod pixels;
 mod published;
 mod record;
 mod report;
+mod run_description;
 mod series;
 mod side_by_side;
 mod source;
@@ -59,13 +66,15 @@ pub use error::Error;
 pub use folder::write_text;
 pub use host::HostInfo;
 pub use measured::{BatchSample, Measured};
+pub use options::{MarkedPoint, ReportOptions};
 pub use order_entropy::OrderEntropy;
 pub use peak::{
     CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes,
     thread_cpu_secs,
 };
 pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
-pub use report::{MarkedPoint, ReportFiles, ReportOptions, describe_run, write_report};
+pub use report::{ReportFiles, write_report};
+pub use run_description::describe_run;
 pub use side_by_side::{ReportFormat, WrittenFile, write_side_by_side};
 pub use source::Source;
 pub use stage_table::{STAGE_HEADER, STAGE_LEGEND, stage_markdown, stage_rows};

@@ -1,4 +1,4 @@
-//! The outcome of an epoch, and how it follows from what each batch took.
+//! The outcome of an epoch, and its computation from the times of the batches.
 //!
 //! Everything here is arithmetic on seconds that the caller measured; no clock is read.
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::{OrderEntropy, Status, column::column_group, statistics::percentile};
 
-/// What one batch took, as its consumer saw it.
+/// One batch as its consumer experienced it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BatchSample {
-    /// Seconds from asking for the batch until it was there.
+    /// Seconds from the request for the batch to its arrival.
     pub wait_secs: f64,
-    /// Seconds that the consumer then spent with it, until it asked for the next.
+    /// Seconds that the consumer then spent on it, until it asked for the next.
     pub consume_secs: f64,
     /// Rows in the batch.
     pub n_rows: u64,
@@ -20,56 +20,58 @@ pub struct BatchSample {
 }
 
 column_group! {
-    /// The outcome of an epoch. What was not, or could not be, measured is null.
+    /// The outcome of an epoch. A figure that was not measured is null.
     pub struct Measured {
-        /// How it ended.
+        /// How the epoch ended.
         pub status: Status,
-        /// What was said about it, where it did not end well; a warning where it did.
+        /// The error message if the epoch failed; a warning if it ended well.
         pub message: Option<String>,
         /// Number of the epoch, from 0.
         pub epoch: Option<u64>,
-        /// Number of the process that measured this point, from 0, where several did in turn.
+        /// Number of the process that measured this point, from 0, if several did in turn.
         pub repeat: Option<u64>,
-        /// Digest of all that the measurement depended on: data, settings, program, machine. Rows of a point that have the same are
-        /// repetitions of each other; null in files from before there were digests.
+        /// Digest of everything that the measurement depends on: data, settings, program, machine.
+        /// Rows of a point with the same digest are repetitions of each other; null in older files.
         pub conditions: Option<String>,
-        /// When the epoch began.
+        /// Time at which the epoch began.
         pub start_dt: Option<Timestamp>,
-        /// When it ended.
+        /// Time at which it ended.
         pub end_dt: Option<Timestamp>,
-        /// Rows delivered, the first batch's among them.
+        /// Rows delivered, including the first batch.
         pub n_rows: Option<u64>,
         /// Batches delivered.
         pub n_batches: Option<u64>,
         /// Non-zeros delivered.
         pub nnz: Option<u64>,
-        /// Seconds from asking for the first batch to the end.
+        /// Seconds from the request for the first batch to the end.
         pub elapsed: Option<f64>,
-        /// Rows a second, the first batch counted: `n_rows` over `elapsed`.
+        /// Rows per second including the first batch: `n_rows` / `elapsed`.
         pub samples_per_sec: Option<f64>,
-        /// Non-zeros a second, the first batch counted.
+        /// Non-zeros per second, including the first batch.
         pub nnz_per_sec: Option<f64>,
         /// Rows delivered after the first batch.
         pub n_rows_after_first: Option<u64>,
-        /// Seconds from asking for the second batch to the end. The whole first block hides in the first batch.
+        /// Seconds from the request for the second batch to the end. The first batch absorbs the
+        /// read of the whole first block.
         pub elapsed_after_first: Option<f64>,
-        /// Rows a second without the first batch, as the original benchmark counted; null for an epoch of one batch.
+        /// Rows per second without the first batch, like the original benchmark counted; null for
+        /// an epoch of one batch.
         pub samples_per_sec_after_first: Option<f64>,
-        /// Seconds from opening the experiment until the loader was ready to be asked for an epoch, in an epoch that is the
-        /// process's first.
+        /// Seconds from opening the experiment until the loader could start an epoch; only for a
+        /// process's first epoch.
         pub open_secs: Option<f64>,
-        /// Seconds until the first batch was there.
+        /// Seconds until the first batch arrived.
         pub time_to_first_batch_secs: Option<f64>,
-        /// Seconds waited for a batch: half of the batches took no longer. Percentiles are over all batches, the first
-        /// among them, interpolated linearly between neighbors.
+        /// Median wait for a batch, in seconds. Percentiles are over all batches including the
+        /// first, and interpolated linearly between neighbors.
         pub wait_p50_secs: Option<f64>,
-        /// Seconds waited for a batch: 95 % of the batches took no longer.
+        /// 95th percentile of the waits for a batch, in seconds.
         pub wait_p95_secs: Option<f64>,
-        /// Seconds waited for a batch: 99 % of the batches took no longer.
+        /// 99th percentile of the waits for a batch, in seconds.
         pub wait_p99_secs: Option<f64>,
-        /// Median wait for a batch in seconds, over the batches after the first; null for an epoch of one batch.
+        /// Median wait in seconds over the batches after the first; null for an epoch of one batch.
         pub wait_p50_after_first_secs: Option<f64>,
-        /// 99th percentile of the same.
+        /// 99th percentile of the waits in seconds over the batches after the first.
         pub wait_p99_after_first_secs: Option<f64>,
         /// Longest wait for a batch, in seconds.
         pub wait_max_secs: Option<f64>,
@@ -77,82 +79,90 @@ column_group! {
         pub wait_mean_secs: Option<f64>,
         /// Share of `elapsed` in which the consumer waited, 0 to 1.
         pub stall_share: Option<f64>,
-        /// Share of `elapsed` in which the consumer had a batch to work on, 0 to 1.
+        /// Share of `elapsed` in which the consumer worked on a batch, 0 to 1.
         pub busy_share: Option<f64>,
-        /// Seconds of reading X, of all threads together; overlaps with other stages.
+        /// Seconds of reading X, summed over threads; overlaps with other stages.
         pub read_secs: Option<f64>,
-        /// Seconds of turning rows into batches, of all threads together; overlaps with other stages.
+        /// Seconds of assembling rows into batches, summed over threads; overlaps with other
+        /// stages.
         pub densify_secs: Option<f64>,
         /// Seconds in which the consumer waited.
         pub wait_secs: Option<f64>,
-        /// Seconds that the consumer spent with batches.
+        /// Seconds that the consumer spent on batches.
         pub consume_secs: Option<f64>,
-        /// CPU seconds of the process, user and system, of all threads.
+        /// CPU seconds of the process, user and system, summed over threads.
         pub cpu_secs: Option<f64>,
-        /// CPU seconds in user mode, to the kernel's tick (10 ms).
+        /// CPU seconds in user mode, in ticks of 10 ms.
         pub cpu_user_secs: Option<f64>,
-        /// CPU seconds in the kernel, to its tick (10 ms).
+        /// CPU seconds in the kernel, in ticks of 10 ms.
         pub cpu_system_secs: Option<f64>,
         /// Bytes read from storage.
         pub bytes_read: Option<u64>,
-        /// Bytes that were read under a limit of their rate, as what holds it counts them: those that the reader asked for, or those that
-        /// the disk read.
+        /// Bytes read under a rate limit, counted by the limiter: those that the reader requested
+        /// (`bucket`), or those that the disk read (`kernel`).
         pub io_bytes: Option<u64>,
-        /// Seconds in which they were read: those in which a read was under way, or those of the epoch.
+        /// Seconds that `io_bytes` took: those in which a read was in progress (`bucket`), or those
+        /// of the epoch (`kernel`).
         pub io_secs: Option<f64>,
-        /// The rate that came of it: `io_bytes` over `io_secs`.
+        /// The resulting rate: `io_bytes` / `io_secs`.
         pub io_bytes_per_sec: Option<f64>,
-        /// Requests to an object store, by a reader that counts them.
+        /// Requests to an object store, if the reader counts them.
         pub requests: Option<u64>,
-        /// Blocks that the cache in front of an object store had, since the process began.
+        /// Blocks served by the cache in front of an object store, since the process began.
         pub cache_hits: Option<u64>,
-        /// Blocks that it did not have.
+        /// Blocks that this cache did not have.
         pub cache_misses: Option<u64>,
-        /// Cells of X (non-zeros) that were decoded to deliver those that were asked for.
+        /// Cells of X (non-zeros) decoded to deliver the requested ones.
         pub cells_decoded: Option<u64>,
-        /// Bytes that values kept decoded took when the epoch had ended, those of epochs before included; what they hold is not decoded
-        /// again.
+        /// Bytes of values kept decoded when the epoch ended, including those of earlier epochs.
+        /// Kept values are not decoded again.
         pub kept_decoded_bytes: Option<u64>,
-        /// Bytes that the filters gave to deliver those that were asked for: rows, columns and values of cells.
+        /// Bytes decoded to deliver the requested cells: their rows, columns and values.
         pub bytes_decoded: Option<u64>,
-        /// Bytes that the cells asked for take so.
+        /// Decoded bytes of the requested cells alone.
         pub bytes_needed: Option<u64>,
-        /// Bytes decoded for each one needed: `bytes_decoded` over `bytes_needed`.
+        /// Bytes decoded per byte needed: `bytes_decoded` / `bytes_needed`.
         pub bytes_amplification: Option<f64>,
-        /// Non-zeros decoded for each one delivered: `cells_decoded` over `nnz`.
+        /// Non-zeros decoded per non-zero delivered: `cells_decoded` / `nnz`.
         pub amplification: Option<f64>,
-        /// Peak resident memory of the process in bytes (`VmHWM`), read when the epoch ended; of a loader with processes of
-        /// its own, the most that the sampled sum of their proportional set sizes came to, where that is more.
+        /// Peak resident memory of the process in bytes (`VmHWM`) when the epoch ended. For a
+        /// loader with child processes, the largest sampled sum of their proportional set sizes, if
+        /// that is larger.
         pub max_mem: Option<u64>,
-        /// Processes that `max_mem` is the memory of, where there were several; null is one.
+        /// Number of processes that `max_mem` covers, if there were several; null is one.
         pub max_mem_processes: Option<u64>,
-        /// Whether the peak was reset when the epoch began; if not, `max_mem` is the peak since the process began.
+        /// Whether the peak was reset when the epoch began; if not, `max_mem` is the peak since the
+        /// process began.
         pub peak_reset: Option<bool>,
         /// Resident memory in bytes when the epoch began.
         pub start_mem_bytes: Option<u64>,
-        /// Proportional set size in bytes when the epoch ended: memory shared with others counts in part.
+        /// Proportional set size in bytes when the epoch ended: memory shared by n processes counts
+        /// as 1/n.
         pub pss_bytes: Option<u64>,
-        /// Batches that were ready when the consumer asked for one, on average.
+        /// Mean number of batches that were ready when the consumer asked for one.
         pub ready_batches_mean: Option<f64>,
-        /// Blocks that had been read and not begun when the consumer asked for a batch, on average.
+        /// Mean number of blocks that were read but not begun when the consumer asked for a batch.
         pub ready_blocks_mean: Option<f64>,
-        /// How random the order was, by each label that it was measured by.
+        /// How random the order was, by each measured label.
         pub order_entropy: Vec<OrderEntropy>,
-        /// Seconds waited for each batch, in order; empty where they were not kept.
+        /// Seconds waited for each batch, in order; empty if not recorded.
         pub batch_wait_secs: Vec<f64>,
-        /// Seconds that the consumer spent with each batch, in order; empty where they were not kept.
+        /// Seconds that the consumer spent on each batch, in order; empty if not recorded.
         pub batch_consume_secs: Vec<f64>,
-        /// Batches that were ready when the consumer asked, for each batch in order; empty where they were not counted.
+        /// Number of ready batches at each request of the consumer, in order; empty if not
+        /// recorded.
         pub batch_ready_batches: Vec<f64>,
-        /// Blocks that were ready when the consumer asked, for each batch in order.
+        /// Number of ready blocks at each request of the consumer, in order.
         pub batch_ready_blocks: Vec<f64>,
     }
 }
 
 impl Measured {
-    /// What follows from the batches of an epoch that ended well. `end_wait_secs` is how long the consumer waited to
-    /// learn that there was no further batch (0 when it did not ask). Times of day, stages, memory, CPU and bytes are
-    /// left null: the caller knows them.
+    /// Computes the outcome of a successful epoch from its batches.
+    ///
+    /// `end_wait_secs` is the consumer's wait after its last batch for the end of the epoch, 0 if
+    /// it did not ask. Times of day, stages, memory, CPU and bytes stay null; the caller fills them
+    /// in.
     pub fn from_batches(batches: &[BatchSample], end_wait_secs: f64) -> Self {
         let n_rows = batches.iter().map(|batch| batch.n_rows).sum();
         let nnz = batches.iter().map(|batch| batch.nnz).sum();
@@ -201,12 +211,13 @@ impl Measured {
         }
     }
 
-    /// The outcome of an epoch that did not end well.
+    /// The outcome of a failed epoch.
     pub fn failed(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: Some(message.into()), ..Self::default() }
     }
 
-    /// Works out what depends on counts that the caller has set: amplification, and what was ready on average.
+    /// Computes the figures that depend on counts set by the caller: amplification, and mean ready
+    /// batches and blocks.
     pub fn fill_rates(&mut self) {
         self.amplification = ratio(self.cells_decoded, self.nnz);
         self.bytes_amplification = ratio(self.bytes_decoded, self.bytes_needed);

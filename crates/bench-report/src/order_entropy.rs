@@ -1,4 +1,5 @@
-//! How random the order of an epoch was: the entropy of a label within batches, beside what it should be.
+//! How random the order of an epoch was: the entropy of a label within batches, measured and
+//! expected.
 
 use std::sync::Arc;
 
@@ -9,21 +10,21 @@ use arrow_schema::{DataType, Field, Fields};
 use crate::column::{BadColumn, ColumnGroup, Scalar, column_group};
 
 column_group! {
-    /// The Shannon entropy of one label, an obs column, within an epoch's batches, in bits.
+    /// The Shannon entropy of one label (an obs column) within an epoch's batches, in bits.
     pub struct OrderEntropy {
         /// Name of the obs column.
         pub label: String,
-        /// Mean over the full batches; null where there was none.
+        /// Mean over the full batches; null if there was none.
         pub mean: Option<f64>,
-        /// Standard deviation between them.
+        /// Standard deviation between full batches.
         pub standard_deviation: Option<f64>,
-        /// The mean that the settings lead to expect.
+        /// Expected mean under the settings.
         pub expected: Option<f64>,
-        /// Where that comes from: `formula`, `simulation`, or `rows` where the order is the stored one.
+        /// Source of `expected`: `formula`, `simulation`, or `rows` if the order is the stored one.
         pub expected_by: Option<String>,
-        /// The mean that a perfect shuffle would have.
+        /// Mean of a perfect shuffle.
         pub perfect: Option<f64>,
-        /// The entropy of the label in all cells that were selected.
+        /// Entropy of the label in all selected cells.
         pub data: Option<f64>,
     }
 }
@@ -73,7 +74,7 @@ impl Scalar for Vec<OrderEntropy> {
 }
 
 impl OrderEntropy {
-    /// The figures by name, in bits; of the label that is told about first the names are the page's own.
+    /// The figures by name, in bits. The first label's figures have the names that the page knows.
     pub(crate) fn figures(&self, is_first: bool) -> Vec<(String, f64)> {
         let figures = [
             ("entropy", self.mean),

@@ -1,19 +1,19 @@
-//! The page: every view of the results, to be asked questions, in one HTML file that needs nothing else.
+//! The page: every view of the results, interactive, in one self-contained HTML file.
 //!
-//! Style and script are files of their own here and put into the page as text; the data goes in as JSON, escaped so
-//! that no text in it can end its script tag. The page forbids itself every request (its content security policy), so
-//! it works from a disk without a network and stays what it was when measured. Charts are drawn by Observable Plot,
-//! which lies in `page/vendor` with D3 as they are published, so that axes, scales and marks are not ours to get wrong.
+//! Style and script are separate files in this crate, inlined as text. The data is inlined as JSON,
+//! escaped so that no text in it can end its script tag. The page's content security policy forbids
+//! all requests, so it works from disk without a network. Observable Plot draws the charts, axes,
+//! scales and marks; it lies unmodified in `page/vendor`, together with D3.
 
 mod data;
 
 use crate::{Error, ReportOptions, Source, summary::PointSummary};
 
-/// What the page is called without a title of the user's.
+/// Title of the page, unless the user gives one.
 const TITLE: &str = "What loading cells costs";
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// Others' libraries, unchanged; `page/vendor/README.md` says where they come from.
+/// Third-party libraries, unmodified; see `page/vendor/README.md` for their origin.
 const VENDORED: [&str; 2] = [
     include_str!("page/vendor/d3-7.9.2.min.js"),
     include_str!("page/vendor/plot-0.6.17.umd.min.js"),
@@ -31,7 +31,7 @@ const SCRIPT: [&str; 10] = [
     include_str!("page/main.js"),
 ];
 
-/// The page of `points`, which sum up the epochs of `sources`.
+/// Renders the page for `points`, which summarize the epochs of `sources`.
 pub(crate) fn render(
     sources: &[Source],
     points: &[PointSummary],
@@ -52,7 +52,7 @@ pub(crate) fn render(
     ))
 }
 
-/// Puts each `value` in the place of `{{name}}`. What a value holds is not looked at again.
+/// Replaces each `{{name}}` by its value. Values are not expanded themselves.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(
         template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
@@ -74,8 +74,8 @@ fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// JSON that is safe between script tags: in JSON these characters stand in strings only, where each may be written
-/// by its number. `<` begins both `</script` and `<!--`.
+/// Makes JSON safe between script tags. The characters replaced occur only within JSON strings,
+/// where an escape means the same; `<` begins both `</script` and `<!--`.
 fn escape_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

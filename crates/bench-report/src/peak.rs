@@ -1,9 +1,9 @@
-//! Memory and CPU time of this process, as the kernel counts them.
+//! Memory and CPU time of this process, as counted by the kernel.
 //!
-//! The peak is `VmHWM` of `/proc/self/status`, a true high-water mark, not a sample. It covers the whole life of the
-//! process unless it is reset, which is why a grid point has a process of its own, and why [`ProcessMeter::start`]
-//! resets it at the beginning of each epoch. `getrusage` is not used for it: its mark survives an exec, so a small
-//! child of a large parent would show the parent's.
+//! The peak is `VmHWM` of `/proc/self/status`, a true high-water mark rather than a sample. It
+//! covers the process's whole life unless it is reset; [`ProcessMeter::start`] resets it at the
+//! beginning of each epoch, and each grid point has a process of its own. `getrusage` is not used,
+//! because its peak survives an exec: a small child of a large parent would report the parent's.
 
 use std::{fs, io};
 
@@ -34,21 +34,22 @@ pub fn proportional_bytes() -> Result<u64, Error> {
     entry_bytes(SMAPS_ROLLUP, "Pss:")
 }
 
-/// Sets the peak to the memory now resident.
+/// Resets the peak to the memory that is resident now.
 ///
-/// Fails with [`Error::ReadProcess`] where the system does not permit it (some containers and hardened kernels).
+/// # Errors
+/// [`Error::ReadProcess`] if the system does not permit it (some containers and hardened kernels).
 pub fn reset_peak() -> Result<(), Error> {
     fs::write(CLEAR_REFS, "5").map_err(|source| Error::ReadProcess { path: CLEAR_REFS, source })
 }
 
-/// CPU time that this process has used, all threads together.
+/// CPU time used by this process, summed over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
-    /// Seconds, user and system together, to the nanosecond.
+    /// User and system seconds, in nanosecond resolution.
     pub total_secs: f64,
-    /// Seconds in user mode, to the kernel's tick (10 ms).
+    /// Seconds in user mode, in ticks of 10 ms.
     pub user_secs: f64,
-    /// Seconds in the kernel, to its tick (10 ms).
+    /// Seconds in the kernel, in ticks of 10 ms.
     pub system_secs: f64,
 }
 
@@ -67,13 +68,14 @@ impl CpuTime {
     }
 }
 
-/// Seconds of processor that this thread has had.
+/// CPU seconds used by this thread.
 pub fn thread_cpu_secs() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Measures this process's memory and CPU time between two moments.
+/// Measures this process's memory and CPU time between [`start`](Self::start) and
+/// [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct ProcessMeter {
     cpu: CpuTime,
@@ -82,13 +84,13 @@ pub struct ProcessMeter {
 }
 
 impl ProcessMeter {
-    /// Resets the peak, where that is permitted, and notes memory and CPU time.
+    /// Resets the peak if that is permitted, and reads memory and CPU time.
     pub fn start() -> Result<Self, Error> {
         let peak_reset = reset_peak().is_ok();
         Ok(Self { cpu: CpuTime::now()?, start_mem_bytes: resident_bytes()?, peak_reset })
     }
 
-    /// Enters peak, memory and CPU time since the start into `measured`.
+    /// Stores peak, memory and CPU time since the start in `measured`.
     pub fn finish(self, measured: &mut Measured) -> Result<(), Error> {
         let cpu = CpuTime::now()?;
         measured.cpu_secs = Some(cpu.total_secs - self.cpu.total_secs);
@@ -97,7 +99,7 @@ impl ProcessMeter {
         measured.max_mem = Some(peak_bytes()?);
         measured.peak_reset = Some(self.peak_reset);
         measured.start_mem_bytes = Some(self.start_mem_bytes);
-        // Older kernels have no roll-up: the one figure that a measurement can do without.
+        // Older kernels lack this file; a measurement can do without.
         measured.pss_bytes = proportional_bytes().ok();
         Ok(())
     }
@@ -113,17 +115,19 @@ fn entry_bytes(path: &'static str, entry: &'static str) -> Result<u64, Error> {
         .ok_or(Error::ProcessEntry { path, entry })
 }
 
-/// The number of the line `entry number kB`.
+/// The number in the line `entry number kB`.
 fn kib_entry(text: &str, entry: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(entry))?;
     rest.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// User and system ticks of `/proc/self/stat`. The second field is the program's name in parentheses, which may itself
-/// hold blanks and parentheses; what follows its last one is numbers.
+/// User and system ticks of `/proc/self/stat`.
+///
+/// The second field is the program's name in parentheses, which may contain blanks and parentheses,
+/// so parsing starts after the last one.
 fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
-    // `rest` begins with field 3, the state; utime is field 14, stime 15.
+    // `rest` begins with field 3, the state; utime is field 14, stime field 15.
     let mut fields = rest.split_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
@@ -149,7 +153,8 @@ mod tests {
         assert_eq!(cpu_ticks("77 (short) R 1"), None);
     }
 
-    /// One test, since the peak belongs to the whole process and another test might reset it in between.
+    /// A single test, because the peak belongs to the process and another test might reset it in
+    /// between.
     #[test]
     fn an_epoch_is_charged_with_its_peak_and_its_cpu_time() {
         const BYTES: usize = 64 << 20;
@@ -162,11 +167,13 @@ mod tests {
         let mut measured = Measured::default();
         meter.finish(&mut measured).unwrap();
         assert!(measured.cpu_secs.unwrap() >= 0.02, "{measured:?}");
-        // Other tests of this process may free memory meanwhile, so half of the buffer will do.
+        // Other tests of this process may free memory in the meantime, so expect half of the
+        // buffer.
         let start = measured.start_mem_bytes.unwrap();
         assert!(measured.max_mem.unwrap() >= start + BYTES as u64 / 2, "{measured:?}");
 
-        // What is not permitted everywhere: then the record says so, and the peak is the process's.
+        // Not permitted everywhere: then the record says so, and the peak is that of the whole
+        // process.
         let next = ProcessMeter::start().unwrap();
         assert_eq!(next.peak_reset, reset_peak().is_ok());
     }

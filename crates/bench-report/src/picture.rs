@@ -1,9 +1,9 @@
-//! The picture: rows a second against peak memory, one mark a grid point, as SVG for a page or a talk.
+//! The picture of rows per second against peak memory, one mark per grid point, as SVG.
 //!
-//! Both axes are linear and begin at 0, so that distances are honest. The mark's shape says the method, its area the
-//! rows of a block, its color the chunks of a block; thin bars reach from the smallest to the largest epoch. Several
-//! loaders have a picture of their own (`comparison`). No font of this machine is asked for, so the same records give
-//! the same bytes anywhere.
+//! Both axes are linear and begin at 0, so distances can be compared. A mark's shape is the method,
+//! its area the rows of a block, its color the chunks of a block; thin bars span the smallest to
+//! the largest epoch. Several loaders have their own picture (`comparison`). No fonts of the
+//! machine are used, so the same records give the same bytes everywhere.
 
 mod axes;
 mod bars;
@@ -16,6 +16,7 @@ mod labels;
 mod legend;
 mod log_scale;
 mod mark;
+mod named_point;
 mod panel;
 mod scale;
 mod shape;
@@ -37,19 +38,19 @@ use crate::{
     series::{NamedBy, SeriesNames},
 };
 
-/// What picture, page and README are called without a title of the user's.
+/// Title of picture, page and README, unless the user gives one.
 pub(crate) const TITLE: &str = "Samples per second against peak memory";
 /// Width and height in picture units.
 pub(crate) const SIZE: (f64, f64) = (1000.0, 600.0);
 /// Left, top, right and bottom of the plot.
 const PLOT: [f64; 4] = [86.0, 92.0, 806.0, 536.0];
 
-/// Which figure is the speed.
+/// Selects the figure that is the speed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Convention {
-    /// The whole epoch: the first batch, in which the first block is read, counts.
+    /// The whole epoch, including the first batch, which absorbs the read of the first block.
     FirstBatchCounted,
-    /// As the original benchmark counted: from the second batch on.
+    /// From the second batch on, like the original benchmark counted.
     FirstBatchLeftOut,
 }
 
@@ -73,13 +74,14 @@ impl Convention {
 #[derive(Clone, Copy, Debug)]
 struct Placed<'a> {
     summary: &'a PointSummary,
-    /// The position of its series among their names.
+    /// Position of its series in the list of names.
     series: usize,
     gigabytes: Spread,
     speed: Spread,
 }
 
-/// The picture of `points`, which sum up the epochs of `sources`, as an SVG file: 1000 by 600, more where the legend needs it.
+/// Draws `points`, which summarize the epochs of `sources`, as an SVG file of 1000 by 600 units,
+/// larger if the legend needs it.
 pub(crate) fn draw(
     sources: &[Source],
     points: &[PointSummary],
@@ -90,13 +92,13 @@ pub(crate) fn draw(
     let placed = place_all(points, &series, convention);
     let encoding = Encoding::of(&series, &placed);
     if series.named_by == NamedBy::Loader && !placed.is_empty() {
-        let said = comparison::Said { sources, points, options, convention };
-        return comparison::draw(&said, &encoding, &placed);
+        let input = comparison::ComparisonInput { sources, points, options, convention };
+        return comparison::draw(&input, &encoding, &placed);
     }
     draw_grid((sources, points), options, convention, (&series, &encoding), &placed)
 }
 
-/// One plot with the legend beside it.
+/// Draws one plot with the legend beside it.
 fn draw_grid(
     (sources, points): (&[Source], &[PointSummary]),
     options: &ReportOptions,
@@ -113,7 +115,7 @@ fn draw_grid(
         y: Scale::new(&up, &[top(|point| point.speed.max)], lower, upper, 6),
         labels_y: true,
     };
-    // Methods are few and have shapes that are known; other names stand beside their marks.
+    // Methods are few and have well-known shapes; other names stand beside their marks.
     let names_marks = series.named_by != NamedBy::Method;
     canvas::svg(legend::size(encoding, placed)?, |canvas| {
         caption::draw(canvas, sources, points, options, convention)?;

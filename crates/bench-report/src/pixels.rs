@@ -1,4 +1,5 @@
-//! An SVG picture as PNG. Text is set in a font that travels with the program, so that the same picture gives the same pixels anywhere.
+//! Converts an SVG picture to PNG. The font is built into the program, so the same picture gives
+//! the same pixels everywhere.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,10 +10,10 @@ use resvg::{
 
 use crate::Error;
 
-/// Pixels to a picture unit: 300 dots an inch where the picture is 17 cm wide.
+/// Pixels per picture unit: 300 dpi for a picture 17 cm wide.
 const SCALE: f32 = 2.0;
 
-/// `svg`, as this crate draws it.
+/// Renders an SVG drawn by this crate.
 pub(crate) fn to_png(svg: &str) -> Result<Vec<u8>, Error> {
     static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
         let mut fonts = Database::new();

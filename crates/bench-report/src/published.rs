@@ -1,6 +1,7 @@
-//! What arrayloader-benchmarks published in 2024, to lie behind our points: facts of other machines, never a ratio.
+//! Figures that arrayloader-benchmarks published in 2024, shown behind our points. They are from
+//! other machines, so no ratio is computed from them.
 //!
-//! The file and where it comes from are in the folder `published`.
+//! The folder `published` has the file and its origin.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,11 +11,11 @@ use crate::statistics::percentile;
 
 const CSV: &str = include_str!("published/arrayloader-benchmarks-2024.csv");
 
-/// Where they come from and how they were measured, for the page.
-pub(crate) const TOLD: &str = "arrayloader-benchmarks, June 2024: another machine. Memory was sampled where blocks end, which is no true \
+/// Origin and method of these figures, shown on the page.
+pub(crate) const NOTE: &str = "arrayloader-benchmarks, June 2024: another machine. Memory was sampled where blocks end, which is no true \
     peak, and the first batch, with the whole first block, is left out of the speed";
 
-/// A row of the file, as far as it is shown.
+/// The columns of the file that are shown.
 #[derive(Debug, Deserialize)]
 struct Row {
     instance_type: String,
@@ -48,14 +49,14 @@ pub(crate) struct PublishedPoint {
     pub(crate) block_size: u64,
     /// Bytes, as sampled.
     pub(crate) max_mem: f64,
-    /// The first batch left out.
+    /// Without the first batch.
     pub(crate) samples_per_sec: f64,
     pub(crate) n_epochs: usize,
 }
 
 type PointKey = (String, u64, u64);
 
-/// All slices, the one that the original's headline picture shows first, then those with the most cells.
+/// All slices: first the one of the original's headline picture, then those with the most cells.
 pub(crate) fn slices() -> &'static [Slice] {
     static SLICES: LazyLock<Vec<Slice>> = LazyLock::new(|| group(parse(CSV).unwrap_or_default()));
     &SLICES

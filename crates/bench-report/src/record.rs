@@ -1,8 +1,8 @@
-//! The record of one epoch of a grid point: what ran, where, and what it cost.
+//! The record of one epoch of a grid point: settings, machine and outcome.
 //!
-//! An [`EpochRecord`] is groups of plain data; each field is one column of the Parquet file and one key of the JSON,
-//! under its own name. The columns that arrayloader-benchmarks published in 2024 keep their names where they mean the
-//! same; of its 31 these are renamed or dropped:
+//! An [`EpochRecord`] is made of groups of plain data. Each field is one column of the Parquet file
+//! and one key of the JSON, with the same name. Columns of arrayloader-benchmarks' 2024 results
+//! keep their names if they mean the same; of its 31 columns these are renamed or dropped:
 //!
 //! | published column | here |
 //! |---|---|
@@ -10,10 +10,11 @@
 //! | `gc` | dropped: nothing collects garbage |
 //! | `instance_id`, `instance_type` | dropped: they came from a cloud's network service; `cpu_model`, `n_cores`, `memory_bytes`, `gpu` describe any machine, `metadata` takes the rest |
 //! | `py_buffer_size` | dropped: there is no second buffer |
-//! | `collection_id`, `census_uri`, `census_version`, `start_idx`, `end_idx`, `sorted_datasets` | dropped: they select from the Census by its list of data sets; `uri` and `total_rows` say what was read |
+//! | `collection_id`, `census_uri`, `census_version`, `start_idx`, `end_idx`, `sorted_datasets` | dropped: they select from the Census by its list of data sets; `uri` and `total_rows` describe the data that was read |
 //!
-//! and these mean something stricter: `max_mem` is the true peak (it was sampled), `n_rows` and `elapsed` include the
-//! first batch (they left it out; see `n_rows_after_first` and `elapsed_after_first`).
+//! Two kinds of columns have a stricter meaning: `max_mem` is the true peak (there it was sampled),
+//! and `n_rows` and `elapsed` include the first batch (there they did not; see `n_rows_after_first`
+//! and `elapsed_after_first`).
 
 use std::{collections::BTreeMap, iter};
 
@@ -28,37 +29,38 @@ use crate::{
 };
 
 column_group! {
-    /// The run: one call of the program, by one person, at one revision.
+    /// A run: one invocation of the program by one person at one revision.
     pub struct RunInfo {
-        /// Name of the run, the same in all of its rows and in no other run's.
+        /// Name of the run, shared by all of its rows and unique to it.
         pub run_id: String,
-        /// When the run began. Times are kept to the microsecond.
+        /// Start of the run, in microseconds.
         pub run_start_dt: Timestamp,
-        /// The exact command.
+        /// The full command line.
         pub command: String,
         /// Git revision of the program.
         pub sha: Option<String>,
-        /// Whether the program had changes that are in no revision.
+        /// Whether the working tree had uncommitted changes.
         pub git_dirty: Option<bool>,
-        /// What the user wanted noted, `key=value` each.
+        /// The user's notes, as `key=value` pairs.
         pub metadata: BTreeMap<String, String>,
     }
 }
 
 column_group! {
-    /// Versions of what took part.
+    /// Versions of the software involved.
     pub struct Versions {
         /// Version of this project.
         pub somafeed: Option<String>,
-        /// The compiler's, as it states it.
+        /// Version of the compiler, as it prints it.
         pub rustc: Option<String>,
-        /// Version of the libtiledb that was loaded.
+        /// Version of the loaded libtiledb.
         pub libtiledb: Option<String>,
-        /// Version of the libtorch that was loaded.
+        /// Version of the loaded libtorch.
         pub libtorch: Option<String>,
         /// Version of the tch crate.
         pub tch: Option<String>,
-        /// Of a peer, its version and those of what it stands on, as `tiledbsoma-ml 0.1.0, torch 2.11.0`; null for our own loader.
+        /// For a peer, its version and those of its dependencies, like `tiledbsoma-ml 0.1.0, torch
+        /// 2.11.0`; null for our own loader.
         pub peer: Option<String>,
     }
 }
@@ -68,19 +70,20 @@ column_group! {
     pub struct DataInfo {
         /// Path or URI of the experiment.
         pub uri: String,
-        /// What wrote the data anew for training, as `relaid`; null where it is read as it was.
+        /// How the data was rewritten for training, for instance `relaid`; null for the original
+        /// layout.
         pub layout: Option<String>,
-        /// Measurement of the experiment, such as `RNA`.
+        /// Measurement of the experiment, for instance `RNA`.
         pub measurement: Option<String>,
-        /// Layer of the measurement's X, such as `raw`.
+        /// Layer of the measurement's X, for instance `raw`.
         pub layer: Option<String>,
-        /// The condition on the cells, in tiledbsoma's grammar; null when there was none.
+        /// Filter on the cells, in tiledbsoma's grammar; null if there was none.
         pub obs_filter: Option<String>,
-        /// The condition on the genes.
+        /// Filter on the genes; null if there was none.
         pub var_filter: Option<String>,
-        /// Cells that were selected, whether or not the epoch went through all.
+        /// Selected cells, whether or not the epoch went through all of them.
         pub total_rows: u64,
-        /// Genes that were selected: columns of a batch.
+        /// Selected genes, which are the columns of a batch.
         pub n_cols: u64,
         /// Non-zeros of the whole X.
         pub total_nnz: Option<u64>,
@@ -90,56 +93,66 @@ column_group! {
 column_group! {
     /// The settings of a grid point, as they ran.
     pub struct GridPoint {
-        /// Whose loader: `somafeed`, or a peer's name; null in files from before there were peers, which are ours.
+        /// The loader: `somafeed`, or a peer's name. Null in files from before there were peers,
+        /// which means ours.
         pub loader: Option<String>,
-        /// How a block becomes batches: `np.array`, `scipy.csr` or `native`; a peer's name where it has a way of its own.
+        /// How a block becomes batches: `np.array`, `scipy.csr` or `native`; a peer's name if it
+        /// has its own way.
         pub chunk_method: String,
-        /// Rows a batch.
+        /// Rows per batch.
         pub batch_size: u64,
-        /// Rows a chunk.
+        /// Rows per chunk.
         pub chunk_size: u64,
-        /// Chunks a block.
+        /// Chunks per block.
         pub chunks_per_block: u64,
-        /// Rows a block: `chunk_size` times `chunks_per_block`.
+        /// Rows per block: `chunk_size` times `chunks_per_block`.
         pub block_size: u64,
         /// `shuffled` or `in-order`.
         pub order: String,
-        /// What a batch's X is: `dense`, `f16`, `csr` or `coo`.
+        /// Form of a batch's X: `dense`, `f16`, `csr` or `coo`.
         pub form: String,
-        /// What was done to the values of a batch, as `per 10000 of raw_sum, log1p`; null when nothing.
+        /// Transformation of a batch's values, like `per 10000 of raw_sum, log1p`; null if there
+        /// was none.
         pub transform: Option<String>,
-        /// Which implementation read X: `libtiledb`, `native` or `memory`.
+        /// The implementation that read X: `libtiledb`, `native` or `memory`.
         pub reader: String,
         /// Blocks read ahead of the one in use.
         pub prefetch_blocks: u64,
         /// Seed of the order.
         pub seed: u64,
-        /// Batches after which an epoch was cut off; null when it went to the end.
+        /// Number of batches after which an epoch was cut off; null if it ran to its end.
         pub max_batches: Option<u64>,
-        /// Whether the last, short batch was left out.
+        /// Whether a short last batch was left out.
         pub drop_last: bool,
         /// Bytes of libtiledb's read buffers (`soma.init_buffer_bytes`).
         pub soma_buffer_size: Option<u64>,
-        /// Threads that the loader was allowed.
+        /// Number of threads that the loader may use.
         pub n_threads: Option<u64>,
-        /// What took the batches, as `fixed:12.5`: so many milliseconds for each; null where they were dropped at once.
+        /// The consumer, like `fixed:12.5` (milliseconds per batch); null if batches were dropped
+        /// at once.
         pub consumer: Option<String>,
-        /// Bytes of memory that the process was to take at most beside what it had at its start; null where there was no limit.
+        /// Limit in bytes on the loader's memory, beyond what the process had at its start; null if
+        /// there was none.
         pub memory_limit: Option<u64>,
-        /// Bytes of X's values that were to stay decoded at most; null where that was left to `memory_limit`, none without one.
+        /// Limit in bytes on X's values that stay decoded; null if it followed from `memory_limit`
+        /// (none without one).
         pub keep_decoded: Option<u64>,
-        /// Batches made ahead of the one in use; null in files from before it was noted.
+        /// Batches assembled ahead of the one in use; null in older files.
         pub prefetch_batches: Option<u64>,
-        /// Bytes of memory above which the process was to be ended; null where it was not limited so.
+        /// Bytes of memory above which the process was to be killed; null if there was no such
+        /// limit.
         pub point_memory_limit: Option<u64>,
-        /// What was to end it: `cgroup`, or `rlimit`, which counts private memory that is asked for rather than used.
+        /// How that limit was enforced: `cgroup`, or `rlimit`, which counts requested rather than
+        /// used private memory.
         pub point_memory_limit_by: Option<String>,
-        /// Bytes a second that reading from storage was held to; null where there was no limit.
+        /// Limit in bytes per second on reading from storage; null if there was none.
         pub io_limit: Option<u64>,
-        /// What held it: `bucket`, which counts what the reader asks for, or `kernel`, which counts what the disk reads.
+        /// How that limit was enforced: `bucket`, which counts requested bytes, or `kernel`, which
+        /// counts bytes read from the disk.
         pub io_limit_by: Option<String>,
-        /// State of the page cache when the epoch began: `warm`, `unknown`, or `cold` and how: `cold-dropped` (the machine's whole cache)
-        /// or `cold-advised` (the data's files, by advice to the kernel).
+        /// State of the page cache when the epoch began: `warm`, `unknown`, `cold-dropped` (the
+        /// whole machine's cache was dropped) or `cold-advised` (the kernel was advised to drop the
+        /// data's files).
         pub cache: String,
     }
 }
@@ -148,13 +161,13 @@ column_group! {
 pub const OWN_LOADER: &str = "somafeed";
 
 impl GridPoint {
-    /// The loader's name, where it is not ours.
+    /// The loader's name, if it is not ours.
     fn peer(&self) -> Option<&str> {
         self.loader.as_deref().filter(|name| *name != OWN_LOADER)
     }
 
-    /// Names the settings; the same settings have the same name. The seed is left out: the same point measured with
-    /// another seed is a repetition.
+    /// An identifier of the settings: equal settings have equal identifiers. The seed is left out,
+    /// because a measurement with another seed is a repetition.
     pub fn id(&self) -> String {
         let Self {
             chunk_method,
@@ -195,11 +208,11 @@ impl GridPoint {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It went as far as it was meant to.
+    /// It ran to its end, or to `max_batches`.
     Ok,
-    /// Memory ran out, or the kernel killed the process for it.
+    /// Memory ran out, or the kernel killed the process because of it.
     Oom,
-    /// The process died without a word.
+    /// The process died without a message.
     Crashed,
     /// It failed with a message.
     #[default]
@@ -209,7 +222,7 @@ pub enum Status {
 impl Status {
     const ALL: [Self; 4] = [Self::Ok, Self::Oom, Self::Crashed, Self::Error];
 
-    /// The name in the file.
+    /// The status's name in the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -226,18 +239,18 @@ impl Status {
 
 /// One row of the results: one epoch of one grid point, or the attempt at it.
 ///
-/// A record that was measured holds what ran, read back from the loader, not what was asked for. One that failed
-/// holds the settings that were asked for, a [`Status`] and a message.
+/// A successful record has the settings that ran, read back from the loader. A failed one has the
+/// requested settings, a [`Status`] and a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EpochRecord {
-    /// The run it belongs to.
+    /// The run that it belongs to.
     #[serde(flatten)]
     pub run: RunInfo,
     /// The machine.
     #[serde(flatten)]
     pub host: HostInfo,
-    /// Versions of what took part.
+    /// Versions of the software involved.
     #[serde(flatten)]
     pub versions: Versions,
     /// The data.
@@ -249,13 +262,14 @@ pub struct EpochRecord {
     /// The outcome.
     #[serde(flatten)]
     pub measured: Measured,
-    /// Where its time went.
+    /// The time of its stages.
     #[serde(flatten)]
     pub stages: StageTimes,
 }
 
 impl EpochRecord {
-    /// Whether this epoch ended well and is the one that `other` is of, too: the same conditions, process number and epoch.
+    /// Whether both epochs measured the same and this one ended well: same conditions, process
+    /// number and epoch.
     pub fn is_same_measurement(&self, other: &Self) -> bool {
         let key = |record: &Self| {
             let Measured { conditions, repeat, epoch, .. } = &record.measured;
@@ -267,7 +281,7 @@ impl EpochRecord {
     }
 }
 
-/// The column that is derived from others on writing: [`GridPoint::id`].
+/// The column computed on writing: [`GridPoint::id`].
 const POINT_ID: &str = "point_id";
 
 impl ColumnGroup for EpochRecord {

@@ -1,5 +1,6 @@
-//! What points are told apart by in pictures, page and tables: a series is a loader where there are several, else a results folder,
-//! else a data set, else a method. One rule, so that a name means the same everywhere.
+//! The series by which pictures, page and tables distinguish points: loaders if there are several,
+//! else results folders, else data sets, else methods. All of them use this rule, so a name means
+//! the same everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use crate::{OWN_LOADER, PointSummary, source::shortest_tails};
 /// Methods in the order of the legend.
 const METHODS: [&str; 3] = ["np.array", "scipy.csr", "native"];
 
-/// What names the series.
+/// What the series are named by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NamedBy {
     Loader,
@@ -21,10 +22,10 @@ pub(crate) enum NamedBy {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeriesNames {
     pub(crate) named_by: NamedBy,
-    /// Each once, in the order of the legend.
+    /// Distinct names, in the order of the legend.
     pub(crate) names: Vec<String>,
     of_points: Vec<usize>,
-    /// Of each point, what its series would be called if there were one data set only.
+    /// For each point, the name of its series if there were only one data set.
     without_data: Vec<String>,
 }
 
@@ -32,7 +33,7 @@ impl SeriesNames {
     pub(crate) fn of(points: &[PointSummary]) -> Self {
         let named_by = named_by(points);
         let data = data_names(points);
-        // What tells apart points that have the same name so far.
+        // Words that distinguish points with the same name so far.
         let words =
             |of: fn(&PointSummary) -> String| -> Vec<String> { points.iter().map(of).collect() };
         let method = words(|point| point.point.chunk_method.clone());
@@ -68,7 +69,7 @@ impl SeriesNames {
                 let known = METHODS.iter().position(|known| *known == point.point.chunk_method);
                 known.unwrap_or(METHODS.len())
             }
-            // As they were given.
+            // In the given order.
             NamedBy::Folder | NamedBy::Data => 0,
         };
         let mut ranked: Vec<(usize, &String)> = Vec::new();
@@ -87,22 +88,22 @@ impl SeriesNames {
         Self { named_by, names, of_points, without_data }
     }
 
-    /// The position in `names` of the series that the point at `idx` is of.
+    /// The position in `names` of the series of point `idx`.
     pub(crate) fn position(&self, idx: usize) -> usize {
         self.of_points[idx]
     }
 
-    /// The name of the series that the point at `idx` is of.
+    /// The name of the series of point `idx`.
     pub(crate) fn name(&self, idx: usize) -> &str {
         &self.names[self.position(idx)]
     }
 
-    /// What the series of the point at `idx` would be called if there were one data set only.
+    /// The name of the series of point `idx` if there were only one data set.
     pub(crate) fn without_data(&self, idx: usize) -> &str {
         &self.without_data[idx]
     }
 
-    /// What a legend of the series is headed.
+    /// The heading of a legend of the series.
     pub(crate) fn heading(&self) -> &'static str {
         match self.named_by {
             NamedBy::Loader => "loader",
@@ -113,7 +114,7 @@ impl SeriesNames {
     }
 }
 
-/// Whose loader; rows from before there were peers are ours.
+/// The point's loader; rows from before there were peers are ours.
 pub(crate) fn loader(point: &PointSummary) -> &str {
     point.point.loader.as_deref().unwrap_or(OWN_LOADER)
 }
@@ -136,7 +137,7 @@ fn named_by(points: &[PointSummary]) -> NamedBy {
 fn base(named_by: NamedBy, point: &PointSummary) -> String {
     let method = &point.point.chunk_method;
     match named_by {
-        // A peer at settings of its own is a method that begins with its name.
+        // A peer with settings of its own has a method that begins with its name.
         NamedBy::Loader if method.starts_with(loader(point)) => method.clone(),
         NamedBy::Loader => loader(point).to_owned(),
         NamedBy::Folder => point.folder.clone().unwrap_or_default(),
@@ -144,7 +145,7 @@ fn base(named_by: NamedBy, point: &PointSummary) -> String {
     }
 }
 
-/// Adds its word to each name that stands for points with different words.
+/// Appends its word to each name that stands for points with different words.
 fn add_where_different(names: &mut [String], words: &[String]) {
     let mut words_of: BTreeMap<String, BTreeSet<&String>> = BTreeMap::new();
     for (name, word) in names.iter().zip(words) {
@@ -165,8 +166,8 @@ fn data_word(point: &PointSummary, otherwise: &str) -> String {
     point.data.layout.clone().unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// A short name of each point's data: how it was laid out anew, or as much of the end of its URI as tells it from the others. Where there
-/// are several loaders, the data that the others read goes without saying.
+/// A short name of each point's data: its layout, or as many last parts of its URI as distinguish
+/// it from the others. With several loaders, the data that the others read is not named.
 pub(crate) fn data_names(points: &[PointSummary]) -> Vec<String> {
     let uris: BTreeSet<&str> = points.iter().map(|point| point.data.uri.as_str()).collect();
     let uris: Vec<&str> = uris.into_iter().collect();
@@ -181,9 +182,9 @@ pub(crate) fn data_names(points: &[PointSummary]) -> Vec<String> {
     let usual = usual.map(|point| name(&point.data.uri));
     let word = |point: &PointSummary| {
         let name = name(&point.data.uri);
-        let told = match &usual {
+        let otherwise = match &usual {
             Some(usual) if *usual == name => String::new(),
-            // A copy is called by what it has behind the name of the data.
+            // A copy is named by the suffix that it adds to the name of the data.
             Some(usual) => match name.strip_prefix(usual.as_str()) {
                 Some(rest) if rest.starts_with(['-', '_', '.']) && rest.len() > 1 => {
                     rest[1..].to_owned()
@@ -192,14 +193,14 @@ pub(crate) fn data_names(points: &[PointSummary]) -> Vec<String> {
             },
             None => name,
         };
-        data_word(point, &told)
+        data_word(point, &otherwise)
     };
     let words: Vec<String> = points.iter().map(word).collect();
     let mut uris_of: BTreeMap<&String, BTreeSet<&str>> = BTreeMap::new();
     for (word, point) in words.iter().zip(points) {
         uris_of.entry(word).or_default().insert(&point.data.uri);
     }
-    // Two copies that were made in the same way are told apart by their URIs.
+    // Two copies with the same layout are distinguished by their URIs.
     let all = words.iter().zip(points);
     all.map(|(word, point)| {
         if uris_of[word].len() > 1 {

@@ -1,4 +1,4 @@
-//! The report of one results folder or several side by side: the page, a picture of each view, the tables.
+//! The report of one or several results folders: the page, a picture of each view, the tables.
 
 use std::path::{Path, PathBuf};
 
@@ -22,19 +22,19 @@ pub enum ReportFormat {
     Html,
     /// A picture of each view.
     Svg,
-    /// The same as pixels.
+    /// A picture of each view, as pixels.
     Png,
-    /// The table, for people.
+    /// The table for people.
     Markdown,
     /// The table with all settings and figures, for programs.
     Csv,
 }
 
 impl ReportFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 5] = [Self::Html, Self::Svg, Self::Png, Self::Markdown, Self::Csv];
 
-    /// How the names of its files end.
+    /// The file name extension.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Html => "html",
@@ -49,16 +49,18 @@ impl ReportFormat {
 /// A file that [`write_side_by_side`] wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it is.
+    /// Format of the file.
     pub format: ReportFormat,
-    /// The view that it is a picture of.
+    /// The view, if the file is a picture.
     pub view: Option<String>,
 }
 
-/// Writes a report of `sources` into the folder `out`, which is made where it is missing: each file wholly or not at all, others in
-/// the folder stay as they are. Views that the results have no figures for have no picture.
+/// Writes a report of `sources` into the folder `out`, which is created if missing.
+///
+/// Each file is replaced atomically; other files in the folder stay. Views without data have no
+/// picture.
 pub fn write_side_by_side(
     sources: &[Source],
     out: &Path,

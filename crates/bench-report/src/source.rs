@@ -1,4 +1,4 @@
-//! Results that lie side by side in a report: each from one folder, under a name that tells it from the others.
+//! Results side by side in a report: one source per folder, with a distinct name.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,17 @@ use crate::{EpochRecord, Error, PointSummary, read, summarize};
 /// The epochs of one results folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// What the folder is called in the report.
+    /// Name of the folder in the report.
     pub name: String,
     /// Its epochs, at least one.
     pub records: Vec<EpochRecord>,
 }
 
 impl Source {
-    /// Reads each of `folders`; an error where one is missing, is no folder of results, or has no epochs.
+    /// Reads each of `folders`.
+    ///
+    /// # Errors
+    /// A folder is missing, is not a results folder, or has no epochs.
     pub fn read_all(folders: &[PathBuf]) -> Result<Vec<Self>, Error> {
         let names = names(folders);
         folders
@@ -34,7 +37,8 @@ impl Source {
     }
 }
 
-/// The points of all sources in turn. Where there are several, a point says which it is of: it is never one with another's.
+/// The points of all sources in turn. With several sources, each point names its source, and points
+/// of different sources are never merged.
 pub(crate) fn summarize_all(sources: &[Source]) -> Vec<PointSummary> {
     let several = sources.len() > 1;
     sources
@@ -49,7 +53,7 @@ pub(crate) fn summarize_all(sources: &[Source]) -> Vec<PointSummary> {
         .collect()
 }
 
-/// The last part of each path, and more of it where that is not enough to tell two apart.
+/// The last part of each path, or more parts if needed to distinguish them.
 fn names(folders: &[PathBuf]) -> Vec<String> {
     let parts = |path: &Path| -> Vec<String> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -57,13 +61,13 @@ fn names(folders: &[PathBuf]) -> Vec<String> {
     };
     let all: Vec<Vec<String>> = folders.iter().map(|folder| parts(folder)).collect();
     shortest_tails(&all).unwrap_or_else(|| {
-        // A folder given twice: it lies beside itself.
+        // A folder given twice appears twice, numbered.
         let numbered = tails(&all, 1).into_iter().enumerate();
         numbered.map(|(idx, name)| format!("{name} ({})", idx + 1)).collect()
     })
 }
 
-/// As few of the last parts of each path as tell all of them apart; nothing where two paths are the same.
+/// The fewest last parts of the paths that distinguish all of them; `None` if two paths are equal.
 pub(crate) fn shortest_tails(paths: &[Vec<String>]) -> Option<Vec<String>> {
     let longest = paths.iter().map(Vec::len).max().unwrap_or(1);
     (1..=longest).map(|n| tails(paths, n)).find(|names| {

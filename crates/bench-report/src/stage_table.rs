@@ -1,11 +1,11 @@
-//! Where the time of each grid point goes: a table of its stages, for a terminal and as Markdown.
+//! A table of each grid point's stages, for a terminal and as Markdown.
 
 use crate::{
     PointSummary, STAGES, Spread,
     table::{decimal, escape, grouped, leading_columns},
 };
 
-/// Columns of the table: of the stages, each wall-clock over processor seconds.
+/// Columns of the table; a stage's cell has wall-clock / CPU seconds.
 pub const STAGE_HEADER: [&str; 12] = [
     "method",
     "chunks × rows",
@@ -21,11 +21,12 @@ pub const STAGE_HEADER: [&str; 12] = [
     "decoded / needed bytes",
 ];
 
-/// What the columns mean, in a line.
+/// A one-line legend of the columns.
 pub const STAGE_LEGEND: &str = "stages in seconds of an epoch, wall / CPU, each summed over its threads (they overlap); other CPU is what no stage has, \
     as libraries' own threads; busy is the consumer's share; ready is what waited for it when it asked, on average";
 
-/// One row a grid point under [`STAGE_HEADER`], medians over its epochs; none for a point of which no epoch ended well.
+/// One row per grid point under [`STAGE_HEADER`], medians over its epochs; none for a point without
+/// successful epochs.
 pub fn stage_rows(points: &[PointSummary]) -> Vec<[String; STAGE_HEADER.len()]> {
     points.iter().filter(|summary| summary.n_ok > 0).map(row).collect()
 }
@@ -58,7 +59,7 @@ fn row(summary: &PointSummary) -> [String; STAGE_HEADER.len()] {
 }
 
 fn seconds(spread: Option<Spread>) -> String {
-    // Three digits tell the small stages of a small example from nothing.
+    // Short stages need three decimals to differ from 0.
     let digits = |secs: f64| if secs < 10.0 { 3 } else { 1 };
     spread.map_or_else(
         || "–".to_owned(),
@@ -70,7 +71,7 @@ fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
     spread.map_or_else(|| "–".to_owned(), |spread| decimal(spread.median * factor, digits))
 }
 
-/// The table as Markdown; nothing where no point has a stage's time, as in results from before stages were timed.
+/// The table as Markdown; empty if no point has timed stages, like in older results.
 pub fn stage_markdown(points: &[PointSummary]) -> String {
     let timed: Vec<PointSummary> =
         points.iter().filter(|summary| summary.has_stages()).cloned().collect();

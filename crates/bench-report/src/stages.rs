@@ -1,34 +1,34 @@
-//! The columns of what each stage of an epoch took, and the stages in a row for a table.
+//! Columns for the time of each stage, and the list of stages for tables.
 
 use crate::column::column_group;
 
 column_group! {
-    /// Seconds of the stages that batches go through, on the wall clock and of processors, each summed over the threads that did it.
-    /// They overlap. What is not known is null.
+    /// Wall-clock and CPU seconds of each stage, summed over the threads that ran it. Stages
+    /// overlap. Unknown times are null.
     pub struct StageTimes {
-        /// Getting bytes from storage. Where `decode_wall_secs` is null, decoding them too.
+        /// Getting bytes from storage; includes decoding if `decode_wall_secs` is null.
         pub read_wall_secs: Option<f64>,
-        /// The same, of processors.
+        /// CPU seconds of the same.
         pub read_cpu_secs: Option<f64>,
-        /// Turning those bytes into cells.
+        /// Decoding those bytes into cells.
         pub decode_wall_secs: Option<f64>,
-        /// The same, of processors.
+        /// CPU seconds of the same.
         pub decode_cpu_secs: Option<f64>,
         /// Drawing the order of chunks and rows.
         pub shuffle_wall_secs: Option<f64>,
-        /// The same, of processors.
+        /// CPU seconds of the same.
         pub shuffle_cpu_secs: Option<f64>,
-        /// Turning rows into batches.
+        /// Assembling rows into batches.
         pub densify_wall_secs: Option<f64>,
-        /// The same, of processors.
+        /// CPU seconds of the same.
         pub densify_cpu_secs: Option<f64>,
-        /// The consumer's waits for batches, without what its own thread did to make them.
+        /// The consumer's waits for batches, without its own thread's work to assemble them.
         pub wait_wall_secs: Option<f64>,
-        /// The same, of processors.
+        /// CPU seconds of the same.
         pub wait_cpu_secs: Option<f64>,
-        /// What the consumer did with batches, on its own thread.
+        /// The consumer's work on batches, on its own thread.
         pub consume_wall_secs: Option<f64>,
-        /// The same, of processors: a library's further threads are not in it.
+        /// CPU seconds of the same, without further threads of a library.
         pub consume_cpu_secs: Option<f64>,
     }
 }
@@ -37,7 +37,7 @@ column_group! {
 pub const STAGES: [&str; 6] = ["read", "decode", "shuffle", "densify", "wait", "consume"];
 
 impl StageTimes {
-    /// Wall-clock and processor seconds of each of [`STAGES`].
+    /// Wall-clock and CPU seconds of each of [`STAGES`].
     pub fn by_stage(&self) -> [(Option<f64>, Option<f64>); STAGES.len()] {
         [
             (self.read_wall_secs, self.read_cpu_secs),
@@ -49,7 +49,7 @@ impl StageTimes {
         ]
     }
 
-    /// Processor seconds of the stages that have any known.
+    /// CPU seconds summed over the stages whose CPU time is known.
     pub fn known_cpu_secs(&self) -> Option<f64> {
         self.by_stage().iter().filter_map(|(_, cpu)| *cpu).reduce(|sum, one| sum + one)
     }

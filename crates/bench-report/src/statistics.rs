@@ -1,24 +1,24 @@
-//! Order statistics over few numbers, the same ones for the table, the picture and the page.
+//! Order statistics of a few numbers, shared by table, picture and page.
 
 use serde::Serialize;
 
-/// The middle of some measurements and how far they spread.
+/// Median and spread of some measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one, or the mean of the two in the middle.
+    /// Middle value, or mean of the two middle values.
     pub median: f64,
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
     /// Median of the distances to the median; 0 for a single measurement.
     pub median_absolute_deviation: f64,
-    /// How many there are.
+    /// Number of measurements.
     pub n: usize,
 }
 
 impl Spread {
-    /// The spread of `values`, or nothing when there are none. What is not a number is left out.
+    /// The spread of `values`; `None` if there are none. NaN is left out.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -30,7 +30,7 @@ impl Spread {
         Some(Self { median, min, max, median_absolute_deviation, n: sorted.len() })
     }
 
-    /// The same measurements in another unit, each of which is `factor` of this one; `factor` is not negative.
+    /// The same measurements multiplied by `factor`, which must not be negative.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self {
@@ -43,10 +43,10 @@ impl Spread {
     }
 }
 
-/// The value that `percent` of the `sorted` ones do not exceed, interpolated linearly between the two neighbors of
-/// position `percent / 100 * (n - 1)`: what numpy calls `linear`. Nothing for no values; `percent` is held to 0..=100.
+/// The percentile of `sorted` values, interpolated linearly between the two neighbors of position
+/// `percent / 100 * (n - 1)`, like numpy's `linear`.
 ///
-/// `sorted` ascends; otherwise the result means nothing.
+/// `None` if there are no values; `percent` is clamped to 0..=100. `sorted` must ascend.
 pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = percent.clamp(0.0, 100.0) / 100.0 * last as f64;
@@ -54,7 +54,7 @@ pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     let share = position - below as f64;
     let low = sorted[below.min(last)];
     let high = sorted[(below + 1).min(last)];
-    // Neighbors that are the same infinity, or no step at all: the difference would be no number.
+    // The difference of two equal infinities would be NaN.
     let step = if share > 0.0 && low < high { (high - low) * share } else { 0.0 };
     Some(low + step)
 }
@@ -65,12 +65,12 @@ mod tests {
 
     use super::*;
 
-    /// How many of `values` are at most `bound`, allowing for rounding.
+    /// Number of `values` that are at most `bound`, up to rounding.
     fn n_up_to(values: &[f64], bound: f64) -> usize {
         values.iter().filter(|value| **value <= bound + 1e-9 * bound.abs()).count()
     }
 
-    /// The k-th smallest by asking of each value how many are smaller.
+    /// The k-th smallest, by counting for each value how many are smaller.
     fn kth(values: &[f64], k: usize) -> f64 {
         let is_kth = |value: &&f64| {
             let smaller = values.iter().filter(|other| *other < *value).count();
@@ -125,7 +125,8 @@ mod tests {
             values.sort_by(f64::total_cmp);
             let found = percentile(&values, percent).unwrap();
             let last = (values.len() - 1) as f64;
-            // Position percent / 100 * (n - 1) from 0: so many whole values lie below, one more at most.
+            // Position percent / 100 * (n - 1) from 0: that many values lie below, and at most one
+            // more.
             let below = (percent / 100.0 * last).floor() as usize;
             prop_assert!(n_up_to(&values, found) > below);
             prop_assert!(values[below] <= found && found <= values[(below + 1).min(values.len() - 1)] + 1e-9);

@@ -1,8 +1,9 @@
-//! The Parquet file of epochs in a results folder: appended to by any number of processes, never lost.
+//! The Parquet file of epochs in a results folder, which any number of processes can append to.
 //!
-//! Appending reads the file, adds rows and replaces it whole, all under the folder's lock. What is there is carried
-//! over as columns, not as records, so columns that a later version added survive. The file says in its metadata that
-//! it is ours; anything else under its name is left alone and reported.
+//! Appending reads the file, adds rows and replaces it atomically, all under the folder's lock.
+//! Existing rows are copied as columns, not as records, so columns added by a later version
+//! survive. The file's metadata identifies it as ours; any other file of that name is left alone
+//! and reported.
 
 use std::{fs::File, io::ErrorKind, path::Path, sync::Arc};
 
@@ -24,25 +25,29 @@ use crate::{
 /// Name of the file of epochs in a results folder.
 pub const EPOCHS_FILE: &str = "epochs.parquet";
 
-/// Key of the file's metadata whose presence says that the file is ours, and whose value is the record's version.
+/// Metadata key that identifies the file as ours; its value is the record's version.
 const VERSION_KEY: &str = "somafeed.epoch_record";
-/// Goes up when a column changes its meaning; new columns do not change it.
+/// Increases when a column changes its meaning; new columns do not change it.
 const VERSION: u32 = 1;
 
-/// Makes `folder` where it is missing and proves that epochs can be appended there: that it can be written to and
-/// holds no file of epochs that [`append`] would refuse. To be called before anything is measured.
+/// Creates `folder` if missing and checks that epochs can be appended there. Call it before
+/// measuring.
+///
+/// # Errors
+/// The folder is not writable, or has a file of epochs that [`append`] would reject.
 pub fn check_folder(folder: &Path) -> Result<(), Error> {
     folder::create(folder)?;
     let lock = WriteLock::acquire(folder)?;
     let kept = read_batches(&folder.join(EPOCHS_FILE))?;
-    // A folder can be locked and yet refuse new files: try with what would be there anyway.
+    // A folder can be lockable and yet reject new files, so write the rows that are there.
     write(&lock, folder, &kept)
 }
 
-/// Adds `records` to the epochs of `folder`, making it where it is missing.
+/// Appends `records` to the epochs of `folder`, which is created if missing.
 ///
-/// Other processes may append at the same time: they wait for each other and no row is lost. When it fails, or the
-/// process is killed, the file is as it was. It is never overwritten when it is unreadable or not ours.
+/// Several processes may append at the same time: they wait for each other and no row is lost. If
+/// it fails, or the process is killed, the file is unchanged. An unreadable or foreign file is
+/// never overwritten.
 pub fn append(folder: &Path, records: &[EpochRecord]) -> Result<(), Error> {
     folder::create(folder)?;
     let lock = WriteLock::acquire(folder)?;
@@ -52,8 +57,9 @@ pub fn append(folder: &Path, records: &[EpochRecord]) -> Result<(), Error> {
     write(&lock, folder, &batches)
 }
 
-/// Adds `record` as [`append`] does, unless an epoch that ended well is there already of the same point under the same conditions
-/// with the same numbers of epoch and process; says whether it was added. Of several processes that do this at once, one does.
+/// Appends `record` like [`append`], unless the folder already has a successful epoch of the same
+/// point under the same conditions with the same epoch and process numbers. Returns whether it was
+/// appended. If several processes do this at once, only one succeeds.
 pub fn append_unless_there(folder: &Path, record: &EpochRecord) -> Result<bool, Error> {
     folder::create(folder)?;
     let lock = WriteLock::acquire(folder)?;
@@ -70,8 +76,8 @@ pub fn append_unless_there(folder: &Path, record: &EpochRecord) -> Result<bool, 
     write(&lock, folder, &batches).map(|()| true)
 }
 
-/// All epochs of `folder`, in the order in which they were appended. Unknown columns are passed over, missing ones are
-/// null.
+/// Reads all epochs of `folder`, in the order in which they were appended. Unknown columns are
+/// ignored, missing ones are null.
 pub fn read(folder: &Path) -> Result<Vec<EpochRecord>, Error> {
     let path = folder.join(EPOCHS_FILE);
     if !path.exists() {
@@ -102,7 +108,7 @@ fn encode(records: &[EpochRecord]) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(schema, EpochRecord::arrays(&rows))
 }
 
-/// The file's rows with all of its columns, known or not; none when there is no file.
+/// The file's rows with all columns, known or not; empty if there is no file.
 fn read_batches(path: &Path) -> Result<Vec<RecordBatch>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -160,7 +166,8 @@ fn write(lock: &WriteLock<'_>, folder: &Path, batches: &[RecordBatch]) -> Result
     lock.replace(EPOCHS_FILE, &bytes).map(drop)
 }
 
-/// Our columns, then those that only the file has, all nullable: rows from before a column have no value for it.
+/// Our columns, then those that only the file has, all nullable because rows from before a column
+/// have no value for it.
 fn merged_schema(batches: &[RecordBatch]) -> SchemaRef {
     let mut fields = EpochRecord::fields();
     for batch in batches {

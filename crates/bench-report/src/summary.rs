@@ -1,15 +1,15 @@
-//! What the epochs of one grid point say together: the unit of the table, the picture and the page.
+//! The summary of a grid point's epochs: the unit of table, picture and page.
 
 use serde::Serialize;
 
 use crate::{DataInfo, EpochRecord, GridPoint, OrderEntropy, STAGES, Spread, Status};
 
-/// The epochs and repetitions of one grid point on one machine and one data set.
+/// Summary of the epochs and repetitions of one grid point on one machine and one data set.
 ///
-/// A spread is over the epochs that ended well and have the figure; it is nothing when there are none.
+/// A spread is over the successful epochs that have the figure; `None` if there are none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointSummary {
-    /// The results folder, where a report is of several.
+    /// The results folder, if a report has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
     /// The settings; the seed is the first epoch's.
@@ -20,54 +20,54 @@ pub struct PointSummary {
     pub data: DataInfo,
     /// The machine.
     pub hostname: String,
-    /// Epochs that ended well.
+    /// Number of successful epochs.
     pub n_ok: usize,
-    /// Epochs that did not.
+    /// Number of failed epochs.
     pub n_failed: usize,
-    /// How the last of those ended, and what was said about it.
+    /// Status and message of the last failed epoch.
     pub failure: Option<String>,
-    /// Rows a second, the first batch counted.
+    /// Rows per second, including the first batch.
     pub samples_per_sec: Option<Spread>,
-    /// Rows a second without the first batch.
+    /// Rows per second, without the first batch.
     pub samples_per_sec_after_first: Option<Spread>,
     /// Peak resident memory in bytes.
     pub max_mem: Option<Spread>,
-    /// Seconds until the first batch was there.
+    /// Seconds until the first batch arrived.
     pub time_to_first_batch_secs: Option<Spread>,
-    /// Median wait for a batch in seconds.
+    /// Median wait for a batch, in seconds.
     pub wait_p50_secs: Option<Spread>,
-    /// 99th percentile of the wait for a batch in seconds.
+    /// 99th percentile of the waits for a batch, in seconds.
     pub wait_p99_secs: Option<Spread>,
     /// Share of the time in which the consumer waited.
     pub stall_share: Option<Spread>,
-    /// CPU seconds an epoch.
+    /// CPU seconds per epoch.
     pub cpu_secs: Option<Spread>,
-    /// Non-zeros decoded for each one delivered.
+    /// Non-zeros decoded per non-zero delivered.
     pub amplification: Option<Spread>,
-    /// Bytes decoded for each one needed.
+    /// Bytes decoded per byte needed.
     pub bytes_amplification: Option<Spread>,
-    /// Share of the time in which the consumer had a batch to work on.
+    /// Share of the time in which the consumer worked on a batch.
     pub busy_share: Option<Spread>,
-    /// Batches that were ready when the consumer asked for one, on average.
+    /// Mean number of batches that were ready when the consumer asked for one.
     pub ready_batches_mean: Option<Spread>,
-    /// Blocks that were ready then.
+    /// Mean number of blocks that were ready then.
     pub ready_blocks_mean: Option<Spread>,
-    /// What each of [`STAGES`] took.
+    /// Times of each of [`STAGES`].
     pub stages: Vec<StageSummary>,
-    /// CPU seconds that are in no stage.
+    /// CPU seconds that belong to no stage.
     pub other_cpu_secs: Option<Spread>,
-    /// How random the order was, by each label of the first epoch that ended well.
+    /// How random the order was, by each label of the first successful epoch.
     pub order_entropy: Vec<EntropySummary>,
 }
 
-/// What a stage took, each epoch's threads together.
+/// Times of one stage, summed over each epoch's threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageSummary {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
-    /// Seconds of the wall clock.
+    /// Wall-clock seconds.
     pub wall_secs: Option<Spread>,
-    /// Seconds of processors.
+    /// CPU seconds.
     pub cpu_secs: Option<Spread>,
 }
 
@@ -83,22 +83,22 @@ impl PointSummary {
 pub struct EntropySummary {
     /// Name of the obs column.
     pub label: String,
-    /// As measured, the mean of each epoch's full batches.
+    /// Measured: the mean over each epoch's full batches.
     pub mean: Option<Spread>,
-    /// As the settings lead to expect.
+    /// Expected under the settings.
     pub expected: Option<Spread>,
-    /// Of a perfect shuffle.
+    /// Entropy of a perfect shuffle.
     pub perfect: Option<Spread>,
-    /// Of all cells that were selected.
+    /// Entropy of all selected cells.
     pub data: Option<Spread>,
 }
 
-/// Sums `records` up by grid point, machine and data set, in the order in which each first appears.
+/// Summarizes `records` by grid point, machine and data set, in order of first appearance.
 pub fn summarize(records: &[EpochRecord]) -> Vec<PointSummary> {
     group(records).iter().map(|epochs| summarize_point(epochs)).collect()
 }
 
-/// The records of each grid point, at least one to a group.
+/// The records of each grid point; no group is empty.
 pub(crate) fn group(records: &[EpochRecord]) -> Vec<Vec<&EpochRecord>> {
     let mut groups: Vec<(PointKey, Vec<&EpochRecord>)> = Vec::new();
     for record in records {
@@ -111,7 +111,7 @@ pub(crate) fn group(records: &[EpochRecord]) -> Vec<Vec<&EpochRecord>> {
     groups.into_iter().map(|(_, epochs)| epochs).collect()
 }
 
-/// What makes two epochs repetitions of each other.
+/// The key that repetitions of an epoch share.
 #[derive(Clone, Debug, PartialEq)]
 struct PointKey {
     id: String,

@@ -1,7 +1,7 @@
-//! The summary as a table for people: cells for a terminal, and Markdown.
+//! The summary as a table for people: for a terminal, and as Markdown.
 //!
-//! A figure is a median; speed and memory are followed by their range where there were several epochs, as in
-//! `6,480 (6,000–6,720)`.
+//! A figure is a median. With several epochs, speed and memory also have their range, like `6,480
+//! (6,000–6,720)`.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{
     series::{data_names, loader},
 };
 
-/// The column of [`TABLE_HEADER`] that says how random the order was: measured and expected entropy of each label.
+/// The column of [`TABLE_HEADER`] with the measured and expected entropy of each label.
 pub const ENTROPY_HEADER: &str = "entropy / expected";
 
 /// Columns of the table.
@@ -30,8 +30,8 @@ pub const TABLE_HEADER: [&str; 13] = [
     ENTROPY_HEADER,
 ];
 
-/// One row a grid point under [`TABLE_HEADER`]. GB are 10^9 bytes. A point of which no epoch ended well says how it
-/// ended in place of its speed.
+/// One row per grid point under [`TABLE_HEADER`]. GB are 10^9 bytes. A point without successful
+/// epochs has its failure in place of its speed.
 pub fn table_rows(points: &[PointSummary]) -> Vec<[String; TABLE_HEADER.len()]> {
     points.iter().map(row).collect()
 }
@@ -63,7 +63,7 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
     ]
 }
 
-/// As `native, warm`, and what reading was held to.
+/// The reader and page cache like `native, warm`, and the limit on reading.
 fn reader(point: &GridPoint) -> String {
     let limit = point.io_limit.map_or_else(String::new, |rate| {
         let by = point.io_limit_by.as_deref().unwrap_or("?");
@@ -72,7 +72,7 @@ fn reader(point: &GridPoint) -> String {
     format!("{}, {}{limit}", point.reader, point.cache)
 }
 
-/// As `cell_type 3.41 / 3.43`, for each label.
+/// Entropies like `cell_type 3.41 / 3.43`, for each label.
 fn entropies(labels: &[EntropySummary]) -> String {
     let told: Vec<String> = labels
         .iter()
@@ -85,12 +85,12 @@ fn entropies(labels: &[EntropySummary]) -> String {
     if told.is_empty() { "–".to_owned() } else { told.join(", ") }
 }
 
-/// What tells the rows apart before their settings, a heading and a cell for each point: the results folder, the loader, the data and how many
-/// genes of it, each where there are several.
+/// Columns in front of the settings that distinguish rows: results folder, loader, data and number
+/// of genes, each if there are several. Each has a heading and one cell per point.
 pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec<String>)> {
     let folder = |point: &PointSummary| point.folder.clone().unwrap_or_default();
     let data = data_names(points).into_iter().zip(points);
-    // The data that all loaders read goes by its name here.
+    // Here the data that all loaders read is named, too.
     let data = data.map(|(name, point)| {
         let parts = point.data.uri.trim_end_matches('/').rsplit('/').next();
         if name.is_empty() { parts.unwrap_or_default().to_owned() } else { name }
@@ -108,7 +108,8 @@ pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec
     columns.into_iter().filter(is_told).collect()
 }
 
-/// The table as Markdown, with what tells rows apart before their settings: results folder, loader, data and genes, each where there are several.
+/// The table as Markdown. Results folder, loader, data and genes come first, each if there are
+/// several.
 pub fn markdown(points: &[PointSummary]) -> String {
     let leading = leading_columns(points);
     let mut text = String::new();
@@ -138,7 +139,7 @@ fn push_row(text: &mut String, cells: &[String]) {
     text.push('\n');
 }
 
-/// Keeps what a person or a file named from breaking out of its cell.
+/// Escapes a cell, so that text of users or files cannot break out of it.
 pub(crate) fn escape(cell: &str) -> String {
     let mut escaped = String::with_capacity(cell.len());
     for character in cell.chars() {
@@ -167,7 +168,7 @@ fn figure(spread: Option<Spread>, factor: f64, digits: usize) -> String {
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// `value` with `digits` after the point and thousands set apart.
+/// `value` with `digits` decimals and thousands separators.
 pub(crate) fn decimal(value: f64, digits: usize) -> String {
     let plain = format!("{:.digits$}", value.abs());
     let (whole, fraction) =
@@ -188,7 +189,7 @@ pub(crate) fn decimal(value: f64, digits: usize) -> String {
     text
 }
 
-/// `count` with thousands set apart.
+/// `count` with thousands separators.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! COO as SOMA gives it, and the two ways from it: scattered into dense rows, or counted into CSR.
+//! COO with joinids, as SOMA stores it, and two ways to convert it: scatter to dense rows, or count
+//! into CSR.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use csr::{CooList, CsrBuffers};
 
 use crate::{AxisIndex, Error};
 
-/// Cells by joinid: equally long slices.
+/// Values with the joinids of their cells and genes, in slices of equal length.
 #[derive(Debug, Clone, Copy)]
 pub struct CooView<'a> {
     /// The joinid of each value's cell.
@@ -25,7 +26,7 @@ const CELLS: &str = "the array of cells";
 const GENES: &str = "the array of genes";
 const VALUES: &str = "the array of values";
 
-/// COO out of Arrow arrays; values are borrowed when they are `f32` already.
+/// COO from Arrow arrays; borrows values that are `f32` already.
 #[derive(Debug)]
 pub struct OwnedCoo<'a> {
     rows: &'a [i64],
@@ -34,8 +35,11 @@ pub struct OwnedCoo<'a> {
 }
 
 impl<'a> OwnedCoo<'a> {
-    /// COO of the Arrow arrays of cells (Int64), genes (Int64) and values. Values of other numeric types become the nearest `f32`,
-    /// truth values 0 and 1. Fails on other types, and on nulls in any of the three.
+    /// Makes COO from the Arrow arrays of cells (Int64), genes (Int64) and values. Values of other
+    /// numeric types become the nearest `f32`, booleans 0 and 1.
+    ///
+    /// # Errors
+    /// Another type, or nulls in any of the three arrays.
     pub fn from_arrow(
         rows: &'a ArrayRef,
         columns: &'a ArrayRef,
@@ -63,7 +67,7 @@ impl<'a> OwnedCoo<'a> {
         Ok(Self { rows: joinids(CELLS, rows)?, columns: joinids(GENES, columns)?, values })
     }
 
-    /// The parts, borrowed.
+    /// Borrows the three parts.
     pub fn view(&self) -> CooView<'_> {
         CooView { rows: self.rows, columns: self.columns, values: &self.values }
     }
@@ -74,15 +78,15 @@ fn to_f32(values: &ArrayRef) -> Result<Vec<f32>, Error> {
     let failed = || Error::ArrowType {
         what: VALUES,
         found: found.to_string(),
-        expected: "a type of numbers",
+        expected: "a numeric type",
     };
-    // Asked first, since Arrow would also make numbers of words that look like them.
+    // Checked first, since Arrow would also parse strings as numbers.
     if !found.is_numeric() && *found != DataType::Boolean {
         return Err(failed());
     }
     let cast = arrow_cast::cast(values, &DataType::Float32).map_err(|_| failed())?;
     let cast = cast.as_primitive_opt::<Float32Type>().ok_or_else(failed)?;
-    // What Arrow cannot represent it makes null.
+    // Arrow turns values that it cannot represent into null.
     if cast.null_count() > 0 {
         return Err(failed());
     }
@@ -102,8 +106,8 @@ impl CooView<'_> {
     }
 }
 
-/// Scatters cells into dense rows: `out` has `rows.len() * columns.len()` values and is not cleared first, so that the pieces of a
-/// block can be scattered one after another into memory that began as zeros.
+/// Scatters values to dense rows: `out` has `rows.len() * columns.len()` values. It is not cleared
+/// first, so that pieces of a block can be scattered one after another into zeroed memory.
 pub fn scatter_coo(
     coo: CooView<'_>,
     rows: &AxisIndex,
@@ -112,7 +116,7 @@ pub fn scatter_coo(
 ) -> Result<(), Error> {
     coo.check()?;
     let n_columns = columns.len();
-    // A product that no buffer can have is as wrong as any other.
+    // No buffer can have an overflowing length, so it fails the check below.
     let expected = rows.len().saturating_mul(n_columns);
     if out.len() != expected {
         return Err(Error::Length { what: "the dense buffer", found: out.len(), expected });
@@ -124,24 +128,24 @@ pub fn scatter_coo(
     Ok(())
 }
 
-/// Counts cells into CSR: pieces are added one after another, then counted, summed up and placed.
+/// Counts COO into CSR: pieces are added one after another, then counted, summed and placed.
 #[derive(Debug, Default)]
 pub struct CooToCsr {
     cells: CooList,
 }
 
 impl CooToCsr {
-    /// No cells yet.
+    /// Makes an empty counter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Removes all cells and keeps the memory.
+    /// Removes all values, and keeps the memory.
     pub fn clear(&mut self) {
         self.cells.clear();
     }
 
-    /// Adds cells, by their positions in the indices. If one fails, none of `coo` is added.
+    /// Adds values, by their positions in the indices. If one fails, none of `coo` is added.
     pub fn add(
         &mut self,
         coo: CooView<'_>,
@@ -180,9 +184,9 @@ impl CooToCsr {
         Ok(())
     }
 
-    /// Places the cells in the rows of `out`, each row's columns ascending, equal ones in the order
-    /// in which they were added. If a cell lies outside of the shape, fails and leaves `out` as it
-    /// was.
+    /// Places the values in the rows of `out`, each row by ascending column, equal columns in the
+    /// order in which they were added. Fails, and leaves `out` unchanged, if a value lies outside
+    /// the shape.
     pub fn finish(
         &self,
         n_rows: usize,

@@ -1,29 +1,32 @@
-//! Dense rows made of sparse ones.
+//! Writes sparse rows as dense ones.
 
 use crate::Value;
 use crate::past_caches::PastCaches;
 
-/// From so many bytes on rows are written past the caches: fewer are still in them when somebody reads them.
+/// Size from which rows are written past the caches; a smaller batch is still cached when it is
+/// read.
 const LARGE_BYTES: usize = 8 << 20;
-/// Values that are put together at once before they are written past the caches: of these 16 KiB are in the nearest.
+/// Values that are assembled at once before they are written past the caches: 16 KiB, which fit the
+/// nearest cache.
 const SEGMENT_VALUES: usize = 4096;
 
-/// Writes rows one after another into memory that may hold anything.
+/// Writes consecutive rows into memory with any contents.
 #[derive(Debug)]
 pub(crate) struct DenseRows<V> {
-    /// All zero between two rows. None where rows are written as usual.
+    /// All zero between two rows. `None` if rows are written through the caches.
     segment: Option<(Vec<V>, PastCaches)>,
 }
 
 impl<V: Value> DenseRows<V> {
-    /// For rows of so many values in all.
+    /// Prepares for writing `n_values` values in all.
     pub(crate) fn new(n_values: usize) -> Self {
         let is_large = n_values.saturating_mul(size_of::<V>()) >= LARGE_BYTES;
         let segment = || (vec![V::default(); SEGMENT_VALUES], PastCaches::new());
         Self { segment: is_large.then(segment) }
     }
 
-    /// Writes all of a row; of values with the same column the last. Gives a column that the row does not have, if there is one.
+    /// Writes a whole row; of values with the same column, the last counts. Returns a column that
+    /// is out of range, if any.
     pub(crate) fn write(
         &mut self,
         columns: &[u32],
@@ -37,13 +40,14 @@ impl<V: Value> DenseRows<V> {
             }
             past_caches.fence();
         }
-        // Zeroed row by row, so that the row is still in the cache when its values come.
+        // Zeroed row by row, so that the row is still in the cache when its values are written.
         out.fill(V::default());
         scatter(columns, values, convert, out)
     }
 }
 
-/// Writes a row segment by segment. Returns whether all values have come to their places: not where columns do not ascend.
+/// Writes a row segment by segment. Returns false if columns do not ascend, so that some values
+/// were not written.
 fn write_segments<V: Value>(
     columns: &[u32],
     values: &[f32],
@@ -56,7 +60,7 @@ fn write_segments<V: Value>(
     for (first, out) in (0..).step_by(SEGMENT_VALUES).zip(out.chunks_mut(SEGMENT_VALUES)) {
         let begin = at;
         let segment = &mut segment[..out.len()];
-        // A column before the segment wraps to one behind it.
+        // A column before the segment wraps to one after it.
         let place = |column: u32| column.wrapping_sub(first) as usize;
         while let (Some(column), Some(value)) = (columns.get(at), values.get(at))
             && let Some(to) = segment.get_mut(place(*column))
@@ -70,7 +74,7 @@ fn write_segments<V: Value>(
     at == columns.len()
 }
 
-/// Writes the values of a row to their places, and gives a column that has none.
+/// Writes the values of a row to their places. Returns a column that is out of range, if any.
 fn scatter<V>(
     columns: &[u32],
     values: &[f32],
@@ -95,7 +99,8 @@ mod tests {
 
     const N_COLUMNS: usize = 2 * SEGMENT_VALUES + 3;
 
-    /// Columns near the borders of segments, in any order, some twice, one perhaps beyond the row.
+    /// Columns near the borders of segments, in any order, with repetitions, perhaps one beyond the
+    /// row.
     fn columns() -> impl Strategy<Value = Vec<u32>> {
         let near = |border: usize| (border.saturating_sub(3)..border + 3).prop_map(|at| at as u32);
         let column = prop_oneof![

@@ -1,21 +1,21 @@
-//! What can be wrong with the parts of a matrix.
+//! Errors in the parts of a matrix.
 
-/// Parts that do not fit together.
+/// Parts of a matrix do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A joinid is not among those that were asked for.
-    #[error("{axis} {joinid} came, but was not asked for")]
+    /// A joinid is not among the requested ones.
+    #[error("{axis} {joinid} was read, but not requested")]
     UnknownJoinid {
         /// `cell` or `gene`.
         axis: &'static str,
         /// The joinid.
         joinid: i64,
     },
-    /// Cells do not fit the shape of a matrix in CSR.
+    /// Values do not fit the shape of a CSR matrix.
     #[error(transparent)]
     Csr(#[from] csr::Error),
-    /// A column is past the last.
+    /// A column is out of range.
     #[error("row {row_idx} has column {column}, but there are {n_columns} columns")]
     Column {
         /// The row.
@@ -25,15 +25,15 @@ pub enum Error {
         /// The number of columns.
         n_columns: usize,
     },
-    /// A row is past the last.
-    #[error("row {row_idx} was asked for, but there are {n_rows} rows")]
+    /// A row is out of range.
+    #[error("row {row_idx} was requested, but there are {n_rows} rows")]
     Row {
         /// The row.
         row_idx: usize,
         /// The number of rows.
         n_rows: usize,
     },
-    /// Row offsets that do not describe the columns and values.
+    /// Row offsets do not match the columns and values.
     #[error("row {row_idx} goes from {start} to {end}, but there are {nnz} values")]
     RowOffsets {
         /// The row.
@@ -45,57 +45,57 @@ pub enum Error {
         /// The number of values.
         nnz: usize,
     },
-    /// Slices that should be equally long, or as long as a shape says.
+    /// Slices have different lengths, or not the length of the shape.
     #[error("{what} has {found} elements, {expected} were expected")]
     Length {
-        /// Which slice.
+        /// The slice.
         what: &'static str,
         /// Its length.
         found: usize,
-        /// What was expected.
+        /// The expected length.
         expected: usize,
     },
-    /// A list of joinids in which one comes twice, or is negative.
-    #[error("joinid {joinid} is negative, or comes twice")]
+    /// A list of joinids has a negative one, or one that occurs twice.
+    #[error("joinid {joinid} is negative, or occurs twice")]
     Joinids {
         /// The joinid.
         joinid: i64,
     },
-    /// An Arrow array with values that are missing.
+    /// An Arrow array has nulls.
     #[error("{what} has {n_nulls} nulls, and a cell cannot be null")]
     Nulls {
-        /// Which part.
+        /// The array.
         what: &'static str,
-        /// How many.
+        /// Number of nulls.
         n_nulls: usize,
     },
-    /// An Arrow array that holds something else than a part of COO.
+    /// An Arrow array has another type than expected.
     #[error("{what} is of type {found}, {expected} was expected")]
     ArrowType {
-        /// Which part.
+        /// The array.
         what: &'static str,
         /// Its type.
         found: String,
-        /// The type that was expected.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A total that rows cannot be scaled to.
+    /// The target sum is not above 0.
     #[error("a target sum of {target} is not above 0")]
     TargetSum {
         /// The target.
         target: String,
     },
-    /// Clipping that would change the values that are not stored.
+    /// Clipping would change zeros, which are not stored.
     #[error(
-        "clipping to {least} to {most} would change zeros, of which only the others are stored: let it contain 0"
+        "clipping to {least} to {most} would change zeros, which are not stored: choose bounds that include 0"
     )]
     Clip {
-        /// The least that a value may be.
+        /// The smallest value allowed.
         least: String,
-        /// The most.
+        /// The largest value allowed.
         most: String,
     },
-    /// A row with values has a total by which it cannot be scaled.
+    /// Values cannot be scaled by their row's total.
     #[error("row {row_idx} has values, but its total is {total}: scaling needs a total above 0")]
     Total {
         /// The row.

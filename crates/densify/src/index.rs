@@ -1,38 +1,40 @@
-//! From joinids to positions along an axis.
+//! Maps joinids to positions along an axis.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::Error;
 
-/// Where the joinids of an axis come in a block: rows of cells, or columns of genes.
+/// The position of each joinid of an axis in a block: rows of cells, or columns of genes.
 #[derive(Debug, Clone)]
 pub struct AxisIndex {
     axis: &'static str,
     kind: Kind,
-    /// The positions before those of the joinids.
+    /// Number of positions before those of the joinids.
     n_before: usize,
 }
 
-/// Marks the joinids that are not in a table.
+/// Marks joinids that are absent from a table.
 const ABSENT: u32 = u32::MAX;
 
-/// The longest table that is made for a short list: 4 MiB, more than the genes of any organism need. A look-up in it takes a small
-/// part of the time of hashing, and there is one for each value.
+/// The longest table for a short list: 4 MiB, more than the genes of any organism need. A lookup,
+/// one per value, takes a small fraction of the time of hashing.
 const TABLE_LEN: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// Ascending ranges, with the position of the first of each.
+    /// Ascending ranges, with the position of each one's first joinid.
     Ranges { ranges: Vec<Range<i64>>, starts: Vec<usize>, len: usize },
-    /// Joinids in any order, not far apart: the position of `first + i` is `positions[i]`, or `ABSENT`.
+    /// Joinids in any order, close together: the position of `first + i` is `positions[i]`, or
+    /// `ABSENT`.
     Table { first: i64, positions: Vec<u32>, len: usize },
     /// Joinids in any order, far apart.
     Map { positions: HashMap<i64, usize>, len: usize },
 }
 
 impl AxisIndex {
-    /// Ascending, disjoint ranges of joinids, positions counted through all of them. `axis` is `cell` or `gene`, for errors.
+    /// Makes an index of ascending, disjoint ranges of joinids; positions count through all of
+    /// them. `axis` is `cell` or `gene`, for errors.
     pub fn ranges(
         axis: &'static str,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -58,12 +60,14 @@ impl AxisIndex {
         Ok(Self { axis, kind: Kind::Ranges { ranges: kept, starts, len }, n_before: 0 })
     }
 
-    /// Joinids in any order, none twice: the position of each is that in the list.
+    /// Makes an index of distinct joinids in any order; the position of each is its index in the
+    /// list.
     pub fn list(axis: &'static str, joinids: &[u64]) -> Result<Self, Error> {
         Self::of(axis, joinids, |idx| idx, joinids.len())
     }
 
-    /// Joinids in any order, none twice, each with its position below `len`; there may be positions that none has.
+    /// Makes an index of distinct joinids in any order, each with its position below `len`;
+    /// positions may be unused.
     pub fn at_positions(
         axis: &'static str,
         joinids: &[u64],
@@ -106,25 +110,25 @@ impl AxisIndex {
         Ok(Self { axis, kind, n_before: 0 })
     }
 
-    /// The same, with every position moved up by `n_before`: for joinids that are a part of an axis, behind other parts.
+    /// Moves every position up by `n_before`, for joinids of a later part of an axis.
     #[must_use]
     pub fn from_position(self, n_before: usize) -> Self {
         Self { n_before, ..self }
     }
 
-    /// How many positions there are, those before the joinids' own among them.
+    /// Number of positions, including those before the joinids' own.
     pub fn len(&self) -> usize {
         let (Kind::Ranges { len, .. } | Kind::Table { len, .. } | Kind::Map { len, .. }) =
             &self.kind;
         self.n_before + len
     }
 
-    /// Whether there are none.
+    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Looks positions up one after another.
+    /// Starts a series of lookups.
     pub(crate) fn cursor(&self) -> Cursor<'_> {
         Cursor { index: self, range_idx: 0 }
     }
@@ -159,7 +163,7 @@ fn map(joinids: &[u64], position_of: impl Fn(usize) -> usize, len: usize) -> Res
     Ok(Kind::Map { positions, len })
 }
 
-/// Looks positions up; quick when a joinid lies in the same range as the one before.
+/// Looks up positions; fast if a joinid lies in the same range as the previous one.
 pub(crate) struct Cursor<'a> {
     index: &'a AxisIndex,
     range_idx: usize,
@@ -169,7 +173,7 @@ impl Cursor<'_> {
     pub(crate) fn position(&mut self, joinid: i64) -> Result<usize, Error> {
         let found = match &self.index.kind {
             Kind::Map { positions, .. } => positions.get(&joinid).copied(),
-            // A joinid below the first wraps to a place past the last.
+            // A joinid below the first wraps to an index beyond the end.
             Kind::Table { first, positions, .. } => positions
                 .get(joinid.wrapping_sub(*first) as usize)
                 .filter(|position| **position != ABSENT)

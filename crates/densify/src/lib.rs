@@ -1,16 +1,18 @@
-//! Kernels between the forms that expression values come in: COO, CSR and dense rows. Slices in, slices out; no I/O, no threads.
+//! Kernels that convert expression values between COO, CSR and dense rows. Slices in, slices out;
+//! no I/O, no threads.
 //!
-//! | path | from | by way of | to |
+//! | path | from | through | to |
 //! |---|---|---|---|
 //! | `np.array` | COO by joinid | [`scatter_coo`], then [`dense_rows_to_dense`] | a dense block, then dense batches |
 //! | `scipy.csr` | COO by joinid | [`CooToCsr`], then [`csr_rows_to_dense`] | a CSR block, then dense batches |
-//! | native | CSR as a reader gives it, whole or packed | [`csr_rows_to_dense`], [`csr_gather_rows`] | dense or CSR batches |
+//! | native | a reader's CSR, whole or packed | [`csr_rows_to_dense`], [`csr_gather_rows`] | dense or CSR batches |
 //!
-//! The three give the same numbers. Where a cell is there twice, which arrays that allow duplicates can have, CSR keeps both in the
-//! order in which they were read, and dense rows have the one that was read last.
+//! All three give the same numbers. If an array stores several values for one cell and gene, CSR
+//! keeps all of them in the order in which they were read, and dense rows keep the last one.
 //!
-//! Dense rows are row-major, `f32` or `f16`: the value of row `i` and column `j` is at `i * n_columns + j`. On their way values can
-//! be scaled, taken the logarithm of and clipped ([`Transform`]).
+//! Dense rows are row-major, `f32` or `f16`: the value of row `i` and column `j` is at
+//! `i * n_columns + j`. Kernels can scale values, take their logarithm and clip them on the way
+//! ([`Transform`]).
 //!
 //! ```
 //! use csr::CsrBuffers;

@@ -1,21 +1,23 @@
-//! Writing memory past the processor's caches.
+//! Writes memory past the processor's caches.
 //!
-//! A dense batch is larger than the caches. Written as usual, each line of it is first read from memory, and then pushes out what is
-//! needed again, as the block that rows come from. x86-64 has stores that do neither; elsewhere this is a plain copy.
+//! A dense batch is larger than the caches. An ordinary store reads each cache line from memory
+//! first, and evicts data that is needed again, such as the block that rows come from. x86-64 has
+//! stores that do neither; elsewhere this is a plain copy.
 #![expect(unsafe_code, reason = "nothing safe gives the stores that go past the caches")]
 
-/// A number.
+/// A number that may be copied as raw bytes.
 ///
 /// # Safety
-/// All of its bytes are its value's, and have one.
+/// All bytes belong to the value: there is no padding.
 pub unsafe trait Plain: Copy {}
 
-// SAFETY: 32 bits, each of its value.
+// SAFETY: 32 bits without padding.
 unsafe impl Plain for f32 {}
-// SAFETY: 16 bits, each of its value.
+// SAFETY: 16 bits without padding.
 unsafe impl Plain for half::f16 {}
 
-/// Writes past the caches. When it is dropped, other threads that hear of it see all that was written.
+/// Writes past the caches. After it is dropped, other threads that synchronize with this one see
+/// everything that was written.
 #[derive(Debug)]
 pub(crate) struct PastCaches {
     is_fenced: bool,
@@ -26,15 +28,15 @@ impl PastCaches {
         Self { is_fenced: true }
     }
 
-    /// Copies `from` to the beginning of `to`, which is as long at least.
+    /// Copies `from` to the beginning of `to`, which must not be shorter.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn copy<T: Plain>(&mut self, from: &[T], to: &mut [T]) {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
 
         self.is_fenced = false;
         let to = &mut to[..from.len()];
-        // SAFETY: `T` has no bytes that are not part of its value, so that it may be seen as whole 16 bytes; any value of them is a
-        // value of `T` as soon as they were copied from one.
+        // SAFETY: `T` has no padding, so it may be viewed as whole groups of 16 bytes, and bytes
+        // copied from values of `T` are values of `T`.
         let (head, body, tail) = unsafe { to.align_to_mut::<__m128i>() };
         let (from_head, from) = from.split_at(head.len());
         head.copy_from_slice(from_head);
@@ -42,20 +44,21 @@ impl PastCaches {
         tail.copy_from_slice(from_tail);
         let from_body = from_body.as_ptr().cast::<__m128i>();
         for (idx, place) in body.iter_mut().enumerate() {
-            // SAFETY: `from_body` has as many bytes as `body`, of which `idx` is an index, and need not be aligned; `place` is aligned,
-            // being a reference. Both are SSE2, which every x86-64 has. That stores are not in order is `fence`'s matter.
+            // SAFETY: `from_body` has as many bytes as `body`, of which `idx` is an index, and need
+            // not be aligned; `place` is aligned, being a reference. Both instructions are SSE2,
+            // which every x86-64 has. `fence` orders the stores.
             unsafe { _mm_stream_si128(place, _mm_loadu_si128(from_body.add(idx))) };
         }
     }
 
-    /// Copies `from` to the beginning of `to`, which is as long at least.
+    /// Copies `from` to the beginning of `to`, which must not be shorter.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) fn copy<T: Plain>(&mut self, from: &[T], to: &mut [T]) {
         self.is_fenced = false;
         to[..from.len()].copy_from_slice(from);
     }
 
-    /// Whatever is written from here on comes after what was.
+    /// Orders all later writes after the earlier ones.
     pub(crate) fn fence(&mut self) {
         if std::mem::replace(&mut self.is_fenced, true) {
             return;

@@ -1,26 +1,29 @@
-//! What is done to values on their way into a batch: scaling to a total, log1p, clipping; in this order, value by value.
+//! Transforms values on their way into a batch: scaling to a total, log1p, clipping; in this order,
+//! value by value.
 //!
-//! All three leave a zero as it is, so that they cost nothing for what is not stored.
+//! All three map zero to zero, so values that are not stored cost nothing.
 
 use std::fmt;
 
 use crate::Error;
 use crate::past_caches::Plain;
 
-/// What is done to each stored value of a row. The default is nothing.
+/// The operations on each stored value of a row. The default does nothing.
 ///
-/// With a target sum of 10,000 and log1p these are scanpy's `normalize_total` and `log1p`. Computed in `f64`, rounded once.
+/// With a target sum of 10,000 and log1p it computes scanpy's `normalize_total` and `log1p`, in
+/// `f64`, rounded once.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Transform {
-    /// Multiply each value of a row by this over the row's total: counts per 10,000 with `1e4`.
+    /// Multiplies each value by this over its row's total; `1e4` gives counts per 10,000.
     pub target_sum: Option<f64>,
-    /// Then take the natural logarithm of one more than the value.
+    /// Then takes the natural logarithm of one plus the value.
     pub log1p: bool,
-    /// Then bring values below the first to the first, above the second to the second. Zero must lie between them.
+    /// Then raises values to at least the first bound and lowers them to at most the second. The
+    /// bounds must include zero.
     pub clip: Option<(f32, f32)>,
 }
 
-/// In words: `per 10000, log1p, clipped to 0..10`; `none` where nothing is done.
+/// Describes the operations: `per 10000, log1p, clipped to 0..10`; `none` if there are none.
 impl fmt::Display for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
@@ -34,12 +37,15 @@ impl fmt::Display for Transform {
 }
 
 impl Transform {
-    /// Whether values stay as they are.
+    /// Whether values stay unchanged.
     pub fn is_identity(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Fails for a target that is not above 0, and for clipping that would change what is not stored.
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The target is not above 0, or clipping would change zeros.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(target) = self.target_sum.filter(|target| !target.is_finite() || *target <= 0.0)
         {
@@ -53,7 +59,7 @@ impl Transform {
         }
     }
 
-    /// For the row `row_idx` whose total is `total`, which is not looked at where there is no target.
+    /// The transform of row `row_idx` with total `total`, which is unused without a target.
     fn of_row(&self, row_idx: usize, total: f64) -> Result<RowTransform, Error> {
         let scale = match self.target_sum {
             None => 1.0,
@@ -62,7 +68,8 @@ impl Transform {
         };
         let clip = self.clip.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
         let plain = RowTransform { scale, log1p: self.log1p, clip, of_counts: [0.0; N_COUNTS] };
-        // A logarithm costs more than all else that is done for a value, and most values are small counts.
+        // A logarithm costs more than the other operations together, and most values are small
+        // counts.
         let mut of_counts = [0.0; N_COUNTS];
         for (idx, of_count) in (0..).zip(&mut of_counts) {
             *of_count = plain.compute(f32::from_bits((FIRST_COUNT + idx) << COUNT_SHIFT));
@@ -71,17 +78,18 @@ impl Transform {
     }
 }
 
-/// A transform, and the totals of the rows that it is used on.
+/// A transform, and the totals of its rows.
 #[derive(Debug, Clone, Copy)]
 pub struct RowTransforms<'a> {
-    /// What is done.
+    /// The operations.
     pub transform: &'a Transform,
-    /// The total of each row that is taken, in the order in which they are taken; without them the sum of the row's own values.
+    /// The total of each row, in the order of delivery; without totals, the sum of the row's own
+    /// values.
     pub totals: Option<&'a [f64]>,
 }
 
 impl RowTransforms<'_> {
-    /// Fails unless there are totals for just `n_rows` rows.
+    /// Fails unless there are totals for exactly `n_rows` rows.
     pub(crate) fn check(&self, n_rows: usize) -> Result<(), Error> {
         self.transform.check()?;
         match self.totals {
@@ -92,8 +100,8 @@ impl RowTransforms<'_> {
         }
     }
 
-    /// For the row of these stored values, the `idx`-th that is taken and row `row_idx` of the block. `None` for a row without
-    /// values, whose total may be anything.
+    /// The transform of the `idx`-th row to deliver, which is row `row_idx` of the block and has
+    /// these stored values. `None` for a row without values, whose total may be anything.
     pub(crate) fn of_row(
         &self,
         idx: usize,
@@ -112,7 +120,7 @@ impl RowTransforms<'_> {
     }
 }
 
-/// A sum in the same order on every machine, in lanes that are added side by side.
+/// The sum, in the same order on every machine, in lanes that are added side by side.
 fn sum(values: &[f32]) -> f64 {
     const LANES: usize = 16;
     let (chunks, rest) = values.as_chunks::<LANES>();
@@ -123,19 +131,20 @@ fn sum(values: &[f32]) -> f64 {
     lanes.iter().sum::<f64>() + rest.iter().copied().map(f64::from).sum::<f64>()
 }
 
-/// What is computed once a row: the values from 1 to below 16 whose mantissa has no more than its three highest bits, among them all
-/// whole numbers, which nine in ten of a row's values are. They are told, and found, by their highest bits alone.
+/// Number of values whose result is computed once per row: those from 1 to below 16 whose mantissa
+/// uses only its three highest bits. They include all whole numbers in that range, about nine in
+/// ten of a row's values, and their highest bits alone identify them.
 const N_COUNTS: usize = 32;
 const COUNT_SHIFT: u32 = 20;
 const FIRST_COUNT: u32 = 1_f32.to_bits() >> COUNT_SHIFT;
 
-/// A transform of the values of one row.
+/// A transform for the values of one row.
 #[derive(Debug, Clone)]
 pub(crate) struct RowTransform {
     scale: f64,
     log1p: bool,
     clip: (f32, f32),
-    /// What small counts become.
+    /// The results for small counts.
     of_counts: [f32; N_COUNTS],
 }
 
@@ -158,14 +167,14 @@ impl RowTransform {
     }
 }
 
-/// ln(1 + x). From 1/1024 on the plain logarithm, which takes a third of the time: adding 1 loses less than 2^-53 of the sum, so at most
-/// 2^-43 of the result, and a result of f32 has 24 bits.
+/// ln(1 + x). From 1/1024 on, uses the plain logarithm, which takes a third of the time: adding 1
+/// loses less than 2^-53 of the sum, so at most 2^-43 of the result, and an f32 has 24 bits.
 #[inline]
 fn ln_1p(x: f64) -> f64 {
     if x >= 1.0 / 1024.0 { (1.0 + x).ln() } else { x.ln_1p() }
 }
 
-/// A type that values are delivered as: `f32` or `f16`.
+/// The type of values in a batch: `f32` or `f16`.
 pub trait Value: Copy + Default + Send + Sync + Plain + 'static {
     /// The nearest value of this type.
     fn from_f32(value: f32) -> Self;
@@ -178,7 +187,7 @@ impl Value for f32 {
     }
 }
 
-/// Rounded to even; values from 65,520 on become infinite.
+/// Rounds half to even; values from 65,520 on become infinite.
 impl Value for half::f16 {
     #[inline]
     fn from_f32(value: f32) -> Self {

@@ -1,4 +1,4 @@
-//! The columns of obs and var of a generated experiment, under the Census's names.
+//! The columns of obs and var of a generated experiment, with the Census's names.
 
 use std::sync::Arc;
 
@@ -15,21 +15,22 @@ use crate::model::{
     Model, SEXES, SUSPENSION_TYPES, TISSUES,
 };
 
-/// A categorical column: its values, and which a cell has.
+/// A categorical column: its values, and the value of a cell.
 struct Category {
     name: &'static str,
     values: ArrayRef,
     code: fn(&Vocabulary, &Dataset, &Cell) -> usize,
 }
 
-/// Places of words in the values of their columns, where a cell does not know them itself.
+/// Positions of words among the values of their columns, for words that cells do not store
+/// themselves.
 struct Vocabulary {
     assays: Vec<&'static str>,
-    /// Where the tissues of each general tissue begin among all tissues.
+    /// For each general tissue, the position of its first tissue among all tissues.
     first_tissue: Vec<usize>,
 }
 
-/// Makes the rows of obs.
+/// Builds the rows of obs.
 pub(crate) struct ObsColumns {
     vocabulary: Vocabulary,
     categories: Vec<Category>,
@@ -82,7 +83,7 @@ impl ObsColumns {
         categories.chain(others.map(|(name, kind)| ColumnSpec::new(name, kind))).collect()
     }
 
-    /// The rows of these cells.
+    /// The rows of obs for `cells`.
     pub(crate) fn batch(&self, model: &Model, cells: &[Cell]) -> Result<RecordBatch, Error> {
         let dataset = |cell: &Cell| &model.datasets[cell.dataset];
         let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
@@ -122,7 +123,7 @@ fn mean(cell: &Cell) -> f64 {
     cell.raw_sum / cell.nnz as f64
 }
 
-/// The variance of the values that are not zero, of a sample as the Census has it; 0 where there is one value.
+/// The sample variance of the non-zero values, like in the Census; 0 if there is a single value.
 fn variance(cell: &Cell) -> f64 {
     if cell.nnz < 2 {
         return 0.0;
@@ -203,7 +204,7 @@ pub(crate) fn var_specs() -> Vec<ColumnSpec> {
     .to_vec()
 }
 
-/// The rows of var, given how many cells have each gene.
+/// The rows of var; `gene_nnz` is the number of cells that have each gene.
 pub(crate) fn var_batch(model: &Model, gene_nnz: &[u64]) -> Result<RecordBatch, Error> {
     let genes = 0..model.genes.n_genes();
     let integers = |value: &dyn Fn(usize) -> i64| -> ArrayRef {
@@ -213,7 +214,7 @@ pub(crate) fn var_batch(model: &Model, gene_nnz: &[u64]) -> Result<RecordBatch, 
         Arc::new(StringArray::from_iter_values(genes.clone().map(value)))
     };
     RecordBatch::try_from_iter([
-        // In the form of Ensembl's identifiers, in a range that Ensembl has not given out.
+        // In the form of Ensembl's identifiers, in a range that Ensembl does not use.
         ("feature_id", texts(&|gene| format!("ENSG9{gene:010}"))),
         ("feature_name", texts(&|gene| format!("SYN{}", gene + 1))),
         ("feature_type", texts(&|gene| model.genes.feature_type(gene).to_owned())),

@@ -1,40 +1,40 @@
-//! What can go wrong when example data is written.
+//! Errors of writing example data.
 
 use std::path::PathBuf;
 
-/// An error of this crate: what was tried, where, and what to do about it.
+/// An error of this crate: the failed step, its place, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A size is outside what can be made.
+    /// A size is out of range.
     #[error("{what} is {value}; it must be between {least} and {most}")]
     Size {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
-        /// What it was.
+        /// The given value.
         value: u64,
-        /// The least that is possible.
+        /// Smallest valid value.
         least: u64,
-        /// The most that is possible.
+        /// Largest valid value.
         most: u64,
     },
-    /// The operating system refused.
+    /// An operation on a file or folder failed.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The end was asked for.
+    /// The caller interrupted the run.
     #[error("interrupted: no experiment was written")]
     Interrupted,
     /// A thread did not start.
     #[error("cannot start a thread to make cells: {source}")]
     Thread {
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A 10x folder lacks a file.
@@ -42,7 +42,7 @@ pub enum Error {
     NoFile {
         /// The folder.
         folder: PathBuf,
-        /// The file that was looked for.
+        /// The missing file.
         wanted: &'static str,
     },
     /// A 10x folder has the same file twice.
@@ -50,62 +50,62 @@ pub enum Error {
     TwoFiles {
         /// The folder.
         folder: PathBuf,
-        /// One of them.
+        /// One of the files.
         first: String,
-        /// The other.
+        /// The other file.
         second: String,
     },
-    /// A file could not be read on, for example because its gzip stream was cut off.
+    /// A file could not be read to its end, for example because its gzip stream is truncated.
     #[error("{}, after line {line}: {source}{}", .path.display(), hint(.source))]
     Read {
         /// The file.
         path: PathBuf,
-        /// The last line that was read whole.
+        /// The last line that was read completely.
         line: u64,
-        /// What happened.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("{}, line {line}: {problem}", .path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// The values of a matrix do not stand cell by cell, and there are too many to sort.
+    /// The entries of a matrix are not ordered by cell, and there are too many to sort in memory.
     #[error(
-        "{}, line {line}: values are not sorted by cell, and sorting takes {needed_bytes} bytes of memory where {budget_bytes} are allowed: sort the file by its second column, or allow more",
+        "{}, line {line}: values are not sorted by cell, and sorting needs {needed_bytes} bytes of memory, but only {budget_bytes} are allowed: sort the file by its second column, or allow more",
         .path.display()
     )]
     Unsorted {
         /// The file.
         path: PathBuf,
-        /// The first line that goes back.
+        /// The first line that is out of order.
         line: u64,
-        /// What sorting in memory takes.
+        /// Bytes that sorting needs.
         needed_bytes: u64,
-        /// What is allowed.
+        /// Bytes that are allowed.
         budget_bytes: u64,
     },
     /// The experiment could not be written.
     #[error(transparent)]
     Write(#[from] soma_io::Error),
-    /// Arrow refused a column.
+    /// Arrow rejected a column.
     #[error("the columns of {frame} do not make a record batch: {source}")]
     Arrow {
         /// `obs` or `var`.
         frame: &'static str,
-        /// Why not.
+        /// Arrow's error.
         source: arrow_schema::ArrowError,
     },
 }
 
 fn hint(source: &std::io::Error) -> &'static str {
     match source.kind() {
-        std::io::ErrorKind::UnexpectedEof => ": the file is cut off, copy it again",
+        std::io::ErrorKind::UnexpectedEof => ": the file is truncated, copy it again",
         _ => "",
     }
 }

@@ -1,4 +1,4 @@
-//! Writing a generated experiment: pieces of cells by several threads, one writer.
+//! Writing a generated experiment: several threads make pieces of cells, one thread writes them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,41 +10,42 @@ use crate::columns::{ObsColumns, var_batch, var_specs};
 use crate::model::{Model, Piece};
 use crate::{Error, LAYER, MEASUREMENT, pieces};
 
-/// Cells of a piece: a row of X's tiles, so that the writer can pass each piece on at once.
+/// Cells per piece: one row of X's tiles, so that the writer can pass each piece on at once.
 const PIECE_CELLS: u64 = 2048;
-/// More makers than this only hold pieces in memory: the writer does not keep up with more.
+/// Largest number of threads: with more, pieces would only wait for the writer.
 const MOST_THREADS: usize = 8;
 const MOST_CELLS: u64 = 1_000_000_000;
 const MOST_GENES: u64 = 1_000_000;
 
-/// A Census-shaped experiment that is to be generated. Cells, genes and values follow from the first three fields alone.
+/// Specifies a Census-shaped experiment to generate. Cells, genes and values depend on the first
+/// three fields only.
 #[derive(Debug, Clone)]
 pub struct GenerateSpec {
-    /// The number of cells, 1 to a billion.
+    /// Number of cells, 1 to a billion.
     pub n_cells: u64,
-    /// The number of genes, 1 to a million.
+    /// Number of genes, 1 to a million.
     pub n_genes: u64,
-    /// What all random choices come from.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Threads that make cells; 0 for as many as the machine has, at most 8.
+    /// Threads that make cells; 0 for one per processor, at most 8.
     pub n_threads: usize,
-    /// Ends a fragment of X after at least so many rows; `None` writes one fragment.
+    /// Ends a fragment of X after at least this number of rows; `None` writes one fragment.
     pub fragment_rows: Option<u64>,
-    /// Whether fragments of X are merged at the end, each value keeping its timestamp, as the Census does. Nothing is to be merged
-    /// where there is one fragment.
+    /// Whether fragments of X are merged at the end, each value keeping its timestamp, like in the
+    /// Census. Has no effect on a single fragment.
     pub consolidate: bool,
-    /// The level of zstd for X.
+    /// Compression level of zstd for X.
     pub zstd_level: i32,
-    /// How arrays say how large they are.
+    /// How arrays declare their size.
     pub extent: Extent,
     /// TileDB's parameters.
     pub config: Config,
-    /// Ends it soon after this is set: [`Error::Interrupted`].
+    /// Ends the run with [`Error::Interrupted`] soon after this is set.
     pub interrupted: Option<&'static AtomicBool>,
 }
 
 impl Default for GenerateSpec {
-    /// 20,000 cells by 20,000 genes with some 31 million values, in one fragment.
+    /// 20,000 cells by 20,000 genes with about 31 million values, in one fragment.
     fn default() -> Self {
         Self {
             n_cells: 20_000,
@@ -61,31 +62,34 @@ impl Default for GenerateSpec {
     }
 }
 
-/// What was generated.
+/// The result of [`generate`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct GenerateReport {
-    /// The number of cells.
+    /// Number of cells.
     pub n_cells: u64,
-    /// The number of genes.
+    /// Number of genes.
     pub n_genes: u64,
-    /// The number of values in X.
+    /// Number of values in X.
     pub nnz: u64,
-    /// The size of all files, where the experiment is local.
+    /// Size of all files in bytes, if the experiment is local.
     pub bytes_on_disk: Option<u64>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Where a run that was killed had left something, which was removed.
+    /// A killed run's leftover that was removed.
     pub leftover: Option<PathBuf>,
 }
 
-/// Generates a Census-shaped experiment at `uri`, a local path or an address that libtiledb knows, where nothing may be yet.
+/// Generates a Census-shaped experiment at `uri`, a local path or any URI that libtiledb supports.
+/// Nothing may exist there yet.
 ///
-/// A local experiment is written in a folder of another name (`.partial` behind its own) and
-/// renamed at the end; what an earlier run left that was killed is removed. Memory is bounded
-/// whatever the number of cells: some 30 MB for each thread's piece, 8 bytes per gene for each of
-/// 100 cell types, and what libtiledb takes. `progress` is called with the number of cells that are
-/// written so far.
+/// A local experiment is written to a folder with the suffix `.partial` and renamed at the end; the
+/// leftover of a killed run is removed. Memory does not grow with the number of cells: about 30 MB
+/// for each thread's piece, 8 bytes per gene for each of 100 cell types, and libtiledb's own
+/// memory. `progress` is called with the number of cells written so far.
+///
+/// # Errors
+/// A size is out of range, writing fails, or the run is interrupted.
 pub fn generate(
     uri: &str,
     spec: &GenerateSpec,
@@ -117,7 +121,7 @@ fn check(what: &'static str, value: u64, most: u64) -> Result<(), Error> {
     }
 }
 
-/// Fails when the end was asked for.
+/// Fails if the caller interrupted the run.
 pub(crate) fn check_interrupted(interrupted: Option<&AtomicBool>) -> Result<(), Error> {
     if interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
         return Err(Error::Interrupted);
@@ -125,7 +129,7 @@ pub(crate) fn check_interrupted(interrupted: Option<&AtomicBool>) -> Result<(), 
     Ok(())
 }
 
-/// Writes everything and says how many values there are.
+/// Writes everything and returns the number of values.
 fn write(
     uri: &str,
     spec: &GenerateSpec,

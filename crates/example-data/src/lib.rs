@@ -1,7 +1,8 @@
-//! Experiments to try things on: a Census-shaped one made from a seed ([`generate`]), and counts of a 10x Genomics folder
-//! ([`import_10x`]).
+//! Example experiments: a Census-shaped one made from a seed ([`generate`]), and an import of a 10x
+//! Genomics folder ([`import_10x`]).
 //!
-//! Both write through [`soma_io::ExperimentWriter`], in bounded memory, under another name until the experiment is whole.
+//! Both write through [`soma_io::ExperimentWriter`], in bounded memory, and under another name
+//! until the experiment is complete.
 //!
 //! ```
 //! use example_data::{GenerateSpec, generate};
@@ -28,7 +29,7 @@ pub use generate::{GenerateReport, GenerateSpec, generate};
 pub use soma_io::{Config, Extent};
 pub use tenx::{ImportReport, ImportSpec, import_10x};
 
-/// The measurement that is written.
+/// Name of the measurement.
 const MEASUREMENT: &str = "RNA";
-/// The layer of X that is written.
+/// Name of the layer of X.
 const LAYER: &str = "raw";

@@ -1,11 +1,13 @@
-//! The model of a Census-shaped experiment: every cell is a function of (seed, sizes, joinid), so pieces can be made in any order.
+//! The model of a Census-shaped experiment. Every cell is a function of (seed, sizes, joinid), so
+//! pieces can be made in any order.
 //!
-//! Cells stand in runs by dataset. Dataset sizes are log-normal, each has 3 to 25 of 100 cell types with shares of its own. About a
-//! third of the datasets is sorted by cell type, so that a type is one run; the others are sorted by donor, and types are mixed
-//! cell by cell: the Census has both, as datasets stand there in the order of their submitters.
+//! Cells come in runs by dataset. Dataset sizes are log-normal; each dataset has 3 to 25 of 100
+//! cell types, with shares of its own. About a third of the datasets is sorted by cell type, so
+//! that a type is one run. The others are sorted by donor, with types mixed cell by cell. The
+//! Census has both, because it keeps the order of the submitters.
 //!
-//! A cell draws its number of genes, then genes by the weights of its type until it has that many different ones, then a count for
-//! each. Genes that its dataset did not measure are passed over.
+//! A cell draws its number of genes, then genes by the weights of its type until it has that many
+//! different ones, then a count for each. Genes that its dataset did not measure are skipped.
 
 mod alias;
 mod cells;
@@ -24,28 +26,29 @@ pub(crate) use terms::{
 
 use alias::AliasTable;
 
-/// Values per cell where there are at least `FULL_GENES` genes; with fewer genes all three shrink in proportion.
+/// Values per cell with at least `FULL_GENES` genes; with fewer genes all three numbers shrink in
+/// proportion.
 const MEDIAN_NNZ: f64 = 1400.0;
 const LEAST_NNZ: f64 = 200.0;
 const MOST_NNZ: f64 = 8000.0;
-/// With so many genes a cell with the most values has half of them.
+/// Number of genes at which the cell with the most values has half of the genes.
 const FULL_GENES: f64 = 16_000.0;
 
-/// Everything that is not a cell, and the means to make any cell.
+/// Everything except the cells, and the means to make any cell.
 #[derive(Debug)]
 pub(crate) struct Model {
     seed: u64,
     n_cells: u64,
     pub(crate) genes: Genes,
     pub(crate) datasets: Vec<Dataset>,
-    /// How often each cell type has each gene.
+    /// For each cell type, the frequencies of genes.
     tables: Vec<AliasTable>,
-    /// What `MEDIAN_NNZ` and its bounds are multiplied by.
+    /// Factor for `MEDIAN_NNZ` and its bounds.
     scale: f64,
 }
 
 impl Model {
-    /// A model of at least one cell and one gene.
+    /// Creates a model; it needs at least one cell and one gene.
     pub(crate) fn new(n_cells: u64, n_genes: u32, seed: u64) -> Self {
         let genes = Genes::new(n_genes as usize, seed);
         let datasets = datasets::datasets(n_cells, seed, &genes);
@@ -59,7 +62,7 @@ impl Model {
         self.n_cells
     }
 
-    /// The number of cells whose dataset measured a gene.
+    /// Number of cells whose dataset measured a gene.
     pub(crate) fn n_measured_obs(&self, gene: usize) -> u64 {
         self.datasets
             .iter()

@@ -1,14 +1,16 @@
-//! Pieces made by several threads, and taken in order by one.
+//! Pieces that several threads make and one thread consumes in order.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use crate::Error;
 
-/// Calls `make` for `0..n_pieces` on `n_threads` threads, and `take` with the results in order on this one.
+/// Calls `make` for `0..n_pieces` on `n_threads` threads, and `take` with the results, in order, on
+/// this one.
 ///
-/// Thread `i` makes pieces `i`, `i + n_threads` and so on. Each has one piece waiting and one at hand, so that at
-/// most `2 * n_threads` exist beside the one that is taken. When `take` fails, threads end after the piece they are at.
+/// Thread `i` makes pieces `i`, `i + n_threads` and so on. Each thread has at most one finished
+/// piece and one in progress, so at most `2 * n_threads` exist beside the one that `take` has. If
+/// `take` fails, the threads end after their current piece.
 pub(crate) fn in_order<T: Send>(
     n_pieces: u64,
     n_threads: usize,
@@ -25,7 +27,7 @@ pub(crate) fn in_order<T: Send>(
                 .name(format!("generate-{first}"))
                 .spawn_scoped(scope, move || {
                     for piece_idx in (first..n_pieces).step_by(n_threads as usize) {
-                        // The taker is gone when it failed: nothing more is wanted.
+                        // The receiver is gone because `take` failed.
                         if sender.send(make(piece_idx)).is_err() {
                             return;
                         }
@@ -37,7 +39,7 @@ pub(crate) fn in_order<T: Send>(
         for piece_idx in 0..n_pieces {
             match receivers[(piece_idx % n_threads) as usize].recv() {
                 Ok(piece) => take(piece)?,
-                // The thread panicked; the scope passes that on when it joins.
+                // The thread panicked; the scope propagates that when it joins.
                 Err(_) => break,
             }
         }

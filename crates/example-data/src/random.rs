@@ -1,21 +1,22 @@
-//! The random numbers of the model: keyed by the seed and by what is decided, so that any part can be made by itself.
+//! Random numbers of the model, keyed by the seed and the decision, so that any part can be made by
+//! itself.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Sets our use of ChaCha apart from others with the same numbers.
+/// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed example";
 
-/// What is decided. The number is a stream of ChaCha.
+/// A random decision; its number selects a stream of ChaCha.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Decision {
     /// Sizes of the datasets.
     DatasetSizes,
     /// The genes: popularity, type, length.
     Genes,
-    /// How much more or less a cell type has of each gene.
+    /// Frequencies of the genes in a cell type, relative to their popularity.
     CellType(u64),
-    /// A dataset: its donors, its mix, the genes that it measured.
+    /// A dataset: its donors, its mix, its measured genes.
     Dataset(u64),
     /// A cell, by joinid.
     Cell(u64),
@@ -39,27 +40,27 @@ pub(crate) fn generator(seed: u64, decision: Decision) -> ChaCha8Rng {
     generator
 }
 
-/// A number below `bound`. The bias of at most `bound / 2^32` does not matter here.
+/// A uniform number below `bound`. Its bias of at most `bound / 2^32` does not matter here.
 pub(crate) fn below(generator: &mut ChaCha8Rng, bound: usize) -> usize {
     ((u64::from(generator.next_u32()) * bound as u64) >> 32) as usize
 }
 
-/// Whether something happens that happens `parts` times in 256.
+/// True with probability `parts` / 256.
 pub(crate) fn happens(generator: &mut ChaCha8Rng, parts: u32) -> bool {
     generator.next_u32() >> 24 < parts
 }
 
-/// A nearly normal number of mean 0 and variance 1, never beyond 6: the sum of twelve uniform ones, which is exact arithmetic and
-/// hence the same on every machine.
+/// An approximately normal number of mean 0 and variance 1, within ±6: the sum of twelve uniform
+/// numbers, whose exact arithmetic is the same on every machine.
 pub(crate) fn near_normal(generator: &mut ChaCha8Rng) -> f64 {
     let sum: u64 = (0..12).map(|_| u64::from(generator.next_u32())).sum();
     sum as f64 / f64::from(u32::MAX) - 6.0
 }
 
-/// A whole number from a log-normal distribution of median `median`, at least 1.
+/// A whole number from a log-normal distribution with the given median, at least 1.
 ///
-/// Weights are whole numbers so that what follows from them is exact: the last bit of `exp`, which differs between machines, is
-/// rounded away.
+/// Weights are whole numbers so that everything computed from them is exact: rounding removes the
+/// last bit of `exp`, which differs between machines.
 pub(crate) fn log_normal(generator: &mut ChaCha8Rng, median: f64, sigma: f64, most: u32) -> u32 {
     let value = median * (sigma * near_normal(generator)).exp();
     value.round().clamp(1.0, f64::from(most)) as u32

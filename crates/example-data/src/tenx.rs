@@ -1,7 +1,9 @@
-//! Turning a 10x Genomics folder into an experiment: matrix.mtx, barcodes.tsv and features.tsv, each plain or gzipped.
+//! Import of a 10x Genomics folder: matrix.mtx, barcodes.tsv and features.tsv, each plain or
+//! gzipped.
 //!
-//! 10x writes the matrix cell by cell, so it is streamed. A file in another order is noticed at the first line that goes back;
-//! then all entries are read into memory and sorted, if they fit into what is allowed.
+//! 10x writes the matrix cell by cell, so it is streamed. A file in another order is detected at
+//! the first line that is out of order; then all entries are read into memory and sorted, if they
+//! fit into the memory limit.
 
 mod folder;
 mod lines;
@@ -25,27 +27,27 @@ use folder::{Feature, Folder};
 use matrix::{Entry, MatrixFile};
 use rows::{RowBuilder, Rows, Source};
 
-/// How a 10x folder is imported.
+/// Options of an import.
 #[derive(Debug, Clone)]
 pub struct ImportSpec {
-    /// Memory for entries that have to be sorted, 24 bytes each. Nothing of it is used where the file stands cell by cell.
+    /// Memory limit for sorting entries, 24 bytes each. Unused if the file is ordered by cell.
     pub sort_budget_bytes: u64,
-    /// Ends a fragment of X after at least so many rows; `None` writes one fragment.
+    /// Ends a fragment of X after at least this number of rows; `None` writes one fragment.
     pub fragment_rows: Option<u64>,
     /// Whether fragments of X are merged at the end, each value keeping its timestamp.
     pub consolidate: bool,
-    /// The level of zstd for X.
+    /// Compression level of zstd for X.
     pub zstd_level: i32,
-    /// How arrays say how large they are.
+    /// How arrays declare their size.
     pub extent: Extent,
     /// TileDB's parameters.
     pub config: Config,
-    /// Ends it soon after this is set: [`Error::Interrupted`].
+    /// Ends the run with [`Error::Interrupted`] soon after this is set.
     pub interrupted: Option<&'static AtomicBool>,
 }
 
 impl Default for ImportSpec {
-    /// One fragment; up to 4 GiB to sort, which is enough for 178 million entries.
+    /// One fragment; up to 4 GiB for sorting, enough for 178 million entries.
     fn default() -> Self {
         Self {
             sort_budget_bytes: 4 << 30,
@@ -59,39 +61,43 @@ impl Default for ImportSpec {
     }
 }
 
-/// What was imported.
+/// The result of [`import_10x`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// The number of cells.
+    /// Number of cells.
     pub n_cells: u64,
-    /// The number of genes.
+    /// Number of genes.
     pub n_genes: u64,
-    /// The number of values that are not zero.
+    /// Number of non-zero values.
     pub nnz: u64,
-    /// The sum of all values.
+    /// Sum of all values.
     pub sum: f64,
-    /// Whether the matrix had to be sorted.
+    /// Whether the matrix was sorted in memory.
     pub sorted_in_memory: bool,
-    /// The size of all files, where the experiment is local.
+    /// Size of all files in bytes, if the experiment is local.
     pub bytes_on_disk: Option<u64>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Where a run that was killed had left something, which was removed.
+    /// A killed run's leftover that was removed.
     pub leftover: Option<PathBuf>,
 }
 
-/// Turns a 10x Genomics folder into an experiment at `uri`, a local path or an address that libtiledb knows, where nothing may be
-/// yet.
+/// Imports a 10x Genomics folder as an experiment at `uri`, a local path or any URI that libtiledb
+/// supports. Nothing may exist there yet.
 ///
-/// The folder has `matrix.mtx` (MatrixMarket, genes by cells), `barcodes.tsv` and `features.tsv` (or `genes.tsv`), each plain or
-/// gzipped. obs gets the columns `obs_id` (the barcode), `raw_sum` and `nnz`; var `feature_id`, `feature_name`, `feature_type` and
-/// `nnz`. Zeros that are written out are left out. A local experiment is written under another name and renamed at the end.
-/// `progress` is called with the number of cells that are written so far; it starts again when the matrix has to be sorted. In an
-/// object store nothing that was written can be removed, so there the whole matrix is read once before, with its own progress.
+/// The folder has `matrix.mtx` (MatrixMarket, genes by cells), `barcodes.tsv` and `features.tsv`
+/// (or `genes.tsv`), each plain or gzipped. obs gets the columns `obs_id` (the barcode), `raw_sum`
+/// and `nnz`; var gets `feature_id`, `feature_name`, `feature_type` and `nnz`. Explicit zeros are
+/// dropped. A local experiment is written under another name and renamed at the end. `progress` is
+/// called with the number of cells written so far; it restarts if the matrix has to be sorted. An
+/// object store does not allow removing written objects, so there the whole matrix is checked
+/// first, with its own progress.
 ///
-/// What is wrong with a file is an error with its path and line: entries out of range or there twice, more or fewer than the header
-/// says, tables that do not fit the matrix, a gzip stream that is cut off.
+/// # Errors
+/// A problem in a file is reported with path and line: entries out of range or duplicated, more or
+/// fewer entries than the header promises, tables that do not fit the matrix, a truncated gzip
+/// stream.
 pub fn import_10x(
     folder: &Path,
     uri: &str,
@@ -124,7 +130,7 @@ pub fn import_10x(
     let streamed = checked.and_then(|()| import.streamed(matrix, &destination));
     let (totals, sorted_in_memory) = match streamed {
         Err(Error::Unsorted { needed_bytes, budget_bytes, .. }) if needed_bytes <= budget_bytes => {
-            // The cells that were written so far lack entries.
+            // Cells written so far lack entries.
             destination.clear()?;
             let matrix = MatrixFile::open(&files.matrix)?;
             (import.sorted(matrix, &destination)?, true)
@@ -152,14 +158,14 @@ struct Import<'a> {
     progress: &'a mut dyn FnMut(u64),
 }
 
-/// What is known of the values once all are written.
+/// Sums over the values, known when all are written.
 struct Totals {
     gene_nnz: Vec<i64>,
     sum: f64,
 }
 
 impl Import<'_> {
-    /// Reads all entries as [`Self::streamed`] does, and writes nothing.
+    /// Reads all entries like [`Self::streamed`], but writes nothing.
     fn check(&mut self, mut matrix: MatrixFile) -> Result<(), Error> {
         let (progress, interrupted) = (&mut *self.progress, self.spec.interrupted);
         let mut n_done = 0;
@@ -175,12 +181,12 @@ impl Import<'_> {
         rows.finish(self.barcodes.len() as u64)
     }
 
-    /// Writes entries as they are read.
+    /// Writes entries while they are read.
     fn streamed(&mut self, mut matrix: MatrixFile, to: &Destination) -> Result<Totals, Error> {
         self.write(to, &mut || matrix.next_entry())
     }
 
-    /// Reads all entries, and writes them sorted.
+    /// Reads all entries, then writes them sorted.
     fn sorted(&mut self, mut matrix: MatrixFile, to: &Destination) -> Result<Totals, Error> {
         let mut entries = Vec::with_capacity(matrix.n_entries as usize);
         while let Some(entry) = matrix.next_entry()? {

@@ -1,4 +1,4 @@
-//! Which cells are taken: by joinid, by what obs says, by data set. obs is looked through in parts.
+//! The choice of cells: by joinid, by a filter on obs, by data set. obs is scanned in parts.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,23 +12,24 @@ use soma_io::{AxisQuery, DataFrame, Joinids, RowRanges, ValueFilter};
 use crate::rows::Rows;
 use crate::{Error, JOINID};
 
-/// Rows of obs that are looked at together.
+/// Rows of obs that are scanned together.
 const PART_ROWS: u64 = 1 << 18;
 
-/// Data sets of an experiment by their place among all: in order of their first cell, or by their number of cells.
+/// A range of an experiment's data sets, ordered by their first cell or by their number of cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetSlice {
-    /// The obs column with the data set's name, as `dataset_id`.
+    /// The obs column with the data set's name, for instance `dataset_id`.
     pub column: String,
-    /// The first one, from 0.
+    /// First data set, counted from 0.
     pub start: usize,
-    /// The one behind the last; all from the first on where there is none.
+    /// End of the range (exclusive); `None` for all from `start` on.
     pub end: Option<usize>,
-    /// Whether they are ordered by their number of cells, fewest first; those with as many, by their first cell.
+    /// Whether data sets are ordered by their number of cells, fewest first; those with equally
+    /// many by their first cell.
     pub sorted: bool,
 }
 
-/// What of obs is wanted: the cells that are in all of these.
+/// Conditions on the cells; a cell must meet all of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) joinids: Option<&'a RowRanges>,
@@ -36,17 +37,17 @@ pub(crate) struct Wanted<'a> {
     pub(crate) datasets: Option<&'a DatasetSlice>,
 }
 
-/// The cells, and how many data sets were chosen where that was asked for.
+/// The chosen cells, and the number of chosen data sets if a range of them was requested.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) cells: RowRanges,
     pub(crate) n_datasets: Option<usize>,
 }
 
-/// Is told how many cells were looked at, and can end it.
+/// Called with the number of cells scanned; an error ends the scan.
 type Watch<'a> = dyn FnMut(u64) -> Result<(), Error> + 'a;
 
-/// Looks through obs once, and once more before that where data sets are asked for.
+/// Scans obs once, and once more before if data sets are requested.
 pub(crate) fn choose(
     obs: &DataFrame,
     wanted: &Wanted<'_>,
@@ -61,7 +62,7 @@ pub(crate) fn choose(
     let column = wanted.datasets.map(|slice| slice.column.as_str());
     let columns: Vec<&str> = [JOINID].into_iter().chain(column).collect();
     let mut cells = Rows::default();
-    let mut n_looked_at = 0;
+    let mut n_scanned = 0;
     for part in parts(obs)? {
         watch(&part)?;
         if wanted.joinids.is_some_and(|rows| overlapping(rows, &part).is_empty()) {
@@ -74,11 +75,11 @@ pub(crate) fn choose(
         let batch = obs.query(Some(&columns), &query)?;
         let found = column.map(|column| texts(obs, &batch, column)).transpose()?;
         let mut asked = wanted.joinids.map(|rows| overlapping(rows, &part));
-        n_looked_at += asked.map_or(part.end - part.start, |ranges| {
+        n_scanned += asked.map_or(part.end - part.start, |ranges| {
             let here = |rows: &Range<u64>| rows.end.min(part.end) - rows.start.max(part.start);
             ranges.iter().map(here).sum()
         });
-        for (row_idx, joinid) in joinids(&batch).iter().map(|joinid| *joinid as u64).enumerate() {
+        for (row_idx, joinid) in joinids(obs, &batch)?.iter().map(|joinid| *joinid as u64).enumerate() {
             let of_dataset = match (&found, &names) {
                 (Some(found), Some(names)) => {
                     found.is_valid(row_idx) && names.contains(found.value(row_idx))
@@ -92,7 +93,7 @@ pub(crate) fn choose(
     }
     let cells = cells.finish()?;
     if cells.n_rows() == 0 {
-        return Err(Error::NoCells { uri: obs.uri().to_owned(), n_looked_at });
+        return Err(Error::NoCells { uri: obs.uri().to_owned(), n_scanned });
     }
     Ok(Chosen { cells, n_datasets: names.map(|names| names.len()) })
 }
@@ -119,7 +120,8 @@ impl DatasetSlice {
             }
         }
         if self.sorted {
-            // Stable: those with as many cells stay in the order of their first.
+            // The sort is stable: data sets with equally many cells stay in the order of their
+            // first cell.
             datasets.sort_by_key(|(_, n_cells)| *n_cells);
         }
         let end = self.end.unwrap_or(datasets.len()).min(datasets.len());
@@ -135,14 +137,14 @@ impl DatasetSlice {
     }
 }
 
-/// Ranges of joinids that together hold all rows.
+/// Ranges of joinids that together cover all rows.
 fn parts(frame: &DataFrame) -> Result<impl Iterator<Item = Range<u64>>, Error> {
     let bounds = frame.joinid_bounds()?.map_or(0..0, |(least, greatest)| least..greatest + 1);
     let starts = bounds.clone().step_by(PART_ROWS as usize);
     Ok(starts.map(move |start| start..bounds.end.min(start + PART_ROWS)))
 }
 
-/// The ranges that may hold some of `part`.
+/// The ranges that may intersect `part`.
 fn overlapping<'a>(rows: &'a RowRanges, part: &Range<u64>) -> &'a [Range<u64>] {
     let ranges = rows.ranges();
     let first = ranges.partition_point(|range| range.end <= part.start);
@@ -150,7 +152,7 @@ fn overlapping<'a>(rows: &'a RowRanges, part: &Range<u64>) -> &'a [Range<u64>] {
     &ranges[first..last.max(first)]
 }
 
-/// Whether a joinid is in one of the ranges, which lose those before it: joinids come ascending.
+/// Whether a joinid is in one of the ranges. Drops the ranges before it, because joinids ascend.
 fn is_in(ranges: &mut &[Range<u64>], joinid: u64) -> bool {
     while let Some((_, later)) = ranges.split_first().filter(|(first, _)| first.end <= joinid) {
         *ranges = later;
@@ -158,14 +160,20 @@ fn is_in(ranges: &mut &[Range<u64>], joinid: u64) -> bool {
     ranges.first().is_some_and(|first| first.contains(&joinid))
 }
 
-/// The joinids of rows that were read with theirs.
-pub(crate) fn joinids(batch: &RecordBatch) -> &[i64] {
+/// The joinids of rows that were read with them. Fails if the column is missing or has another
+/// type.
+pub(crate) fn joinids<'a>(frame: &DataFrame, batch: &'a RecordBatch) -> Result<&'a [i64], Error> {
     let column =
         batch.column_by_name(JOINID).and_then(|column| column.as_primitive_opt::<Int64Type>());
-    column.map_or(&[], |column| column.values().as_ref())
+    let broken = || soma_io::Error::BrokenColumn {
+        uri: frame.uri().to_owned(),
+        column: JOINID.to_owned(),
+        problem: "it is not an array of int64".to_owned(),
+    };
+    Ok(column.ok_or_else(broken)?.values())
 }
 
-/// A column of names, as texts.
+/// Reads a column of strings.
 pub(crate) fn texts(
     frame: &DataFrame,
     batch: &RecordBatch,

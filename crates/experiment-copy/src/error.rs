@@ -1,121 +1,121 @@
-//! What can go wrong when a part of an experiment is taken.
+//! Errors of copying a part of an experiment.
 
-/// An error of this crate: what was tried, where, and what to do about it.
+/// An error of this crate: the failed step, its place, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No cell is left.
-    #[error("no cell of {uri} is chosen, of {n_looked_at} that were looked at: ask for others")]
+    /// No cell is chosen.
+    #[error("none of {n_scanned} scanned cells of {uri} matches: change the selection")]
     NoCells {
-        /// obs.
+        /// URI of obs.
         uri: String,
-        /// How many cells have the joinids that were asked for.
-        n_looked_at: u64,
+        /// Number of cells that have the requested joinids.
+        n_scanned: u64,
     },
-    /// No gene is left.
-    #[error("no gene of {uri} is chosen: ask for others")]
+    /// No gene is chosen.
+    #[error("no gene of {uri} matches: change the selection")]
     NoGenes {
-        /// var.
+        /// URI of var.
         uri: String,
     },
-    /// A slice of the data sets that has none.
+    /// A range of data sets is empty.
     #[error(
-        "data sets {start} to {end} were asked for, counted from 0, but {uri} has {n_datasets}"
+        "the range of data sets {start} to {end} (counted from 0) is empty: {uri} has {n_datasets}"
     )]
     NoDatasets {
-        /// obs.
+        /// URI of obs.
         uri: String,
-        /// The first one.
+        /// Start of the range.
         start: usize,
-        /// The one behind the last.
+        /// End of the range.
         end: String,
-        /// How many there are.
+        /// Number of data sets.
         n_datasets: usize,
     },
-    /// A column holds no texts.
+    /// A column does not have strings.
     #[error(
-        "column {column} of {uri} is of type {data_type}, and names are texts: name another column"
+        "column {column} of {uri} has type {data_type}, but names must be strings: choose another column"
     )]
     NotTexts {
-        /// The data frame.
+        /// URI of the data frame.
         uri: String,
         /// The column.
         column: String,
-        /// What it holds.
+        /// Type of the column.
         data_type: arrow_schema::DataType,
     },
-    /// Genes are not there.
+    /// Requested genes are missing.
     #[error(
-        "{n_absent} of {n_genes} genes are not in column {column} of {uri}, as {}: leave them out, skip what is absent, or name another column",
+        "{n_absent} of {n_genes} genes are not in column {column} of {uri}, for instance {}: leave them out, skip missing genes, or choose another column",
         .first.join(", ")
     )]
     AbsentGenes {
-        /// var.
+        /// URI of var.
         uri: String,
-        /// The column in which they were looked for.
+        /// The searched column.
         column: String,
-        /// How many are not there.
+        /// Number of missing genes.
         n_absent: usize,
-        /// How many were asked for.
+        /// Number of requested genes.
         n_genes: usize,
-        /// The first of those that are not there.
+        /// The first missing genes.
         first: Vec<String>,
     },
-    /// A gene's name is there twice.
-    #[error("gene {name:?} is twice in {place}: {todo}")]
+    /// A gene's name occurs twice.
+    #[error("gene {name:?} occurs twice in {place}: {todo}")]
     GeneTwice {
         /// The name.
         name: String,
-        /// Where.
+        /// The list or column with the duplicate.
         place: String,
-        /// What to do.
+        /// The remedy.
         todo: &'static str,
     },
-    /// Values of X that cannot be kept.
+    /// X has a type of values that cannot be kept.
     #[error(
-        "layer {layer} of X ({uri}) holds values of type {data_type}; only 32-bit floats are written as they are"
+        "layer {layer} of X ({uri}) has values of type {data_type}; only 32-bit floats can be copied"
     )]
     Values {
-        /// The layer.
+        /// Name of the layer.
         layer: String,
-        /// Where it is.
+        /// URI of the layer.
         uri: String,
-        /// Its type.
+        /// Type of its values.
         data_type: arrow_schema::DataType,
     },
-    /// A layer holds a cell's gene twice.
+    /// A layer has the same gene of a cell twice.
     #[error("row {joinid} of {uri} has gene {gene} twice, which a new experiment cannot have")]
     ValueTwice {
-        /// The layer.
+        /// URI of the layer.
         uri: String,
-        /// The cell.
+        /// Joinid of the cell.
         joinid: u64,
-        /// The gene, by its position among those chosen.
+        /// Position of the gene among the chosen ones.
         gene: u32,
     },
-    /// The memory that is allowed does not do.
+    /// The memory limit is too small.
     #[error(
-        "{memory_bytes} bytes of memory do not do: rows of {n_values} values take {least_bytes} bytes at least"
+        "{memory_bytes} bytes of memory are too few: rows of {n_values} values need at least {least_bytes} bytes"
     )]
     Memory {
-        /// What is allowed.
+        /// The limit in bytes.
         memory_bytes: u64,
-        /// How many values a row has in the mean.
+        /// Mean number of values per row.
         n_values: u64,
-        /// What would do.
+        /// The smallest limit that would be enough.
         least_bytes: u64,
     },
-    /// Whoever watches wanted an end.
+    /// `watch` ended the copy.
     #[error("interrupted: no experiment was written")]
     Interrupted,
-    /// Arrow refused.
-    #[error("column {column} of {uri} cannot be looked through: {source}")]
+    /// Arrow rejected a column.
+    #[error("column {column} of {uri} cannot be scanned: {source}")]
     Arrow {
-        /// The data frame.
+        /// URI of the data frame.
         uri: String,
         /// The column.
         column: String,
-        /// Why not.
+        /// Arrow's error.
         source: arrow_schema::ArrowError,
     },
     /// The experiment could not be read or written.

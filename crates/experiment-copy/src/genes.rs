@@ -1,4 +1,4 @@
-//! Which genes are taken: the first ones, those of a query, or those of a list of names.
+//! The choice of genes: the first ones, those of a query, or a list of names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,32 +8,32 @@ use crate::cells::{joinids, texts};
 use crate::rows::Rows;
 use crate::{Error, JOINID};
 
-/// The genes that are taken. They keep the order of the source, whatever the order in which they are named.
+/// The genes to copy. They keep the order of the source, whatever the order of their names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Genes {
-    /// All.
+    /// All genes.
     #[default]
     All,
-    /// So many, by joinid; all where there are not more.
+    /// The first genes by joinid; all if there are not more.
     First(u64),
-    /// Those of a query on var.
+    /// The genes that a query on var selects.
     Query(AxisQuery),
-    /// Those of a list.
+    /// A list of genes.
     Named {
-        /// The names, none twice.
+        /// Names of the genes, without duplicates.
         names: Vec<String>,
-        /// The var column that holds them; where none is named, `feature_id` or `feature_name`, whichever has the first of the names
-        /// that either has.
+        /// The var column with the names. `None` for `feature_id` or `feature_name`: the one that
+        /// has the first of the names that occurs in either.
         column: Option<String>,
-        /// Whether names that var does not have are passed over.
+        /// Whether names that var lacks are skipped.
         skip_absent: bool,
     },
 }
 
-/// Names that a message shows.
-const MOST_TOLD: usize = 5;
+/// Largest number of names in a message.
+const MAX_NAMES: usize = 5;
 
-/// The columns in which genes are looked for when none is named, as the Census has them.
+/// The Census's columns, searched for genes if no column is named.
 const NAME_COLUMNS: [&str; 2] = ["feature_id", "feature_name"];
 
 impl Genes {
@@ -58,7 +58,7 @@ fn queried(var: &DataFrame, query: &AxisQuery, n_genes: u64) -> Result<RowRanges
     let batch = var.query(Some(&[JOINID]), query)?;
     let mut genes = Rows::default();
     let most = usize::try_from(n_genes).unwrap_or(usize::MAX);
-    for joinid in joinids(&batch).iter().take(most) {
+    for joinid in joinids(var, &batch)?.iter().take(most) {
         genes.push(*joinid as u64);
     }
     Ok(genes.finish()?)
@@ -90,7 +90,7 @@ fn named(
             column,
             n_absent: absent.len(),
             n_genes: names.len(),
-            first: absent.into_iter().take(MOST_TOLD).cloned().collect(),
+            first: absent.into_iter().take(MAX_NAMES).cloned().collect(),
         });
     }
     let mut found: Vec<u64> = joinid_of.into_values().collect();
@@ -102,7 +102,7 @@ fn named(
     Ok(genes.finish()?)
 }
 
-/// The joinids of those of `wanted` that the column holds.
+/// The joinids of the `wanted` names that the column has.
 fn joinids_by_name(
     var: &DataFrame,
     column: &str,
@@ -110,20 +110,20 @@ fn joinids_by_name(
 ) -> Result<HashMap<String, u64>, Error> {
     let batch = var.query(Some(&[JOINID, column]), &AxisQuery::default())?;
     let mut joinid_of = HashMap::with_capacity(wanted.len());
-    for (joinid, name) in joinids(&batch).iter().zip(texts(var, &batch, column)?.iter()) {
+    for (joinid, name) in joinids(var, &batch)?.iter().zip(texts(var, &batch, column)?.iter()) {
         let Some(name) = name.filter(|name| wanted.contains(name)) else { continue };
         if joinid_of.insert(name.to_owned(), *joinid as u64).is_some() {
             return Err(Error::GeneTwice {
                 name: name.to_owned(),
                 place: format!("column {column} of {}", var.uri()),
-                todo: "name genes by a column in which each is once",
+                todo: "choose a column with distinct names",
             });
         }
     }
     Ok(joinid_of)
 }
 
-/// The column that holds the first of the names that any of them has.
+/// The column that has the first of the names that occurs in any.
 fn column_of(var: &DataFrame, names: &[String]) -> Result<String, Error> {
     let there: Vec<&str> = NAME_COLUMNS
         .into_iter()
@@ -137,7 +137,7 @@ fn column_of(var: &DataFrame, names: &[String]) -> Result<String, Error> {
         let first = names.iter().position(|name| known.contains(name.as_str()));
         first_of.push((first.unwrap_or(names.len()), column));
     }
-    // Of two that both have the first name, the one that is named first.
+    // If both have the same first name, the column listed first.
     let best = first_of.into_iter().min_by_key(|(first, _)| *first);
     Ok(best.map_or(NAME_COLUMNS[0], |(_, column)| column).to_owned())
 }

@@ -1,6 +1,8 @@
-//! New experiments from others: [`slice()`] takes some cells and genes of one, from a folder or an object store, to a new one.
+//! New experiments from existing ones: [`slice()`] copies some cells and genes of an experiment,
+//! from a folder or an object store, to a new one.
 //!
-//! Everything is streamed in bounded memory, and the new experiment appears when it is whole ([`soma_io::Destination`]).
+//! Everything is streamed in bounded memory, and the new experiment appears only when it is
+//! complete ([`soma_io::Destination`]).
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -10,7 +12,8 @@
 //! use soma_io::{Experiment, OpenOptions, ValueFilter};
 //!
 //! let folder = tempfile::tempdir()?;
-//! let [from, to] = ["from", "to"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+//! let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+//! let (from, to) = (path("from"), path("to"));
 //! let example = GenerateSpec { n_cells: 500, n_genes: 200, seed: 1, ..GenerateSpec::default() };
 //! generate(&from, &example, &mut |_| {})?;
 //!

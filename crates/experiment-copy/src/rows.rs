@@ -1,17 +1,17 @@
-//! Ascending joinids gathered into ranges: consecutive ones take no more memory than one.
+//! Ascending joinids collected into ranges, so that a run of joinids takes the memory of one.
 
 use std::ops::Range;
 
 use soma_io::RowRanges;
 
-/// Rows that were found so far.
+/// The rows collected so far.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     ranges: Vec<Range<u64>>,
 }
 
 impl Rows {
-    /// Adds a joinid, which lies behind those before.
+    /// Adds a joinid, which must be larger than all before.
     pub(crate) fn push(&mut self, joinid: u64) {
         match self.ranges.last_mut() {
             Some(last) if last.end == joinid => last.end += 1,
@@ -24,11 +24,11 @@ impl Rows {
     }
 }
 
-/// Cuts rows into reads, of as many rows as is asked for each.
+/// Cuts rows into reads of a requested number of rows each.
 #[derive(Debug)]
 pub(crate) struct Reads<'a> {
     ranges: &'a [Range<u64>],
-    /// The first row that is not read yet, where it lies in the first range.
+    /// The first unread row, if it lies within the first range.
     start: u64,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Reads<'a> {
         Self { ranges: rows.ranges(), start: 0 }
     }
 
-    /// The next rows, at most `n_rows`; `None` when all have come.
+    /// The next rows, at most `n_rows`; `None` at the end.
     pub(crate) fn next(&mut self, n_rows: u64) -> Result<Option<RowRanges>, soma_io::Error> {
         let (mut part, mut rest) = (Vec::new(), n_rows.max(1));
         while let (Some((first, later)), true) = (self.ranges.split_first(), rest > 0) {

@@ -1,4 +1,4 @@
-//! Taking a part of an experiment: choosing, then streaming obs, var and X into a new one.
+//! Copying a part of an experiment: chooses cells and genes, then streams obs, var and X.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,37 +16,37 @@ use crate::cells::{self, DatasetSlice, Wanted};
 use crate::rows::Reads;
 use crate::{Error, Genes};
 
-/// The part of an experiment that is wanted. The default is all of `RNA` with its layer `raw`.
+/// The part of an experiment to copy. The default is all of `RNA` with its layer `raw`.
 #[derive(Debug, Clone)]
 pub struct SliceSpec {
-    /// The measurement, as `RNA`.
+    /// Name of the measurement, for instance `RNA`.
     pub measurement: String,
-    /// The layers of X, as `raw`; their values must be 32-bit floats.
+    /// Layers of X, for instance `raw`; their values must be 32-bit floats.
     pub layers: Vec<String>,
-    /// Cells of these joinids, of those that there are.
+    /// Only cells with these joinids; missing ones are skipped.
     pub joinids: Option<RowRanges>,
-    /// Cells that match.
+    /// Only cells that match.
     pub obs_filter: Option<ValueFilter>,
-    /// Cells of these data sets.
+    /// Only cells of these data sets.
     pub datasets: Option<DatasetSlice>,
-    /// The genes.
+    /// The genes to copy.
     pub genes: Genes,
-    /// The columns of obs that are taken.
+    /// The columns of obs to copy.
     pub obs_columns: ColumnChoice,
-    /// The columns of var that are taken.
+    /// The columns of var to copy.
     pub var_columns: ColumnChoice,
-    /// What the column of obs and var is called that keeps the joinids of the source, where there is to be one.
+    /// Name of a new column in obs and var with the source's joinids; `None` for no such column.
     pub joinid_column: Option<String>,
-    /// What reads X.
+    /// The reader of X.
     pub reader: ReaderChoice,
-    /// How much memory rows on their way may take, in bytes. Beside it there are 16 bytes for each run of chosen cells, and what
-    /// libtiledb takes.
+    /// Memory limit for rows in transit, in bytes. Not included are 16 bytes per run of chosen
+    /// cells, and libtiledb's own memory.
     pub memory_bytes: u64,
-    /// What becomes of an experiment that is where the new one goes.
+    /// Treatment of an existing experiment at the destination.
     pub existing: Existing,
-    /// The level of zstd for X.
+    /// Compression level of zstd for X.
     pub zstd_level: i32,
-    /// How arrays say how large they are.
+    /// How arrays declare their size.
     pub extent: Extent,
     /// TileDB's parameters for writing.
     pub config: Config,
@@ -84,75 +84,80 @@ impl SliceSpec {
     }
 }
 
-/// What a slice is doing.
+/// Progress of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SliceEvent<'a> {
-    /// A run that was killed had left something here, which is gone now.
+    /// A killed run's leftover at this path was removed.
     Leftover(&'a Path),
     /// Cells are being chosen.
     Choosing {
-        /// So many were looked at; with data sets, twice.
-        n_looked_at: u64,
+        /// Cells scanned so far; each cell counts twice if data sets are requested.
+        n_scanned: u64,
     },
-    /// The part is known.
+    /// Cells and genes are chosen.
     Chosen {
-        /// The number of cells.
+        /// Number of cells.
         n_cells: u64,
-        /// The number of genes.
+        /// Number of genes.
         n_genes: u64,
-        /// What reads the first layer of X.
+        /// Name of the reader of X's first layer.
         reader: &'a str,
     },
-    /// So many rows are written, of obs and of each layer: of all together as many as there are cells, times one more than layers.
+    /// Rows of obs and of each layer are written. The final number is the number of cells times (1
+    /// + number of layers).
     Written {
-        /// The number of rows.
+        /// Rows written so far.
         n_rows: u64,
     },
 }
 
-/// What was taken.
+/// The result of [`slice()`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SliceReport {
-    /// The number of cells.
+    /// Number of cells.
     pub n_cells: u64,
-    /// The number of genes.
+    /// Number of genes.
     pub n_genes: u64,
-    /// The number of data sets, where they were asked for.
+    /// Number of data sets, if they were requested.
     pub n_datasets: Option<usize>,
-    /// The number of values, of all layers together.
+    /// Number of values, summed over the layers.
     pub nnz: u64,
-    /// Number of reads of X; more than one for each layer if not all of it fits into memory.
+    /// Number of reads of X; more than one per layer if it does not fit into memory.
     pub n_reads: u64,
-    /// The size of all files, where the new experiment is local.
+    /// Size of all files in bytes, if the new experiment is local.
     pub bytes_on_disk: Option<u64>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Rows of obs or var that are taken together.
+/// Rows of obs or var that are copied together.
 const FRAME_ROWS: u64 = 1 << 16;
-/// Rows of X that are read together at most: more gain nothing.
+/// Largest number of rows of X per read; more gain nothing.
 const MOST_ROWS: u64 = 1 << 16;
-/// Rows of X that are read together at least: fewer would take ages.
+/// Smallest number of rows of X per read; fewer would take too long.
 const LEAST_ROWS: u64 = 64;
-/// Rows that the writer of X holds until they are a row of tiles.
+/// Rows that the writer of X buffers for one row of tiles.
 const TILE_ROWS: u64 = 2048;
 /// Bytes of a value in CSR.
 const CSR_BYTES: u64 = 8;
-/// Bytes of a value while a row of tiles is written: in CSR, as coordinates with the value, and as libtiledb's tiles of them.
+/// Bytes of a value while a row of tiles is written: in CSR, as coordinates with the value, and as
+/// libtiledb's tiles of them.
 const WRITING_BYTES: u64 = CSR_BYTES + 20 + 20;
 
-/// Takes the part of `source` that `spec` names to `uri`, a local path or an address that libtiledb knows.
+/// Copies the part of `source` that `spec` selects to `uri`, a local path or any URI that libtiledb
+/// supports.
 ///
-/// Joinids of the new experiment count on from 0 in the order of the source; all other columns are as they were, categories with all
-/// their values. A local experiment is written under another name and renamed at the end. `watch` is told what happens, and can end
-/// it; then nothing is left of what was written. In an object store objects stay that make no experiment, and are to be removed before
-/// the next run there.
+/// Joinids of the new experiment count from 0 in the order of the source. All other columns keep
+/// their values, and categorical columns all their categories. A local experiment is written under
+/// another name and renamed at the end. `watch` is called with the progress and can end the copy,
+/// which then leaves nothing behind. In an object store, objects of an unfinished copy remain and
+/// must be removed before the next attempt there.
 ///
 /// # Errors
-/// What is not there, or cannot be read or written; nothing chosen; memory that does not do; [`Error::Interrupted`].
+/// Something to copy is missing; reading or writing fails; no cell or gene is chosen; the memory
+/// limit is too small; [`Error::Interrupted`].
 pub fn slice(
     source: &Experiment,
     uri: &str,
@@ -160,7 +165,7 @@ pub fn slice(
     watch: &mut dyn FnMut(SliceEvent<'_>) -> ControlFlow<()>,
 ) -> Result<SliceReport, Error> {
     let started = Instant::now();
-    let mut tell = |event: SliceEvent<'_>| match watch(event) {
+    let mut notify = |event: SliceEvent<'_>| match watch(event) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     };
@@ -169,20 +174,20 @@ pub fn slice(
     let joinid_column = spec.joinid_column.as_deref();
     let obs = FrameCopy::new(source.obs()?, &spec.obs_columns, joinid_column)?;
     let var = FrameCopy::new(measurement.var()?, &spec.var_columns, joinid_column)?;
-    // Before anything is looked through, since that may take long.
+    // Check early: scanning may take long.
     let frames = [source.uri(), obs.frame().uri(), var.frame().uri()];
     let read = frames.into_iter().chain(layers.iter().map(|layer| layer.uri.as_str()));
     let destination = Destination::claim(uri, spec.existing, &read.collect::<Vec<_>>())?;
     if let Some(path) = destination.leftover() {
-        tell(SliceEvent::Leftover(path))?;
+        notify(SliceEvent::Leftover(path))?;
     }
-    let chosen = cells::choose(obs.frame(), &spec.wanted(), &mut |n_looked_at| {
-        tell(SliceEvent::Choosing { n_looked_at })
+    let chosen = cells::choose(obs.frame(), &spec.wanted(), &mut |n_scanned| {
+        notify(SliceEvent::Choosing { n_scanned })
     })?;
     let genes = spec.genes.choose(var.frame())?;
     let (n_cells, n_genes) = (chosen.cells.n_rows(), genes.n_rows());
     let reader = layers.first().map_or("none", |layer| layer.reader.name());
-    tell(SliceEvent::Chosen { n_cells, n_genes, reader })?;
+    notify(SliceEvent::Chosen { n_cells, n_genes, reader })?;
 
     let experiment = experiment_spec(spec, &obs, n_cells, &var, n_genes);
     let mut writer = ExperimentWriter::create(destination.uri(), experiment)?;
@@ -193,7 +198,7 @@ pub fn slice(
     for part in FrameCopy::parts(&chosen.cells, FRAME_ROWS) {
         writer.write_obs(&obs.read(&part)?)?;
         n_rows += part.n_rows();
-        tell(SliceEvent::Written { n_rows })?;
+        notify(SliceEvent::Written { n_rows })?;
     }
     let (mut nnz, mut n_reads) = (0, 0);
     for layer in &layers {
@@ -202,7 +207,7 @@ pub fn slice(
             writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
             n_rows += rows.n_rows() as u64;
             n_reads += 1;
-            tell(SliceEvent::Written { n_rows })
+            notify(SliceEvent::Written { n_rows })
         })?;
     }
     writer.finish()?;
@@ -219,14 +224,14 @@ pub fn slice(
     })
 }
 
-/// A layer of X, and what reads it.
+/// A layer of X and its reader.
 struct Layer {
     name: String,
     uri: String,
     reader: Arc<dyn XReader>,
 }
 
-/// The layers, whose values can be written as they are.
+/// Opens the layers; fails if the values of one cannot be kept.
 fn layers(measurement: &Measurement, spec: &SliceSpec) -> Result<Vec<Layer>, Error> {
     let open = |name: &String| {
         let x = measurement.x(name)?;
@@ -243,7 +248,7 @@ fn layers(measurement: &Measurement, spec: &SliceSpec) -> Result<Vec<Layer>, Err
     spec.layers.iter().map(open).collect()
 }
 
-/// Genes as a read of X is asked for them: a run as a range, which is quicker than a list.
+/// Requests a run of genes as a range, which reads faster than a list.
 fn selection(genes: &RowRanges) -> GeneSelection {
     match genes.ranges() {
         [one] => GeneSelection::Range(one.clone()),
@@ -273,7 +278,7 @@ fn experiment_spec(
     }
 }
 
-/// A layer of X on its way.
+/// A layer of X that is being copied.
 struct LayerCopy<'a> {
     layer: &'a Layer,
     genes: &'a GeneSelection,
@@ -281,9 +286,10 @@ struct LayerCopy<'a> {
 }
 
 impl LayerCopy<'_> {
-    /// Reads all rows, as many at a time as fit, and says how many values there were.
+    /// Copies all rows, as many at a time as fit, and returns the number of values.
     ///
-    /// Whether memory does is said before the first read, by the mean row; a run of denser rows is read in smaller parts, not refused.
+    /// Checks the memory limit before the first read, by the mean row. A run of denser rows is read
+    /// in smaller parts rather than rejected.
     fn write(
         &self,
         cells: &RowRanges,
@@ -308,7 +314,7 @@ impl LayerCopy<'_> {
         Ok(nnz)
     }
 
-    /// The values of a row of the chosen genes, as if all genes had as many.
+    /// Mean values per row of the chosen genes, if all genes had equally many.
     fn expected_row(&self) -> Result<u64, Error> {
         let (n_rows, n_columns) =
             (self.layer.reader.n_rows().max(1), self.layer.reader.n_columns().max(1));
@@ -317,7 +323,7 @@ impl LayerCopy<'_> {
         Ok((nnz * share).ceil() as u64)
     }
 
-    /// How many rows are read together, so that they fit into the memory beside those that are being written.
+    /// Rows per read that fit into memory beside those that are being written.
     fn rows_at_once(&self, row_nnz: u64) -> u64 {
         let mut n_rows = LEAST_ROWS;
         while n_rows < MOST_ROWS && self.bytes_of(2 * n_rows, row_nnz) <= self.spec.memory_bytes {
@@ -326,14 +332,14 @@ impl LayerCopy<'_> {
         n_rows
     }
 
-    /// The memory that reading so many rows takes, and writing a row of tiles.
+    /// Memory for reading that many rows and writing a row of tiles.
     fn bytes_of(&self, n_rows: u64, row_nnz: u64) -> u64 {
         let nnz = n_rows * row_nnz;
         let reading = self.layer.reader.working_bytes(nnz, self.genes, ReadForm::Csr);
         TILE_ROWS * row_nnz * WRITING_BYTES + nnz * CSR_BYTES + reading
     }
 
-    /// X may hold a value twice, which has no meaning that could be kept.
+    /// Fails if X has a value twice: the new experiment could not represent it.
     fn check_ascending(&self, part: &RowRanges, rows: &CsrBuffers) -> Result<(), Error> {
         for (row_idx, joinid) in part.iter().enumerate() {
             let (columns, _) = rows.row(row_idx);

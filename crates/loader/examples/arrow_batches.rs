@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wanted = DatasetSpec { obs_columns: arguments.collect(), ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted)?;
 
-    let spec = LoaderSpec { batch_rows: 256, form: BatchForm::Csr, ..LoaderSpec::default() };
+    let spec = LoaderSpec { batch_rows: 256, batch_form: BatchForm::Csr, ..LoaderSpec::default() };
     for batch in Loader::new(dataset, spec)?.epoch(0)?.take(1) {
         let batch = batch?.to_arrow()?;
         println!("{} rows of", batch.num_rows());

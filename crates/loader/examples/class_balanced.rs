@@ -22,8 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let class_of: BTreeMap<i64, u32> = joinids.zip(classes.iter().copied()).collect();
 
     let sampling = Sampling::class_balanced(&classes, dataset.n_rows(), Replacement::With)?;
-    let spec =
-        LoaderSpec { form: BatchForm::Csr, sampling: Some(sampling), ..LoaderSpec::default() };
+    let spec = LoaderSpec {
+        batch_form: BatchForm::Csr,
+        sampling: Some(sampling),
+        ..LoaderSpec::default()
+    };
     let mut n_cells = BTreeMap::<u32, u64>::new();
     for batch in Loader::new(dataset, spec)?.epoch(0)? {
         for joinid in batch?.joinids {

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Dataset::from_experiment(&experiment, &DatasetSpec { genes, ..DatasetSpec::default() })?;
 
     let mut n_cells = vec![0_u64; dataset.n_columns()];
-    let spec = LoaderSpec { form: BatchForm::Csr, ..LoaderSpec::default() };
+    let spec = LoaderSpec { batch_form: BatchForm::Csr, ..LoaderSpec::default() };
     for batch in Loader::new(dataset, spec)?.epoch(0)? {
         if let Matrix::Csr(x) = batch?.x {
             x.columns().iter().for_each(|column| n_cells[*column as usize] += 1);

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
     let ones = ndarray::Array1::<f32>::ones(dataset.n_columns());
 
-    let spec = LoaderSpec { batch_rows: 256, form: BatchForm::Csr, ..LoaderSpec::default() };
+    let spec = LoaderSpec { batch_rows: 256, batch_form: BatchForm::Csr, ..LoaderSpec::default() };
     let (mut n_cells, mut n_values) = (0, 0.0);
     for batch in Loader::new(dataset, spec)?.epoch(0)? {
         let x = batch?.x.into_sprs_csr()?;

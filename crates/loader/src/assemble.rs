@@ -87,7 +87,7 @@ impl<B: BatchBuffers> Assembler<B> {
         Self {
             dataset: dataset.clone(),
             buffers: Arc::clone(buffers),
-            form: spec.form,
+            form: spec.batch_form,
             transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
             totals: spec.totals,
             n_threads: spec.batch_threads,

@@ -210,7 +210,7 @@ impl Block {
     /// How many values these rows as read have. Dense blocks do not say.
     pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
         match &self.values {
-            Values::Dense(_) => return Err(Error::NpArraySparse),
+            Values::Dense(_) => return Err(Error::SparseFromDense),
             Values::Csr(csr) => csr.view().nnz_of(rows),
             Values::Packed(csr) => csr.view().nnz_of(rows),
         }
@@ -227,7 +227,7 @@ impl Block {
         out: (&mut [u32], &mut [f32]),
     ) -> Result<(), Error> {
         match &self.values {
-            Values::Dense(_) => return Err(Error::NpArraySparse),
+            Values::Dense(_) => return Err(Error::SparseFromDense),
             Values::Csr(csr) => {
                 csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
             }

@@ -31,7 +31,7 @@ impl<B: BatchBuffers> CellSource<B> {
     /// The number of values that a row of a sparse batch is expected to have. Asked for once: a reader
     /// may have to read something to know.
     fn row_nnz(&self) -> Result<f64, Error> {
-        if self.spec.form.dense_type().is_some() {
+        if self.spec.batch_form.dense_type().is_some() {
             return Ok(0.0);
         }
         if let Some(known) = self.row_nnz.get() {

@@ -15,7 +15,7 @@ pub enum Error {
         "method np.array holds each block as a dense array, so it cannot give sparse batches: take scipy.csr or native, or \
          dense batches"
     )]
-    NpArraySparse,
+    SparseFromDense,
 
     /// The values of a batch cannot be transformed so.
     #[error("these values cannot be transformed as wanted")]
@@ -54,16 +54,16 @@ pub enum Error {
     )]
     NoTotals,
 
-    /// No method has this name.
-    #[error("no method is called {name:?}: take np.array, scipy.csr or native")]
-    UnknownMethod {
+    /// No form of blocks has this name.
+    #[error("no form of blocks is called {name:?}: take np.array, scipy.csr or native")]
+    UnknownBlockForm {
         /// The name that was given.
         name: String,
     },
 
     /// No batch form has this name.
-    #[error("no batch form is called {name:?}: take dense, f16, csr or coo")]
-    UnknownForm {
+    #[error("no form of batches is called {name:?}: take dense, f16, csr or coo")]
+    UnknownBatchForm {
         /// The name that was given.
         name: String,
     },

@@ -14,7 +14,7 @@
 //! use std::sync::Arc;
 //!
 //! use arrow_array::{ArrayRef, RecordBatch, StringArray};
-//! use loader::{BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Method, Order};
+//! use loader::{BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, BlockForm, Order};
 //! use soma_io::{CsrBuffers, MemoryReader};
 //!
 //! // Four cells x three genes; the third cell has no values.
@@ -33,8 +33,8 @@
 //!     chunks_per_block: 1,
 //!     order: Order::InOrder,
 //!     batch_rows: 3,
-//!     method: Method::Native,
-//!     form: BatchForm::Dense,
+//!     block_form: BlockForm::Csr,
+//!     batch_form: BatchForm::Dense,
 //!     ..LoaderSpec::default()
 //! };
 //! let loader = Loader::new(dataset, spec)?;
@@ -90,7 +90,7 @@ pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
-pub use spec::{BatchForm, LoaderSpec, Method, Order, Remainder, Totals};
+pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals};
 pub use stats::EpochStats;
 
 /// The example of the README, so that it is compiled and run as a test.

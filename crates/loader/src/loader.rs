@@ -14,7 +14,7 @@ use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
 use crate::epoch::{Epoch, Epochs};
 use crate::error::Error;
-use crate::spec::{LoaderSpec, Method, Totals};
+use crate::spec::{BlockForm, LoaderSpec, Totals};
 
 /// Delivers the cells of a data set in batches, epoch by epoch.
 pub struct Loader<B: BatchBuffers = HeapBuffers> {
@@ -155,7 +155,7 @@ impl<B: BatchBuffers> Loader<B> {
 
 /// Fails if a dense block of an order with these lanes is larger than memory can address.
 fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), Error> {
-    if spec.method != Method::NpArray {
+    if spec.block_form != BlockForm::Dense {
         return Ok(());
     }
     let n_rows = dataset.n_rows();

@@ -8,7 +8,7 @@ use soma_io::ReadForm;
 
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::spec::{BatchForm, LoaderSpec, Method};
+use crate::spec::{BatchForm, BlockForm, LoaderSpec};
 
 /// Column and value of a value in CSR, which is what blocks are kept as.
 const CSR_CELL_BYTES: u64 = 8;
@@ -38,14 +38,14 @@ pub(crate) fn of(
     let csr = block_nnz * CSR_CELL_BYTES;
     let dense = block_rows * n_columns * 4;
     let packed = (block_nnz * PACKED_COUNT_BYTES, block_nnz * PACKED_CELL_BYTES);
-    let ((block, largest), scratch, form) = match spec.method {
-        Method::NpArray => ((dense, dense), 0, ReadForm::Coo),
-        Method::ScipyCsr => ((csr, csr), block_nnz * COO_CELL_BYTES, ReadForm::Coo),
-        Method::Native if dataset.packs() => (packed, 0, ReadForm::Csr),
-        Method::Native => ((csr, csr), 0, ReadForm::Csr),
+    let ((block, largest), scratch, form) = match spec.block_form {
+        BlockForm::Dense => ((dense, dense), 0, ReadForm::Coo),
+        BlockForm::ConvertedCsr => ((csr, csr), block_nnz * COO_CELL_BYTES, ReadForm::Coo),
+        BlockForm::Csr if dataset.packs() => (packed, 0, ReadForm::Csr),
+        BlockForm::Csr => ((csr, csr), 0, ReadForm::Csr),
     };
     let several = if dataset.n_experiments() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };
-    let batch = match (spec.form, spec.form.dense_type()) {
+    let batch = match (spec.batch_form, spec.batch_form.dense_type()) {
         (_, Some(element)) => batch_rows * n_columns * element.bytes() as u64,
         // Indices of torch's are twice as long.
         (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),

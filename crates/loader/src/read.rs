@@ -13,7 +13,7 @@ use crate::buffers::BatchBuffers;
 use crate::cell_source::CellSource;
 use crate::error::Error;
 use crate::selected_x::{Part, SelectedX};
-use crate::spec::Method;
+use crate::spec::BlockForm;
 
 /// Memory that a thread uses again from block to block.
 #[derive(Default)]
@@ -40,10 +40,10 @@ impl<B: BatchBuffers> CellSource<B> {
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(rows.iter().cloned().flatten());
-        match self.spec.method {
-            Method::NpArray => self.read_dense(block, &parts, scratch, stop),
-            Method::ScipyCsr => self.read_coo(block, &parts, scratch, stop),
-            Method::Native => match &parts[..] {
+        match self.spec.block_form {
+            BlockForm::Dense => self.read_dense(block, &parts, scratch, stop),
+            BlockForm::ConvertedCsr => self.read_coo(block, &parts, scratch, stop),
+            BlockForm::Csr => match &parts[..] {
                 [part] if self.dataset.packs() => self.read_packed(block, part),
                 _ => self.read_csr(block, &parts, scratch),
             },

@@ -11,48 +11,52 @@ pub use shuffle::{Order, Remainder};
 use crate::buffers::ElementType;
 use crate::error::Error;
 
-/// How the values of X become the rows of a batch.
+/// The form in which a block of X is in memory until its rows are copied into batches.
 ///
-/// All three give the same numbers (but for the last bit where values that are not whole are scaled by their own sum). They differ in what a block is held as, and so in speed and memory.
+/// The forms differ in speed and memory. All deliver the same values, except that the last bit may
+/// differ if values that are not whole numbers are scaled by their own sum. [`Display`](fmt::Display)
+/// and [`FromStr`] use the names that the command line and the measurements have had from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// The block is one dense array, scattered straight from the COO tables that are read; batches are copies of its
-    /// rows. Memory: 4 bytes for each cell and gene of a block.
-    NpArray,
-    /// COO tables to one CSR matrix a block; each batch is made dense from its rows.
-    ScipyCsr,
-    /// The reader gives CSR itself; each batch is made dense from its rows.
-    Native,
+#[non_exhaustive]
+pub enum BlockForm {
+    /// One dense array, scattered from the COO tables that the reader returns: 4 bytes for each row
+    /// and gene of a block. Gives dense batches only. Its name is `np.array`.
+    Dense,
+    /// One CSR matrix, converted from the COO tables that the reader returns. Its name is
+    /// `scipy.csr`.
+    ConvertedCsr,
+    /// CSR as the reader returns it, packed if the reader can. Its name is `native`.
+    Csr,
 }
 
-impl Method {
-    /// Every method, in the order they are told about.
-    pub const ALL: [Self; 3] = [Self::NpArray, Self::ScipyCsr, Self::Native];
+impl BlockForm {
+    /// Every form, in the order in which the sweep measures them.
+    pub const ALL: [Self; 3] = [Self::Dense, Self::ConvertedCsr, Self::Csr];
 
     /// The name on the command line and in measurements: `np.array`, `scipy.csr`, `native`.
     pub fn name(self) -> &'static str {
         match self {
-            Self::NpArray => "np.array",
-            Self::ScipyCsr => "scipy.csr",
-            Self::Native => "native",
+            Self::Dense => "np.array",
+            Self::ConvertedCsr => "scipy.csr",
+            Self::Csr => "native",
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for BlockForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Method {
+impl FromStr for BlockForm {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL
             .into_iter()
-            .find(|method| method.name() == name)
-            .ok_or_else(|| Error::UnknownMethod { name: name.to_owned() })
+            .find(|form| form.name() == name)
+            .ok_or_else(|| Error::UnknownBlockForm { name: name.to_owned() })
     }
 }
 
@@ -106,7 +110,7 @@ impl FromStr for BatchForm {
         Self::ALL
             .into_iter()
             .find(|form| form.name() == name)
-            .ok_or_else(|| Error::UnknownForm { name: name.to_owned() })
+            .ok_or_else(|| Error::UnknownBatchForm { name: name.to_owned() })
     }
 }
 
@@ -123,10 +127,10 @@ pub struct LoaderSpec {
     pub seed: u64,
     /// Rows of a rank's batch; only the last one may have fewer.
     pub batch_rows: u64,
-    /// How X becomes batches.
-    pub method: Method,
-    /// What a batch's X is delivered as.
-    pub form: BatchForm,
+    /// The form in which blocks of X are in memory.
+    pub block_form: BlockForm,
+    /// The form in which a batch's X is delivered.
+    pub batch_form: BatchForm,
     /// What is done to the values on their way into a batch.
     pub transform: Transform,
     /// The totals that [`Transform::target_sum`] scales by.
@@ -168,8 +172,8 @@ impl Default for LoaderSpec {
             order: Order::Shuffled,
             seed: 0,
             batch_rows: 1024,
-            method: Method::Native,
-            form: BatchForm::Dense,
+            block_form: BlockForm::Csr,
+            batch_form: BatchForm::Dense,
             transform: Transform::default(),
             totals: Totals::Genes,
             world: World::default(),
@@ -199,8 +203,8 @@ impl LoaderSpec {
     /// Refuses what no data could be loaded with: zero sizes, `np.array` with sparse batches, transforms that would change zeros.
     pub fn check(&self) -> Result<(), Error> {
         self.pipeline().check()?;
-        if self.method == Method::NpArray && self.form.dense_type().is_none() {
-            return Err(Error::NpArraySparse);
+        if self.block_form == BlockForm::Dense && self.batch_form.dense_type().is_none() {
+            return Err(Error::SparseFromDense);
         }
         self.transform.check().map_err(|source| Error::Transform { source })
     }

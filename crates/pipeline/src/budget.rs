@@ -1,14 +1,14 @@
-//! A budget of memory that several loaders share.
+//! A memory budget that several loaders share.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A number of bytes that loaders take leases of. Clones are the same budget.
+/// A number of bytes from which loaders take leases. Clones share one budget.
 ///
-/// Every epoch leases what its blocks, batches and reading take, and returns it when it is dropped.
-/// What is not leased is granted to sources for values that they keep between reads, in equal parts;
-/// a grant shrinks as soon as a lease needs its bytes.
+/// Every epoch leases memory for its blocks, batches and reading, and returns it when it is
+/// dropped. The rest is granted, in equal parts, to sources for values that they keep between
+/// reads. A grant shrinks as soon as a lease needs its bytes.
 ///
 /// ```
 /// use pipeline::Budget;
@@ -25,7 +25,7 @@ pub struct Budget {
 }
 
 struct Shared {
-    /// `u64::MAX` is no limit.
+    /// `u64::MAX` means no limit.
     limit: u64,
     state: Mutex<State>,
 }
@@ -33,7 +33,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     leased: u64,
-    /// Bytes that no other lease may take, and that are granted until their lease needs them.
+    /// Bytes that no other lease may take; they are granted until their lease needs them.
     reserved: u64,
     grants: Vec<Granted>,
 }
@@ -42,32 +42,32 @@ struct Granted {
     holder: u64,
     most: u64,
     keep: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Bytes that `keep` was last called with.
+    /// Bytes passed to `keep` in the last call.
     bytes: u64,
 }
 
 impl Budget {
-    /// A budget of this many bytes.
+    /// Makes a budget of this many bytes.
     pub fn new(bytes: u64) -> Self {
         Self { shared: Arc::new(Shared { limit: bytes, state: Mutex::default() }) }
     }
 
-    /// A budget without a limit. Leases are counted all the same.
+    /// Makes a budget without a limit. Leases are counted all the same.
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// The number of bytes; `None` without a limit.
+    /// The size in bytes; `None` without a limit.
     pub fn limit(&self) -> Option<u64> {
         (self.shared.limit != u64::MAX).then_some(self.shared.limit)
     }
 
-    /// Bytes that are leased now.
+    /// Bytes leased at present.
     pub fn leased(&self) -> u64 {
         self.shared.lock().leased
     }
 
-    /// Bytes that could be leased now.
+    /// Bytes available for leases at present.
     pub fn available(&self) -> u64 {
         let state = self.shared.lock();
         self.shared.limit.saturating_sub(state.leased).saturating_sub(state.reserved)
@@ -78,15 +78,15 @@ impl Budget {
         self.lease_with_reserve(bytes, 0)
     }
 
-    /// Takes a lease of `bytes`, and keeps other leases from `reserve` bytes more; `None` if fewer are
-    /// available.
+    /// Takes a lease of `bytes` and reserves `reserve` bytes more, which other leases cannot take;
+    /// `None` if fewer are available.
     pub(crate) fn lease_with_reserve(&self, bytes: u64, reserve: u64) -> Option<Lease> {
         let mut lease = Lease { budget: self.clone(), bytes: 0, reserve: 0 };
         lease.set_with_reserve(bytes, reserve).then_some(lease)
     }
 
-    /// Grants a part of what is not leased, up to `most` bytes, to whatever `keep` passes it to:
-    /// `keep` is called with the number of bytes now, and again whenever that changes.
+    /// Grants a part of the unleased bytes, at most `most`. Calls `keep` with the number of bytes
+    /// now, and again whenever it changes.
     pub(crate) fn grant(&self, most: u64, keep: Arc<dyn Fn(u64) + Send + Sync>) -> Grant {
         let holder = next_holder();
         let mut state = self.shared.lock();
@@ -107,8 +107,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shares what is not leased among the grants: equal parts, and what one does not take goes to the
-    /// others.
+    /// Distributes the unleased bytes among the grants: equal parts, and the excess of one goes to
+    /// the others.
     fn distribute(&self, state: &mut State) {
         let mut spare = self.limit.saturating_sub(state.leased);
         let mut by_size: Vec<usize> = (0..state.grants.len()).collect();
@@ -127,7 +127,7 @@ impl Shared {
     }
 }
 
-/// By identity and limit: two budgets are equal if they are the same one, or both without a limit.
+/// Two budgets are equal if they are the same one, or if both have no limit.
 impl PartialEq for Budget {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -144,7 +144,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// Bytes of a [`Budget`], returned when this is dropped.
+/// Bytes leased from a [`Budget`]; dropping it returns them.
 pub struct Lease {
     budget: Budget,
     bytes: u64,
@@ -157,13 +157,14 @@ impl Lease {
         self.bytes
     }
 
-    /// Makes it a lease of `bytes`. Returns false, and changes nothing, if that many more are not
-    /// available.
+    /// Changes the lease to `bytes`. Returns false and changes nothing if the additional bytes are
+    /// not available.
     pub fn set(&mut self, bytes: u64) -> bool {
         self.set_with_reserve(bytes, self.reserve)
     }
 
-    /// Makes it a lease of `bytes` that keeps other leases from `reserve` bytes more.
+    /// Changes the lease to `bytes` and reserves `reserve` bytes more, which other leases cannot
+    /// take.
     pub(crate) fn set_with_reserve(&mut self, bytes: u64, reserve: u64) -> bool {
         let shared = &self.budget.shared;
         let mut state = shared.lock();
@@ -180,7 +181,7 @@ impl Lease {
         true
     }
 
-    /// Bytes that it could be set to now, its reserve included.
+    /// The most bytes that it could be set to now, including its reserve.
     pub fn most(&self) -> u64 {
         self.budget.available().saturating_add(self.bytes).saturating_add(self.reserve)
     }
@@ -214,7 +215,7 @@ impl Drop for Grant {
             (granted.keep)(0);
         }
         shared.distribute(&mut state);
-        // The source may go with the grant, and a lease of its own with the source.
+        // Dropping the grant may drop the source, and with it a lease of the source's own.
         drop(state);
         drop(granted);
     }
@@ -226,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// A grant and the bytes that it was last given.
+    /// A grant, and the bytes that it last received.
     fn grant(budget: &Budget, most: u64) -> (Grant, Arc<AtomicU64>) {
         let bytes = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&bytes);

@@ -1,4 +1,4 @@
-//! Cuts blocks into batches, across the borders of blocks, so that only an epoch's last batch is short.
+//! Cuts blocks into batches, across block borders, so that only an epoch's last batch is short.
 
 use crossbeam_channel::Sender;
 use shuffle::BatchLengths;
@@ -9,27 +9,27 @@ use crate::read::{EpochStart, Queue, Queued};
 use crate::source::{Assemble, BatchPlace, Source};
 use crate::stats::Counters;
 
-/// Makes the batches of one epoch after another, on a thread of its own or on the consumer's.
+/// Makes the batches of consecutive epochs, on its own thread or on the consumer's.
 pub(crate) struct Cutter<S: Source> {
     assembler: S::Assembler,
     batch_rows: u64,
     /// Epochs and blocks in order.
     queue: Queue<S>,
-    /// Takes blocks that are used up, to be read into again.
+    /// Returns used blocks to the readers.
     used: Sender<Carried<S::Block>>,
-    /// Takes the epochs that begin.
+    /// Announces the epochs that begin.
     starts: Sender<EpochStart>,
     epoch: Option<Cut>,
-    /// The block that is being cut, and how many of its rows are delivered.
+    /// The block being cut, and how many of its rows are delivered.
     block: Option<Present<S>>,
-    /// Whether an epoch ended before all of its batches were made, so that nothing may follow it.
+    /// Whether an epoch ended before all of its batches were made; then nothing may follow it.
     is_broken: bool,
 }
 
 /// A block, and how many of its rows are delivered.
 type Present<S> = (Carried<<S as Source>::Block>, usize);
 
-/// The epoch that is being cut.
+/// The epoch being cut.
 struct Cut {
     epoch: u64,
     lengths: BatchLengths,
@@ -58,21 +58,21 @@ impl<S: Source> Cutter<S> {
         }
     }
 
-    /// Has the memory of `n_batches` made while the first block is read. Made later, it would keep the
-    /// consumer waiting: memory is slow when it is touched for the first time.
+    /// Allocates and touches the memory of `n_batches` batches while the first block is read.
+    /// Later, the consumer would wait for it: the first touch of memory is slow.
     pub(crate) fn prepare(&mut self, n_batches: usize) {
         let Some(Cut { lengths, counters, .. }) = &self.epoch else { return };
         let n_rows = lengths.clone().next().unwrap_or(0) as usize;
         self.assembler.prepare(n_batches, n_rows, &|| counters.asked().0 > 0);
     }
 
-    /// Goes to the next epoch. False if there is none, or reading failed.
+    /// Goes to the next epoch. Returns false if there is none or reading failed.
     pub(crate) fn next_epoch(&mut self) -> bool {
         if self.is_broken {
             return false;
         }
         if let Some((block, _)) = self.block.take() {
-            // Rows that a dropped remainder leaves over.
+            // Rows of a dropped remainder.
             let _reader_has_ended = self.used.send(block);
         }
         self.epoch = None;
@@ -89,7 +89,7 @@ impl<S: Source> Cutter<S> {
                     return self.starts.send(*start).is_ok();
                 }
                 Queued::Block(block) => {
-                    // Of rows that nobody wants, an error does not matter either.
+                    // These rows are not wanted, so their errors do not matter.
                     if let Ok(Ok(block)) = block.recv() {
                         let _reader_has_ended = self.used.send(block);
                     }
@@ -99,8 +99,8 @@ impl<S: Source> Cutter<S> {
         false
     }
 
-    /// The next batch of this epoch. `None` at its end, and if a reading thread has ended without an
-    /// error of reading: its result says why.
+    /// The next batch of this epoch. `None` at its end, or if a reading thread ended without a read
+    /// error: its result says why.
     pub(crate) fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
         let Some(Cut { lengths, .. }) = &mut self.epoch else { return Ok(None) };
         let Some(n_rows) = lengths.next() else { return Ok(None) };
@@ -121,7 +121,7 @@ impl<S: Source> Cutter<S> {
             if taken.end < block.order.len() {
                 self.block = Some((block, taken.end));
             } else {
-                // The reader may have ended already, having read all there is.
+                // The reader has ended already if it has read everything.
                 let _reader_has_ended = self.used.send(block);
             }
             time += worktime::now() - start;
@@ -141,7 +141,7 @@ impl<S: Source> Cutter<S> {
         Ok(Some(batch))
     }
 
-    /// The block to take rows of, and how many of them were taken.
+    /// The block to take rows from, and how many were taken already.
     fn present_block(&mut self) -> Result<Option<Present<S>>, S::Error> {
         if let Some(current) = self.block.take() {
             return Ok(Some(current));
@@ -160,7 +160,7 @@ impl<S: Source> Cutter<S> {
                     }
                     return Ok(Some((block, 0)));
                 }
-                // The plan of this epoch has fewer rows than its batches: there is no such plan.
+                // Unreachable with a valid plan: its rows would not fill its batches.
                 Ok(Queued::Epoch(_)) | Err(_) => return Ok(None),
             }
         }

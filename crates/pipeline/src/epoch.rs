@@ -1,17 +1,18 @@
-//! One pass over the samples: the threads that make its batches, and the iterator that hands them over.
+//! One pass over the samples: the threads that make its batches, and the iterator that delivers
+//! them.
 //!
 //! ```text
 //!  reading threads ── blocks ──▶ assembling thread ── batches ──▶ the consumer
 //!        ▲                             │
 //!        └──────── used blocks ────────┘
 //! ```
-//! A fixed number of blocks goes round, which is all that bounds reading ahead. Channels carry only what
-//! is good: a thread that fails ends, its channels end with it, and the consumer finds the error when
-//! it joins the thread. Nothing can hang: each wait is on a channel whose other end is dropped when its
-//! thread ends, or on a lock whose holder waits on such a channel.
+//! A fixed number of blocks circulates, which alone bounds reading ahead. Channels carry only
+//! results: a thread that fails ends, its channels close, and the consumer finds the error when it
+//! joins the thread. Nothing can hang: each wait is on a channel whose other end is dropped when
+//! its thread ends, or on a lock whose owner waits on such a channel.
 //!
-//! The threads may go on to the next epoch while the consumer takes the last batches of this one
-//! ([`Epochs`](crate::Epochs)).
+//! The threads may continue with the next epoch while the consumer takes the last batches of this
+//! one ([`Epochs`](crate::Epochs)).
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -31,23 +32,23 @@ use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::EpochStats;
 
-/// Names of the threads, as errors and the system show them.
+/// Thread names, shown in errors and by the system.
 const READ: &str = "somafeed-read";
 const BATCH: &str = "somafeed-batch";
 
-/// Threads at work, and where their batches come out. Dropping it stops and joins them.
+/// Running threads and the receiving end of their batches. Dropping it stops and joins them.
 pub(crate) struct Run<S: Source> {
     output: Output<S>,
     starts: Receiver<EpochStart>,
     workers: Vec<Worker<S::Error>>,
     stop: Stop,
-    /// As it is run.
+    /// The settings as they run.
     spec: Arc<PipelineSpec>,
-    /// The epoch that comes next, and the last.
+    /// The next epoch and the last one.
     epochs: RangeInclusive<u64>,
-    /// Has the lease of the memory, which ends after the threads.
+    /// Owns the lease of the memory, which must outlive the threads.
     _blocks: Arc<Mutex<BlocksMade>>,
-    /// What the source may keep meanwhile.
+    /// The source's share of the budget while this runs.
     _grant: Arc<Grant>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Run<S: Source> {
 enum Output<S: Source> {
     /// A thread makes them ahead.
     Ahead(Receiver<S::Batch>),
-    /// The consumer makes them.
+    /// The consumer makes them itself.
     Here(Box<Cutter<S>>),
     /// There are no more.
     Ended,
@@ -67,15 +68,15 @@ struct Worker<E> {
 }
 
 impl<S: Source> Run<S> {
-    /// Starts the threads for some epochs, of which `n_batches` batches are of use ahead. `cutter` makes
-    /// the cutter, given the channel on which it announces epochs.
+    /// Starts the threads for a range of epochs, of which at most `n_batches` batches are useful
+    /// ahead. `cutter` makes the cutter, given the channel on which it announces epochs.
     pub(crate) fn start(
         reading: Reading<S>,
         cutter: impl FnOnce(Sender<EpochStart>) -> Cutter<S>,
         (as_run, grant): (PipelineSpec, Arc<Grant>),
         (epochs, n_batches): (RangeInclusive<u64>, u64),
     ) -> Result<Self, S::Error> {
-        // The epoch of the consumer, and the next one.
+        // Capacity: the consumer's epoch and the next one.
         let (announce, starts) = bounded(2);
         let stop = reading.stop.clone();
         let PipelineSpec { prefetch_batches, read_threads: n_threads, .. } = as_run;
@@ -103,7 +104,7 @@ impl<S: Source> Run<S> {
         }
         let (batches, made) = bounded(prefetch_batches);
         run.output = Output::Ahead(made);
-        // Those that wait, the one in the making, and the consumer's.
+        // Buffers for waiting batches, the one in the making, and the consumer's.
         let n_buffers = n_batches.min((prefetch_batches as u64).saturating_add(2)) as usize;
         run.spawn(BATCH, move || {
             let mut is_first = true;
@@ -136,12 +137,12 @@ impl<S: Source> Run<S> {
         Ok(())
     }
 
-    /// The epoch that comes next.
+    /// The next epoch.
     pub(crate) fn next_epoch(&self) -> u64 {
         *self.epochs.start()
     }
 
-    /// The next epoch; `None` if its plan could not be made.
+    /// Begins the next epoch; `None` if its plan cannot be made.
     fn begin(&mut self) -> Option<EpochStart> {
         if let Output::Here(cutter) = &mut self.output
             && !cutter.next_epoch()
@@ -155,7 +156,7 @@ impl<S: Source> Run<S> {
 
     fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
         match &mut self.output {
-            // That the channel has ended says that no more batches come, not why: the thread's result does.
+            // A closed channel means that no more batches come; the thread's result says why.
             Output::Ahead(made) => Ok(made.recv().ok()),
             Output::Here(cutter) => cutter.next_batch(),
             Output::Ended => Ok(None),
@@ -173,9 +174,9 @@ impl<S: Source> Run<S> {
         matches!(self.output, Output::Here(_))
     }
 
-    /// Ends the threads and waits for them; the first error is the one nearest to the data.
+    /// Ends the threads and waits for them. Returns the error nearest to the data.
     fn finish(&mut self) -> Result<(), S::Error> {
-        // A thread that waits to hand something over finds nobody.
+        // Closes the channels first, so that no thread waits to send.
         (self.output, self.starts) = (Output::Ended, never());
         self.stop.set();
         let mut result = Ok(());
@@ -192,33 +193,33 @@ impl<S: Source> Run<S> {
 
 impl<S: Source> Drop for Run<S> {
     fn drop(&mut self) {
-        // Nobody is left to be told what went wrong.
+        // Errors are lost here: the consumer no longer asks.
         drop(self.finish());
     }
 }
 
-/// A place for a run between two epochs.
+/// Holds a run between two epochs.
 pub(crate) type Idle<S> = Mutex<Option<Run<S>>>;
 
 /// The batches of one epoch, in order. Made by [`Pipeline::epoch`](crate::Pipeline::epoch).
 ///
-/// After an error it has ended: the error is given once, then `None`. Dropping it at any point stops its
-/// threads and waits for them, at longest until the read that is under way returns.
+/// An error is returned once, then `None`. Dropping the epoch stops its threads and waits for them,
+/// at most until the current read returns.
 pub struct Epoch<S: Source> {
-    /// Gone at the end, if another epoch takes it over.
+    /// `None` after the end, if another epoch took it over.
     run: Option<Run<S>>,
-    /// Where the run goes if another epoch may take it over.
+    /// Where to put the run for the next epoch.
     idle: Weak<Idle<S>>,
     start: EpochStart,
     spec: Arc<PipelineSpec>,
     n_taken: u64,
-    /// Rows of a batch, for the counts.
+    /// Counts the rows of a batch.
     n_rows_of: fn(&S::Batch) -> usize,
     has_ended: bool,
 }
 
 impl<S: Source> Epoch<S> {
-    /// The run's next epoch, which the consumer asked for at `asked`.
+    /// Begins the run's next epoch, which the consumer asked for at `asked`.
     pub(crate) fn of(
         mut run: Run<S>,
         idle: Weak<Idle<S>>,
@@ -227,7 +228,7 @@ impl<S: Source> Epoch<S> {
     ) -> Result<Self, S::Error> {
         let Some(start) = run.begin() else {
             run.finish()?;
-            // Without an error the reading thread has announced an epoch.
+            // Without an error the reading thread would have announced an epoch.
             let message = "the reading thread ended before the epoch".to_owned();
             return Err(Error::Panicked { thread: READ, message }.into());
         };
@@ -241,26 +242,25 @@ impl<S: Source> Epoch<S> {
         Ok(epoch)
     }
 
-    /// What has been done so far; after the end, what the whole epoch did.
+    /// Counts and times so far; after the end, those of the whole epoch.
     pub fn stats(&self) -> EpochStats {
         self.start.counters.snapshot()
     }
 
-    /// The settings as they run: with the lanes that the order has, and as many blocks and batches ahead
-    /// as memory allows.
+    /// The settings as they run: with the actual number of lanes, and with as many blocks and
+    /// batches ahead as memory allows.
     pub fn spec(&self) -> &PipelineSpec {
         &self.spec
     }
 
-    /// The consumer's place in the order: [`Pipeline::resume`](crate::Pipeline::resume) goes on behind the
-    /// last batch that the consumer was given. What is made ahead does not count.
+    /// The consumer's place in the order. [`Pipeline::resume`](crate::Pipeline::resume) continues
+    /// after the last batch that the consumer took; batches made ahead do not count.
     pub fn state(&self) -> LoaderState {
         let from = &self.start.from;
         from.at(from.epoch(), from.lanes(), from.batches_delivered() + self.n_taken)
     }
 
-    /// The number of batches of the epoch, those before the place that it was resumed at included,
-    /// unless an error ends it earlier.
+    /// Number of batches of the whole epoch, including those before the place where it resumed.
     pub fn n_batches(&self) -> u64 {
         self.start.n_batches
     }
@@ -305,7 +305,7 @@ impl<S: Source> Iterator for Epoch<S> {
         let asked = worktime::now();
         let made = run.next_batch();
         let wait = worktime::now() - asked;
-        // Work of this thread is not waiting.
+        // Assembling on this thread is not waiting.
         let own =
             if is_made_here { counters.asked().1 - made_before } else { ThreadTime::default() };
         counters.waited(wait - own);
@@ -338,7 +338,7 @@ impl<S: Source> std::iter::FusedIterator for Epoch<S> {}
 
 impl<S: Source> Drop for Epoch<S> {
     fn drop(&mut self) {
-        // Nobody is left to be told what went wrong.
+        // Errors are lost here: the consumer no longer asks.
         drop(self.end());
     }
 }

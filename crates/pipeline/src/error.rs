@@ -8,19 +8,19 @@ pub enum Error {
     #[error("batches of 0 rows: give a batch size of at least 1")]
     ZeroBatchRows,
 
-    /// No thread reads blocks.
+    /// The number of reading threads is zero.
     #[error("0 threads read blocks: give at least 1")]
     ZeroReadThreads,
 
     /// The order of the rows cannot be planned with these sizes.
     #[error("cannot plan the order of the rows")]
     Plan {
-        /// Why not.
+        /// The reason.
         #[source]
         source: shuffle::Error,
     },
 
-    /// The memory that is allowed is too little for one block and its batches.
+    /// The memory limit is too small for one block and its batches.
     #[error(
         "blocks of {chunks_per_block} chunks of {chunk_rows} rows with their batches take about {least} bytes of memory, {limit} are \
          allowed: allow at least {least}, or make blocks or batches smaller"
@@ -36,7 +36,7 @@ pub enum Error {
         chunks_per_block: u64,
     },
 
-    /// Other loaders have taken so much of a shared budget that too little is left.
+    /// Other loaders have leased so much of a shared budget that too little is left.
     #[error(
         "about {least} bytes of memory are needed, and other loaders have left {available} of the budget of {limit} bytes: raise the \
          budget, end another epoch first, or make blocks or batches smaller"
@@ -50,9 +50,9 @@ pub enum Error {
         least: u64,
     },
 
-    /// A block turned out to be larger than expected.
+    /// A block turned out larger than expected.
     #[error(
-        "with block {block_idx} of epoch {epoch} the blocks in memory take {bytes} bytes, {limit} are allowed them: its samples are \
+        "with block {block_idx} of epoch {epoch} the blocks in memory take {bytes} bytes, but only {limit} are allowed: its samples are \
          larger than most; allow more memory, or make blocks smaller"
     )]
     BlockMemory {
@@ -77,7 +77,7 @@ pub enum Error {
         n_rows: u64,
     },
 
-    /// There is no such rank in the world.
+    /// The rank is not below the world size.
     #[error("there is no rank {rank} in a world of {size}: ranks count from 0")]
     NoSuchRank {
         /// The rank.
@@ -86,18 +86,18 @@ pub enum Error {
         size: u64,
     },
 
-    /// One of two variables that belong together is missing.
+    /// Only one of a pair of environment variables is set.
     #[error(
         "{set} is set and {missing} is not: set both, or neither, or give rank and world size as arguments"
     )]
     RankHalfSet {
         /// The variable that is set.
         set: &'static str,
-        /// The variable that is not.
+        /// The variable that is not set.
         missing: &'static str,
     },
 
-    /// A variable for rank or world size is not a number.
+    /// The variable for rank or world size is not a number.
     #[error("{variable} is {value:?}, which is not a number: set it to one from 0 on, or unset it")]
     RankNotANumber {
         /// The variable.
@@ -106,7 +106,7 @@ pub enum Error {
         value: String,
     },
 
-    /// Two variables do not fit together.
+    /// The rank in the environment is not below the world size there.
     #[error(
         "by {} and {} this is rank {rank} of {size}: ranks count from 0; correct them, or give rank and world size as arguments",
         variables.0,
@@ -121,7 +121,7 @@ pub enum Error {
         size: u64,
     },
 
-    /// Two launchers disagree.
+    /// The variables of two launchers disagree.
     #[error(
         "by {} and {} this is rank {} of {}, by {} and {} rank {} of {}: set RANK and WORLD_SIZE, or give them as arguments",
         variables[0],
@@ -134,13 +134,13 @@ pub enum Error {
         worlds[1].1
     )]
     RankContradiction {
-        /// Rank and size variables of the one, then of the other.
+        /// Rank and size variables of the first launcher, then of the second.
         variables: [&'static str; 4],
         /// Their values.
         worlds: [(u64, u64); 2],
     },
 
-    /// The process was started by hand in a shell that is one of several tasks.
+    /// The process was started by hand in a shell that is one of several Slurm tasks.
     #[error(
         "this shell is one of {size} tasks of Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS), and the others do not run what is typed in \
          it: start with srun, or set RANK=0 and WORLD_SIZE=1"
@@ -150,7 +150,7 @@ pub enum Error {
         size: u64,
     },
 
-    /// Only a number on the machine is known, which is not the rank.
+    /// Only the process's number on its machine is known, which is not the rank.
     #[error(
         "{variable} is set, but it does not say which of how many processes this is: set RANK and WORLD_SIZE (or NODE_RANK, \
          LOCAL_WORLD_SIZE and NNODES beside LOCAL_RANK), or give rank and world size as arguments"
@@ -173,43 +173,43 @@ pub enum Error {
         here: String,
     },
 
-    /// JSON of another format was given as a saved state.
+    /// The JSON of a saved state has another format.
     #[error("this is JSON of format {found:?}, not the state of a loader")]
     StateFormat {
         /// The format that it names.
         found: String,
     },
 
-    /// A saved state has another version.
+    /// The saved state has an unsupported version.
     #[error(
         "the state is of version {found}, and this release reads version {supported}: resume with the release that saved it"
     )]
     StateVersion {
         /// Its version.
         found: u64,
-        /// The version that is read.
+        /// The supported version.
         supported: u64,
     },
 
     /// The JSON is not the state of a loader.
     #[error("cannot read or write the state of a loader as JSON")]
     StateJson {
-        /// Why not.
+        /// The reason.
         #[source]
         source: serde_json::Error,
     },
 
-    /// The system gave no thread.
+    /// The system could not start a thread.
     #[error("cannot start thread {thread}")]
     Spawn {
         /// Its name.
         thread: &'static str,
-        /// Why not.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
 
-    /// A thread of the loader panicked.
+    /// A thread of the pipeline panicked.
     #[error("thread {thread} panicked: {message}")]
     Panicked {
         /// Its name.

@@ -1,8 +1,8 @@
-//! A target for fuzzing: gives any bytes to what reads saved states, and panics if a promise is
+//! A fuzz target: feeds arbitrary bytes to the reading of saved states, and panics if a promise is
 //! broken.
 //!
 //! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
-//! the package in `fuzz/` that runs them under libFuzzer.
+//! the package in `fuzz/` that runs it under libFuzzer.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -14,17 +14,17 @@ use crate::{
     ReadStats, Source, Stop,
 };
 
-/// A target's name, which is also that of its corpus, and the function.
+/// A target's name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
 pub const TARGETS: [Target; 1] = [("loader_state", loader_state)];
 
-/// Rows of the pipeline that a state is given to.
+/// Rows of the pipeline that resumes the state.
 const N_ROWS: usize = 24;
 
-/// A saved state, given to a pipeline that it may be of, and with its place alone to one that it is
-/// of.
+/// Resumes a saved state in a pipeline that may or may not match it, and its place alone in one
+/// that does.
 fn loader_state(input: &[u8]) {
     let Ok(text) = str::from_utf8(input) else { return };
     let Ok(state) = LoaderState::from_json(text) else { return };
@@ -35,7 +35,7 @@ fn loader_state(input: &[u8]) {
     for state in [state, moved] {
         let Ok(lanes) = pipeline.lanes_to_resume(&state) else { continue };
         assert_eq!(lanes, state.lanes());
-        // Without its threads, which would take most of the time.
+        // Plans only: starting threads would take most of the time.
         let plan = pipeline.plan(&state).unwrap_or_else(|error| panic!("{state:?}: {error}"));
         let delivered: usize = plan.map(|block| block.n_rows()).sum();
         assert!(delivered <= N_ROWS, "{delivered} rows after {state:?}");
@@ -57,7 +57,7 @@ fn pipeline() -> &'static Pipeline<Nothing> {
     })
 }
 
-/// Samples that hold nothing: only their order is looked at.
+/// Samples without content: only their order matters.
 #[derive(Debug)]
 struct Nothing;
 

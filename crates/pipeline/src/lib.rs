@@ -1,13 +1,14 @@
 //! The engine behind every loader: plan, read, assemble, deliver.
 //!
-//! A [`Source`] knows one kind of samples: how a block of them is read, and how rows of blocks become a
-//! batch. [`Pipeline`] does the rest, whatever the samples are:
+//! A [`Source`] knows one kind of samples: how to read a block of them, and how to make batches
+//! from rows of blocks. [`Pipeline`] does the rest, whatever the samples are:
 //!
-//! - the order of every epoch, a function of the settings, the seed and the epoch (crate `shuffle`);
-//! - ranks that share one order, and going on from a saved [`LoaderState`] with any number of ranks;
-//! - threads that read blocks and make batches ahead, started and joined with the epoch;
-//! - a [`Budget`] of memory that all of it keeps to, alone or together with other loaders;
-//! - counts and times of what ran ([`EpochStats`]).
+//! - it plans the order of every epoch, a function of the settings, the seed and the epoch (crate
+//!   `shuffle`);
+//! - it deals one order to all ranks, and resumes a saved [`LoaderState`] with any number of ranks;
+//! - it reads blocks and makes batches ahead, in threads that start and end with the epoch;
+//! - it keeps to a [`Budget`] of memory, alone or shared with other loaders;
+//! - it counts and times everything that ran ([`EpochStats`]).
 //!
 //! ```
 //! use std::{ops::Range, sync::Arc};

@@ -1,12 +1,12 @@
-//! How much is read and assembled ahead: decided before anything is read, kept to while reading.
+//! Decides how much is read and assembled ahead, and keeps to it while reading.
 //!
-//! The bytes of a block are known only after it was read. Before that they are what the source
-//! expects; from the first block on the largest block so far takes that place, with an eighth to
-//! spare. Another block is made only if it fits beside the blocks there are.
+//! The bytes of a block are known only after reading it. Before that the source's estimate counts;
+//! from the first block on, the largest block so far plus an eighth. Another block is made only if
+//! it fits beside the existing ones.
 //!
-//! A block may turn out larger than a typical one ([`BlockBytes::most`]): there is always room for one
-//! such block. Blocks that no longer fit beside it are not made again. The rest of the budget is
-//! granted to the source for values that it keeps; the grant shrinks when blocks need the bytes.
+//! A block may turn out larger than a typical one ([`BlockBytes::most`]): there is always room for
+//! one such block. Blocks that no longer fit beside it are not made again. The rest of the budget
+//! is granted to the source for values that it keeps; the grant shrinks when blocks need the bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +16,10 @@ use crate::error::Error;
 use crate::source::{BlockBytes, BlockPlace, Need, Source};
 use crate::spec::PipelineSpec;
 
-/// Thread stacks, what the allocator keeps, and everything else that is not counted one by one.
+/// Thread stacks, the allocator's reserves, and everything else that is not counted individually.
 const FIXED_BYTES: u64 = 64 << 20;
 
-/// Bytes of a block's order, for each row.
+/// Bytes per row of a block's order.
 const ORDER_BYTES: u64 = size_of::<u32>() as u64;
 
 /// How much is read and assembled ahead.
@@ -27,21 +27,21 @@ const ORDER_BYTES: u64 = size_of::<u32>() as u64;
 pub(crate) struct Ahead {
     /// Blocks beside the one in use.
     pub(crate) blocks: usize,
-    /// Batches beside the one with the consumer and the one in the making.
+    /// Batches beside the consumer's and the one in the making.
     pub(crate) batches: usize,
     /// Rows of the largest block.
     pub(crate) block_rows: u64,
-    /// Bytes that a block is expected to take before one was read.
+    /// Expected bytes of a block, before any was read.
     block_bytes: u64,
-    /// Bytes that the largest block is expected to take.
+    /// Expected bytes of the largest block.
     largest_bytes: u64,
     /// Bytes of everything but blocks.
     other_bytes: u64,
 }
 
 impl Ahead {
-    /// As much as is asked for, or as fits into `available` bytes: first fewer batches, then fewer
-    /// blocks.
+    /// The requested read-ahead, or as much of it as fits into `available` bytes: first fewer
+    /// batches, then fewer blocks.
     pub(crate) fn fitting<S: Source>(
         source: &S,
         spec: &PipelineSpec,
@@ -74,8 +74,8 @@ impl Ahead {
             }
             .into());
         };
-        // A block read while another is used up saves more than a batch made ahead. As many of them as
-        // there are other threads need working memory, too.
+        // Reading a block while another is used up saves more than a batch made ahead. Each
+        // additional thread that reads needs working memory, too.
         let n_others = (spec.read_threads - 1).min(blocks) as u64;
         let with_thread = (spare / block.saturating_add(reading).max(1)).min(n_others);
         let spare = spare - with_thread * (block + reading);
@@ -94,7 +94,7 @@ impl Ahead {
     }
 }
 
-/// What the source needs, and what the engine needs with it.
+/// The memory that source and engine need together.
 fn need<S: Source>(source: &S, spec: &PipelineSpec, block_rows: u64) -> Result<Need, S::Error> {
     let mut need = source.need(block_rows, spec.batch_rows.min(source.n_rows()))?;
     let order = block_rows.saturating_mul(ORDER_BYTES);
@@ -108,8 +108,8 @@ fn with_spare(n: u64) -> u64 {
     n.saturating_add(n / 8)
 }
 
-/// Bytes of a row in the largest block of all epochs so far. Small blocks vary by chance, so they say
-/// nothing about large ones.
+/// Bytes per row in the largest block of all epochs so far. Small blocks are left out: their size
+/// varies by chance.
 #[derive(Debug, Default)]
 pub(crate) struct LargestBlock {
     row_bytes: AtomicU64,
@@ -117,7 +117,7 @@ pub(crate) struct LargestBlock {
 }
 
 impl LargestBlock {
-    fn saw(&self, bytes: BlockBytes, n_rows: usize, block_rows: u64) {
+    fn record(&self, bytes: BlockBytes, n_rows: usize, block_rows: u64) {
         if (n_rows as u64) < block_rows / 2 {
             return;
         }
@@ -126,7 +126,7 @@ impl LargestBlock {
         self.most_row_bytes.fetch_max(by_row(bytes.most), Ordering::Relaxed);
     }
 
-    /// Bytes of a block of `n_rows` rows as large as that, now and at most.
+    /// Bytes of a block of `n_rows` rows at that size, now and at most.
     fn block_bytes(&self, n_rows: u64) -> (u64, u64) {
         let of = |row_bytes: &AtomicU64| {
             with_spare(row_bytes.load(Ordering::Relaxed).saturating_mul(n_rows))
@@ -135,27 +135,27 @@ impl LargestBlock {
     }
 }
 
-/// A block with the order of its rows, on its way round between the threads that read and the one
-/// that assembles.
+/// A block with the order of its rows, on its way between the reading threads and the assembling
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Carried<B> {
     pub(crate) block: B,
     pub(crate) place: BlockPlace,
-    /// Which row as read is delivered first, second and so on.
+    /// The row, as read, that is delivered first, second and so on.
     pub(crate) order: Vec<u32>,
-    /// The most bytes that it has taken.
+    /// The most bytes that it has occupied.
     taken_bytes: u64,
-    /// Bytes that are counted for it: until it is read, those that it is expected to take.
+    /// Bytes counted for it: until it is read, its expected size.
     counted_bytes: u64,
 }
 
-/// The blocks that there are, and whether there may be another.
+/// Counts the existing blocks, and decides whether another may be made.
 #[derive(Debug)]
 pub(crate) struct BlocksMade {
     most: usize,
     block_rows: u64,
     n_made: usize,
-    /// Bytes that are counted for all blocks.
+    /// Bytes counted for all blocks.
     counted_bytes: u64,
     seen: Arc<LargestBlock>,
     expected_bytes: u64,
@@ -166,8 +166,8 @@ pub(crate) struct BlocksMade {
 }
 
 impl BlocksMade {
-    /// No blocks yet, and a lease of what one block needs with everything else. Fails if another
-    /// loader has taken that since [`Ahead::fitting`] looked.
+    /// Starts without blocks, and leases the memory of one block and everything else. Fails if
+    /// another loader has taken it since [`Ahead::fitting`] ran.
     pub(crate) fn new(
         ahead: &Ahead,
         seen: Arc<LargestBlock>,
@@ -197,7 +197,7 @@ impl BlocksMade {
         Ok(made)
     }
 
-    /// Bytes that a block is expected to take, and that any block may.
+    /// Expected bytes of a block, and the most that any block may occupy.
     fn block_bytes(&self) -> (u64, u64) {
         match self.seen.block_bytes(self.block_rows) {
             (0, _) => (self.expected_bytes, self.largest_bytes),
@@ -205,13 +205,13 @@ impl BlocksMade {
         }
     }
 
-    /// Bytes that blocks may take: their part of the lease, and what nobody leases.
+    /// Bytes for blocks: their part of the lease, plus everything that is not leased.
     fn limit(&self) -> u64 {
         self.lease.most().saturating_sub(self.other_bytes)
     }
 
-    /// Leases what the blocks take that there may be, or as much of it as there is, and keeps room for
-    /// one that turns out to be of the largest kind.
+    /// Leases memory for all allowed blocks, or as much of it as is available. Reserves room for
+    /// one block of the largest form.
     fn lease_blocks(&mut self) {
         let (block_bytes, largest_bytes) = self.block_bytes();
         let (mut wanted, mut reserve) = (self.counted_bytes, 0);
@@ -221,13 +221,13 @@ impl BlocksMade {
             let all = block_bytes.saturating_mul(self.most as u64);
             wanted = all.min(limit - reserve).max(self.counted_bytes).min(limit);
         }
-        // Another loader may take some in between; the next block asks again.
+        // Another loader may have taken some in between; the next block asks again.
         self.lease.set_with_reserve(self.other_bytes.saturating_add(wanted), reserve);
     }
 
-    /// Another block, if there may be one.
+    /// Makes another block, if one is allowed.
     pub(crate) fn make<B: Default>(&mut self) -> Option<Carried<B>> {
-        // Blocks read at once are measured too late to learn from: the first one is read alone.
+        // The first block is read alone: blocks read at once are measured too late to learn from.
         let is_measured = self.seen.block_bytes(self.block_rows).0 > 0 || !self.is_limited;
         let may_be = self.n_made < self.most && is_measured && self.fits(0);
         if self.n_made > 0 && !may_be {
@@ -239,8 +239,8 @@ impl BlocksMade {
         Some(block)
     }
 
-    /// The block, to be read into again; `None` if it would not fit beside the others, so that one of
-    /// those has to be waited for.
+    /// Returns the block, to be read into again; `None` if it no longer fits beside the others, so
+    /// that the reader must wait for one of those.
     pub(crate) fn keep<B>(&mut self, mut block: Carried<B>) -> Option<Carried<B>> {
         if self.n_made == 1 || self.fits(block.counted_bytes) {
             self.expect(&mut block);
@@ -251,7 +251,7 @@ impl BlocksMade {
         None
     }
 
-    /// Counts a block that will be read as large as blocks are expected to be.
+    /// Counts a block that will be read at the expected size.
     fn expect<B>(&mut self, block: &mut Carried<B>) {
         let expected = if self.is_limited { self.block_bytes().0 } else { 0 };
         self.count(block, expected.max(block.taken_bytes));
@@ -263,7 +263,7 @@ impl BlocksMade {
         block.counted_bytes = bytes;
     }
 
-    /// Whether a block that is counted with `counted_bytes` can hold any of the blocks to come.
+    /// Whether a block counted with `counted_bytes` can take any of the coming blocks.
     fn fits(&self, counted_bytes: u64) -> bool {
         let (_, largest) = self.block_bytes();
         let others = self.counted_bytes - counted_bytes;
@@ -271,7 +271,7 @@ impl BlocksMade {
         !self.is_limited || others.saturating_add(needed) <= self.limit()
     }
 
-    /// Counts a block that was read. Fixed memory has room for a little more than expected.
+    /// Counts a block that was read. The fixed memory absorbs a slight excess.
     pub(crate) fn filled<B>(
         &mut self,
         block: &mut Carried<B>,
@@ -281,7 +281,7 @@ impl BlocksMade {
         let bytes = BlockBytes { now: bytes.now + order, most: bytes.most + order };
         block.taken_bytes = block.taken_bytes.max(bytes.now);
         self.count(block, block.taken_bytes);
-        self.seen.saw(bytes, block.order.len(), self.block_rows);
+        self.seen.record(bytes, block.order.len(), self.block_rows);
         let limit = self.limit();
         if self.is_limited && limit.saturating_add(FIXED_BYTES / 2) < self.counted_bytes {
             let BlockPlace { epoch, block_idx } = block.place;

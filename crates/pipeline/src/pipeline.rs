@@ -1,4 +1,4 @@
-//! A source with settings: starts epochs.
+//! A source with settings, from which epochs start.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -23,23 +23,23 @@ pub struct Pipeline<S: Source> {
     spec: PipelineSpec,
     n_batches: u64,
     n_rows_of: fn(&S::Batch) -> usize,
-    /// The lanes of the order, once an epoch was started.
+    /// Number of lanes of the order, set when the first epoch starts.
     lanes: OnceLock<u64>,
-    /// What a saved state must agree with.
+    /// The fields that a saved state must match.
     state: LoaderState,
-    /// Of all epochs.
+    /// The largest block of all epochs so far.
     largest: Arc<LargestBlock>,
-    /// What the source may keep between reads, for as long as this exists.
+    /// The source's share of the budget for values that it keeps between reads.
     grant: Arc<Grant>,
 }
 
 impl<S: Source> Pipeline<S> {
-    /// A pipeline over a source. `n_rows_of` counts the rows of a batch. Nothing is read yet, but for
-    /// what [`Source::need`] reads.
+    /// Makes a pipeline over a source. `n_rows_of` counts the rows of a batch. Reads nothing but
+    /// the estimate of [`Source::need`].
     ///
     /// # Errors
-    /// Sizes of zero; ranks, lanes and a remainder that do not fit together; a sampling of other rows;
-    /// a budget that is too small for one block and its batches.
+    /// A size is zero; rank, lanes and remainder do not fit together; the sampling draws from other
+    /// rows; the budget is too small for one block and its batches.
     pub fn new(
         source: Arc<S>,
         spec: PipelineSpec,
@@ -85,23 +85,24 @@ impl<S: Source> Pipeline<S> {
         &self.spec
     }
 
-    /// The number of batches of each epoch, the same on every rank.
+    /// Number of batches in each epoch, the same on every rank.
     pub fn n_batches(&self) -> u64 {
         self.n_batches
     }
 
-    /// Starts an epoch. The same number gives the same batches again, another number another order.
+    /// Starts an epoch. The same number gives the same batches again; another number gives another
+    /// order.
     ///
     /// # Errors
-    /// The system gives no thread; there is no memory for a sample or left in the budget; the source
-    /// makes no assembler.
+    /// A thread cannot be started; memory for the sampling is lacking, or the budget is used up;
+    /// the source fails to make an assembler.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch<S>, S::Error> {
         let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
         self.start(self.state.at(epoch, lanes, 0))
     }
 
-    /// A range of epochs, `0..10` or `3..`, without a gap between them: blocks of the next epoch are read
-    /// while the last batches of this one are consumed ([`Epochs`]).
+    /// Starts a range of epochs, `0..10` or `3..`, without a gap between them: blocks of the next
+    /// epoch are read while the last batches of this one are consumed ([`Epochs`]).
     pub fn epochs(&self, numbers: impl RangeBounds<u64>) -> Epochs<'_, S> {
         let lanes = *self.lanes.get_or_init(|| self.spec.default_lanes());
         let first = match numbers.start_bound() {
@@ -118,40 +119,40 @@ impl<S: Source> Pipeline<S> {
         Epochs { pipeline: self, next, end, idle: Arc::default() }
     }
 
-    /// Continues an epoch where a state was taken: with the batches that would have come then, bit for
-    /// bit.
+    /// Continues an epoch from a saved state, with bit for bit the batches that would have come
+    /// next.
     ///
-    /// The world size may differ, if batch size times world size does not: then the same global batches
-    /// come. This loader keeps the lanes of the state for the epochs that follow. Resume first, then
-    /// start those.
+    /// The world size may differ as long as batch size times world size stays the same: then the
+    /// global batches are the same. This loader uses the state's lanes for all later epochs, so
+    /// call `resume` before starting any other epoch.
     ///
     /// # Errors
-    /// The state is of other samples, another order or another global batch size; epochs of this loader
-    /// have begun with other lanes.
+    /// The state belongs to other samples, another order or another global batch size; epochs of
+    /// this loader have already started with other lanes.
     pub fn resume(&self, state: &LoaderState) -> Result<Epoch<S>, S::Error> {
-        self.take_over(state)?;
+        self.adopt(state)?;
         self.start(state.clone())
     }
 
-    /// Continues an epoch as [`resume`](Self::resume) does, and then the epochs that follow, up to but
-    /// not including `end`, as [`epochs`](Self::epochs) does.
+    /// Continues an epoch like [`resume`](Self::resume), and then runs the following epochs, up to
+    /// but not including `end`, like [`epochs`](Self::epochs).
     ///
     /// # Errors
     /// Those of [`resume`](Self::resume).
     pub fn resume_epochs(&self, state: &LoaderState, end: u64) -> Result<Epochs<'_, S>, S::Error> {
-        self.take_over(state)?;
+        self.adopt(state)?;
         Ok(Epochs { pipeline: self, next: state.clone(), end, idle: Arc::default() })
     }
 
-    /// Checks a saved state and takes its lanes.
-    fn take_over(&self, state: &LoaderState) -> Result<(), S::Error> {
+    /// Checks a saved state and adopts its lanes.
+    fn adopt(&self, state: &LoaderState) -> Result<(), S::Error> {
         let saved = self.lanes_to_resume(state)?;
         let lanes = *self.lanes.get_or_init(|| saved);
         // Another thread may have started an epoch in between.
         if saved == lanes { Ok(()) } else { Err(differs("number of lanes", saved, lanes).into()) }
     }
 
-    /// The lanes of a saved state, once it is known that this pipeline can go on from there.
+    /// Number of lanes of a saved state, after checking that this pipeline can resume it.
     pub(crate) fn lanes_to_resume(&self, state: &LoaderState) -> Result<u64, S::Error> {
         self.state.check_saved(state)?;
         if state.batches_delivered() > self.n_batches {
@@ -185,7 +186,7 @@ impl<S: Source> Pipeline<S> {
         Epoch::of(self.run(from, end)?, Weak::new(), self.n_rows_of, asked)
     }
 
-    /// Starts threads that read from a state on, up to but not including epoch `end`.
+    /// Starts the threads, which read from `from` up to but not including epoch `end`.
     fn run(&self, from: LoaderState, end: u64) -> Result<Run<S>, S::Error> {
         let spec = &self.spec;
         let plans = Plans { spec: spec.clone(), n_rows: self.source.n_rows() };
@@ -193,13 +194,14 @@ impl<S: Source> Pipeline<S> {
         let later = Later::after(&start.from, end);
         let goes_on = !later.is_empty();
         let lanes = start.from.lanes();
-        // As it runs, which is with less read ahead if memory is short.
+        // The settings as they run: with less read ahead if memory is short.
         let mut ahead = fitting(&*self.source, spec, lanes, spec.memory.available())?;
-        // Blocks of use: one to cut, the others to read ahead into. In order the first block is read in
-        // pieces, so that two are of use even if there is one block alone.
+        // More blocks than the plan has are useless: one to cut, the others to read ahead into. In
+        // order, the first block is read in pieces, so two are useful even if the plan has only
+        // one.
         let is_in_order = spec.order == Order::InOrder;
         let of_use = if goes_on {
-            // Those of the next epoch, too.
+            // Blocks of the next epoch count, too.
             plan.len().saturating_mul(2).max(2)
         } else {
             plan.len().max(if is_in_order { 2 } else { 1 })
@@ -220,7 +222,7 @@ impl<S: Source> Pipeline<S> {
         let current = Current::new(&start, plan, first_rows);
         let assembler = self.source.assembler(spec.batch_rows)?;
         let (to_queue, queue) = bounded(n_blocks.saturating_add(1));
-        // It has room, and the other end is here.
+        // The channel has room, and its other end is still here.
         let _sent = to_queue.send(Queued::Epoch(Box::new(start)));
         let (used, free) = bounded(n_blocks);
         let dispatch = Dispatch { plans, current: Some(current), later, queue: Some(to_queue) };
@@ -242,7 +244,7 @@ fn differs(field: &'static str, saved: u64, here: u64) -> Error {
     Error::State { field, saved: saved.to_string(), here: here.to_string() }
 }
 
-/// How much is read and made ahead with `available` bytes of memory.
+/// Decides how much is read and made ahead within `available` bytes of memory.
 fn fitting<S: Source>(
     source: &S,
     spec: &PipelineSpec,
@@ -252,11 +254,11 @@ fn fitting<S: Source>(
     Ahead::fitting(source, spec, spec.block_rows(source.n_rows(), lanes)?, available)
 }
 
-/// Epochs one after another, without a gap. Made by [`Pipeline::epochs`].
+/// Consecutive epochs without a gap. Made by [`Pipeline::epochs`].
 ///
-/// The threads of one epoch go on with the next, once the last batch of the first was taken. If the next
-/// one is asked for before that, or the first is dropped before that or ends with an error, the next
-/// epoch starts threads of its own. How much is read ahead is chosen when threads start.
+/// The threads of one epoch go on with the next once the consumer has taken the last batch. The
+/// next epoch starts threads of its own if it is asked for earlier, or if the first one is dropped
+/// early or ends with an error. How much is read ahead is decided when threads start.
 pub struct Epochs<'a, S: Source> {
     pipeline: &'a Pipeline<S>,
     next: LoaderState,

@@ -1,9 +1,9 @@
-//! Reading blocks in the order of the plans, on one or several threads.
+//! Reads blocks in the order of the plans, on one or several threads.
 //!
-//! Threads take work under a lock: the next block of the plan and memory to read it into. Under the
-//! same lock a place in the queue of the assembling thread is taken, so that blocks arrive in the
-//! plan's order whichever is read first. The lock is never needed to deliver a block, so a thread that
-//! waits for memory under it keeps no other from delivering.
+//! A thread takes work under a lock: the next block of the plan, and memory to read it into. Under
+//! the same lock it also takes its place in the queue of the assembling thread, so blocks arrive in
+//! the plan's order, whichever is read first. Delivering a block never needs the lock, so a thread
+//! that waits for memory while it has the lock keeps no other from delivering.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,27 +18,27 @@ use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::Counters;
 
-/// What the assembling thread gets, in order.
+/// An entry in the queue of the assembling thread.
 pub(crate) enum Queued<B, E> {
     /// An epoch begins.
     Epoch(Box<EpochStart>),
-    /// A block that is being read, or was, or the error; nothing comes if the thread ends before that.
+    /// A block being read, or the error. The channel closes empty if the thread ends early.
     Block(Receiver<Result<Carried<B>, E>>),
 }
 
-/// What the assembling thread gets from the reading threads of a source.
+/// The assembling thread's end of the queue.
 pub(crate) type Queue<S> = Receiver<Queued<<S as Source>::Block, <S as Source>::Error>>;
 
-/// The block that a reading thread of a source takes on, if there is one.
+/// The next block for a reading thread; `None` at the end.
 type NextWork<S> = Option<Work<<S as Source>::Block, <S as Source>::Error>>;
 
-/// An epoch that begins: where, and how long it is.
+/// The beginning of an epoch: where it starts and how long it is.
 #[derive(Debug, Clone)]
 pub(crate) struct EpochStart {
     pub(crate) from: LoaderState,
     /// Batches of the whole epoch.
     pub(crate) n_batches: u64,
-    /// Rows from `from` on, padding included.
+    /// Rows from `from` on, including padding.
     pub(crate) n_rows: u64,
     pub(crate) n_padding: usize,
     pub(crate) counters: Counters,
@@ -59,7 +59,7 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// The plan from a state on.
+    /// Plans the rest of an epoch from a state on.
     pub(crate) fn plan(&self, from: &LoaderState) -> Result<EpochPlan, Error> {
         let (spec, epoch) = (self.spec.plan(self.n_rows), from.epoch());
         let batches = self.spec.batches(from.lanes());
@@ -73,7 +73,7 @@ impl Plans {
         Ok(plan.starting_at(from.batches_delivered()))
     }
 
-    /// Plans an epoch and starts to count what it does.
+    /// Plans an epoch and starts its counters.
     pub(crate) fn start(&self, from: LoaderState) -> Result<(EpochStart, EpochPlan), Error> {
         let start = worktime::now();
         let plan = self.plan(&from)?;
@@ -90,18 +90,18 @@ impl Plans {
     }
 }
 
-/// The epoch whose blocks are handed out.
+/// The epoch whose blocks are being read.
 pub(crate) struct Current {
-    /// Each with whether it is a piece of the first block.
+    /// Each block, with whether it is a piece of the first one.
     blocks: Box<dyn Iterator<Item = (BlockPlan, bool)> + Send>,
     counters: Counters,
     epoch: u64,
-    /// Rows that are still to be delivered; blocks behind them are not read.
+    /// Rows still to deliver; blocks beyond them are not read.
     rows_left: u64,
 }
 
 impl Current {
-    /// `first_rows` cuts the first block of rows that come in their own order, so that the first batch
+    /// `first_rows` splits the first block if rows come in their own order, so that the first batch
     /// need not wait for a whole block.
     pub(crate) fn new(start: &EpochStart, mut plan: EpochPlan, first_rows: Option<u64>) -> Self {
         let first = first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
@@ -124,16 +124,16 @@ impl Current {
     }
 }
 
-/// The epochs that follow.
+/// The epochs after the current one.
 pub(crate) struct Later {
-    /// Where the next one starts, if there is one.
+    /// Where the next one starts; `None` after the last.
     next: Option<LoaderState>,
     /// The epoch after the last.
     end: u64,
 }
 
 impl Later {
-    /// The epochs behind that of `from`, up to but not including `end`.
+    /// The epochs after that of `from`, up to but not including `end`.
     pub(crate) fn after(from: &LoaderState, end: u64) -> Self {
         let epoch = from.epoch().saturating_add(1);
         Self { next: (epoch < end).then(|| from.at(epoch, from.lanes(), 0)), end }
@@ -150,12 +150,12 @@ impl Later {
     }
 }
 
-/// The work that threads take in turn.
+/// The queue of work that threads take in turn.
 pub(crate) struct Dispatch<B, E> {
     pub(crate) plans: Plans,
     pub(crate) current: Option<Current>,
     pub(crate) later: Later,
-    /// Gone once there is no more work.
+    /// `None` once there is no more work.
     pub(crate) queue: Option<Sender<Queued<B, E>>>,
 }
 
@@ -180,9 +180,9 @@ pub(crate) struct Reading<S: Source> {
 }
 
 impl<S: Source> Reading<S> {
-    /// Reads until the plans end, or nobody takes blocks any more: the work of each reading thread.
+    /// Reads until the plans end or the consumer stops: the main function of each reading thread.
     ///
-    /// An error of reading goes where the block would have gone, so that the errors of several threads
+    /// A read error goes where the block would have gone, so that the errors of several threads
     /// come in the order of the plan.
     pub(crate) fn run(&self) -> Result<(), S::Error> {
         let mut scratch = S::Scratch::default();
@@ -199,7 +199,7 @@ impl<S: Source> Reading<S> {
 
     fn next_work(&self) -> Result<NextWork<S>, S::Error> {
         let mut dispatch = self.dispatch.lock().unwrap_or_else(|poisoned| {
-            // A thread that panicked with it may have taken work that nobody does.
+            // A thread that panicked under the lock may have taken work that is now lost.
             let mut dispatch = poisoned.into_inner();
             dispatch.queue = None;
             dispatch
@@ -218,7 +218,7 @@ impl<S: Source> Reading<S> {
                 let (start, plan) = match plans.start(from) {
                     Ok(started) => started,
                     Err(error) => {
-                        // No other thread may go on with the epoch behind it.
+                        // No other thread may continue with the epoch after it.
                         *queue = None;
                         return Err(error.into());
                     }
@@ -250,8 +250,8 @@ impl<S: Source> Reading<S> {
         }
     }
 
-    /// A block to read into: one that is used up, a new one if there may be another, or the next that
-    /// will be used up. `None` if nobody takes blocks any more.
+    /// A block to read into: a used one, a new one if memory allows, or the next one that is used
+    /// up. `None` if the consumer stopped.
     fn memory(&self) -> Option<Carried<S::Block>> {
         loop {
             let used = self.free.try_recv().ok();
@@ -263,7 +263,7 @@ impl<S: Source> Reading<S> {
         }
     }
 
-    /// Reads a block into its memory. `None` if nobody wants it any more.
+    /// Reads a block into its memory. `None` if the consumer stopped.
     fn fill(
         &self,
         work: &mut Work<S::Block, S::Error>,
@@ -278,7 +278,7 @@ impl<S: Source> Reading<S> {
         let read = self.source.read(place, &plan.chunks, block, scratch, &self.stop);
         let spent = worktime::now() - start;
         if self.stop.is_set() {
-            // Asked to stop, the source gave up: that is not an error.
+            // The source gave up because it was asked to stop, which is not an error.
             return Ok(None);
         }
         let read = read?;
@@ -294,7 +294,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Cuts a block whose rows come in their own order: `first_rows`, then twice as many, and so on.
+/// Splits a block whose rows come in their own order: `first_rows` rows, then twice as many, and so
+/// on.
 fn pieces(plan: BlockPlan, first_rows: u64) -> Vec<BlockPlan> {
     let mut pieces: Vec<BlockPlan> = Vec::new();
     // Rows that repeat others do not come in their own order.

@@ -1,4 +1,4 @@
-//! The seam between the engine and a kind of samples: what reads blocks, and what makes batches of them.
+//! The interface between the engine and a kind of samples: how to read blocks and make batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use crate::error::Error;
 
 /// Samples that can be read in blocks and assembled into batches.
 ///
-/// The engine asks for blocks in the order of a plan, from one or several threads at once, and hands
-/// each to the assembler of the epoch. Samples are numbered by *rows*, from 0 to [`n_rows`](Self::n_rows).
+/// The engine asks for blocks in the order of a plan, from one or several threads at once, and
+/// passes each to the assembler of the epoch. Samples are numbered by *rows*, from 0 to
+/// [`n_rows`](Self::n_rows).
 pub trait Source: Send + Sync + 'static {
     /// Rows that were read together. Blocks are reused: reading replaces what they hold.
     type Block: Default + Send + 'static;
     /// Rows as the consumer gets them.
     type Batch: Send + 'static;
-    /// Errors of reading and assembling; those of the engine convert into them.
+    /// Errors of reading and assembling. The engine's own errors convert into it.
     type Error: std::error::Error + From<Error> + Send + Sync + 'static;
-    /// Memory that a reading thread uses again from block to block, until its epochs end.
+    /// Working memory that a reading thread reuses from block to block.
     type Scratch: Default;
-    /// Makes batches of blocks, on one thread.
+    /// Makes batches from blocks, on one thread.
     type Assembler: Assemble<Block = Self::Block, Batch = Self::Batch, Error = Self::Error>
         + Send
         + 'static;
@@ -29,13 +30,13 @@ pub trait Source: Send + Sync + 'static {
     /// The number of samples.
     fn n_rows(&self) -> u64;
 
-    /// A hash or name of the selected samples, by which a saved state is recognised.
+    /// Identifies the selected samples, by a hash or a name; a saved state must match it.
     fn fingerprint(&self) -> String;
 
-    /// Bytes that blocks of `block_rows` rows and batches of `batch_rows` rows take.
+    /// Estimates the bytes of blocks of `block_rows` rows and of batches of `batch_rows` rows.
     ///
     /// # Errors
-    /// What is needed to estimate the size cannot be read.
+    /// The estimate needs data that cannot be read.
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Self::Error>;
 
     /// Bytes that a block takes.
@@ -43,8 +44,8 @@ pub trait Source: Send + Sync + 'static {
 
     /// Reads the rows of `rows`, which are disjoint ascending ranges, into `into`.
     ///
-    /// A source that works in pieces looks at `stop` between them, and returns any error once it is
-    /// set: the engine ignores that error.
+    /// A source that works in pieces checks `stop` between them. Once it is set, return any error:
+    /// the engine ignores it.
     ///
     /// # Errors
     /// The rows cannot be read; the error names `place`.
@@ -57,37 +58,39 @@ pub trait Source: Send + Sync + 'static {
         stop: &Stop,
     ) -> Result<ReadStats, Self::Error>;
 
-    /// An assembler for the batches of some epochs, of at most `batch_rows` rows each.
+    /// Makes an assembler for batches of at most `batch_rows` rows.
     ///
     /// # Errors
-    /// What the assembler needs cannot be had.
+    /// The assembler cannot be set up.
     fn assembler(&self, batch_rows: u64) -> Result<Self::Assembler, Self::Error>;
 
-    /// Sets how many bytes a loader, numbered `holder`, grants for values that the source keeps
-    /// between reads. Grants of several loaders add up; 0 withdraws one.
+    /// Sets how many bytes the loader with number `holder` allows for values that the source keeps
+    /// between reads. Allowances of several loaders add up; 0 withdraws one.
     ///
-    /// Called while the budget is locked: it must not ask or change the budget.
+    /// Called while the budget is locked: the implementation must not call the budget.
     fn keep(&self, _holder: u64, _bytes: u64) {}
 }
 
-/// Puts rows of blocks into batches: [`begin`](Self::begin), [`add`](Self::add) for each block that
-/// the batch takes rows of, then [`finish`](Self::finish).
+/// Puts rows of blocks into batches.
+///
+/// The engine calls [`begin`](Self::begin), then [`add`](Self::add) for each block that the batch
+/// takes rows from, then [`finish`](Self::finish).
 pub trait Assemble {
-    /// As [`Source::Block`].
+    /// The same as [`Source::Block`].
     type Block;
-    /// As [`Source::Batch`].
+    /// The same as [`Source::Batch`].
     type Batch;
-    /// As [`Source::Error`].
+    /// The same as [`Source::Error`].
     type Error;
 
     /// Begins a batch of `n_rows` rows.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// The memory of the batch cannot be allocated.
     fn begin(&mut self, n_rows: usize) -> Result<(), Self::Error>;
 
-    /// Appends rows of a block, given by their positions in the block, in this order. Returns the
-    /// time that threads other than the caller's spent.
+    /// Appends rows of a block, in the order of their positions in `order`. Returns the time that
+    /// other threads than the caller's spent on it.
     ///
     /// # Errors
     /// The rows do not make a batch.
@@ -100,7 +103,7 @@ pub trait Assemble {
     fn finish(&mut self, place: BatchPlace) -> Result<Self::Batch, Self::Error>;
 
     /// Allocates and touches the memory of up to `n_batches` batches of `n_rows` rows, while the
-    /// first block is read. Stops as soon as `is_enough` says so.
+    /// first block is read. Stops as soon as `is_enough` returns true.
     fn prepare(&mut self, _n_batches: usize, _n_rows: usize, _is_enough: &dyn Fn() -> bool) {}
 }
 
@@ -113,18 +116,18 @@ pub struct BlockPlace {
     pub block_idx: u64,
 }
 
-/// A batch's position in its epoch.
+/// A batch's place in its epoch.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPlace {
     /// The epoch.
     pub epoch: u64,
-    /// The batch, counted from 0 from the beginning of the epoch.
+    /// The batch, counted from 0 at the beginning of the epoch.
     pub batch_idx: u64,
-    /// Rows of padding at its end.
+    /// Padding rows at its end.
     pub n_padding: usize,
 }
 
-/// Bytes that a source expects to take.
+/// Bytes that a source expects to need.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// A typical block.
@@ -133,45 +136,45 @@ pub struct Need {
     pub largest: u64,
     /// A batch.
     pub batch: u64,
-    /// Working memory of a thread that reads.
+    /// Working memory of one reading thread.
     pub reading: u64,
-    /// Memory that does not depend on how much is read ahead.
+    /// Memory whose size does not depend on how much is read ahead.
     pub other: u64,
 }
 
-/// Bytes that a block takes.
+/// Bytes that a block occupies.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct BlockBytes {
-    /// As it is.
+    /// In its present form.
     pub now: u64,
-    /// As it would be in the largest form that a later block of the same rows may have.
+    /// In the largest form that a later block of the same rows may take.
     pub most: u64,
 }
 
-/// What reading a block did.
+/// Counts and times of reading one block.
 ///
-/// Counts are `None` if the source does not know them; a sum over blocks is then `None`, too.
+/// A count is `None` if the source does not know it; the sum over blocks is then `None`, too.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct ReadStats {
-    /// Values returned: stored values of sparse samples, elements of dense ones.
+    /// Values returned: stored values of sparse samples, elements of dense samples.
     pub values: u64,
-    /// Values decoded to find them.
+    /// Values decoded to get them.
     pub values_decoded: Option<u64>,
     /// Bytes read from storage.
     pub bytes_read: Option<u64>,
     /// Requests sent to an object store.
     pub requests: Option<u64>,
-    /// Bytes that came out of decompression.
+    /// Bytes after decompression.
     pub bytes_decoded: Option<u64>,
-    /// Bytes that the values returned take as they are stored, uncompressed.
+    /// Bytes of the returned values as they are stored, uncompressed.
     pub bytes_needed: Option<u64>,
     /// Time that the source's threads spent fetching and decoding.
     pub times: Option<ReadTimes>,
-    /// Time on the calling thread spent converting what was read into the block's form.
+    /// Time on the calling thread to convert the data read into the block's form.
     pub convert: ThreadTime,
 }
 
-/// Set once nobody wants any more blocks.
+/// Set when no more blocks are wanted.
 #[derive(Debug, Default, Clone)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -181,7 +184,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Asks reading to end.
+    /// Asks readers to end.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

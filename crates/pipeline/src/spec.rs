@@ -7,8 +7,7 @@ use crate::budget::Budget;
 use crate::error::Error;
 use crate::world::World;
 
-/// Everything that decides the order of the samples, how they are cut into batches, and how much is
-/// read ahead.
+/// Decides the order of the samples, how they are cut into batches, and how much is read ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineSpec {
     /// Consecutive rows that are read together.
@@ -17,41 +16,42 @@ pub struct PipelineSpec {
     pub chunks_per_block: u64,
     /// Shuffled, or in the order of the rows.
     pub order: Order,
-    /// The seed of the shuffled order, which also depends on the epoch's number.
+    /// Seed of the shuffled order, which also depends on the epoch's number.
     pub seed: u64,
-    /// Rows of a rank's batch; only the last one may have fewer.
+    /// Rows of a rank's batch; only the last batch may have fewer.
     pub batch_rows: u64,
-    /// Which of how many processes this is. All of them take parts of the same order, `batch_rows`
-    /// of every global batch.
+    /// Rank and number of processes. All ranks share one order; each takes `batch_rows` rows of
+    /// every global batch.
     pub world: World,
-    /// Pieces of the order that are shuffled each by itself ([`BatchSpec::lanes`]); a rank has a block
-    /// of each lane that it delivers in memory. `None` is one for each rank, and one if rows come in
-    /// order; a loader that first resumes takes the lanes of the state.
+    /// Pieces of the order that are each shuffled separately ([`BatchSpec::lanes`]). A rank keeps
+    /// one block in memory for each lane that it delivers. `None` means one lane per rank, and one
+    /// lane if rows come in order; a loader that first resumes takes the lanes of the state.
     pub lanes: Option<u64>,
-    /// What happens to rows that do not fill a global batch; with several ranks they cannot make a
-    /// short batch.
+    /// What to do with rows that do not fill a global batch. Several ranks cannot deliver a short
+    /// batch.
     pub remainder: Remainder,
-    /// Which rows come, and how often; `None` is each once.
+    /// Which rows come, and how often; `None` means each row once.
     pub sampling: Option<Sampling>,
-    /// Blocks that are read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks
-    /// are in memory; 0 reads a block only after the one before it is used up.
+    /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
+    /// in memory; with 0, a block is read only after the one before it is used up.
     pub prefetch_blocks: usize,
-    /// Blocks that are read at the same time, by as many threads. They are delivered in the plan's
-    /// order. More than `1 + prefetch_blocks` are not of use.
+    /// Blocks to read at the same time, one per thread. They are delivered in the plan's order.
+    /// More than `1 + prefetch_blocks` gain nothing.
     pub read_threads: usize,
-    /// Batches that wait, ready, while the consumer works on one. 0 makes each batch on the
-    /// consumer's thread when it asks for it.
+    /// Finished batches that may wait while the consumer works on one. With 0, each batch is made
+    /// on the consumer's thread when it asks for it.
     pub prefetch_batches: usize,
-    /// The memory that blocks, batches and reading may take, possibly shared with other loaders. If it
-    /// is too little for everything that is to be read ahead, less is read ahead.
+    /// Memory for blocks, batches and reading, possibly shared with other loaders. If it is too
+    /// small for the requested read-ahead, less is read ahead.
     pub memory: Budget,
-    /// Bytes that the source may keep between reads ([`Source::keep`](crate::Source::keep)), at most
-    /// what the budget leaves. `None` is all that a limited budget leaves, and nothing without a limit.
+    /// Bytes that the source may keep between reads ([`Source::keep`](crate::Source::keep)), at
+    /// most the rest of the budget. `None` means the whole rest of a limited budget, and 0 without
+    /// a limit.
     pub keep_bytes: Option<u64>,
 }
 
-/// Shuffled batches of 1,024 rows out of blocks of 1,024 chunks of 64 rows, one block and one batch
-/// ahead, without a limit of memory.
+/// Shuffled batches of 1,024 rows, cut from blocks of 1,024 chunks of 64 rows. One block and one
+/// batch are read ahead, without a memory limit.
 impl Default for PipelineSpec {
     fn default() -> Self {
         Self {
@@ -74,10 +74,10 @@ impl Default for PipelineSpec {
 }
 
 impl PipelineSpec {
-    /// Refuses settings that no data could be loaded with.
+    /// Checks that the settings fit together.
     ///
     /// # Errors
-    /// Sizes of zero; a rank, lanes or a remainder that do not fit together.
+    /// A size is zero; rank, lanes and remainder do not fit together.
     pub fn check(&self) -> Result<(), Error> {
         if self.batch_rows == 0 {
             return Err(Error::ZeroBatchRows);
@@ -103,7 +103,7 @@ impl PipelineSpec {
         }
     }
 
-    /// The lanes of an order that begins with this loader.
+    /// Number of lanes of an order that begins with this loader.
     pub fn default_lanes(&self) -> u64 {
         self.lanes.unwrap_or(match self.order {
             Order::Shuffled => self.world.size,
@@ -111,12 +111,12 @@ impl PipelineSpec {
         })
     }
 
-    /// The rows of an epoch over `n_rows` rows, before a remainder is dropped or padded.
+    /// Number of rows in an epoch over `n_rows` rows, before a remainder is dropped or padded.
     pub fn epoch_rows(&self, n_rows: u64) -> u64 {
         self.sampling.as_ref().map_or(n_rows, Sampling::n_samples)
     }
 
-    /// The rows of a rank's largest block, of an order of `n_rows` rows with these lanes.
+    /// Number of rows in a rank's largest block, given `n_rows` rows and the number of lanes.
     ///
     /// # Errors
     /// The sizes do not make a plan.
@@ -126,7 +126,7 @@ impl PipelineSpec {
             .map_err(|source| Error::Plan { source })
     }
 
-    /// The plan of `n_rows` rows.
+    /// Specification of the plan over `n_rows` rows.
     pub fn plan(&self, n_rows: u64) -> PlanSpec {
         PlanSpec {
             n_rows,

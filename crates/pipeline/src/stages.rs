@@ -1,11 +1,11 @@
-//! Time that the stages of an epoch took, each summed over the threads that did it.
+//! Time of the stages of an epoch, each summed over the threads that worked on it.
 
 use worktime::{ReadTimes, ThreadTime};
 
-/// The time that a stage took.
+/// The time of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StageTime {
-    /// Seconds of wall time, waits included.
+    /// Seconds of wall time, including waits.
     pub wall_secs: f64,
     /// Seconds of processor time; `None` if a library's own threads did the work.
     pub cpu_secs: Option<f64>,
@@ -17,12 +17,13 @@ impl From<ThreadTime> for StageTime {
     }
 }
 
-/// The time that each stage took. Stages overlap, and several threads may do one, so they add up to
-/// more than the epoch's time.
+/// The time of each stage. Stages overlap, and several threads may work on one, so the sum exceeds
+/// the epoch's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StageTimes {
-    /// Getting bytes from storage; decoding too, if the reader does not time the two apart.
+    /// Getting bytes from storage. Includes decoding if the reader does not time the two
+    /// separately.
     pub read: StageTime,
     /// Turning bytes into values; `None` if `read` includes it.
     pub decode: Option<StageTime>,
@@ -30,29 +31,30 @@ pub struct StageTimes {
     pub shuffle: StageTime,
     /// Putting rows of blocks into batches, and converting what was read into blocks.
     pub assemble: StageTime,
-    /// Waits of the consumer for batches, without the assembling that its own thread does.
+    /// The consumer's waits for batches, without assembling on its own thread.
     pub wait: StageTime,
 }
 
 /// The sums behind [`StageTimes`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageSums {
-    /// Of readers that time fetching and decoding apart.
+    /// Of readers that time fetching and decoding separately.
     apart: ReadTimes,
-    /// On the reading thread, of readers that do not.
+    /// Of readers that do not: time on the reading thread.
     together: ThreadTime,
     n_apart: u64,
     n_together: u64,
     pub(crate) shuffle: ThreadTime,
     /// Assembling on the batch thread, or on the consumer's.
     pub(crate) cut: ThreadTime,
-    /// Assembling elsewhere: on reading threads, and on those that help with a batch.
+    /// Assembling elsewhere: on reading threads, and on threads that help with a batch.
     pub(crate) assemble_elsewhere: ThreadTime,
     pub(crate) wait: ThreadTime,
 }
 
 impl StageSums {
-    /// Adds a read that took `on_thread` on the reading thread; `apart` if the reader timed its parts.
+    /// Adds a read that took `on_thread` on the reading thread; `apart` if the reader timed its
+    /// parts.
     pub(crate) fn read(&mut self, on_thread: ThreadTime, apart: Option<ReadTimes>) {
         if let Some(times) = apart {
             self.apart += times;

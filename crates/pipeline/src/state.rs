@@ -1,4 +1,5 @@
-//! Where a training run stands: what to write beside a checkpoint, so that the loader goes on with the batch that comes next.
+//! The place of a training run in its data: saved beside a checkpoint, it lets the loader continue
+//! with the next batch.
 
 use std::hash::Hasher as _;
 
@@ -9,24 +10,28 @@ use twox_hash::XxHash3_64;
 use crate::error::Error;
 use crate::spec::PipelineSpec;
 
-/// What the JSON says it is.
+/// The value of the JSON's format field.
 const FORMAT: &str = "somafeed loader state";
 
-/// The version that is written and read. The order that a seed stands for is part of it: a release that changes it counts on.
+/// The version that is written and read. It includes the order that a seed gives: a release that
+/// changes the order also increases the version.
 const VERSION: u64 = 1;
 
-/// What every version has.
+/// The fields that every version has.
 #[derive(Deserialize)]
 struct Header {
     format: String,
     version: u64,
 }
 
-/// Where an epoch stands, at the border of two batches: [`Epoch::state`](crate::Epoch::state) gives it,
-/// [`Pipeline::resume`](crate::Pipeline::resume) goes on from it. Under 1 KB as JSON.
+/// A place in an epoch, between two batches.
 ///
-/// It counts *global* batches, which all ranks take together, so the state of any rank is that of all. The world size may be another
-/// when it is resumed, as long as batch size times world size stays.
+/// [`Epoch::state`](crate::Epoch::state) returns it, [`Pipeline::resume`](crate::Pipeline::resume)
+/// continues from it. As JSON it takes less than 1 KB.
+///
+/// It counts *global* batches, which all ranks take together, so every rank's state is the same.
+/// The world size may change before resuming, as long as batch size times world size stays the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoaderState {
@@ -44,13 +49,13 @@ pub struct LoaderState {
     n_rows: u64,
     /// The fingerprint of the selected samples; version 1 calls them cells.
     cells: String,
-    /// A hash of what is sampled and its weights.
+    /// A hash of the sampling and its weights.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     sampling: Option<String>,
 }
 
 impl LoaderState {
-    /// The beginning of epoch 0 of a loader.
+    /// The beginning of epoch 0.
     pub(crate) fn new(
         (n_rows, fingerprint): (u64, String),
         spec: &PipelineSpec,
@@ -84,7 +89,7 @@ impl LoaderState {
             sampling: spec.sampling.as_ref().map(|sampling| {
                 let mut hash = XxHash3_64::new();
                 sampling.write_to(&mut |bytes| hash.write(bytes));
-                shown(&hash)
+                hex(&hash)
             }),
         })
     }
@@ -94,35 +99,36 @@ impl LoaderState {
         Self { epoch, batches_delivered, lanes, ..self.clone() }
     }
 
-    /// Which epoch.
+    /// The epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The global batches that were delivered of it, which is the number of the next one.
+    /// Number of the epoch's global batches delivered so far, which is the index of the next one.
     pub fn batches_delivered(&self) -> u64 {
         self.batches_delivered
     }
 
-    /// The rows that all ranks take together.
+    /// Rows that all ranks take together.
     pub fn global_batch_rows(&self) -> u64 {
         self.global_batch_rows
     }
 
-    /// The lanes of the order: as many as there were ranks at first, unless the specification said otherwise.
+    /// Number of lanes of the order: the first number of ranks, unless the specification sets
+    /// another.
     pub fn lanes(&self) -> u64 {
         self.lanes
     }
 
-    /// JSON, in one line.
+    /// JSON on one line.
     pub fn to_json(&self) -> Result<String, Error> {
         serde_json::to_string(self).map_err(|source| Error::StateJson { source })
     }
 
-    /// The state that [`to_json`](Self::to_json) wrote.
+    /// Reads the output of [`to_json`](Self::to_json).
     ///
     /// # Errors
-    /// Other JSON, or of another version.
+    /// The text is other JSON or has another version.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let json = |source| Error::StateJson { source };
         let header: Header = serde_json::from_str(text).map_err(json)?;
@@ -130,7 +136,7 @@ impl LoaderState {
         serde_json::from_str(text).map_err(json)
     }
 
-    /// Fails where a saved state is not one of this loader; the lanes and the place are not looked at.
+    /// Fails if a saved state belongs to another loader. Ignores the lanes and the place.
     pub(crate) fn check_saved(&self, saved: &Self) -> Result<(), Error> {
         Header { format: saved.format.clone(), version: saved.version }.check()?;
         let none = || "none".to_owned();
@@ -172,6 +178,6 @@ impl Header {
     }
 }
 
-fn shown(hash: &XxHash3_64) -> String {
+fn hex(hash: &XxHash3_64) -> String {
     format!("{:016x}", hash.finish())
 }

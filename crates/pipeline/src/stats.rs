@@ -1,5 +1,5 @@
-//! Counts of what an epoch did, made by the threads that did it: a measurement records these, not what
-//! was asked for.
+//! Counts of one epoch, made by the threads that do the work. Measurements record these counts, not
+//! the requested settings.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,48 +10,47 @@ use crate::stages::{StageSums, StageTimes};
 
 /// Counts and times of one epoch, so far or in full.
 ///
-/// Blocks and what was read for them count when the block is ready, so before the epoch ends they run
-/// ahead of the batches. Seconds are wall time, summed over the work of one thread.
+/// Blocks count when they are ready, so before the epoch ends they run ahead of the batches.
+/// Seconds are wall time, summed over the work of one thread.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct EpochStats {
-    /// Which epoch.
+    /// The epoch.
     pub epoch: u64,
     /// Blocks read.
     pub n_blocks: u64,
-    /// Rows of the largest block, as read: a row that comes several times counts once.
+    /// Rows of the largest block, as read: repeated rows count once.
     pub max_block_rows: usize,
-    /// Batches handed over.
+    /// Batches delivered.
     pub n_batches: u64,
     /// Rows of the largest batch.
     pub max_batch_rows: usize,
-    /// Rows handed over.
+    /// Rows delivered.
     pub n_rows: u64,
-    /// What was read for the blocks.
+    /// Counts of the reads.
     pub read: ReadStats,
     /// Time in the source's [`read`](crate::Source::read), without conversions.
     pub read_secs: f64,
-    /// Time to convert what was read into the form of blocks.
+    /// Time to convert the data read into the form of blocks.
     pub convert_secs: f64,
-    /// Time to make batches of blocks.
+    /// Time to make batches from blocks.
     pub batch_secs: f64,
-    /// For each batch handed over, how long the consumer waited for it.
+    /// Seconds that the consumer waited for each batch.
     pub wait_secs: Vec<f64>,
-    /// Time of each stage, of all threads.
+    /// Time of each stage, summed over all threads.
     pub stages: StageTimes,
-    /// For each batch handed over, how many batches were ready when the consumer asked for it.
+    /// Batches that were ready when the consumer asked for each batch.
     pub ready_batches: Vec<u32>,
-    /// For each batch handed over, how many blocks had been read and not been begun when the consumer
-    /// asked for it.
+    /// Blocks that were read but not begun when the consumer asked for each batch.
     pub ready_blocks: Vec<u32>,
-    /// From the start of the epoch until its first batch was handed over.
+    /// Seconds from the start of the epoch until its first batch was delivered.
     pub first_batch_secs: Option<f64>,
-    /// From the start of the epoch until the consumer last got an answer: a batch, an error or the end.
+    /// Seconds from the start of the epoch until the consumer last received a batch, an error or
+    /// the end.
     pub elapsed_secs: f64,
 }
 
-/// The counts of an epoch, shared by its threads and its consumer. Locked once a block or batch, never
-/// in between.
+/// The counts of an epoch, shared by its threads and its consumer. Locked once per block or batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Counters {
     counted: Arc<Mutex<Counted>>,
@@ -62,10 +61,10 @@ struct Counted {
     stats: EpochStats,
     /// When the consumer asked for the epoch.
     start: ThreadTime,
-    /// Rows so far of the first block, if it is read in pieces.
+    /// Rows of the first block so far, if it is read in pieces.
     rows_in_pieces: usize,
     sums: StageSums,
-    /// Blocks that are read and not begun.
+    /// Blocks that are read but not begun.
     ready_blocks: u32,
 }
 
@@ -76,7 +75,7 @@ impl Counted {
 }
 
 impl Counters {
-    /// Counts of an epoch that starts now.
+    /// Starts the counts of an epoch, and its clock.
     pub(crate) fn new(epoch: u64) -> Self {
         let known = Some(0);
         let read = ReadStats {
@@ -97,7 +96,7 @@ impl Counters {
         Self { counted: Arc::new(Mutex::new(counted)) }
     }
 
-    /// Starts the epoch's clock when the consumer asked for it, whatever was read ahead.
+    /// Starts the epoch's clock when the consumer asked for it, even if blocks were read ahead.
     pub(crate) fn asked_for(&self, at: ThreadTime) {
         self.lock().start = at;
     }
@@ -111,8 +110,8 @@ impl Counters {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `n_rows` rows of a block, or of a piece of the first block, were read in `read_time` without
-    /// conversions.
+    /// Counts `n_rows` rows of a block, or of a piece of the first block, read in `read_time`
+    /// without conversions.
     pub(crate) fn block_read(
         &self,
         (n_rows, is_piece): (usize, bool),
@@ -138,18 +137,18 @@ impl Counters {
         stats.convert_secs += read.convert.wall.as_secs_f64();
     }
 
-    /// An order was drawn, or a part of it.
+    /// Adds the time of drawing an order, or a part of one.
     pub(crate) fn shuffled(&self, time: ThreadTime) {
         self.lock().sums.shuffle += time;
     }
 
-    /// The cutting of a block has begun.
+    /// Counts a block whose cutting began.
     pub(crate) fn block_begun(&self) {
         let mut counted = self.lock();
         counted.ready_blocks = counted.ready_blocks.saturating_sub(1);
     }
 
-    /// A batch was made in `time`, waits for blocks left out; other threads helped for `others`.
+    /// Adds a batch made in `time`, without waits for blocks; other threads helped for `others`.
     pub(crate) fn batch_made(&self, time: ThreadTime, others: ThreadTime) {
         let mut counted = self.lock();
         counted.stats.batch_secs += time.wall.as_secs_f64();
@@ -157,14 +156,14 @@ impl Counters {
         counted.sums.assemble_elsewhere += others;
     }
 
-    /// Blocks that are ready, and the time spent on making batches so far.
+    /// Ready blocks, and the time spent on making batches so far.
     pub(crate) fn asked(&self) -> (u32, ThreadTime) {
         let counted = self.lock();
         (counted.ready_blocks, counted.sums.cut)
     }
 
-    /// The consumer waited until now and got a batch of `n_rows` rows; `ready` batches and blocks were
-    /// there when it asked.
+    /// Counts a batch of `n_rows` rows that the consumer got after `wait`; `ready` counts the
+    /// batches and blocks that were there when it asked.
     pub(crate) fn batch_taken(&self, n_rows: usize, wait: ThreadTime, ready: (u32, u32)) {
         let mut counted = self.lock();
         let elapsed_secs = counted.elapsed_secs();
@@ -179,12 +178,12 @@ impl Counters {
         stats.elapsed_secs = elapsed_secs;
     }
 
-    /// The consumer waited.
+    /// Adds a wait of the consumer.
     pub(crate) fn waited(&self, wait: ThreadTime) {
         self.lock().sums.wait += wait;
     }
 
-    /// The consumer learned that there are no more batches, or why.
+    /// Notes when the consumer learned that no more batches come.
     pub(crate) fn ended(&self) {
         let mut counted = self.lock();
         counted.stats.elapsed_secs = counted.elapsed_secs();
@@ -192,7 +191,7 @@ impl Counters {
 }
 
 impl ReadStats {
-    /// Adds what another read did. A count that one of them does not know is unknown.
+    /// Adds the counts of another read. A count that either does not know becomes unknown.
     pub fn add(&mut self, other: &Self) {
         let add = |sum: Option<u64>, part: Option<u64>| Some(sum? + part?);
         self.values += other.values;

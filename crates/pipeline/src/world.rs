@@ -1,13 +1,15 @@
-//! Which of several processes this is: given by argument, or read from the launcher's environment.
+//! The rank of this process among several: given as arguments, or read from the launcher's
+//! environment.
 
 use crate::error::Error;
 
 /// The rank of this process, and the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct World {
-    /// The rank, counted from 0 across all machines; never the number on one machine (`LOCAL_RANK`).
+    /// The rank, counted from 0 across all machines; never the number on one machine
+    /// (`LOCAL_RANK`).
     pub rank: u64,
-    /// The number of ranks on all machines together.
+    /// Number of ranks on all machines together.
     pub size: u64,
 }
 
@@ -18,7 +20,7 @@ impl Default for World {
     }
 }
 
-/// What a launcher calls rank and world size.
+/// The variables in which a launcher puts rank and world size.
 #[derive(Clone, Copy)]
 struct Launcher {
     rank: &'static str,
@@ -26,10 +28,10 @@ struct Launcher {
 }
 
 const TORCH: Launcher = Launcher { rank: "RANK", size: "WORLD_SIZE" };
-/// Of a step; of an allocation where it has no steps.
+/// Variables of a Slurm step, and of an allocation without steps.
 const SLURM_STEP: Launcher = Launcher { rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS" };
 const SLURM: Launcher = Launcher { rank: "SLURM_PROCID", size: "SLURM_NTASKS" };
-/// OpenMPI; MVAPICH; what MPICH and Intel MPI start.
+/// Variables of OpenMPI; of MVAPICH; of MPICH and Intel MPI.
 const MPI: [Launcher; 3] = [
     Launcher { rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE" },
     Launcher { rank: "MV2_COMM_WORLD_RANK", size: "MV2_COMM_WORLD_SIZE" },
@@ -37,21 +39,24 @@ const MPI: [Launcher; 3] = [
 ];
 
 impl World {
-    /// What the environment says; one process alone where no launcher has set anything.
+    /// Reads rank and world size from the environment; a single process if no launcher has set
+    /// them.
     ///
-    /// | first that is there | set by |
+    /// | first pair that is set | set by |
     /// |---|---|
     /// | `RANK`, `WORLD_SIZE` | torchrun, or by hand |
     /// | `NODE_RANK`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`, and `WORLD_SIZE` or `NNODES` | a launcher that numbers processes by machine |
     /// | `SLURM_PROCID`, `SLURM_NTASKS` | srun |
     /// | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`; `MV2_COMM_WORLD_…`; `PMI_RANK`, `PMI_SIZE` | mpirun of OpenMPI, MVAPICH, MPICH and Intel MPI |
     ///
-    /// Slurm sets its variables in an allocation, too, where nothing was started by srun: those are not taken. And where mpirun was itself
-    /// started by srun, a machine at a time, what both say differs, and mpirun is the one that started this process.
+    /// Slurm sets its variables in every allocation, even if srun started nothing there: those are
+    /// ignored. If srun started mpirun, one per machine, the two disagree, and mpirun's variables
+    /// count: it started this process.
     ///
     /// # Errors
-    /// Half of a pair, what is no number, a rank that is not below the size, two kinds of MPI that differ, a shell that srun started as
-    /// one of several tasks; a number on the machine (`LOCAL_RANK`, `PMIX_RANK` without a size) and nothing else. The message names the
+    /// Only one variable of a pair is set; a value is not a number; the rank is not below the size;
+    /// two kinds of MPI disagree; srun started this shell as one of several tasks; only the number
+    /// on the machine is set (`LOCAL_RANK`, `PMIX_RANK` without a size). The message names the
     /// variables.
     pub fn from_environment() -> Result<Self, Error> {
         Self::from_lookup(|name| {
@@ -59,10 +64,10 @@ impl World {
         })
     }
 
-    /// The same, of any variables.
+    /// Like [`World::from_environment`], with any source of variables.
     ///
     /// # Errors
-    /// As those of [`World::from_environment`].
+    /// Those of [`World::from_environment`].
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let variables = Variables { lookup: &lookup };
         if let Some(world) = variables.by_machine()? {
@@ -84,20 +89,20 @@ impl World {
         Ok(Self::default())
     }
 
-    /// Fails where there is no such rank.
+    /// Fails if the rank is not below the size.
     pub(crate) fn check(self) -> Result<(), Error> {
         let Self { rank, size } = self;
         if rank < size { Ok(()) } else { Err(Error::NoSuchRank { rank, size }) }
     }
 }
 
-/// The environment, or what stands for it.
+/// The environment, or a substitute for it.
 struct Variables<'a> {
     lookup: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Variables<'_> {
-    /// A variable that is set to nothing is not set.
+    /// The value of a variable. An empty variable counts as unset.
     fn get(&self, name: &str) -> Option<String> {
         (self.lookup)(name).filter(|value| !value.trim().is_empty())
     }
@@ -110,7 +115,7 @@ impl Variables<'_> {
         }
     }
 
-    /// Both numbers of a launcher, or none.
+    /// Both numbers of a launcher, or neither.
     fn pair(&self, Launcher { rank, size }: Launcher) -> Result<Option<World>, Error> {
         match (self.number(rank)?, self.number(size)?) {
             (None, None) => Ok(None),
@@ -128,7 +133,8 @@ impl Variables<'_> {
         }
     }
 
-    /// From the number on the machine and the number of the machine, where `RANK` is not set.
+    /// Computes the rank from the process's number on its machine and the machine's number, if
+    /// `RANK` is not set.
     fn by_machine(&self) -> Result<Option<World>, Error> {
         let number = |name| self.number(name);
         let (Some(node), Some(local), Some(of_node), None) = (
@@ -155,7 +161,7 @@ impl Variables<'_> {
         Ok(Some(world))
     }
 
-    /// What mpirun says. All that it has set must agree.
+    /// The values of mpirun. All variables that it has set must agree.
     fn mpi(&self) -> Result<Option<World>, Error> {
         let mut found: Option<(Launcher, World)> = None;
         for launcher in MPI {
@@ -174,7 +180,7 @@ impl Variables<'_> {
         Ok(found.map(|(_, world)| world))
     }
 
-    /// What srun says, where it has started this process.
+    /// The values of srun, if it started this process.
     fn slurm(&self, mpi: Option<World>) -> Result<Option<World>, Error> {
         let of_step = ["SLURM_STEP_ID", "SLURM_STEPID"].iter().any(|name| self.get(name).is_some());
         let has_tasks = self.get(SLURM_STEP.size).is_some();
@@ -182,9 +188,10 @@ impl Variables<'_> {
         if of_allocation && !of_step && !has_tasks {
             return Ok(None);
         }
-        // The tasks of a step may be fewer than those of its allocation.
+        // A step may have fewer tasks than its allocation.
         let world = self.pair(if has_tasks { SLURM_STEP } else { SLURM })?;
-        // A shell that waits for commands: one task of several, of which the others do not run what is typed.
+        // A shell that waits for commands is one of several tasks, but the others do not run the
+        // commands.
         match world {
             Some(World { size, .. }) if size > 1 && mpi.is_none() && self.is_shell() => {
                 Err(Error::RankOfShell { size })
@@ -193,7 +200,8 @@ impl Variables<'_> {
         }
     }
 
-    /// As Lightning tells, by the job's name; and by the terminal that srun gave it.
+    /// Whether srun started an interactive shell: by the job's name, as Lightning decides, or by
+    /// srun's terminal.
     fn is_shell(&self) -> bool {
         let is_named = self
             .get("SLURM_JOB_NAME")

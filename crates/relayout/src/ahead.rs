@@ -1,4 +1,4 @@
-//! Rows that are made in a thread of their own while those before are written.
+//! Makes rows in a separate thread while earlier ones are written.
 
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -7,11 +7,12 @@ use soma_io::CsrBuffers;
 
 use crate::Error;
 
-/// Buffers that go round: one that is made, one that waits, one that is taken.
+/// Buffers in circulation: one being filled, one waiting, one being used.
 pub(crate) const BUFFERS: usize = 3;
 
-/// Calls `make` in a thread of its own until it has no more, and `take` here with all that it makes, in order. `make` is given a buffer
-/// that is no longer in use to fill. When either fails the other stops, and the thread has ended when this returns.
+/// Calls `make` in a separate thread until it has no more rows, and `take` on this thread with each
+/// result, in order. `make` fills a buffer that is no longer in use. If either fails, the other
+/// stops; the thread has ended when this returns.
 pub(crate) fn ahead(
     mut make: impl FnMut(CsrBuffers) -> Result<Option<CsrBuffers>, Error> + Send,
     mut take: impl FnMut(&CsrBuffers) -> Result<(), Error>,
@@ -20,13 +21,13 @@ pub(crate) fn ahead(
         let (full_out, full_in) = sync_channel(1);
         let (empty_out, empty_in) = sync_channel(BUFFERS);
         for _ in 0..BUFFERS {
-            // There is room for all, and the other end is here.
+            // The channel has room for all of them, and its other end is still here.
             drop(empty_out.send(CsrBuffers::default()));
         }
         let making = move || {
             for buffer in empty_in {
                 let Some(made) = make(buffer)? else { break };
-                // Where nobody takes it, the one who took has failed, and says why.
+                // The receiver is gone because `take` failed; its error says why.
                 if full_out.send(made).is_err() {
                     break;
                 }
@@ -42,7 +43,7 @@ pub(crate) fn ahead(
             if taken.is_err() {
                 break;
             }
-            // Where nobody wants it any more, the last is made.
+            // The maker has ended if it has made everything.
             drop(empty_out.send(made));
         }
         drop(empty_out);

@@ -1,8 +1,9 @@
-//! The shuffle of rows that do not fit into memory: scattered to files by where they go, then each file put in order in memory.
+//! Shuffles rows that do not fit into memory: scatters them to files by their new places, then
+//! orders each file in memory.
 //!
-//! A bucket is a run of new rows. As the source is read in order, each cell is appended to the
+//! A bucket is a range of new rows. The source is read in order, and each cell is appended to the
 //! bucket of its new row, so that both passes read and write long runs of bytes. Each attempt to
-//! write the experiment has a folder of its own, which goes with it.
+//! write the experiment has its own folder of buckets, removed when it ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,7 +14,7 @@ use soma_io::CsrBuffers;
 use crate::record::{self, Record};
 use crate::{Error, Spilled};
 
-/// A buffer smaller than this would be written too often.
+/// The smallest buffer per bucket; smaller ones would be written too often.
 const SMALLEST_BUFFER_BYTES: usize = 1 << 16;
 
 /// All buckets. Dropping them removes their files.
@@ -32,16 +33,16 @@ pub(crate) struct Buckets {
 struct Bucket {
     path: PathBuf,
     buffer: Vec<u8>,
-    /// Bytes of the file; there is none before the first.
+    /// Bytes of the file, which does not exist before the first write.
     n_bytes: u64,
 }
 
-/// Marks a row that has not been found.
+/// Marks a row that was not found.
 const NOWHERE: usize = usize::MAX;
 
 impl Buckets {
-    /// Buckets in a new folder below `folder` for `n_rows` rows, of `bucket_rows` each; what waits
-    /// to be written takes about `buffer_bytes`.
+    /// Makes buckets of `bucket_rows` rows each for `n_rows` rows, in a new folder below `folder`.
+    /// Rows waiting to be written take about `buffer_bytes` bytes.
     pub(crate) fn create(
         folder: &Path,
         n_rows: u64,
@@ -68,12 +69,12 @@ impl Buckets {
         })
     }
 
-    /// What was written to files so far.
+    /// Counts of everything written to files so far.
     pub(crate) fn spilled(&self) -> Spilled {
         self.spilled
     }
 
-    /// Puts rows into their buckets: row `i` becomes the new row `places[i]`.
+    /// Appends rows to their buckets: row `i` becomes the new row `places[i]`.
     pub(crate) fn scatter(&mut self, rows: &CsrBuffers, places: &[u32]) -> Result<(), Error> {
         let column_bytes = record::column_bytes(self.n_columns);
         for (row_idx, place) in places.iter().enumerate() {
@@ -89,7 +90,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// Ends the scattering; what comes out are the rows in their new order.
+    /// Ends the scattering; the result returns the rows in their new order.
     pub(crate) fn gather(mut self) -> Result<Gather, Error> {
         for bucket in &mut self.each {
             bucket.flush(&mut self.spilled)?;
@@ -103,7 +104,7 @@ impl Buckets {
     }
 }
 
-/// Makes a folder that was not there before.
+/// Creates a folder that did not exist before.
 fn new_folder(parent: &Path) -> Result<PathBuf, Error> {
     for attempt in 1_u32.. {
         let folder = parent.join(format!("attempt-{attempt}"));
@@ -118,7 +119,7 @@ fn new_folder(parent: &Path) -> Result<PathBuf, Error> {
 
 impl Drop for Buckets {
     fn drop(&mut self) {
-        // What cannot be removed now goes with the folder that it is in.
+        // If removing fails here, the folder goes with its parent.
         drop(std::fs::remove_dir_all(&self.folder));
     }
 }
@@ -129,7 +130,7 @@ impl Bucket {
             return Ok(());
         }
         let is_first = self.n_bytes == 0;
-        // Opened anew each time: there may be more buckets than files may be open.
+        // Opened anew each time: there may be more buckets than the limit of open files.
         let append = || {
             let mut options = OpenOptions::new();
             options.append(true).create_new(is_first);
@@ -144,8 +145,8 @@ impl Bucket {
         Ok(())
     }
 
-    /// Reads all of it into `bytes`, and removes the file. Sets `starts` to where in `bytes` each
-    /// of its `n_rows` rows is.
+    /// Reads the whole file into `bytes`, and removes it. Sets `starts` to the offsets of its
+    /// `n_rows` rows in `bytes`.
     fn load(
         &self,
         n_rows: u64,
@@ -167,8 +168,8 @@ impl Bucket {
     }
 }
 
-/// Sets `starts` to where each of `n_rows` rows is in `bytes`. Fails unless each is there exactly
-/// once and nothing else is.
+/// Sets `starts` to the offset of each of `n_rows` rows in `bytes`. Fails unless `bytes` contains
+/// each row exactly once and nothing else.
 fn find_rows(
     bytes: &[u8],
     n_rows: u64,
@@ -199,26 +200,26 @@ fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> Erro
     Error::File { action, path: path.to_owned(), source }
 }
 
-/// Rows in their new order, bucket by bucket.
+/// Returns rows in their new order, bucket by bucket.
 #[derive(Debug)]
 pub(crate) struct Gather {
     buckets: Buckets,
     /// The bucket after the one in memory.
     bucket: usize,
     bytes: Vec<u8>,
-    /// Where in `bytes` each row of the bucket is.
+    /// The offset of each row in `bytes`.
     starts: Vec<usize>,
     /// The next row of the bucket.
     row: usize,
 }
 
 impl Gather {
-    /// What was written to files.
+    /// Counts of everything written to files.
     pub(crate) fn spilled(&self) -> Spilled {
         self.buckets.spilled
     }
 
-    /// The next rows, with about `n_values`; none when all have come.
+    /// Returns the next rows, with about `n_values` values; none at the end.
     pub(crate) fn next(
         &mut self,
         n_values: usize,
@@ -231,7 +232,7 @@ impl Gather {
             if self.row == self.starts.len() && !self.next_bucket()? {
                 break;
             }
-            // There is a record, as the bucket was checked when it was loaded.
+            // The bucket was checked when it was loaded, so there is a record here.
             if let Some(record) = Record::at(&self.bytes[self.starts[self.row]..], column_bytes) {
                 record.append(&mut out);
             }
@@ -358,7 +359,7 @@ mod tests {
             assert!(matches!(error, Error::Temporary { .. }), "{error:?}");
             assert!(error.to_string().contains(problem), "{problem}: {error}");
         }
-        // As long as it was, with a row less: the others are one value longer.
+        // A file of the same length with one row less: the other rows are one value longer.
         let mut bytes = Vec::new();
         record::push(&mut bytes, 0, &[0, 0, 0, 0, 0], &[1.0; 5], 2);
         record::push(&mut bytes, 2, &[], &[], 2);

@@ -1,38 +1,42 @@
-//! How genes and values can be compressed, and which way is the quickest on the data at hand.
+//! Codecs for genes and values, and the measured choice between them.
 //!
-//! There is no best codec: entropy coders (zstd) make the smallest files; *packed* integers, cut to the bytes that they need, are read back
-//! ten times as quickly and take more room. Of genes it is the distances from one to the next that are packed, which take a byte each.
-//! Which one wins depends on the data, the machine, and how quickly bytes come from where they are kept. So a sample of the data is written
-//! in each way and read by the reader that training will use. What counts is the time of a row: to decode it, and for its bytes to come.
+//! No codec is best everywhere. Entropy coders (zstd) make the smallest files. *Packed* integers,
+//! cut to the bytes that they need, decode ten times as fast and take more room; genes are packed
+//! as differences to the previous gene, which take one byte each. Which codec wins depends on the
+//! data, the machine and the speed of the storage. So a sample of the data is written with each
+//! codec and read by the reader that training will use. The criterion is the time per row: decoding
+//! plus transfer.
 
 use soma_io::Filter;
 
 use crate::Error;
 
-/// Bytes of a window of genes that libtiledb packs together: in few of them one cell ends and the next begins, which is a long way back.
-/// Fragments that are written without it have windows as their values want them.
+/// Bytes of a window of genes that libtiledb packs together. Few such windows contain the end of a
+/// cell, where the difference is large. Fragments written without libtiledb choose windows to fit
+/// the values.
 const GENE_WINDOW_BYTES: u32 = 128 * 8;
-/// The same of counts: few share a window with a large count, which takes all of them to 16 bits.
+/// Bytes of a window of counts: few counts share a window with a large one, which widens all of
+/// them to 16 bits.
 const VALUE_WINDOW_BYTES: u32 = 128 * 4;
 
 /// Higher levels take several times as long to write, and save next to nothing on shuffled bytes.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Whole numbers that a 32-bit float holds exactly.
+/// The largest whole number up to which 32-bit floats are exact.
 const MOST_WHOLE: f32 = 16_777_216.0;
 
-/// A way to compress the genes, or the values, of the cells of X.
+/// A codec for the genes or for the values of X's cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Codec {
     /// Its name.
     pub name: &'static str,
-    /// Whether it keeps whole numbers only.
+    /// Whether it keeps only whole numbers.
     pub whole_numbers: bool,
     filters: &'static [Filter],
 }
 
 impl Codec {
-    /// The filters of TileDB that it stands for.
+    /// The TileDB filters of this codec.
     pub fn filters(&self) -> &'static [Filter] {
         self.filters
     }
@@ -42,10 +46,10 @@ impl Codec {
     }
 }
 
-/// Floats as integers of as many bits.
+/// Floats as 32-bit integers.
 const AS_INTEGERS: Filter = Filter::ScaleFloat { byte_width: 4, factor: 1.0, offset: 0.0 };
 
-/// What there is for genes.
+/// Codecs for genes.
 pub const GENE_CODECS: [Codec; 3] = [
     Codec::new(
         "packed",
@@ -60,7 +64,7 @@ pub const GENE_CODECS: [Codec; 3] = [
     ),
 ];
 
-/// What there is for values.
+/// Codecs for values.
 pub const VALUE_CODECS: [Codec; 3] = [
     Codec::new("packed", true, &[AS_INTEGERS, Filter::BitWidthReductionWithin(VALUE_WINDOW_BYTES)]),
     Codec::new("whole-zstd", true, &[AS_INTEGERS, Filter::ByteShuffle, Filter::Zstd(ZSTD_LEVEL)]),
@@ -77,7 +81,7 @@ pub struct Codecs {
 }
 
 impl Codecs {
-    /// The codecs of these names.
+    /// Finds codecs by name.
     ///
     /// # Errors
     /// [`Error::UnknownCodec`].
@@ -103,38 +107,38 @@ fn named(of: &'static str, codecs: &[Codec], name: &str) -> Result<Codec, Error>
     })
 }
 
-/// Which codecs are used.
+/// How codecs are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CodecChoice {
-    /// The quickest on a sample of the data, from a storage that gives so many bytes in a second.
+    /// The fastest on a sample of the data, given the speed of the storage.
     Measured {
-        /// Bytes in a second.
+        /// Bytes per second of the storage.
         storage_bytes_per_second: f64,
     },
-    /// These.
+    /// These codecs.
     Named(Codecs),
 }
 
-/// What codecs came to on the sample.
+/// Measured size and speed of codecs on the sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct MeasuredCodecs {
-    /// Which.
+    /// The codecs.
     pub codecs: Codecs,
-    /// Bytes of a value with its gene and its share of all else.
+    /// Bytes per value, including its gene and its share of everything else.
     pub bytes_per_value: f64,
-    /// Rows in a second that were read from memory, in chunks, by the processor time that it took on all processors.
+    /// Rows per second read from memory in chunks, by the processor time of all processors.
     pub rows_per_second: f64,
-    /// Rows in a second that can be read when bytes come from the storage that was named.
+    /// Rows per second when bytes come from the named storage.
     pub rows_per_second_of_storage: f64,
 }
 
-/// Values that are looked at together.
+/// Values checked together.
 const PIECE: usize = 1024;
 
-/// The first row that has a value which is not a whole number that a codec for those keeps to the bit.
+/// The first row with a value that a codec for whole numbers would not keep bit for bit.
 pub(crate) fn first_not_whole(row_offsets: &[usize], values: &[f32]) -> Option<usize> {
-    // Piece by piece without an early end, so that the compiler can look at several values at once.
+    // No early end within a piece, so that the compiler checks several values at once.
     let all_whole = |piece: &[f32]| piece.iter().fold(true, |all, value| all & is_whole(*value));
     let piece = values.chunks(PIECE).position(|piece| !all_whole(piece))?;
     let start = piece * PIECE;
@@ -142,7 +146,7 @@ pub(crate) fn first_not_whole(row_offsets: &[usize], values: &[f32]) -> Option<u
     Some(row_offsets.partition_point(|start| *start <= at) - 1)
 }
 
-/// Whether a value comes back as it was from an integer. Negative zero does not.
+/// Whether a value survives conversion to an integer bit for bit. Negative zero does not.
 fn is_whole(value: f32) -> bool {
     value.abs() <= MOST_WHOLE && (value as i32 as f32).to_bits() == value.to_bits()
 }

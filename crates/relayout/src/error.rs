@@ -1,4 +1,4 @@
-//! What can go wrong when an experiment is laid out anew.
+//! Errors of laying out an experiment anew.
 
 use std::path::PathBuf;
 
@@ -6,37 +6,37 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A size is outside what can be.
+    /// A size is out of range.
     #[error("{what} is {value}; it must be between {least} and {most}")]
     Size {
-        /// Which size.
+        /// The size.
         what: &'static str,
-        /// What it was.
+        /// Its value.
         value: u64,
-        /// The least that is possible.
+        /// The smallest allowed value.
         least: u64,
-        /// The most that is possible.
+        /// The largest allowed value.
         most: u64,
     },
-    /// There is no such codec.
+    /// No codec has this name.
     #[error("there is no codec {name:?} for {of}; there are {}", .existing.join(", "))]
     UnknownCodec {
-        /// The name that was given.
+        /// The name.
         name: String,
-        /// What it was to be for.
+        /// What it should compress: genes or values.
         of: &'static str,
-        /// Those that there are.
+        /// The existing codecs.
         existing: Vec<&'static str>,
     },
-    /// Nothing is there to be laid out.
+    /// The source has no cells, genes or values.
     #[error("{uri} has no {what}: there is nothing to lay out anew")]
     Empty {
-        /// Where.
+        /// The array or data frame.
         uri: String,
         /// What it lacks.
         what: &'static str,
     },
-    /// Values of a type that 32-bit floats may not hold.
+    /// 32-bit floats cannot hold all values of this type.
     #[error(
         "X {uri} holds values of type {data_type}, and the new one holds 32-bit floats, which cannot hold all of those"
     )]
@@ -46,7 +46,7 @@ pub enum Error {
         /// Their type.
         data_type: arrow_schema::DataType,
     },
-    /// A cell stands twice in X.
+    /// A cell of X occurs twice.
     #[error(
         "cell {joinid} of {uri} has more than one value of one gene: such an X cannot be laid out anew"
     )]
@@ -56,9 +56,9 @@ pub enum Error {
         /// The cell.
         joinid: u64,
     },
-    /// A codec for whole numbers, and values that are not.
+    /// A codec for whole numbers was chosen, but the data have other values.
     #[error(
-        "cell {joinid} of {uri} has values that are no whole numbers up to 16,777,216, and codec {codec} keeps none but those: choose zstd"
+        "cell {joinid} of {uri} has values that are not whole numbers up to 16,777,216, and codec {codec} keeps only those: choose zstd"
     )]
     NotWhole {
         /// X.
@@ -68,25 +68,25 @@ pub enum Error {
         /// The codec.
         codec: &'static str,
     },
-    /// What was written does not read back as it was read.
+    /// The new X does not read back like the source.
     #[error(
-        "cell {joinid} of {uri} reads back from the new X otherwise than it was: nothing is kept of what was written; this is a bug"
+        "cell {joinid} of {uri} reads back differently from the new X: nothing that was written is kept; this is a bug"
     )]
     Differs {
-        /// The X that was read.
+        /// The source's X.
         uri: String,
         /// The cell.
         joinid: u64,
     },
-    /// There is no local place for what is needed for a while.
-    #[error("{uri} is no local path, so a local folder for temporary files must be named")]
+    /// The destination is not local, and no local folder for temporary files was named.
+    #[error("{uri} is not a local path, so a local folder for temporary files must be named")]
     NoTemporary {
-        /// Where the experiment is to be written.
+        /// The destination.
         uri: String,
     },
-    /// A temporary file does not hold the rows that were written to it.
+    /// A temporary file does not contain the rows that were written to it.
     #[error(
-        "{} does not hold the rows that were written to it: {problem}; nothing is kept of what was written. Make sure that nothing else writes there and that the disk is sound, or choose another folder for temporary files",
+        "{} does not hold the rows that were written to it: {problem}; nothing that was written is kept. Make sure that nothing else writes there and that the disk is sound, or choose another folder for temporary files",
         .path.display()
     )]
     Temporary {
@@ -95,37 +95,37 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The operating system refused.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}", .path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// A thread did not start.
     #[error("cannot start a thread to read X: {source}")]
     Thread {
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// Arrow refused rows of obs.
+    /// Arrow rejected rows of obs.
     #[error("the rows of {uri} do not make a record batch: {source}")]
     Arrow {
         /// The data frame.
         uri: String,
-        /// Why not.
+        /// The reason.
         source: arrow_schema::ArrowError,
     },
-    /// No plan of reads could be made.
+    /// The measured reads could not be planned.
     #[error("reads to measure cannot be planned: {0}")]
     Plan(#[from] shuffle::Error),
     /// The experiment could not be read or written.
     #[error(transparent)]
     Experiment(#[from] soma_io::Error),
-    /// Whoever watches wanted an end.
-    #[error("interrupted: nothing is kept of what was written")]
+    /// The event callback stopped the relayout.
+    #[error("interrupted: nothing that was written is kept")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! obs and var on their way to the new experiment: as they were, or obs in another order.
+//! Copies obs and var to the new experiment, unchanged or with obs in another order.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::Error;
 use crate::order::Order;
 use crate::source::cut;
 
-/// Rows of obs or var that are read together.
+/// Rows of obs or var per read.
 const READ_ROWS: u64 = 1 << 16;
 
-/// Writes var as it is.
+/// Copies var unchanged.
 pub(crate) fn write_var(
     writer: &mut ExperimentWriter,
     var: &FrameCopy,
@@ -27,8 +27,8 @@ pub(crate) fn write_var(
     Ok(())
 }
 
-/// Writes obs in `order`, holding at most about twice `most_rows` rows. Reads all of obs for each
-/// `most_rows` new rows, and returns how often it did.
+/// Writes obs in `order`, keeping at most about twice `most_rows` rows in memory. Reads all of obs
+/// once for each `most_rows` new rows, and returns the number of these passes.
 pub(crate) fn write_obs(
     writer: &mut ExperimentWriter,
     obs: &FrameCopy,
@@ -45,7 +45,7 @@ pub(crate) fn write_obs(
     let mut n_passes = 0;
     for wanted in permutation.chunks(most_rows.max(1)) {
         let rows = in_order(obs, cells, wanted, most_rows)?;
-        // libtiledb takes less memory for fewer.
+        // Small pieces: libtiledb needs less memory for them.
         for start in (0..rows.num_rows()).step_by(READ_ROWS as usize) {
             writer
                 .write_obs(&rows.slice(start, (rows.num_rows() - start).min(READ_ROWS as usize)))?;
@@ -55,14 +55,14 @@ pub(crate) fn write_obs(
     Ok(n_passes)
 }
 
-/// The rows of obs at these positions among `cells`, in this order.
+/// Returns the rows of obs at these positions among `cells`, in this order.
 fn in_order(
     obs: &FrameCopy,
     cells: &RowRanges,
     wanted: &[u32],
     most_rows: usize,
 ) -> Result<RecordBatch, Error> {
-    // Positions ascending, and for each where in the list it stands.
+    // The positions, ascending, each with its index in the list.
     let mut ascending: Vec<u32> = (0..wanted.len() as u32).collect();
     ascending.sort_unstable_by_key(|idx| wanted[*idx as usize]);
     let failed = |source| Error::Arrow { uri: obs.frame().uri().to_owned(), source };
@@ -95,7 +95,8 @@ fn in_order(
     take_record_batch(&all, &UInt32Array::from(places)).map_err(failed)
 }
 
-/// `batch` with the dictionaries of `first`, which hold the same values: Arrow would otherwise join them, and run out of codes.
+/// Returns `batch` with the dictionaries of `first`, which hold the same values. Otherwise Arrow
+/// would concatenate the dictionaries and run out of codes.
 fn with_dictionaries_of(
     first: &RecordBatch,
     batch: &RecordBatch,

@@ -1,9 +1,12 @@
-//! Rewrites an experiment's X for training: the cells of a row together, rows in the order in which they are read, a codec chosen by
-//! measurement, and if wanted all cells shuffled once. The result is a SOMA experiment like any other.
+//! Rewrites an experiment's X for training: the genes of a cell together, rows in the order in
+//! which training reads them, with a codec chosen by measurement. All cells can be shuffled once.
+//! The result is a SOMA experiment like any other.
 //!
-//! A Census X has the genes of a row in thirty places, among those of a thousand other rows: right for reading all cells of some genes,
-//! and many times the work for reading some cells with all genes. Epochs over the same data read cells, so that writing them once in
-//! the order in which they are read pays for itself after a few epochs; [`RelayoutReport::epochs_until_paid`] says how many.
+//! In the Census's X, the values of one row are in about thirty places, among those of a thousand
+//! other rows. That suits reading all cells of a few genes, but reading a few cells with all genes
+//! costs many times the necessary work. Training reads cells, epoch after epoch, so one rewrite in
+//! reading order pays for itself after a few epochs; [`RelayoutReport::epochs_until_paid`] gives
+//! their number.
 //!
 //! ```
 //! use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! The choice of a codec: a sample of the rows is written in each way, and read.
+//! Chooses a codec: writes a sample of the rows with each candidate, and times reading it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::source::Source;
 use crate::speed::random_reads;
 use crate::{Error, RelayoutSpec};
 
-/// Values of the sample, if memory allows that many: some 2,500 cells of the Census.
+/// Values of the sample, memory permitting: about 2,500 cells of the Census.
 const SAMPLE_VALUES: u64 = 4 << 20;
-/// Runs of rows that the sample is made of.
+/// Runs of consecutive rows in the sample.
 const SAMPLE_RUNS: u64 = 32;
-/// Chunks that a read asks for.
+/// Chunks per read.
 const CHUNKS_PER_READ: u64 = 16;
 
-/// Times that all samples are read in turn.
+/// Passes over all samples, in turn.
 const PASSES: usize = 7;
-/// Of the quickest, what counts as quick: measurements differ by as much.
+/// Relative speed from which a codec counts as fast as the fastest: measurements vary by this much.
 const ABOUT_AS_QUICK: f64 = 0.97;
 
 const MEASUREMENT: &str = "sample";
 const LAYER: &str = "sample";
 
-/// Rows of the source: runs from everywhere, shuffled among each other where all will be. Single rows from everywhere would take as long
-/// as reading most of the source.
+/// Reads a sample of the source: runs of rows from everywhere, shuffled if the new experiment will
+/// be. Single rows from everywhere would take almost as long as reading the whole source.
 pub(crate) fn sample(
     source: &Source,
     order: &Order,
@@ -61,7 +61,7 @@ pub(crate) fn sample(
     Ok(if order.is_shuffled() { shuffled(&out) } else { out })
 }
 
-/// The rows in another order, the same each time.
+/// The rows in a random order, the same each time.
 fn shuffled(rows: &CsrBuffers) -> CsrBuffers {
     let mut out = CsrBuffers { n_columns: rows.n_columns, ..CsrBuffers::default() };
     for row_idx in shuffle::storage_order(rows.n_rows() as u32, 0) {
@@ -73,8 +73,9 @@ fn shuffled(rows: &CsrBuffers) -> CsrBuffers {
     out
 }
 
-/// Measures codecs on a sample, the one to take first, the others behind it by speed. First those for genes with the first for values, then
-/// those for values with the best of the first: the two are read one after the other, and each takes what it takes.
+/// Measures codecs on a sample. Returns the one to use first, the others by speed. Measures the
+/// codecs for genes with the first codec for values, then those for values with the best for genes:
+/// columns and values are decoded one after the other, so their times are independent.
 pub(crate) fn measure(
     sample: &CsrBuffers,
     folder: &Path,
@@ -92,14 +93,15 @@ pub(crate) fn measure(
     let genes = measured[0].codecs.genes;
     let values: Vec<Codecs> =
         values.iter().map(|values| Codecs { genes, values: *values }).collect();
-    // Anew with the best of the first, so that all that are compared were read in turn.
+    // The best pair is measured again, so that all pairs that are compared were read in turn.
     measured.retain(|one| !values.contains(&one.codecs));
     measured.extend(sample.measure(&values)?);
     best_first(&mut measured);
     Ok(measured)
 }
 
-/// Sorts by speed, and puts the one to take first: of those that are about as quick as the quickest, the smallest.
+/// Sorts by speed, then moves the choice to the front: the smallest of those about as fast as the
+/// fastest.
 fn best_first(measured: &mut [MeasuredCodecs]) {
     let speed = |one: &MeasuredCodecs| one.rows_per_second_of_storage;
     measured.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
@@ -111,7 +113,7 @@ fn best_first(measured: &mut [MeasuredCodecs]) {
     measured[..=best].rotate_right(1);
 }
 
-/// What codecs are measured on, and where.
+/// The rows to measure codecs on, and the folder for the files.
 struct Sample<'a> {
     rows: &'a CsrBuffers,
     folder: &'a Path,
@@ -119,7 +121,7 @@ struct Sample<'a> {
     storage_bytes_per_second: f64,
 }
 
-/// A sample that was written, open to be read.
+/// A written sample, open for reading.
 struct Candidate {
     codecs: Codecs,
     n_bytes: u64,
@@ -129,8 +131,9 @@ struct Candidate {
 }
 
 impl Sample<'_> {
-    /// Writes the sample with each of `codecs` and reads all of them in turn, again and again: the least processor time of each is what
-    /// other work on the machine disturbs the least.
+    /// Writes the sample with each of `codecs` and reads all of them in turn, several times.
+    /// Reports the least processor time of each, which other work on the machine disturbs the
+    /// least.
     fn measure(&self, codecs: &[Codecs]) -> Result<Vec<MeasuredCodecs>, Error> {
         let n_rows = self.rows.n_rows() as u64;
         let reads = random_reads(n_rows, (self.spec.chunk_rows, CHUNKS_PER_READ, n_rows))?;
@@ -193,7 +196,7 @@ pub(crate) fn options(config: &Config) -> OpenOptions {
     OpenOptions { config: config.clone(), timestamp: None }
 }
 
-/// Writes the sample as an experiment without columns.
+/// Writes the sample as an experiment whose obs and var have no columns.
 fn write(
     sample: &CsrBuffers,
     uri: &str,

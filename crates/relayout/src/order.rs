@@ -1,20 +1,20 @@
-//! Which cell comes where: as they were, or all in random order.
+//! The order of the new experiment's cells: that of the source, or random.
 
 use soma_io::RowRanges;
 
 /// The order of the new experiment's cells.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// The joinids that the cells had.
+    /// The joinids of the source's cells.
     cells: RowRanges,
-    /// The position of the first of each of their ranges.
+    /// The position of the first cell of each range.
     starts: Vec<u64>,
-    /// For each new row the position in `cells` of the cell that stands there; `None` where all stand as they were.
+    /// For each new row the position of its cell in `cells`; `None` if the order does not change.
     permutation: Option<Vec<u32>>,
 }
 
 impl Order {
-    /// The order of `cells`, fewer than 2^32: in random order where there is a seed.
+    /// Makes the order of `cells`, fewer than 2^32: random if there is a seed.
     pub(crate) fn new(cells: &RowRanges, seed: Option<u64>) -> Self {
         let permutation = seed.map(|seed| shuffle::storage_order(cells.n_rows() as u32, seed));
         let mut n_before = 0;
@@ -30,12 +30,12 @@ impl Order {
         self.permutation.is_some()
     }
 
-    /// For each new row the position of its cell.
+    /// The position of each new row's cell.
     pub(crate) fn permutation(&self) -> Option<&[u32]> {
         self.permutation.as_deref()
     }
 
-    /// For each cell by position its new row.
+    /// The new row of each cell, by position.
     pub(crate) fn places(&self) -> Vec<u32> {
         let order = self.permutation.as_deref().unwrap_or_default();
         let mut places = vec![0; order.len()];
@@ -45,7 +45,7 @@ impl Order {
         places
     }
 
-    /// The joinids that the cells of these new rows had.
+    /// The source's joinids of the cells in these new rows.
     pub(crate) fn joinids(&self, rows: std::ops::Range<u64>) -> Vec<u64> {
         match &self.permutation {
             Some(order) => order[rows.start as usize..rows.end as usize]
@@ -56,7 +56,7 @@ impl Order {
         }
     }
 
-    /// The joinid of the cell at a position, which there must be.
+    /// The joinid of the cell at a position, which must exist.
     fn joinid(&self, position: u64) -> u64 {
         let range = self.starts.partition_point(|start| *start <= position) - 1;
         self.cells.ranges()[range].start + position - self.starts[range]

@@ -1,21 +1,23 @@
-//! A row as bytes, while it waits in a file for its place: counts of single cells take three bytes each there rather than eight.
+//! The bytes of a row that waits in a file for its place. Counts of single cells take three bytes
+//! each instead of eight.
 //!
-//! A record is the row's number and its number of values, as 32-bit words, the bytes that each value has (one), its columns and its values:
-//! all in the order of bytes of this machine, for no other will read them. Columns are 16-bit words where all columns fit into those.
-//! Values are 8-bit or 16-bit words where a row's values are all the same to the bit after it, and 32-bit floats otherwise.
+//! A record consists of the row's number and its number of values, as 32-bit words, the size of a
+//! value in bytes (one byte), its columns and its values, all in this machine's byte order: no
+//! other machine reads them. Columns are 16-bit words if all columns fit. Values are 8-bit or
+//! 16-bit words if that keeps every value of the row bit for bit, otherwise 32-bit floats.
 
 use soma_io::CsrBuffers;
 
 const HEADER: usize = 9;
-/// From here on floats are whole, up to twice as much one apart.
+/// Floats from here to twice as much are whole numbers, one apart.
 const WHOLE: f32 = (1 << 23) as f32;
 
-/// The bytes that a column takes, where there are so many.
+/// Bytes per column for this number of columns.
 pub(crate) fn column_bytes(n_columns: usize) -> usize {
     if n_columns <= 1 << 16 { 2 } else { 4 }
 }
 
-/// Appends the record of a row; each column takes `column_bytes`.
+/// Appends the record of a row; each column takes `column_bytes` bytes.
 pub(crate) fn push(
     out: &mut Vec<u8>,
     row: u32,
@@ -38,9 +40,10 @@ pub(crate) fn push(
     }
 }
 
-/// The fewest bytes that keep each value to the bit.
+/// The fewest bytes per value that keep every value bit for bit.
 fn value_bytes(values: &[f32]) -> u8 {
-    // As floats that are not negative are in the order of their bits, what is negative or no number is more than any that fits.
+    // Floats that are not negative order like their bits; negative ones and NaN come out larger
+    // than any value that fits.
     let (most, are_whole) = values.iter().fold((0, true), |(most, are_whole), value| {
         let whole = value + WHOLE - WHOLE;
         (value.to_bits().max(most), are_whole & (whole.to_bits() == value.to_bits()))
@@ -56,8 +59,8 @@ fn value_bytes(values: &[f32]) -> u8 {
     }
 }
 
-/// A value that is whole, and less than 2^16, as an integer: its last bits when it is added to 2^23, where floats are one apart. Unlike a
-/// cast that looks at what does not fit, the processor does that for several values at once.
+/// A whole value below 2^16 as an integer: the last bits of its sum with 2^23, where floats are one
+/// apart. Unlike a checked cast, the processor does this for several values at once.
 fn whole_bits(value: f32) -> u32 {
     (value + WHOLE).to_bits()
 }
@@ -74,7 +77,7 @@ fn push_words<T: Copy, const N: usize>(
     }
 }
 
-/// A record that is read.
+/// A record in the bytes of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) row: u32,
@@ -85,7 +88,7 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record that `bytes` begin with; `None` if they do not hold a whole one.
+    /// Reads the record at the beginning of `bytes`; `None` if it is not complete.
     pub(crate) fn at(bytes: &'a [u8], column_bytes: usize) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|idx| header[at + idx]));
@@ -99,7 +102,7 @@ impl<'a> Record<'a> {
         Some(Self { row: word(0), columns, values, column_bytes, value_bytes })
     }
 
-    /// The bytes that it takes.
+    /// Size of the record in bytes.
     pub(crate) fn len(&self) -> usize {
         HEADER + self.columns.len() + self.values.len()
     }
@@ -173,7 +176,7 @@ mod tests {
         }
     }
 
-    /// How many whole records there are from the beginning on.
+    /// Number of complete records from the beginning.
     fn walk(bytes: &[u8], column_bytes: usize) -> usize {
         let (mut at, mut n_records) = (0, 0);
         while let Some(record) = Record::at(&bytes[at..], column_bytes) {

@@ -1,4 +1,4 @@
-//! The whole of it: open, choose, write, look at what was written, and give it its name.
+//! Runs a relayout: open, choose codecs, write, verify, publish.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -16,23 +16,26 @@ use crate::speed::ReadSpeed;
 use crate::temporary::Temporary;
 use crate::{Error, frames, layout, measure};
 
-/// Cells that are compared with the source once all is written.
+/// Cells to compare with the source after writing.
 const COMPARED_ROWS: u64 = 256;
 
-/// What libtiledb looks at in each cell that it is given, and the writer of X has made sure of: order, and bounds.
+/// libtiledb's checks of each cell that the writer of X has already made: order and bounds.
 const CHECKS: [&str; 2] = ["sm.check_global_order", "sm.check_coord_oob"];
 
-/// Told what happens; can end it.
+/// Receives events; may stop the relayout.
 type Watch<'a> = dyn FnMut(RelayoutEvent<'_>) -> ControlFlow<()> + 'a;
 
-/// Writes `source` anew to `uri`, a local path or an address that libtiledb knows.
+/// Writes `source` to `uri`, laid out for training; `uri` is a local path or an address that
+/// libtiledb knows.
 ///
-/// obs and var are taken over with all columns, and of the rest the measurement and layer that `spec` names. A local experiment is
-/// written under another name and renamed at the end, after some of it was read and compared with the source. `watch` is told what
-/// happens, and can end it; then nothing is left of what was written.
+/// Copies obs and var with all columns, and the measurement and layer that `spec` names. A local
+/// experiment is written under a temporary name and renamed at the end, after a sample of it was
+/// compared with the source. `watch` receives events and may stop the relayout, which then leaves
+/// nothing behind.
 ///
 /// # Errors
-/// What is not there, or cannot be read or written; sizes that cannot be; [`Error::Interrupted`].
+/// Something is missing or cannot be read or written; sizes are out of range;
+/// [`Error::Interrupted`].
 pub fn relayout(
     source: &Experiment,
     uri: &str,
@@ -47,12 +50,12 @@ pub fn relayout(
     let destination = Destination::claim(uri, spec.existing, &uris)?;
     let temporary = Temporary::claim(uri, spec.temporary.as_deref(), &uris)?;
     if let Some(path) = destination.leftover() {
-        tell(watch, RelayoutEvent::Leftover(path))?;
+        notify(watch, RelayoutEvent::Leftover(path))?;
     }
     let (n_cells, n_genes) = (source.cells.n_rows(), source.genes.n_rows());
     let reader = source.reader.name();
     let why_not_native = source.reader.why_not_native();
-    tell(watch, RelayoutEvent::Opened { n_cells, n_genes, reader, why_not_native })?;
+    notify(watch, RelayoutEvent::Opened { n_cells, n_genes, reader, why_not_native })?;
     let order = Order::new(&source.cells, spec.shuffle_seed);
     let mut job = Job { source: &source, order: &order, spec, temporary: &temporary };
     let measured = job.measure()?;
@@ -60,17 +63,17 @@ pub fn relayout(
         CodecChoice::Named(codecs) => codecs,
         CodecChoice::Measured { .. } => measured[0].codecs,
     };
-    tell(watch, RelayoutEvent::Chosen(codecs))?;
-    let passed = match job.write(&destination, codecs, watch) {
+    notify(watch, RelayoutEvent::Chosen(codecs))?;
+    let counts = match job.write(&destination, codecs, watch) {
         Err(Error::NotWhole { .. }) if !measured.is_empty() => {
             codecs = Codecs::named(codecs.genes.name, "zstd")?;
-            tell(watch, RelayoutEvent::NotWhole(codecs))?;
+            notify(watch, RelayoutEvent::NotWhole(codecs))?;
             destination.clear()?;
             job.write(&destination, codecs, watch)?
         }
         written => written?,
     };
-    tell(watch, RelayoutEvent::Measuring)?;
+    notify(watch, RelayoutEvent::Measuring)?;
     let measuring = Instant::now();
     let written = job.open_written(&destination)?;
     job.compare(&written)?;
@@ -84,9 +87,9 @@ pub fn relayout(
     Ok(RelayoutReport {
         n_cells,
         n_genes,
-        nnz: passed.nnz,
-        spilled: passed.spilled,
-        obs_passes: passed.obs_passes,
+        nnz: counts.nnz,
+        spilled: counts.spilled,
+        obs_passes: counts.obs_passes,
         codecs,
         measured,
         source_x_bytes,
@@ -99,19 +102,19 @@ pub fn relayout(
     })
 }
 
-fn tell(watch: &mut Watch<'_>, event: RelayoutEvent<'_>) -> Result<(), Error> {
+fn notify(watch: &mut Watch<'_>, event: RelayoutEvent<'_>) -> Result<(), Error> {
     match watch(event) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     }
 }
 
-/// The size of an array's files, where it is in a folder.
+/// The size of an array's files, if they are in a local folder.
 fn local_bytes(uri: &str) -> Result<Option<u64>, Error> {
     soma_io::local_path(uri).map(measure::folder_bytes).transpose()
 }
 
-/// What all steps need.
+/// The inputs of all steps.
 struct Job<'a> {
     source: &'a Source,
     order: &'a Order,
@@ -119,21 +122,21 @@ struct Job<'a> {
     temporary: &'a Temporary,
 }
 
-/// The rows on their way to the new experiment.
-struct Passed {
+/// Counts of the rows written.
+struct Counts {
     nnz: u64,
     spilled: Spilled,
     obs_passes: u64,
 }
 
-/// What was written, open to be read.
+/// The new X, open for reading.
 struct Written {
     x: soma_io::SparseNdArray,
     reader: std::sync::Arc<dyn soma_io::XReader>,
 }
 
 impl Job<'_> {
-    /// Measures codecs, where that is wanted.
+    /// Measures codecs, unless they are named.
     fn measure(&mut self) -> Result<Vec<MeasuredCodecs>, Error> {
         let CodecChoice::Measured { storage_bytes_per_second } = self.spec.codec else {
             return Ok(Vec::new());
@@ -142,17 +145,17 @@ impl Job<'_> {
         measure::measure(&sample, &self.temporary.folder(), self.spec, storage_bytes_per_second)
     }
 
-    /// Writes everything.
+    /// Writes the new experiment.
     fn write(
         &self,
         destination: &Destination,
         codecs: Codecs,
         watch: &mut Watch<'_>,
-    ) -> Result<Passed, Error> {
+    ) -> Result<Counts, Error> {
         let Self { source, order, spec, .. } = self;
         let is_local = destination.is_local();
-        // In a store nothing that was written goes away by itself, and writing cannot begin anew:
-        // all values are checked before.
+        // An object store keeps what was written, so writing cannot start over: check all values
+        // first.
         let mut gather = None;
         if !is_local && order.is_shuffled() {
             gather = Some(self.scatter(codecs, watch)?);
@@ -169,7 +172,8 @@ impl Job<'_> {
         };
         let obs_passes;
         if order.is_shuffled() && is_local {
-            // Frames are compressed by one thread each: beside the scattering, which leaves one some time.
+            // Each data frame is compressed by one thread, beside the scattering, which leaves
+            // processor time.
             let (scattered, n_passes) = thread::scope(|scope| {
                 let builder = thread::Builder::new().name("relayout-frames".to_owned());
                 let frames = builder
@@ -192,7 +196,7 @@ impl Job<'_> {
             writer.write_x(&spec.layer, &rows.row_offsets, &rows.columns, &rows.values)?;
             n_rows += rows.n_rows() as u64;
             nnz += rows.nnz() as u64;
-            tell(watch, RelayoutEvent::Written { n_rows })
+            notify(watch, RelayoutEvent::Written { n_rows })
         };
         match &mut gather {
             Some(gather) => {
@@ -203,7 +207,7 @@ impl Job<'_> {
         }
         writer.finish()?;
         let spilled = gather.as_ref().map_or_else(Spilled::default, Gather::spilled);
-        Ok(Passed { nnz, spilled, obs_passes })
+        Ok(Counts { nnz, spilled, obs_passes })
     }
 
     /// Reads all rows of the source in order.
@@ -217,22 +221,22 @@ impl Job<'_> {
         ahead(make, take)
     }
 
-    /// Makes sure that the codec keeps the values of all rows of the source.
+    /// Checks that the codec keeps the values of all rows of the source.
     fn check_all(&self, codecs: Codecs, watch: &mut Watch<'_>) -> Result<(), Error> {
         let mut n_rows = 0;
         self.each_part(|rows| {
             self.check(rows, n_rows, codecs)?;
             n_rows += rows.n_rows() as u64;
-            tell(watch, RelayoutEvent::Checked { n_rows })
+            notify(watch, RelayoutEvent::Checked { n_rows })
         })
     }
 
-    /// Scatters all rows to temporary files by where they go.
+    /// Scatters all rows to temporary files by their new places.
     fn scatter(&self, codecs: Codecs, watch: &mut Watch<'_>) -> Result<Gather, Error> {
         let Self { source, spec, .. } = self;
         let places = self.order.places();
         let n_cells = source.cells.n_rows();
-        // At most eight bytes a value, and some for a row.
+        // At most eight bytes a value, plus the header of the row.
         let bucket_rows = (spec.bucket_bytes() / (8 * source.mean_nnz() + 16)).clamp(1, n_cells);
         let mut buckets = Buckets::create(
             &self.temporary.folder(),
@@ -247,12 +251,13 @@ impl Job<'_> {
             let end = n_rows + rows.n_rows() as u64;
             buckets.scatter(rows, &places[n_rows as usize..end as usize])?;
             n_rows = end;
-            tell(watch, RelayoutEvent::Scattered { n_rows, spilled: buckets.spilled() })
+            notify(watch, RelayoutEvent::Scattered { n_rows, spilled: buckets.spilled() })
         })?;
         buckets.gather()
     }
 
-    /// Makes sure that the codec keeps the values of rows of the source, of which `n_before` came before.
+    /// Checks that the codec keeps the values of these rows of the source, which `n_before` rows
+    /// precede.
     fn check(&self, rows: &CsrBuffers, n_before: u64, codecs: Codecs) -> Result<(), Error> {
         if !codecs.values.whole_numbers {
             return Ok(());
@@ -296,7 +301,7 @@ impl Job<'_> {
         Ok(Written { x, reader })
     }
 
-    /// Reads some cells of both, and makes sure that they are the same to the bit.
+    /// Reads sampled cells of both experiments, and checks that they are the same bit for bit.
     fn compare(&self, written: &Written) -> Result<(), Error> {
         let n_cells = self.source.cells.n_rows();
         let n_runs = COMPARED_ROWS.min(n_cells);

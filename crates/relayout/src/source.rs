@@ -1,4 +1,4 @@
-//! What is laid out anew: the parts of the experiment, which of its rows there are, and reading them in order.
+//! The source of a relayout: its parts, its rows, and reading them in order.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use soma_io::{
 
 use crate::{Error, RelayoutSpec};
 
-/// Rows are read by a multiple of so many: those of a row of tiles of the Census's layout.
+/// Rows are read in multiples of this number: the rows of a row of tiles in the Census's layout.
 const TILE_ROWS: u64 = 2048;
 
-/// An experiment that is read.
+/// The experiment to read.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Where the experiment is; its arrays may be elsewhere.
+    /// The experiment's address; its arrays may be elsewhere.
     uri: String,
     pub(crate) x: SparseNdArray,
     pub(crate) reader: Arc<dyn XReader>,
     pub(crate) obs: FrameCopy,
     pub(crate) var: FrameCopy,
-    /// The joinids of all cells and genes.
+    /// The joinids of all cells, and of all genes below.
     pub(crate) cells: RowRanges,
     pub(crate) genes: RowRanges,
     pub(crate) nnz: u64,
@@ -72,18 +72,18 @@ impl Source {
         })
     }
 
-    /// Where everything is that is read.
+    /// The addresses of everything that is read.
     pub(crate) fn uris(&self) -> [String; 4] {
         let (obs, var) = (self.obs.frame().uri(), self.var.frame().uri());
         [&self.uri, self.x.uri(), obs, var].map(str::to_owned)
     }
 
-    /// Values of a cell, on the whole, rounded up.
+    /// Mean number of values per cell, rounded up.
     pub(crate) fn mean_nnz(&self) -> u64 {
         self.nnz.div_ceil(self.cells.n_rows()).max(1)
     }
 
-    /// All genes, as X is asked for them.
+    /// All genes, as a selection for reading X.
     pub(crate) fn gene_selection(&self) -> GeneSelection {
         match self.genes.ranges() {
             [all] if *all == (0..self.x.shape().1) => GeneSelection::All,
@@ -92,13 +92,13 @@ impl Source {
         }
     }
 
-    /// All cells in order, as many at a time as have about `n_values`.
+    /// Splits all cells, in order, into parts with about `n_values` values each.
     pub(crate) fn parts(&self, n_values: u64) -> impl Iterator<Item = RowRanges> + use<> {
         let n_rows = n_values / self.mean_nnz();
         cut(&self.cells, (n_rows / TILE_ROWS * TILE_ROWS).max(n_rows.min(TILE_ROWS)).max(1))
     }
 
-    /// Reads cells, and makes sure that none has two values of one gene.
+    /// Reads cells. Fails if a cell has two values of one gene.
     pub(crate) fn read(&self, rows: &RowRanges, out: &mut CsrBuffers) -> Result<(), Error> {
         self.reader.read_csr(rows, &self.gene_selection(), out)?;
         let repeats = |row_idx: &usize| !out.row(*row_idx).0.is_sorted_by(|a, b| a < b);
@@ -112,16 +112,21 @@ impl Source {
     }
 }
 
-/// The joinids of a data frame of an axis that X has `n` of.
+/// The joinids of a data frame whose axis has `n` rows in X.
 fn joinids(frame: &DataFrame, n: u64) -> Result<RowRanges, Error> {
     let n_rows = frame.n_rows()?;
     if n_rows == n || n_rows == 0 {
-        // A joinid that is missing would leave another beyond X; whoever reads the rows finds out.
+        // A missing joinid would put another one beyond X; reading the rows then fails.
         return Ok(RowRanges::new((n_rows > 0).then_some(0..n_rows).into_iter().collect())?);
     }
     let batch = frame.read(Some(&["soma_joinid"]), None)?;
     let column = batch.column(0).as_primitive_opt::<Int64Type>();
-    let joinids = column.map_or(&[][..], |column| column.values());
+    let broken = || soma_io::Error::BrokenColumn {
+        uri: frame.uri().to_owned(),
+        column: "soma_joinid".to_owned(),
+        problem: "it is not an array of int64".to_owned(),
+    };
+    let joinids = column.ok_or_else(broken)?.values();
     let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
     for joinid in joinids.iter().map(|joinid| *joinid as u64).take_while(|joinid| *joinid < n) {
         match ranges.last_mut() {
@@ -132,7 +137,7 @@ fn joinids(frame: &DataFrame, n: u64) -> Result<RowRanges, Error> {
     Ok(RowRanges::new(ranges)?)
 }
 
-/// Cuts rows into parts of `n_rows`, the last of what is left.
+/// Splits rows into parts of `n_rows`; the last may be shorter.
 pub(crate) fn cut(rows: &RowRanges, n_rows: u64) -> impl Iterator<Item = RowRanges> + use<> {
     let mut rest: std::collections::VecDeque<_> = rows.ranges().iter().cloned().collect();
     std::iter::from_fn(move || {

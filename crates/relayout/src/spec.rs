@@ -1,4 +1,4 @@
-//! What can be asked for, what is told on the way, and what it came to.
+//! The settings, events and report of a relayout.
 
 use std::path::{Path, PathBuf};
 
@@ -7,32 +7,33 @@ use soma_io::{Config, Existing, Extent, ReaderChoice};
 use crate::codec::{CodecChoice, Codecs, MeasuredCodecs};
 use crate::{Error, ReadSpeed};
 
-/// How an experiment is laid out anew. The default is its `RNA` with the layer `raw`, for chunks of 64 cells, in the order of the source.
+/// How to lay out an experiment. The default takes `RNA` and its layer `raw`, for chunks of 64
+/// cells, in the source's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelayoutSpec {
-    /// The measurement that the new experiment has, as `RNA`.
+    /// The measurement of the new experiment, for example `RNA`.
     pub measurement: String,
-    /// The layer of X that it has, as `raw`; its values must be of a type that 32-bit floats hold exactly.
+    /// The layer of X to write, for example `raw`; 32-bit floats must hold its type exactly.
     pub layer: String,
-    /// The rows that training will read together.
+    /// Rows that training will read together.
     pub chunk_rows: u64,
     /// How X is compressed.
     pub codec: CodecChoice,
-    /// Puts all cells into the random order of this seed, each order as likely.
+    /// Seed of a uniformly random order of all cells; `None` keeps the source's order.
     pub shuffle_seed: Option<u64>,
-    /// The column of obs, and of var, that keeps the joinids of the source where they differ from the new ones.
+    /// The column of obs, and of var, for the source's joinids if they differ from the new ones.
     pub joinid_column: String,
-    /// What reads X.
+    /// The reader of X.
     pub reader: ReaderChoice,
-    /// How much memory rows on their way may take, in bytes. Beside it there are 8 bytes for each cell that is shuffled, and what the
-    /// reader keeps.
+    /// Memory for rows on their way, in bytes. Not included: 8 bytes per cell that is shuffled, and
+    /// the reader's own memory.
     pub memory_bytes: u64,
-    /// A local folder for what is needed for a while: the sample, and at most 8 bytes for each value that is shuffled. Beside the new experiment
-    /// unless that is not local.
+    /// A local folder for temporary files: the sample, and at most 8 bytes for each value that is
+    /// shuffled. `None` means beside the new experiment, which must then be local.
     pub temporary: Option<PathBuf>,
-    /// What becomes of an experiment that is where the new one goes.
+    /// How to treat an existing experiment at the destination.
     pub existing: Existing,
-    /// How arrays say how large they are.
+    /// How arrays record their extent.
     pub extent: Extent,
     /// TileDB's parameters for writing.
     pub config: Config,
@@ -82,116 +83,118 @@ impl RelayoutSpec {
         }
     }
 
-    /// Values that a piece on its way has, about. Three pieces go round at 8 bytes a value, one of them grows by as much while it is
-    /// read, and writing takes 12 for what is held and 20 for what is handed over, up to 4 Mi values, and libtiledb's own of both.
+    /// About how many values a piece of rows has. Three pieces circulate at 8 bytes a value; one of
+    /// them needs twice that while it is read. Writing takes 12 bytes a value for the piece and 20
+    /// for the cells passed on, up to 4 Mi values, plus libtiledb's own copies of both.
     pub(crate) fn piece_values(&self) -> u64 {
         (self.memory_bytes / 4 / 48).clamp(1, 4 << 20)
     }
 
-    /// Bytes of a bucket: it is in memory as a whole.
+    /// Bytes of a bucket, which must fit into memory as a whole.
     pub(crate) fn bucket_bytes(&self) -> u64 {
         self.memory_bytes / 4
     }
 
-    /// Rows of obs that are put in order together: twice as many are in memory, beside pieces and buckets' buffers, and are believed to take
-    /// less than a kilobyte each.
+    /// Rows of obs that are reordered together. Twice as many are in memory, beside pieces and
+    /// bucket buffers; a row is assumed to take less than a kilobyte.
     pub(crate) fn obs_rows(&self) -> usize {
         (self.memory_bytes / 4 / 1024) as usize
     }
 }
 
-/// What a relayout is doing.
+/// A step of a relayout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum RelayoutEvent<'a> {
-    /// A run that was killed had left something here, which is gone now.
+    /// A killed run left this folder, which was removed now.
     Leftover(&'a Path),
-    /// The source is known.
+    /// The source is open.
     Opened {
         /// The number of cells.
         n_cells: u64,
         /// The number of genes.
         n_genes: u64,
-        /// What reads X.
+        /// The reader of X.
         reader: &'a str,
-        /// Why that is libtiledb, where that was left to choose.
+        /// Why libtiledb reads it, if the choice was automatic.
         why_not_native: Option<&'a str>,
     },
     /// The codecs are chosen.
     Chosen(Codecs),
-    /// The chosen codecs keep whole numbers only, and there are others: writing starts again with the next best.
+    /// The chosen codecs keep only whole numbers, and the data have others: writing starts again
+    /// with the next best.
     NotWhole(Codecs),
     /// Rows were scattered to temporary files.
     Scattered {
-        /// The number of rows so far.
+        /// Number of rows so far.
         n_rows: u64,
-        /// What was written to the files so far; the rest waits in memory.
+        /// Written to the files so far; other rows wait in memory.
         spilled: Spilled,
     },
-    /// Values were checked before anything is written to an object store, where writing cannot
-    /// start again.
+    /// Values were checked before writing to an object store, where writing cannot start over.
     Checked {
-        /// The number of rows so far.
+        /// Number of rows so far.
         n_rows: u64,
     },
-    /// So many rows are written.
+    /// Rows were written.
     Written {
-        /// The number of rows.
+        /// Number of rows so far.
         n_rows: u64,
     },
-    /// All is written, and is read to compare.
+    /// Everything is written; now it is compared with the source, and both are timed.
     Measuring,
 }
 
-/// Rows that waited in temporary files for their places, because they did not fit into memory.
+/// Rows that waited for their places in temporary files because they did not fit into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Spilled {
     /// Number of files.
     pub n_files: u64,
-    /// Number of times that one of them was written to.
+    /// Number of writes to these files.
     pub n_writes: u64,
     /// Bytes of all files.
     pub n_bytes: u64,
 }
 
-/// What it came to.
+/// The result of a relayout.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RelayoutReport {
-    /// The number of cells.
+    /// Number of cells.
     pub n_cells: u64,
-    /// The number of genes.
+    /// Number of genes.
     pub n_genes: u64,
-    /// The number of values.
+    /// Number of values.
     pub nnz: u64,
-    /// Rows of X that went through temporary files, in the attempt that succeeded; nothing unless
-    /// they were shuffled.
+    /// Rows of X that went through temporary files in the successful attempt; zero unless rows were
+    /// shuffled.
     pub spilled: Spilled,
-    /// Number of times that obs was read as a whole; once unless it was shuffled in parts.
+    /// Number of passes over obs: one, unless it was shuffled in parts.
     pub obs_passes: u64,
     /// How X is compressed.
     pub codecs: Codecs,
-    /// What was measured to choose that, the best first; empty where it was named.
+    /// Measurements behind the choice of codecs, the best first; empty if they were named.
     pub measured: Vec<MeasuredCodecs>,
-    /// The size of the source's X, where it is local.
+    /// The size of the source's X in bytes, if it is local.
     pub source_x_bytes: Option<u64>,
-    /// The size of the new X, where it is local.
+    /// The size of the new X in bytes, if it is local.
     pub x_bytes: Option<u64>,
-    /// The size of all files, where the new experiment is local.
+    /// The size of all files in bytes, if the new experiment is local.
     pub bytes_on_disk: Option<u64>,
-    /// How quickly the source is read.
+    /// Read speed of the source.
     pub before: ReadSpeed,
-    /// How quickly the new X is read.
+    /// Read speed of the new X.
     pub after: ReadSpeed,
-    /// How long it took, from the choice of a codec to the last byte.
+    /// Seconds from the choice of a codec to the last byte.
     pub seconds: f64,
-    /// Of that, how long reading to compare took.
+    /// Seconds of these spent comparing the new experiment with the source and timing both.
     pub measuring_seconds: f64,
 }
 
 impl RelayoutReport {
-    /// How many epochs over all cells in chunks, read alone, are quicker by as much as the rewriting took; `None` where they are not quicker.
+    /// Number of epochs over all cells in chunks after which the faster reads have saved the time
+    /// of the relayout. `None` if reads are not faster.
     pub fn epochs_until_paid(&self) -> Option<f64> {
         let n_cells = self.n_cells as f64;
         let saved = n_cells / self.before.chunk_rows_per_second

@@ -1,4 +1,5 @@
-//! How quickly rows are read: a short look at random chunks and at single rows, by the reader that training uses.
+//! Read speed: a short measurement of random chunks and of single rows, with the reader that
+//! training uses.
 
 use std::time::{Duration, Instant};
 
@@ -7,29 +8,30 @@ use soma_io::{CsrBuffers, GeneSelection, RowRanges, XReader};
 
 use crate::Error;
 
-/// Chunks that a read asks for.
+/// Chunks per read.
 const CHUNKS_PER_READ: u64 = 16;
-/// Single rows that a read asks for.
+/// Single rows per read.
 const ROWS_PER_READ: u64 = 256;
-/// Rows of a pass.
+/// Rows per pass.
 const CHUNK_PASS_ROWS: u64 = 8192;
 const ROW_PASS_ROWS: u64 = 512;
-/// Passes go on until they have taken so long.
+/// Passes repeat until they have taken this long.
 const LONG_ENOUGH: Duration = Duration::from_millis(400);
 const MOST_PASSES: usize = 9;
 
-/// Rows in a second, read again and again, so that they come from memory: what is measured is the work of reading.
+/// Rows per second of repeated reads. The data come from memory, so the speed is that of the
+/// reader's work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ReadSpeed {
-    /// In random chunks of the size that X is laid out for.
+    /// In random chunks of the size that X is written for.
     pub chunk_rows_per_second: f64,
     /// One by one.
     pub single_rows_per_second: f64,
 }
 
 impl ReadSpeed {
-    /// Reads some rows of X.
+    /// Reads sampled rows of X repeatedly.
     pub(crate) fn measure(
         reader: &dyn XReader,
         n_rows: u64,
@@ -42,7 +44,8 @@ impl ReadSpeed {
     }
 }
 
-/// Reads of `chunks_per_read` random chunks of `chunk_rows` each, `pass_rows` rows together.
+/// Plans reads of `chunks_per_read` random chunks of `chunk_rows` rows each, `pass_rows` rows in
+/// all.
 pub(crate) fn random_reads(
     n_rows: u64,
     (chunk_rows, chunks_per_read, pass_rows): (u64, u64, u64),
@@ -54,7 +57,7 @@ pub(crate) fn random_reads(
     Ok(blocks.map(|block| RowRanges::new(block.chunks)).collect::<Result<_, _>>()?)
 }
 
-/// The median pass over the same reads, of `chunks_per_read` chunks of `chunk_rows` each, after one that is not counted.
+/// The speed of the median pass over the same reads, after one pass that is not counted.
 fn rows_per_second(
     reader: &dyn XReader,
     n_rows: u64,

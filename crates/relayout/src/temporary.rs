@@ -1,5 +1,5 @@
-//! A folder for what is needed for a while: beside the new experiment, gone at the end, after a failure, and after a kill with the next
-//! run to the same place.
+//! A folder for temporary files, beside the new experiment. It is removed at the end and after a
+//! failure; after a kill, the next run to the same place removes it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use soma_io::{Destination, Existing, local_path};
 
 use crate::Error;
 
-/// The folder. Dropping it removes it with all that is in it.
+/// The folder. Dropping it removes it with all its contents.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     claimed: Destination,
 }
 
 impl Temporary {
-    /// Makes the folder for an experiment that is written to `uri`: in `folder`, or beside it if
-    /// that is a local path. Fails if any of `sources` lies there.
+    /// Creates the folder for an experiment that is written to `uri`: in `folder`, or beside it if
+    /// `uri` is a local path. Fails if any of `sources` is there.
     pub(crate) fn claim(uri: &str, folder: Option<&Path>, sources: &[&str]) -> Result<Self, Error> {
         let uri = uri.trim_end_matches('/');
         let place = match (folder, local_path(uri)) {
@@ -26,7 +26,7 @@ impl Temporary {
             (None, Some(path)) => path.with_added_extension("temporary"),
             (None, None) => return Err(Error::NoTemporary { uri: uri.to_owned() }),
         };
-        // It never gets its name: only the claim's lock, and its ways of cleaning up, are wanted.
+        // The destination is never published: only its lock and its cleaning up are needed here.
         let claimed = Destination::claim(&place.to_string_lossy(), Existing::Keep, sources)?;
         let temporary = Self { claimed };
         let folder = temporary.folder();

@@ -1,7 +1,8 @@
 //! How rows are cut into batches.
 
-/// The lengths of the batches that some rows are cut into: batches run across the borders of blocks, so that only the last can be
-/// short.
+/// Iterator over the lengths of the batches that a stream of rows is cut into.
+///
+/// Batches run across the borders of blocks, so only the last one can be short.
 #[derive(Debug, Clone)]
 pub struct BatchLengths {
     n_rows: u64,
@@ -9,12 +10,12 @@ pub struct BatchLengths {
 }
 
 impl BatchLengths {
-    /// Batches of `batch_rows` from `n_rows` rows. A `batch_rows` of 0 gives none.
+    /// Cuts `n_rows` rows into batches of `batch_rows`. Yields nothing if `batch_rows` is 0.
     pub fn new(n_rows: u64, batch_rows: u64) -> Self {
         Self { n_rows: if batch_rows == 0 { 0 } else { n_rows }, batch_rows: batch_rows.max(1) }
     }
 
-    /// The rows of all batches that are still to come.
+    /// Number of rows in the batches still to come.
     pub fn n_rows(&self) -> u64 {
         self.n_rows
     }

@@ -1,51 +1,56 @@
-//! How the rows of an epoch are dealt to global batches, lanes and ranks.
+//! How the rows of an epoch are distributed over global batches, lanes and ranks.
 
 use crate::Error;
 use crate::random::MOST_LANES;
 
-/// What becomes of rows that do not fill a global batch.
+/// Treatment of the rows that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Remainder {
-    /// They are a shorter last batch. For one rank only: several must have batches of equal length.
+    /// They form a shorter last batch. Only for a single rank: several need batches of equal
+    /// length.
     Short,
-    /// They are left out: others in each epoch, those at the end of its order.
+    /// They are left out. They are the last rows of the epoch's order, so each epoch drops others.
     Drop,
-    /// Rows of the beginning of the epoch come again and fill the last global batch, at its end.
+    /// Rows from the beginning of the epoch are repeated to fill the last global batch, at its end.
     Pad,
 }
 
-/// How an epoch's order is dealt to batches and ranks.
+/// How an epoch's order is distributed over batches and ranks.
 ///
-/// All ranks together take a *global batch* of `batch_rows * world_size` rows at a time, each its part of it. Which rows a global
-/// batch has, and in which order, does not depend on the rank nor on the world size, only on their product with `batch_rows`.
+/// All ranks together take a *global batch* of `batch_rows * world_size` rows per step, each rank
+/// its part. The rows of a global batch and their order depend only on that product, not on the
+/// rank or the world size alone.
 ///
-/// *Lanes* are why ranks need not read each other's rows: every lane is a piece of the epoch's permuted chunks that is shuffled by
-/// itself, and every global batch takes as many rows of each, the first lane's first. With as many lanes as ranks a rank reads one
-/// lane. With other numbers the same global batches come out: a rank then holds blocks of several lanes, or parts of them.
+/// *Lanes* keep ranks from reading each other's rows. Each lane is a piece of the epoch's permuted
+/// chunks that is shuffled by itself, and each global batch takes equally many rows of every lane,
+/// in the order of the lanes. If there are as many lanes as ranks, a rank reads a single lane. Any
+/// other world size gives the same global batches; a rank then holds blocks of several lanes, or
+/// parts of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchSpec {
-    /// Rows of a rank's batch.
+    /// Rows of one rank's batch.
     pub batch_rows: u64,
-    /// Which of the ranks is planned for, counted from 0.
+    /// This rank, counted from 0.
     pub rank: u64,
-    /// How many ranks there are.
+    /// Number of ranks.
     pub world_size: u64,
-    /// How many lanes there are: a divisor of the rows of a global batch.
+    /// Number of lanes; must divide the rows of a global batch.
     pub lanes: u64,
-    /// What becomes of rows that do not fill a global batch.
+    /// Treatment of the rows that do not fill a global batch.
     pub remainder: Remainder,
 }
 
 impl BatchSpec {
-    /// One rank, one lane, a short last batch.
+    /// A single rank and a single lane, with a short last batch.
     pub fn single(batch_rows: u64) -> Self {
         Self { batch_rows, rank: 0, world_size: 1, lanes: 1, remainder: Remainder::Short }
     }
 
-    /// The rows of a global batch, after all checks that need no other numbers.
+    /// Rows of a global batch. Also checks every field.
     ///
     /// # Errors
-    /// Sizes of zero, a rank outside the world, lanes that do not divide the global batch, a short last batch for several ranks.
+    /// A size is 0; the rank is outside the world; the lanes do not divide the global batch;
+    /// several ranks are asked to end with a short batch.
     pub fn global_batch_rows(&self) -> Result<u64, Error> {
         let Self { batch_rows, rank, world_size, lanes, remainder } = *self;
         for (size, number) in [
@@ -75,10 +80,11 @@ impl BatchSpec {
         Ok(global_batch_rows)
     }
 
-    /// How many global batches `n_rows` rows make: each rank has as many batches.
+    /// Number of global batches that `n_rows` rows make, which is also each rank's number of
+    /// batches.
     ///
     /// # Errors
-    /// As those of [`BatchSpec::global_batch_rows`].
+    /// The same as [`BatchSpec::global_batch_rows`].
     pub fn n_batches(&self, n_rows: u64) -> Result<u64, Error> {
         let global_batch_rows = self.global_batch_rows()?;
         Ok(match self.remainder {
@@ -88,18 +94,18 @@ impl BatchSpec {
     }
 }
 
-/// The numbers of an epoch's global batches and lanes: how its `n_rows` positions are dealt.
+/// How the `n_rows` positions of an epoch's order are distributed over global batches and lanes.
 #[derive(Debug, Clone)]
 pub(crate) struct Deal {
     pub(crate) spec: BatchSpec,
     pub(crate) global_batch_rows: u64,
-    /// Rows that each lane gives to a global batch.
+    /// Rows that each lane contributes to a global batch.
     pub(crate) lane_batch_rows: u64,
     /// Rows of a lane that are shuffled together.
     pub(crate) window_rows: u64,
-    /// Rows in the epoch's order, those that are dropped included.
+    /// Rows in the epoch's order, including those that are dropped.
     pub(crate) n_rows: u64,
-    /// Global batches.
+    /// Number of global batches.
     pub(crate) n_batches: u64,
     /// Rows of the last global batch, without padding.
     last_rows: u64,
@@ -109,7 +115,8 @@ impl Deal {
     pub(crate) fn new(spec: BatchSpec, n_rows: u64, block_rows: u64) -> Result<Self, Error> {
         let global_batch_rows = spec.global_batch_rows()?;
         let lane_batch_rows = global_batch_rows / spec.lanes;
-        // The windows of all lanes end with the same global batch. A single lane has nobody to wait for.
+        // The windows of all lanes must end with the same global batch. A single lane need not
+        // wait.
         let window_rows = match spec.lanes {
             1 => block_rows,
             _ => (block_rows - block_rows % lane_batch_rows).max(lane_batch_rows),
@@ -138,10 +145,10 @@ impl Deal {
         Ok(deal)
     }
 
-    /// The most rows that a rank's block has.
+    /// The largest number of rows that a rank's block has.
     pub(crate) fn max_block_rows(&self) -> u64 {
         let BatchSpec { batch_rows, world_size, .. } = self.spec;
-        // Batches that a window touches; with several lanes they are whole.
+        // Batches that a window touches. With several lanes a window is a whole number of batches.
         let most =
             self.window_rows.div_ceil(self.lane_batch_rows) + u64::from(self.spec.lanes == 1);
         let in_batches = most.saturating_mul(batch_rows);
@@ -152,7 +159,7 @@ impl Deal {
         .min(self.rank_rows(0))
     }
 
-    /// The rows that a rank delivers from a batch on, padding included.
+    /// Rows that the rank delivers from `first_batch` on, including padding.
     pub(crate) fn rank_rows(&self, first_batch: u64) -> u64 {
         match self.spec.remainder {
             Remainder::Short => {
@@ -164,7 +171,7 @@ impl Deal {
         }
     }
 
-    /// How many of the rows of the rank's last batch, at its end, are padding.
+    /// Number of padding rows at the end of the rank's last batch.
     pub(crate) fn n_padding(&self) -> u64 {
         if self.spec.remainder != Remainder::Pad || self.n_batches == 0 {
             return 0;
@@ -173,18 +180,18 @@ impl Deal {
         end.saturating_sub(self.last_rows).min(self.spec.batch_rows)
     }
 
-    /// Where in the order of the epoch's chunks a lane begins.
+    /// Position in the order of the epoch's chunks at which a lane begins.
     pub(crate) fn lane_start(&self, lane: u64) -> u64 {
         let before_last = self.n_batches.saturating_sub(1) * self.lane_batch_rows;
         lane * before_last + self.last_rows.min(lane * self.lane_batch_rows)
     }
 
-    /// The rows of a lane, without padding.
+    /// Rows of a lane, without padding.
     pub(crate) fn lane_rows(&self, lane: u64) -> u64 {
         self.lane_start(lane + 1) - self.lane_start(lane)
     }
 
-    /// Positions in a lane, with padding where there is some; the first lane has the most.
+    /// Positions in a lane, including padding. The first lane has the most.
     pub(crate) fn lane_positions(&self) -> u64 {
         match self.spec.remainder {
             Remainder::Short => self.lane_rows(0),

@@ -8,25 +8,25 @@ use crate::plan::{Order, PlanSpec};
 use crate::random::{Decision, generator, permute};
 use crate::sequence::Sequence;
 
-/// The blocks of an epoch, made one by one when they are asked for: what one rank delivers.
+/// Iterator over the blocks of an epoch that one rank delivers. Each block is computed on demand.
 #[derive(Debug, Clone)]
 pub struct EpochPlan {
     spec: PlanSpec,
     epoch: u64,
     deal: Deal,
     sequence: Sequence,
-    /// Where rows are sampled, the row of each number in the sequence.
+    /// If rows are sampled, the row for each number in the sequence.
     sampled: Option<Arc<[u32]>>,
-    /// Global batches that were delivered before.
+    /// Global batches delivered before the start.
     first_batch: u64,
     next: u64,
 }
 
-/// What a rank delivers of a lane: of each batch's rows of the lane, those at `places`.
+/// A rank's part of a lane: the rows at `places` among the lane's rows of each batch.
 struct LanePart {
     lane: u64,
     places: Range<u64>,
-    /// The rows of the window at hand, as they are delivered; padding is not among them.
+    /// The rows of the current window in the order of delivery, without padding.
     window: Vec<u64>,
 }
 
@@ -41,7 +41,9 @@ impl EpochPlan {
         Self { spec, epoch, deal, sequence, sampled, first_batch: 0, next: 0 }
     }
 
-    /// The same plan from a global batch on, counted from 0: no row that comes before it, and then the same rows in the same order. Behind
+    /// Starts the plan at a global batch, counted from 0.
+    ///
+    /// Skips all rows before it and delivers the same rows in the same order from there on. Past
     /// the last batch nothing is left.
     #[must_use]
     pub fn starting_at(mut self, batch_idx: u64) -> Self {
@@ -53,32 +55,35 @@ impl EpochPlan {
         self
     }
 
-    /// How many blocks there are, those that were taken already included.
+    /// Number of blocks, including those already taken.
     pub fn n_blocks(&self) -> u64 {
         self.deal.lane_positions().div_ceil(self.deal.window_rows)
     }
 
-    /// How many global batches there are, which is how many batches each rank has; those before the start included.
+    /// Number of global batches, which is also each rank's number of batches. Includes those before
+    /// the start.
     pub fn n_batches(&self) -> u64 {
         self.deal.n_batches
     }
 
-    /// The global batch that the plan starts at.
+    /// The global batch at which the plan starts.
     pub fn first_batch(&self) -> u64 {
         self.first_batch
     }
 
-    /// The rows that the rank delivers from the start on, padding included.
+    /// Rows that the rank delivers from the start on, including padding.
     pub fn n_rows(&self) -> u64 {
         self.deal.rank_rows(self.first_batch)
     }
 
-    /// How many rows at the end of the rank's last batch are padding: rows that some rank delivers at another place, too.
+    /// Number of padding rows at the end of the rank's last batch. A rank delivers each of them at
+    /// another place, too.
     pub fn n_padding(&self) -> u64 {
         self.deal.n_padding()
     }
 
-    /// Any block; `None` past the last. Blocks before the start, and those of which other ranks deliver everything, have no rows.
+    /// Returns any block; `None` past the last. A block has no rows if it lies before the start or
+    /// if other ranks deliver all of it.
     pub fn block(&self, block_idx: u64) -> Option<BlockPlan> {
         let positions = self.deal.lane_positions();
         let start =
@@ -96,7 +101,7 @@ impl EpochPlan {
         Some(BlockPlan::of_rows(block_idx, &self.delivered(&parts, &window)))
     }
 
-    /// The lanes that the rank delivers rows of, in the order of their rows in a global batch.
+    /// The lanes of which the rank delivers rows, in the order of their rows in a global batch.
     fn lane_parts(&self) -> Vec<LanePart> {
         let (spec, of_lane) = (&self.deal.spec, self.deal.lane_batch_rows);
         let start = spec.rank * spec.batch_rows;
@@ -111,7 +116,8 @@ impl EpochPlan {
             .collect()
     }
 
-    /// The chunks of a window that is delivered whole, and their order: what the general way gives, sooner.
+    /// The chunks and the order of a window that is delivered whole. A shortcut: the general way
+    /// gives the same.
     fn whole_window(
         &self,
         part: &LanePart,
@@ -125,7 +131,7 @@ impl EpochPlan {
             .then(|| (self.window_chunks(part.lane, window), self.window_order(part.lane, window)))
     }
 
-    /// The numbers of a window's rows, ascending: parts of chunks. Padding is left out.
+    /// The numbers of a window's rows as ascending parts of chunks, without padding.
     fn window_chunks(&self, lane: u64, window: &Range<u64>) -> Vec<Range<u64>> {
         let (start, n_rows) = (self.deal.lane_start(lane), self.deal.lane_rows(lane));
         let positions = start + window.start.min(n_rows)..start + window.end.min(n_rows);
@@ -134,7 +140,7 @@ impl EpochPlan {
         chunks
     }
 
-    /// In which order a window's rows, counted as they ascend, are delivered.
+    /// The order in which a window's rows, counted in ascending order, are delivered.
     fn window_order(&self, lane: u64, window: &Range<u64>) -> Vec<u32> {
         let n_rows = window.end.min(self.deal.lane_rows(lane)).saturating_sub(window.start);
         let mut order: Vec<u32> = (0..n_rows as u32).collect();
@@ -146,7 +152,7 @@ impl EpochPlan {
         order
     }
 
-    /// A window's rows in the order in which they are delivered, by whatever rank.
+    /// A window's rows in the order of delivery, of all ranks.
     fn window_rows(&self, lane: u64, window: &Range<u64>) -> Vec<u64> {
         let ascending: Vec<u64> =
             self.window_chunks(lane, window).into_iter().flatten().map(|at| self.row(at)).collect();
@@ -154,7 +160,7 @@ impl EpochPlan {
         order.into_iter().map(|at| ascending[at as usize]).collect()
     }
 
-    /// The rows of a block, in the order in which the rank delivers them.
+    /// The rows of a block in the order in which the rank delivers them.
     fn delivered(&self, parts: &[LanePart], window: &Range<u64>) -> Vec<u64> {
         let of_lane = self.deal.lane_batch_rows;
         let first = self.first_batch.max(window.start / of_lane);
@@ -162,7 +168,7 @@ impl EpochPlan {
         for batch_idx in first..window.end.div_ceil(of_lane) {
             for part in parts {
                 let start = batch_idx * of_lane;
-                // A window of a single lane may begin and end within a batch.
+                // The window of a single lane may begin and end within a batch.
                 let from = (start + part.places.start).clamp(window.start, window.end);
                 let to = start.saturating_add(part.places.end).clamp(window.start, window.end);
                 for position in from..to {
@@ -176,7 +182,7 @@ impl EpochPlan {
         rows
     }
 
-    /// The row at a lane's position behind all its rows; none where the last batch is short.
+    /// The padding row at a lane's position past its last row; `None` if the last batch is short.
     fn padding(&self, lane: u64, position: u64) -> Option<u64> {
         let Deal { lane_batch_rows, global_batch_rows, n_rows, .. } = self.deal;
         let (batch_idx, place) = (position / lane_batch_rows, position % lane_batch_rows);
@@ -185,7 +191,7 @@ impl EpochPlan {
         (self.n_padding() > 0).then(|| self.row(self.sequence.chunk_at(behind % n_rows).0))
     }
 
-    /// The row of a number in the sequence.
+    /// The row for a number in the sequence.
     fn row(&self, number: u64) -> u64 {
         match &self.sampled {
             Some(sampled) => sampled[number as usize].into(),
@@ -211,20 +217,20 @@ impl Iterator for EpochPlan {
 
 impl ExactSizeIterator for EpochPlan {}
 
-/// The rows that a rank holds together.
+/// The rows that a rank keeps in memory together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockPlan {
-    /// The block's number in the epoch.
+    /// Number of the block in the epoch.
     pub block_idx: u64,
-    /// The rows to read: ascending, none twice, none that the rank does not deliver.
+    /// The rows to read: ascending, each once, and only those that the rank delivers.
     pub chunks: Vec<Range<u64>>,
-    /// For each row to deliver, which of the rows as read it is, counted through all chunks. A row that was sampled several times, or
-    /// is padding too, comes as often.
+    /// For each row to deliver, its position among the rows read, counted through all chunks. A row
+    /// that was sampled several times, or is padding too, comes several times.
     pub order: Vec<u32>,
 }
 
 impl BlockPlan {
-    /// The plan to read these rows, and deliver them in this order.
+    /// A plan that reads these rows and delivers them in this order.
     fn of_rows(block_idx: u64, rows: &[u64]) -> Self {
         let mut ascending: Vec<(u64, u32)> = rows.iter().copied().zip(0..).collect();
         ascending.sort_unstable();
@@ -245,17 +251,17 @@ impl BlockPlan {
         Self { block_idx, chunks, order }
     }
 
-    /// How many rows the block delivers.
+    /// Number of rows that the block delivers.
     pub fn n_rows(&self) -> usize {
         self.order.len()
     }
 
-    /// How many rows are read for it: fewer, where some come several times.
+    /// Number of rows read for the block; smaller than `n_rows` if rows come several times.
     pub fn n_rows_read(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.end - chunk.start).sum()
     }
 
-    /// The rows in the order in which they are delivered.
+    /// The rows in the order of delivery.
     pub fn delivered_rows(&self) -> Vec<u64> {
         let read: Vec<u64> = self.chunks.iter().cloned().flatten().collect();
         self.order.iter().map(|at| read[*at as usize]).collect()

@@ -1,16 +1,16 @@
-//! What can be wrong with a specification.
+//! Invalid specifications of plans, samples, splits and expectations.
 
-/// A specification that no plan, no split and no expectation can be made of.
+/// An invalid specification of a plan, a sample, a split or an expectation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A size is zero.
     #[error("{size} is 0: give at least 1")]
     Zero {
-        /// Which size.
+        /// Name of the size.
         size: &'static str,
     },
-    /// A block has more rows than can be numbered.
+    /// A block has more rows than 32 bits can number.
     #[error(
         "blocks of {chunks_per_block} chunks of {chunk_rows} rows are too large: at most {} rows fit, make chunks smaller or \
          fewer",
@@ -22,7 +22,7 @@ pub enum Error {
         /// Chunks of a block.
         chunks_per_block: u64,
     },
-    /// There are more chunks than can be put into an order.
+    /// There are more chunks than 32 bits can number.
     #[error(
         "{n_rows} rows make {n_chunks} chunks of {chunk_rows} rows, at most {} can be shuffled: make chunks larger",
         u32::MAX
@@ -32,94 +32,94 @@ pub enum Error {
         n_rows: u64,
         /// Rows of a chunk.
         chunk_rows: u64,
-        /// The chunks that they make.
+        /// Chunks that these rows make.
         n_chunks: u64,
     },
-    /// There are more lanes than are kept apart.
+    /// There are more lanes than the random generator distinguishes.
     #[error("{lanes} lanes are asked for, at most {most} are kept apart: take fewer")]
     TooManyLanes {
-        /// Lanes that were asked for.
+        /// Requested lanes.
         lanes: u64,
-        /// How many may be.
+        /// Largest number of lanes.
         most: u64,
     },
-    /// Global batches do not divide into equal parts of all lanes.
+    /// The lanes do not divide a global batch into equal parts.
     #[error(
         "{lanes} lanes cannot give equal parts of global batches of {global_batch_rows} rows: take a number of lanes that \
          divides them"
     )]
     Lanes {
-        /// Lanes that were asked for.
+        /// Requested lanes.
         lanes: u64,
         /// Rows of a global batch.
         global_batch_rows: u64,
     },
-    /// Rows in their stored order were asked for from several lanes.
+    /// Several lanes were requested for rows in stored order.
     #[error(
         "rows come in the order in which they are stored from one lane only, not from {lanes}: take 1"
     )]
     LanesInOrder {
-        /// Lanes that were asked for.
+        /// Requested lanes.
         lanes: u64,
     },
-    /// The rank is not one of the world.
+    /// The rank is not below the world size.
     #[error("there is no rank {rank} in a world of {world_size}: ranks count from 0")]
     Rank {
         /// The rank.
         rank: u64,
-        /// How many there are.
+        /// Number of ranks.
         world_size: u64,
     },
-    /// Several ranks cannot end with batches of unequal length.
+    /// Several ranks were asked to end with batches of unequal length.
     #[error(
         "{world_size} ranks need batches of equal length, so a short last one cannot be shared out: drop the remainder, \
          or pad it"
     )]
     ShortAmongRanks {
-        /// How many ranks there are.
+        /// Number of ranks.
         world_size: u64,
     },
-    /// Sizes whose product, or sum, is more than can be counted.
+    /// A product or sum of sizes does not fit into 64 bits.
     #[error("{what} are more than can be counted: make batches, or the number of ranks, smaller")]
     TooManyRows {
-        /// Which rows.
+        /// The rows that were counted.
         what: &'static str,
     },
-    /// What one rank holds of a block has more rows than can be numbered.
+    /// A rank's part of a block has more rows than 32 bits can number.
     #[error(
         "a rank would hold {block_rows} rows at once, of {lanes} lanes: at most {} rows fit; make chunks smaller or fewer, \
          take fewer lanes or more ranks",
         u32::MAX
     )]
     RankBlockTooLarge {
-        /// Rows that a rank would hold.
+        /// Rows of the rank's part.
         block_rows: u64,
-        /// Lanes in all.
+        /// Number of lanes.
         lanes: u64,
     },
-    /// A list of sampled rows is not one of this selection.
+    /// The sampled rows do not ascend, or are not in the selection.
     #[error("the sampled rows are not of the selection: {problem}")]
     SampledRows {
-        /// What is wrong with them.
+        /// Description of the first such row.
         problem: String,
     },
-    /// A weight is none.
+    /// A weight is negative, infinite or not a number.
     #[error("the weight of row {row_idx} is {weight}: weights are finite numbers of at least 0")]
     Weight {
-        /// The row.
+        /// Position of the weight.
         row_idx: usize,
-        /// Its weight.
+        /// The weight.
         weight: f64,
     },
-    /// Nothing can be drawn.
+    /// No row has a weight above 0.
     #[error(
         "none of {n_rows} rows has a weight above 0, so none can be drawn: give some row a weight"
     )]
     NoWeights {
-        /// The rows.
+        /// Number of rows.
         n_rows: usize,
     },
-    /// More rows are to be drawn than there are, each at most once.
+    /// A sample without replacement is larger than the number of rows to draw from.
     #[error(
         "{n_samples} rows are to be drawn and none twice, but only {n_rows} can be: draw fewer, or with replacement"
     )]
@@ -129,7 +129,8 @@ pub enum Error {
         /// Rows that can be drawn.
         n_rows: u64,
     },
-    /// There are more rows than samples can name, or memory holds.
+    /// A sample or its selection has more rows than 32 bits can number, or does not fit into
+    /// memory.
     #[error(
         "cannot sample {n_samples} rows out of {n_rows}: fewer than 2^32 of each, for which there is memory, can be"
     )]
@@ -139,52 +140,52 @@ pub enum Error {
         /// Rows to draw from.
         n_rows: u64,
     },
-    /// A split's fraction is not one.
+    /// A split's fraction is not a number from 0 to 1.
     #[error("the fraction of split {split_idx} is {fraction}: give a number from 0 to 1")]
     Fraction {
-        /// Which split, from 0.
+        /// Number of the split, from 0.
         split_idx: usize,
-        /// What was given for it.
+        /// The fraction.
         fraction: f64,
     },
-    /// There are more splits than are made at once.
+    /// There are too many splits.
     #[error("{n_splits} splits are asked for, at most {most} are made: give fewer fractions")]
     TooManySplits {
-        /// How many fractions were given.
+        /// Number of fractions.
         n_splits: usize,
-        /// How many may be.
+        /// Largest number of splits.
         most: usize,
     },
-    /// The splits do not share out all rows.
+    /// The fractions do not sum to 1.
     #[error(
         "the fractions of {n_splits} splits sum to {sum}, but every row goes into one split: give fractions that sum to 1"
     )]
     FractionSum {
-        /// How many splits there are.
+        /// Number of splits.
         n_splits: usize,
-        /// What their fractions sum to.
+        /// Sum of the fractions.
         sum: f64,
     },
-    /// No method of making a split has this name.
+    /// No split method has this name.
     #[error(
         "no way to split is called {name:?}: take deterministic, multinomial or stochastic_rounding"
     )]
     UnknownSplitMethod {
-        /// The name that was given.
+        /// The name.
         name: String,
     },
-    /// Some split would stay without a group.
+    /// There are fewer groups than splits that need one.
     #[error(
         "{n_groups} groups cannot fill {n_splits} splits, as a group is never shared: make fewer splits, or group by \
          something finer"
     )]
     FewerGroupsThanSplits {
-        /// Distinct groups.
+        /// Number of distinct groups.
         n_groups: usize,
-        /// Splits with a fraction above 0.
+        /// Number of splits with a fraction above 0.
         n_splits: usize,
     },
-    /// Groups and labels are not of the same rows.
+    /// Groups and labels differ in length.
     #[error(
         "{n_groups} rows have a group, but {n_labels} a label: give one of each for every row, in the same order"
     )]
@@ -197,20 +198,20 @@ pub enum Error {
     /// The rows of a split do not fit into memory.
     #[error("cannot get memory for the numbers of {n_rows} rows of a split: split fewer rows")]
     SplitTooLarge {
-        /// Its rows.
+        /// Rows of the split.
         n_rows: u64,
     },
-    /// A label's code is not among the classes.
+    /// A label's code is not below the number of classes.
     #[error(
         "a label has the code {code}, but there are {n_classes} classes: give codes below that number"
     )]
     LabelCode {
         /// The code.
         code: u32,
-        /// How many classes there are.
+        /// Number of classes.
         n_classes: usize,
     },
-    /// Labels are not of the rows that are planned.
+    /// The labels do not have one entry per row of the plan.
     #[error("{n_rows} rows are planned, but {n_labels} have a label: give one for each row")]
     LabelRows {
         /// Rows of the plan.
@@ -218,10 +219,10 @@ pub enum Error {
         /// Rows with a label.
         n_labels: u64,
     },
-    /// A model of runs that cannot be.
+    /// A mean run length is below 1, infinite or not a number.
     #[error("runs of {mean_rows} rows on average cannot be: give a number from 1 on")]
     RunLength {
-        /// What was given.
+        /// The mean run length.
         mean_rows: f64,
     },
 }

@@ -1,22 +1,32 @@
-//! Scatter-gather shuffling, as plans: which rows are read together, and in which order they are delivered. No I/O, no threads.
-//! Which rows are for training and which for test is decided before that: [`split`]; and where rows do not come each once, which do:
-//! [`sample`]. Rows that are shuffled on storage, once, go by [`storage_order`]. How random the order is, is measured and predicted in [`entropy`].
+//! Scatter-gather shuffling as plans: which rows to read together, and in which order to deliver
+//! them.
 //!
-//! Rows that are stored together are cheap to read together, and rows that are stored together are alike. The scheme between the
-//! two: the rows are cut into *chunks* of consecutive rows; the chunks are put into random order; so many chunks at a time are read
-//! into a *block*, whose rows are put into random order in memory. Small chunks and many of them to a block make the order more
-//! random, and reading dearer.
+//! The crate does no I/O and starts no threads. Its other parts:
+//! - [`split`] divides rows into training, validation and test sets before any plan is made;
+//! - [`sample`] draws the rows of an epoch if they do not come once each;
+//! - [`storage_order`] is the order of rows that are shuffled once, on storage;
+//! - [`entropy`] measures and predicts how random an order is.
 //!
-//! A plan is a function of its [`PlanSpec`] and the epoch alone: the same numbers give the same order on every machine, another
-//! epoch gives another order, and each row comes exactly once per epoch.
+//! Rows that are stored together are cheap to read together, but they are also alike. A plan
+//! compromises: it cuts the rows into *chunks* of consecutive rows, puts the chunks into random
+//! order, reads a fixed number of chunks into a *block*, and puts the block's rows into random
+//! order in memory. Smaller chunks, and more of them per block, make the order more random and
+//! reading slower.
 //!
-//! Several ranks take parts of one order: [`BatchSpec`] says how it is dealt to global batches, lanes and ranks. A plan begins at any
-//! global batch ([`EpochPlan::starting_at`]), also with another number of ranks, and goes on with the same rows.
+//! A plan is a function of its [`PlanSpec`] and the epoch alone: the same numbers give the same
+//! order on every machine, another epoch gives another order, and each row comes exactly once per
+//! epoch.
+//!
+//! Several ranks take parts of one order: [`BatchSpec`] distributes it over global batches, lanes
+//! and ranks. A plan can start at any global batch ([`EpochPlan::starting_at`]), also with another
+//! number of ranks, and continues with the same rows.
 //!
 //! ```
 //! use shuffle::{Order, PlanSpec};
 //!
-//! let spec = PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 3, order: Order::Shuffled, seed: 42 };
+//! let (n_rows, chunk_rows, chunks_per_block) = (10, 2, 3);
+//! let order = Order::Shuffled;
+//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 42 };
 //! let blocks: Vec<_> = spec.epoch(0)?.collect();
 //! assert_eq!(blocks.len(), 2);
 //! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();
@@ -26,7 +36,8 @@
 //! // Two ranks; each takes two rows of every global batch of four.
 //! use shuffle::{BatchSpec, Remainder};
 //!
-//! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder: Remainder::Drop };
+//! let remainder = Remainder::Drop;
+//! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder };
 //! let plan = spec.dealt_epoch(0, &batches)?;
 //! assert_eq!((plan.n_batches(), plan.n_rows()), (2, 4));
 //! # Ok::<(), shuffle::Error>(())

@@ -1,4 +1,4 @@
-//! What an epoch is planned from.
+//! The specification of an epoch's plan.
 
 use std::sync::Arc;
 
@@ -10,36 +10,37 @@ use crate::{BatchSpec, EpochPlan, Error};
 /// The order in which rows are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Random chunks to a block, and the block's rows in random order.
+    /// Random chunks per block, and the rows of each block in random order.
     Shuffled,
-    /// As the rows are stored.
+    /// The order in which rows are stored.
     InOrder,
 }
 
-/// Which rows are delivered, and how they are shuffled. Rows are positions in a selection, `0..n_rows`.
+/// Specifies which rows are delivered and how they are shuffled. Rows are positions in a selection,
+/// `0..n_rows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanSpec {
-    /// The rows to deliver, or to sample from.
+    /// Number of rows to deliver, or to sample from.
     pub n_rows: u64,
-    /// The consecutive rows that are read together; only the last chunk of the selection may have fewer. Of sampled rows, so many of
-    /// their list.
+    /// Consecutive rows that are read together; only the last chunk may have fewer. For samples,
+    /// consecutive entries of the list of drawn rows.
     pub chunk_rows: u64,
-    /// The chunks that are held, and shuffled, together; the last block may have fewer.
+    /// Chunks that are in memory and shuffled together; the last block may have fewer.
     pub chunks_per_block: u64,
     /// The order of the rows.
     pub order: Order,
-    /// What a shuffled order is made from, together with the epoch.
+    /// Seed of the shuffled order; each epoch has another order.
     pub seed: u64,
 }
 
 impl PlanSpec {
-    /// Fails when no plan can be made.
+    /// Fails if no plan can be made.
     pub fn check(&self) -> Result<(), Error> {
         self.block_rows()?;
         self.check_chunks(self.n_rows)
     }
 
-    /// The rows of a full block.
+    /// Rows of a full block.
     pub fn block_rows(&self) -> Result<u64, Error> {
         for (size, rows) in [
             ("the chunk size", self.chunk_rows),
@@ -58,33 +59,36 @@ impl PlanSpec {
             })
     }
 
-    /// The most rows that a rank holds at once, padding included, in an epoch of `n_rows` rows: a block's, of each lane that the rank
-    /// delivers.
+    /// The largest number of rows that a rank has in memory at once in an epoch of `n_rows` rows,
+    /// including padding: one block of each lane that the rank delivers.
     ///
     /// # Errors
-    /// As those of [`PlanSpec::dealt_epoch`].
+    /// The same as [`PlanSpec::dealt_epoch`].
     pub fn rank_block_rows(&self, batches: &BatchSpec, n_rows: u64) -> Result<u64, Error> {
         Ok(self.deal(batches, n_rows)?.max_block_rows())
     }
 
-    /// The plan of an epoch for one rank that delivers all rows. Keeps 4 bytes per chunk when shuffled.
+    /// Plans an epoch for a single rank that delivers all rows. A shuffled plan takes 4 bytes per
+    /// chunk.
     pub fn epoch(&self, epoch: u64) -> Result<EpochPlan, Error> {
         self.dealt_epoch(epoch, &BatchSpec::single(self.block_rows()?))
     }
 
-    /// The plan of an epoch for one of several ranks: the rows that this rank delivers.
+    /// Plans an epoch for one of several ranks; the plan has only the rows that this rank delivers.
     ///
     /// # Errors
-    /// Sizes and numbers that do not fit together.
+    /// Sizes do not fit together, or are too large.
     pub fn dealt_epoch(&self, epoch: u64, batches: &BatchSpec) -> Result<EpochPlan, Error> {
         self.plan(epoch, batches, self.n_rows, None)
     }
 
-    /// The plan of an epoch in which the rows of a list come, each as often as it stands there; ascending, as a
-    /// [`Sampling`](crate::sample::Sampling) gives it.
+    /// Plans an epoch that delivers `rows`, each as often as it occurs in the list.
+    ///
+    /// The list must ascend, like that of a [`Sampling`](crate::sample::Sampling).
     ///
     /// # Errors
-    /// Rows that do not ascend, or are not of the selection; sizes and numbers that do not fit together.
+    /// The rows do not ascend, or are not in the selection; sizes do not fit together, or are too
+    /// large.
     pub fn sampled_epoch(
         &self,
         epoch: u64,
@@ -136,7 +140,7 @@ impl PlanSpec {
             return Err(Error::Zero { size: "the chunk size" });
         }
         let n_chunks = n_rows.div_ceil(self.chunk_rows);
-        // In order no list of chunks is kept, so any number of them will do.
+        // Rows in stored order need no list of chunks, so any number of chunks is fine.
         if self.order == Order::Shuffled && u32::try_from(n_chunks).is_err() {
             return Err(Error::TooManyChunks { n_rows, chunk_rows: self.chunk_rows, n_chunks });
         }

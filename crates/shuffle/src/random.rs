@@ -1,63 +1,66 @@
-//! The random numbers of plans, samples and splits: keyed, and the same on every machine.
+//! Keyed random numbers for plans, samples and splits: the same on every machine.
 //!
-//! The permutation and the bounded draw are written here, and not taken from a library, so that no release of one can change the
-//! order that a seed stands for.
+//! The permutation and the bounded draw are our own, so that no release of a library can change the
+//! order that a seed gives.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Sets our use of ChaCha apart from others with the same numbers.
+/// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed shuffle";
 
-/// As [`DOMAIN`], for splits: another key, so that no stream of a split is one of a plan, whatever seed and epoch.
+/// Like [`DOMAIN`], for splits: another key, so that no stream of a split equals one of a plan, for
+/// any seed and epoch.
 const SPLIT_DOMAIN: [u8; 16] = *b"somafeed  splits";
 
-/// As [`DOMAIN`], for samples.
+/// Like [`DOMAIN`], for samples.
 const SAMPLE_DOMAIN: [u8; 16] = *b"somafeed samples";
 
-/// As [`DOMAIN`], for the order in which rows are stored.
+/// Like [`DOMAIN`], for the order in which rows are stored.
 const STORAGE_DOMAIN: [u8; 16] = *b"somafeed storage";
 
-/// The lanes whose streams are kept apart.
+/// Largest number of lanes that have streams of their own.
 pub(crate) const MOST_LANES: u64 = 1 << 20;
 
-/// What is decided, as the stream of the generator.
+/// A random decision of a plan; it selects the generator's stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Decision {
     /// The order of the chunks.
     ChunkOrder,
-    /// The order of the rows of a window of a lane.
+    /// The order of the rows in a window of a lane.
     RowOrder {
-        /// Which lane, below [`MOST_LANES`].
+        /// The lane, below [`MOST_LANES`].
         lane: u64,
-        /// Which of its windows, below 2^40.
+        /// The lane's window, below 2^40.
         window: u64,
     },
 }
 
-/// What is decided for a split, as the stream of the generator. The numbers are part of what a seed stands for.
+/// A random decision of a split; it selects the generator's stream. Changing a number would change
+/// the splits that a seed gives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SplitDecision {
-    /// Which rows come into which split.
+    /// Which rows go into which split.
     Rows = 0,
     /// Which splits, or which splits of which labels, are rounded up.
     Sizes = 1,
-    /// The order in which groups are given to splits.
+    /// The order in which groups are assigned to splits.
     GroupOrder = 2,
 }
 
-/// What is decided for a sample, as the stream of the generator. The numbers are part of what a seed stands for.
+/// A random decision of a sample; it selects the generator's stream. Changing a number would change
+/// the samples that a seed gives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SampleDecision {
     /// Draws with replacement.
     Draws = 0,
     /// The keys of draws without replacement.
     Keys = 1,
-    /// Which rows of each class.
+    /// The rows drawn from each class.
     OfClass = 2,
 }
 
-/// The generator for one decision of one epoch.
+/// The generator for one decision in one epoch.
 pub(crate) fn generator(seed: u64, epoch: u64, decision: Decision) -> ChaCha8Rng {
     let stream = match decision {
         Decision::ChunkOrder => 0,
@@ -71,12 +74,12 @@ pub(crate) fn split_generator(seed: u64, decision: SplitDecision) -> ChaCha8Rng 
     keyed(seed, 0, SPLIT_DOMAIN, decision as u64)
 }
 
-/// The generator for the sample of one epoch.
+/// The generator for the sample of an epoch.
 pub(crate) fn sample_generator(seed: u64, epoch: u64, decision: SampleDecision) -> ChaCha8Rng {
     keyed(seed, epoch, SAMPLE_DOMAIN, decision as u64)
 }
 
-/// The generator for the order in which rows are stored; there is no epoch yet.
+/// The generator for the order in which rows are stored; it has no epoch.
 pub(crate) fn storage_generator(seed: u64) -> ChaCha8Rng {
     keyed(seed, 0, STORAGE_DOMAIN, 0)
 }
@@ -91,9 +94,10 @@ fn keyed(seed: u64, epoch: u64, domain: [u8; 16], stream: u64) -> ChaCha8Rng {
     generator
 }
 
-/// A number below `bound`, each as likely; `bound` is at least 1.
+/// A uniform random number below `bound`, which is at least 1.
 ///
-/// The high half of a product with rejection of the surplus: Lemire, "Fast Random Integer Generation in an Interval" (2019).
+/// Takes the high half of a product and rejects the surplus: Lemire, "Fast Random Integer
+/// Generation in an Interval" (2019).
 pub(crate) fn below(generator: &mut ChaCha8Rng, bound: u64) -> u64 {
     let surplus = bound.wrapping_neg() % bound;
     loop {
@@ -104,7 +108,7 @@ pub(crate) fn below(generator: &mut ChaCha8Rng, bound: u64) -> u64 {
     }
 }
 
-/// Puts `items` into random order, each order as likely: Fisher and Yates, from the last to the first.
+/// Permutes `items` uniformly: Fisher-Yates, from the last item to the first.
 pub(crate) fn permute(generator: &mut ChaCha8Rng, items: &mut [u32]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(generator, last as u64 + 1) as usize);
@@ -117,7 +121,8 @@ mod tests {
 
     #[test]
     fn draws_are_uniform() {
-        // Chi-squared of 60,000 draws over 6 faces: 5 degrees of freedom, 20.5 is passed once in a thousand.
+        // Chi-squared of 60,000 draws over 6 faces with 5 degrees of freedom: above 20.5 once in a
+        // thousand.
         for seed in 0..5 {
             let mut generator = generator(seed, 0, Decision::ChunkOrder);
             let mut counts = [0_u32; 6];
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_order_is_as_likely() {
-        // 24,000 orders of 4 items: 23 degrees of freedom, 49.7 is passed once in a thousand.
+        // 24,000 orders of 4 items with 23 degrees of freedom: above 49.7 once in a thousand.
         let mut generator = generator(1, 2, Decision::RowOrder { lane: 0, window: 3 });
         let mut counts = std::collections::HashMap::new();
         for _ in 0..24_000 {

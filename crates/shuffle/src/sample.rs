@@ -1,19 +1,22 @@
-//! Samples: which rows come in an epoch, where that is not each once.
+//! Samples: which rows an epoch has, if it does not have each row once.
 //!
-//! | entry point | which rows come |
+//! | entry point | rows of an epoch |
 //! |---|---|
 //! | [`Sampling::weighted`] | each draw takes a row in proportion to its weight, with or without replacement |
-//! | [`Sampling::class_balanced`] | the same, every class as likely as any other |
-//! | [`Sampling::stratified`] | so many in all, of every class in proportion to its rows |
-//! | [`Sampling::at_most_per_class`] | of every class at most so many |
+//! | [`Sampling::class_balanced`] | the same, with every class equally likely |
+//! | [`Sampling::stratified`] | a fixed number of rows, every class in proportion to its size |
+//! | [`Sampling::at_most_per_class`] | at most a fixed number of rows of every class |
 //!
-//! A sample is drawn anew in each epoch, and is a function of its arguments, the seed and the epoch alone: the same on every machine
-//! and every rank, so that ranks take parts of one sample and a plan can go on in the middle of one
-//! ([`PlanSpec::sampled_epoch`](crate::PlanSpec::sampled_epoch)). It is an ascending list of rows, in which a row may stand several
-//! times; a plan cuts chunks of that list, reads a row once for each block that it is in, and delivers it as often as it stands there.
+//! Each epoch draws a new sample. A sample is a function of its arguments, the seed and the epoch
+//! alone, so it is the same on every machine and every rank: ranks take parts of one sample, and a
+//! plan can resume within it ([`PlanSpec::sampled_epoch`](crate::PlanSpec::sampled_epoch)). A
+//! sample is an ascending list of rows, in which a row may occur several times. A plan cuts chunks
+//! of that list, reads a row once per block that contains it, and delivers it as often as it
+//! occurs.
 //!
-//! Weights are floating-point numbers, of which only IEEE 754's exactly defined operations are used, and for draws without replacement
-//! the logarithm of the crate `libm`, which is the same everywhere, too. Everything else is whole numbers.
+//! Weights are floating-point numbers. They go only through the operations that IEEE 754 defines
+//! exactly and, for draws without replacement, through the logarithm of the crate `libm`, which is
+//! the same on every machine. Everything else is integer arithmetic.
 
 mod classes;
 mod weighted;
@@ -25,17 +28,17 @@ use classes::Classes;
 
 use crate::Error;
 
-/// Whether a row can be drawn again.
+/// Whether a row can be drawn more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Replacement {
-    /// Every draw is from all rows: a row may come several times.
+    /// Every draw is from all rows, so a row may come several times.
     With,
-    /// Every draw is from the rows that were not drawn before: a row comes at most once. The distribution of
+    /// Every draw is from the rows not drawn yet, so a row comes at most once. The distribution of
     /// `torch.multinomial(replacement=False)`.
     Without,
 }
 
-/// Which rows come in each epoch. Cheap to clone.
+/// Draws the rows of each epoch. Cheap to clone.
 #[derive(Clone, PartialEq)]
 pub struct Sampling {
     n_rows: u64,
@@ -45,13 +48,14 @@ pub struct Sampling {
 
 #[derive(Clone, PartialEq)]
 enum Draw {
-    /// By weights from 0 to 1.
+    /// Weights from 0 to 1.
     Weighted(Arc<[f64]>, Replacement),
     OfClasses(Arc<Classes>),
 }
 
 impl Sampling {
-    /// Draws `n_samples` rows of `0..weights.len()`, each in proportion to its weight. Rows of weight 0 never come.
+    /// Draws `n_samples` rows of `0..weights.len()`, each in proportion to its weight. Rows of
+    /// weight 0 never come.
     ///
     /// ```
     /// use shuffle::sample::{Replacement, Sampling};
@@ -64,8 +68,8 @@ impl Sampling {
     /// ```
     ///
     /// # Errors
-    /// A weight that is negative, infinite or not a number; none above 0; without replacement, fewer rows of a weight above 0 than
-    /// are to be drawn; 2^32 rows or more.
+    /// A weight is negative, infinite or not a number; no weight is above 0; without replacement,
+    /// fewer rows than `n_samples` have a weight above 0; there are 2^32 rows or more.
     pub fn weighted(
         weights: &[f64],
         n_samples: u64,
@@ -80,12 +84,13 @@ impl Sampling {
         })
     }
 
-    /// Draws `n_samples` rows, a row of each class as likely: every row's weight is 1 over the rows of its class.
+    /// Draws `n_samples` rows with every class equally likely: a row's weight is 1 / (rows of its
+    /// class).
     ///
-    /// `labels` has a code for each row, as of its cell type; any codes will do.
+    /// `labels` has a code for each row, for instance of its cell type; any codes will do.
     ///
     /// # Errors
-    /// As those of [`Sampling::weighted`].
+    /// The same as [`Sampling::weighted`].
     pub fn class_balanced(
         labels: &[u32],
         n_samples: u64,
@@ -95,11 +100,14 @@ impl Sampling {
         Self::weighted(&Classes::count(labels).balanced_weights(), n_samples, replacement)
     }
 
-    /// Draws `n_samples` rows without replacement, of every class in proportion to its rows: rounded down, and one more of those classes
-    /// that lack most of theirs (of equal ones, the lower code). So the numbers are the same in each epoch, the rows are not.
+    /// Draws `n_samples` rows without replacement, every class in proportion to its rows.
+    ///
+    /// Each class's share is rounded down, and the classes with the largest remainders get one row
+    /// more (of equal remainders, the lower code). So each epoch has the same number of rows per
+    /// class, but other rows.
     ///
     /// # Errors
-    /// More rows than there are; 2^32 rows or more.
+    /// `n_samples` is larger than the number of rows; there are 2^32 rows or more.
     pub fn stratified(labels: &[u32], n_samples: u64) -> Result<Self, Error> {
         check_size(labels.len(), n_samples)?;
         let n_rows = labels.len() as u64;
@@ -109,10 +117,10 @@ impl Sampling {
         Ok(Self::of_classes(Classes::count(labels).in_proportion(n_samples)))
     }
 
-    /// Draws at most `most` rows of every class without replacement: all rows of a class that has no more.
+    /// Draws at most `most` rows of every class without replacement; all rows of a smaller class.
     ///
     /// # Errors
-    /// 2^32 rows or more.
+    /// There are 2^32 rows or more.
     pub fn at_most_per_class(labels: &[u32], most: u64) -> Result<Self, Error> {
         check_size(labels.len(), 0)?;
         Ok(Self::of_classes(Classes::count(labels).at_most(most)))
@@ -123,20 +131,20 @@ impl Sampling {
         Self { n_rows, n_samples, draw: Draw::OfClasses(Arc::new(classes)) }
     }
 
-    /// The rows that are drawn from.
+    /// Number of rows to draw from.
     pub fn n_rows(&self) -> u64 {
         self.n_rows
     }
 
-    /// The rows of an epoch, those that come several times counted as often.
+    /// Number of rows of an epoch, with repetitions.
     pub fn n_samples(&self) -> u64 {
         self.n_samples
     }
 
-    /// The rows of an epoch, ascending.
+    /// Draws the rows of an epoch, in ascending order.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// They do not fit into memory.
     pub fn rows(&self, seed: u64, epoch: u64) -> Result<Arc<[u32]>, Error> {
         let too_large = || Error::SampleTooLarge { n_samples: self.n_samples, n_rows: self.n_rows };
         let n_samples = self.n_samples as usize;
@@ -152,8 +160,8 @@ impl Sampling {
         Ok(rows.ok_or_else(too_large)?.into())
     }
 
-    /// Gives everything that decides the rows, apart from seed and epoch, to `sink` as bytes: for a fingerprint. The same bytes on every
-    /// machine.
+    /// Passes everything that determines the rows, except seed and epoch, to `sink` as bytes, for a
+    /// fingerprint. The bytes are the same on every machine.
     pub fn write_to(&self, sink: &mut dyn FnMut(&[u8])) {
         sink(&self.n_samples.to_le_bytes());
         match &self.draw {
@@ -187,7 +195,7 @@ impl fmt::Debug for Sampling {
     }
 }
 
-/// Rows are numbered by 32 bits, and lists of them must be addressable.
+/// Rows have 32-bit numbers, and lists of them must be addressable.
 fn check_size(n_rows: usize, n_samples: u64) -> Result<(), Error> {
     let n_rows = n_rows as u64;
     match u32::try_from(n_rows.max(n_samples)) {

@@ -1,17 +1,18 @@
-//! All rows of an epoch one after another: its chunks in their order, each with its rows as they are stored.
+//! All rows of an epoch in sequence: its chunks in their order, each with its rows in stored order.
 
 use std::ops::Range;
 
-/// The order of the chunks, and where in it each row is. Rows are numbered `0..n_rows`, all chunks but the last are equally long.
+/// The order of the chunks, and the position of each row in it. Rows are numbered `0..n_rows`; all
+/// chunks but the last are equally long.
 #[derive(Debug, Clone)]
 pub(crate) struct Sequence {
     n_rows: u64,
     chunk_rows: u64,
-    /// The chunks in the order in which they come; `None` when that is their own.
+    /// The chunks in sequence; `None` if they are in stored order.
     chunks: Option<Vec<u32>>,
-    /// Behind this position the rows are those of positions that are `missing` further on, had all chunks the same length.
+    /// Past this position, rows are shifted by `missing` compared to equally long chunks.
     short_end: u64,
-    /// What the last chunk lacks.
+    /// Rows that the last chunk lacks.
     missing: u64,
 }
 
@@ -32,7 +33,8 @@ impl Sequence {
         Self { n_rows, chunk_rows, chunks, short_end, missing }
     }
 
-    /// The rows at `positions`, which lie in the sequence: a range for each chunk, in the sequence's order.
+    /// The rows at `positions`, one range per chunk, in the order of the sequence. The positions
+    /// must lie in the sequence.
     pub(crate) fn rows(&self, positions: Range<u64>) -> Vec<Range<u64>> {
         let n_ranges = (positions.end - positions.start) / self.chunk_rows + 2;
         let mut rows = Vec::with_capacity(n_ranges as usize);
@@ -46,7 +48,7 @@ impl Sequence {
         rows
     }
 
-    /// The row at a position of the sequence, and the end of its chunk.
+    /// The row at a position, and the end of its chunk.
     pub(crate) fn chunk_at(&self, position: u64) -> (u64, u64) {
         let Some(chunks) = &self.chunks else {
             let end = (position - position % self.chunk_rows).saturating_add(self.chunk_rows);

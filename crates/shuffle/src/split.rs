@@ -1,19 +1,21 @@
-//! Splits: which rows are for training, and which for test or validation.
+//! Splits: which rows are for training, validation and test.
 //!
-//! Rows are positions in a selection, as in a plan. A split is a function of its arguments and the seed alone, the same on every
-//! machine; it does not depend on the order in which rows are later delivered, so what is test data stays test data in every epoch.
+//! Rows are positions in a selection, like those of a plan. A split is a function of its arguments
+//! and the seed alone, and the same on every machine. It does not depend on the order of delivery,
+//! so test data stays test data in every epoch.
 //!
-//! | entry point | what it keeps |
+//! | entry point | guarantee |
 //! |---|---|
 //! | [`by_fraction`] | the sizes, by one of three [`Method`]s |
-//! | [`stratified`] | the sizes, and within each label the fractions |
-//! | [`by_group`] | no group in two splits; sizes as near to the fractions as whole groups allow |
-//! | [`by_group_stratified`] | no group in two splits; sizes and labels as near as whole groups allow |
+//! | [`stratified`] | the sizes, and the fractions within each label |
+//! | [`by_group`] | no group is in two splits; sizes are as near to the fractions as whole groups allow |
+//! | [`by_group_stratified`] | no group is in two splits; sizes and labels are as near as whole groups allow |
 //!
-//! All give one list of rows for each fraction, in their order: ascending, and each row in exactly one of the lists. Fractions are
-//! numbers from 0 to 1 that sum to 1, to 1e-9; each is taken to 12 decimals, and what that leaves of the whole goes to the largest
-//! (the first of equals), so that all that follows is whole numbers. A split whose fraction is 0 gets no row. Rows that are
-//! split again keep their numbers through the list: `rows[i as usize]` for each row `i` of the second split.
+//! Each returns one list of rows per fraction, in the order of the fractions. The lists ascend, and
+//! each row is in exactly one. Fractions are numbers from 0 to 1 whose sum is 1, to within 1e-9.
+//! Each is rounded to 12 decimals and the rest goes to the largest (the first of equals), so that
+//! everything after is integer arithmetic. A split whose fraction is 0 gets no row. To split a
+//! split again, map the result through its list: row `i` of the second split is `rows[i as usize]`.
 
 mod fraction;
 mod group;
@@ -30,7 +32,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::Error;
 use crate::random::below;
 
-/// One empty list of rows for each split, with memory for as many rows as are expected in it.
+/// One empty list of rows per split, with capacity for its expected size.
 fn empty_splits(sizes: &[u64]) -> Result<Vec<Vec<u64>>, Error> {
     let list = |n_rows: &u64| {
         let mut rows = Vec::new();
@@ -43,9 +45,11 @@ fn empty_splits(sizes: &[u64]) -> Result<Vec<Vec<u64>>, Error> {
     sizes.iter().map(list).collect()
 }
 
-/// Deals the next row: the split that gets it, drawn in proportion to the places that each has left, of which one is taken.
+/// Assigns the next row: returns its split, drawn in proportion to the places left in each, and
+/// takes one of that split's places.
 ///
-/// Dealing all rows so makes each division into these sizes as likely, and in ascending order; there is a place left.
+/// If all rows are assigned this way, in ascending order, each division into these sizes is equally
+/// likely. At least one place must be left.
 fn deal(generator: &mut ChaCha8Rng, places: &mut [u64]) -> usize {
     let mut draw = below(generator, places.iter().sum());
     let mut split_idx = 0;

@@ -2,9 +2,10 @@
 
 use crate::random;
 
-/// Every row below `n_rows` once, each order as likely: row `storage_order(n, seed)[i]` is to be stored as the `i`-th.
+/// A uniform permutation of `0..n_rows`: row `storage_order(n, seed)[i]` is to be stored at place
+/// `i`.
 ///
-/// Keyed apart from plans, samples and splits: a training run with the same seed draws other numbers.
+/// Its random numbers are independent of those of plans, samples and splits with the same seed.
 ///
 /// ```
 /// let mut order = shuffle::storage_order(1000, 42);

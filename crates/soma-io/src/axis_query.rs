@@ -1,4 +1,4 @@
-//! Which cells or genes are wanted: by joinid, by what their columns hold, or by both.
+//! Selects cells or genes: by joinid, by the values of their columns, or by both.
 
 use std::ops::Range;
 
@@ -9,55 +9,58 @@ use arrow_array::{BooleanArray, RecordBatch};
 use crate::dataframe::JOINID;
 use crate::{DataFrame, Error, RowRanges, ValueFilter};
 
-/// Rows of obs or var: those of `joinids` that match `value_filter`. The default is all.
+/// Selects rows of obs or var: those of `joinids` that match `value_filter`. The default selects
+/// all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AxisQuery {
-    /// The coordinates.
+    /// The joinids to select from.
     pub joinids: Joinids,
-    /// The condition, if there is one.
+    /// The condition; `None` accepts every row.
     pub value_filter: Option<ValueFilter>,
 }
 
-/// Coordinates along an axis.
+/// Joinids along an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Joinids {
-    /// All that there are.
+    /// All rows.
     #[default]
     All,
-    /// A range, which may hold joinids that no row has.
+    /// A range, which may contain joinids that no row has.
     Range(Range<u64>),
-    /// A list, in any order, none twice. Each must be there.
+    /// A list of distinct joinids in any order. Each must exist.
     List(Vec<u64>),
 }
 
 impl AxisQuery {
-    /// All rows that match a filter in tiledbsoma's [grammar](crate::value_filter).
+    /// Selects all rows that match a filter in tiledbsoma's [grammar](crate::value_filter).
     pub fn filter(text: &str) -> Result<Self, Error> {
         Ok(Self { value_filter: Some(ValueFilter::parse(text)?), ..Self::default() })
     }
 
-    /// The rows of a range of joinids.
+    /// Selects the rows in a range of joinids.
     pub fn range(joinids: Range<u64>) -> Self {
         Self { joinids: Joinids::Range(joinids), value_filter: None }
     }
 
-    /// The rows of a list of joinids.
+    /// Selects the rows in a list of joinids.
     pub fn list(joinids: impl Into<Vec<u64>>) -> Self {
         Self { joinids: Joinids::List(joinids.into()), value_filter: None }
     }
 }
 
-/// A list is read by ranges up to so many; one with more is read as all that lies between its ends and picked from.
+/// The most ranges that are read for a list. A list that needs more is read as one range from its
+/// first to its last joinid, and filtered afterwards.
 const MOST_RANGES: usize = 256;
 
-const ABSENT: &str = "is that of no row: leave it out, or ask for a range";
+const ABSENT: &str = "belongs to no row: leave it out, or select a range";
 
 impl DataFrame {
-    /// Reads the rows of a query, by ascending joinid. `columns` are given in the order that is wanted; `None` means all.
+    /// Reads the rows of a query, by ascending joinid. `columns` come in the given order; `None`
+    /// means all.
     ///
     /// # Errors
-    /// Columns that do not exist, here or in the filter; a list with a joinid twice, or with one that no row has; a range that
-    /// goes past the data frame.
+    /// A column does not exist, here or in the filter; a list has a joinid twice, or one that no
+    /// row has; a range extends beyond the data frame.
     pub fn query(&self, columns: Option<&[&str]>, query: &AxisQuery) -> Result<RecordBatch, Error> {
         if let Some(filter) = &query.value_filter {
             filter.check(self.schema())?;
@@ -76,7 +79,7 @@ impl DataFrame {
             let batch = self.read(None, rows.as_ref())?;
             return self.pick(&batch, query, list.as_deref());
         };
-        // What is needed to choose the rows is read beside what is wanted.
+        // The columns of the filter are read in addition.
         let mut needed = columns.to_vec();
         if list.is_some() {
             needed.push(JOINID);
@@ -95,7 +98,7 @@ impl DataFrame {
         picked.project(&wanted).map_err(|source| self.arrow_error("its columns", source))
     }
 
-    /// The joinids of the rows that match, ascending. Only the columns that the filter names are read.
+    /// The joinids of the matching rows, ascending. Reads only the columns that the filter names.
     pub fn joinids(&self, filter: &ValueFilter) -> Result<Vec<u64>, Error> {
         let query = AxisQuery { joinids: Joinids::All, value_filter: Some(filter.clone()) };
         let batch = self.query(Some(&[JOINID]), &query)?;
@@ -106,12 +109,12 @@ impl DataFrame {
             .collect()
     }
 
-    /// A list in ascending order, none twice.
+    /// Sorts a list of joinids. Fails if one occurs twice.
     fn sorted(&self, joinids: &[u64]) -> Result<Vec<u64>, Error> {
         let mut sorted = joinids.to_vec();
         sorted.sort_unstable();
         if let Some([joinid, _]) = sorted.array_windows().find(|[joinid, next]| joinid == next) {
-            return Err(self.list_error(*joinid, "comes twice in the list: name it once"));
+            return Err(self.list_error(*joinid, "occurs twice in the list: name it once"));
         }
         match sorted.last() {
             Some(last) if i64::try_from(*last).is_err() => Err(self.list_error(*last, ABSENT)),
@@ -123,7 +126,7 @@ impl DataFrame {
         Error::Joinid { uri: self.uri().to_owned(), joinid, problem }
     }
 
-    /// The rows of `batch` that `list` and the filter leave.
+    /// Keeps the rows of `batch` that match `list` and the filter.
     fn pick(
         &self,
         batch: &RecordBatch,
@@ -133,11 +136,11 @@ impl DataFrame {
         let mut picked = batch.clone();
         let filter = |batch: &RecordBatch, wanted: &BooleanArray| {
             if wanted.true_count() == 0 {
-                // Arrow's filter would lose the categories of a column with them.
+                // Arrow's filter would lose the categories of an empty column.
                 return Ok(batch.slice(0, 0));
             }
             arrow_select::filter::filter_record_batch(batch, wanted)
-                .map_err(|source| self.arrow_error("the rows wanted", source))
+                .map_err(|source| self.arrow_error("the selected rows", source))
         };
         if let Some(list) = list {
             let found = self.joinid_column(&picked)?;
@@ -175,7 +178,8 @@ impl DataFrame {
     }
 }
 
-/// Ranges that hold `sorted`: no others where that takes few of them, else the one from the first to the last.
+/// Ranges that contain all of `sorted`: nothing else if a few ranges suffice, otherwise one range
+/// from the first to the last.
 fn few_ranges(sorted: &[u64]) -> Result<RowRanges, Error> {
     let each = RowRanges::new(sorted.iter().map(|joinid| *joinid..*joinid + 1).collect())?;
     match (each.ranges().len(), sorted.first(), sorted.last()) {

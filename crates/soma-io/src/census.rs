@@ -1,7 +1,8 @@
 //! Short names of the CELLxGENE Census: `census://2025-11-08/homo_sapiens`.
 //!
-//! The Census publishes each release as a folder of a public bucket, with an experiment for each organism. Its region, and that
-//! requests need not be signed, go into the config where that does not say otherwise.
+//! The Census publishes each release as a folder of a public bucket, with one experiment per
+//! organism. Unless the config says otherwise, a short name sets the bucket's region and unsigned
+//! requests.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use crate::Error;
 const SCHEME: &str = "census://";
 const BUCKET: &str = "s3://cellxgene-census-public-us-west-2/cell-census";
 
-/// The address and config that a short name stands for; any other address as it is.
+/// The address and config of a short name; any other address is returned unchanged.
 pub(crate) fn resolved<'a>(
     uri: &'a str,
     config: &'a Config,
@@ -25,7 +26,7 @@ pub(crate) fn resolved<'a>(
     let (release, organism) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     if ["latest", "stable"].contains(&release) {
         return Err(failed(format!(
-            "which release is {release:?} stands in a directory on the web that is not asked; name the release by its date"
+            "{release:?} refers to a release through a directory on the web, which is not read; name the release by its date"
         )));
     }
     if !is_date(release) {
@@ -39,7 +40,7 @@ pub(crate) fn resolved<'a>(
     }
     if let Some(more) = parts.next() {
         return Err(failed(format!(
-            "{more:?} stands behind the organism; measurements and layers are named elsewhere"
+            "{more:?} follows the organism; measurements and layers are named elsewhere"
         )));
     }
     let mut config = config.clone();
@@ -52,7 +53,7 @@ pub(crate) fn resolved<'a>(
     Ok((Cow::Owned(address), Cow::Owned(config)))
 }
 
-/// Whether it has the form of 2025-11-08.
+/// Whether the text looks like 2025-11-08.
 fn is_date(text: &str) -> bool {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<_> = text.split('-').collect();
@@ -108,7 +109,7 @@ mod tests {
             ("2025-11-8/homo_sapiens", "is not the date"),
             ("2025-1a-08/homo_sapiens", "is not the date"),
             ("2025-11-08/Homo sapiens", "lower case"),
-            ("2025-11-08/homo_sapiens/ms", "\"ms\" stands behind"),
+            ("2025-11-08/homo_sapiens/ms", "\"ms\" follows"),
             ("stable/homo_sapiens", "by its date"),
             ("latest", "by its date"),
         ] {

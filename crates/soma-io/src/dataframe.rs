@@ -1,4 +1,4 @@
-//! Data frames: obs and var, as Arrow record batches.
+//! Data frames: obs and var, read as Arrow record batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::arrow::{GatheredColumn, field};
 use crate::soma_object::{Place, n_cells, open_array};
 use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
 
-/// The column that numbers the rows of a data frame.
+/// The column with the joinids of a data frame's rows.
 pub(crate) const JOINID: &str = "soma_joinid";
 
-/// The bytes of buffer that each column of a read gets to begin with.
+/// The initial buffer of each column of a read, in bytes.
 const BUFFER_BYTES: usize = 1 << 22;
 
-/// A `SOMADataFrame` whose rows are numbered by `soma_joinid`.
+/// A `SOMADataFrame` whose rows are indexed by `soma_joinid`.
 ///
-/// Columns come as Arrow types as tiledbsoma gives them: texts as `LargeUtf8`, categories as dictionaries with their values from
-/// the array's enumeration, truth values as `Boolean`.
+/// Columns have the same Arrow types as in tiledbsoma: texts are `LargeUtf8`, booleans `Boolean`,
+/// and categories are dictionaries whose values come from the array's enumeration.
 #[derive(Debug)]
 pub struct DataFrame {
     array: Array,
@@ -45,7 +45,8 @@ impl DataFrame {
         let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
         let mut enumerations = HashMap::new();
         for attribute in &array.schema().attributes {
-            // The name of the enumeration differs between versions of tiledbsoma, so the attribute is asked for it.
+            // The enumeration's name differs between versions of tiledbsoma, so it is read from the
+            // attribute.
             let enumeration =
                 attribute.enumeration.as_deref().map(|name| array.enumeration(name)).transpose()?;
             fields.push(field(attribute, enumeration.as_ref(), uri)?);
@@ -56,7 +57,7 @@ impl DataFrame {
         Ok(Self { schema: Arc::new(Schema::new(fields)), array, place, enumerations })
     }
 
-    /// Where it is.
+    /// The data frame's URI.
     pub fn uri(&self) -> &str {
         self.array.uri()
     }
@@ -66,15 +67,16 @@ impl DataFrame {
         &self.schema
     }
 
-    /// The least and the greatest joinid that was written; `None` where no row was.
+    /// The least and the greatest written joinid; `None` if no row was written.
     pub fn joinid_bounds(&self) -> Result<Option<(u64, u64)>, Error> {
         let bounds = self.array.non_empty_domain()?;
         let bound = |joinid: i128| u64::try_from(joinid).unwrap_or(0);
         Ok(bounds.map(|bounds| (bound(bounds[0].0), bound(bounds[0].1))))
     }
 
-    /// The columns beside `soma_joinid` as an [`ExperimentWriter`](crate::ExperimentWriter) takes them, to make a data frame of the
-    /// same schema: categories with all their values.
+    /// The columns except `soma_joinid`, in the form that an
+    /// [`ExperimentWriter`](crate::ExperimentWriter) takes to make a data frame with the same
+    /// schema. Categories keep all their values.
     pub fn column_specs(&self) -> Result<Vec<ColumnSpec>, Error> {
         let fields = self.schema.fields().iter().filter(|field| field.name() != JOINID);
         fields
@@ -102,13 +104,16 @@ impl DataFrame {
         }
     }
 
-    /// The number of rows that were written. Where the array allows duplicates, rows written twice count twice.
+    /// Number of written rows. If the array allows duplicates, rows written twice count twice.
     pub fn n_rows(&self) -> Result<u64, Error> {
         n_cells(&self.place, &self.array)
     }
 
-    /// Reads rows, all where `rows` is `None`, by ascending joinid. `columns` are given in the order that is wanted; `None` means
-    /// all. Rows that were never written are left out; joinids past the size of the data frame are an error.
+    /// Reads rows by ascending joinid; `None` means all. `columns` come in the given order; `None`
+    /// means all. Rows that were never written are left out.
+    ///
+    /// # Errors
+    /// A column does not exist; joinids lie beyond the data frame.
     pub fn read(
         &self,
         columns: Option<&[&str]>,
@@ -120,7 +125,7 @@ impl DataFrame {
         }
         let no_rows = rows.is_some_and(|rows| rows.n_rows() == 0);
         let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
-        // The joinid is always read: it is what counts the rows when no other column is wanted.
+        // The joinid is always read: it counts the rows if no other column is selected.
         let mut names = vec![JOINID];
         names.extend(
             schema
@@ -160,7 +165,7 @@ impl DataFrame {
         })
     }
 
-    /// The joinids of rows are below it.
+    /// The upper bound of joinids, exclusive.
     fn extent(&self) -> u64 {
         let schema = self.array.schema();
         let bounds = schema.current_domain.as_ref().map(|bounds| bounds[0]);

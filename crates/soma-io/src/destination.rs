@@ -1,15 +1,15 @@
-//! Where an experiment is written: inside a marked folder until it is whole.
+//! The place where an experiment is written: inside a marked folder until it is complete.
 //!
-//! For `data/example` the experiment grows in `data/example.partial/experiment` and is moved to its
-//! name at the end, when all of it has reached the disk. The folder `data/example.partial` also
-//! holds a marker, which is locked while the run lasts. A killed run leaves the folder, and its
-//! lock is free: the next run to the same place removes what the killed run made, and can say so
+//! For `data/example` the experiment is written to `data/example.partial/experiment`, and renamed
+//! at the end, when all of it has reached the disk. The folder `data/example.partial` also contains
+//! a marker, which is locked during the run. After a kill the folder remains and its lock is free:
+//! the next run to the same place removes the remains, and reports them
 //! ([`Destination::leftover`]). A folder of that name without the marker belongs to somebody else,
 //! and nothing is written there.
 //!
-//! An experiment that is to be replaced stays as it is until the new one is whole, and is exchanged
-//! for it in one step. At an address that is not a local path nothing is renamed; the experiment's
-//! group is written last, so that nothing opens before it is whole.
+//! An experiment that is to be replaced stays unchanged until the new one is complete, and is
+//! exchanged for it in one step. At an address that is not a local path nothing is renamed; the
+//! experiment's group is written last, so that nothing opens before it is complete.
 
 mod apart;
 mod disk;
@@ -32,19 +32,19 @@ use self::holding::Holding;
 use crate::error::file_error;
 use crate::{Error, Experiment, OpenOptions};
 
-/// What is to become of an experiment that is where the new one goes.
+/// How to treat an existing experiment at the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Existing {
-    /// It stays, and nothing is written.
+    /// Keeps it, and writes nothing.
     #[default]
     Keep,
-    /// It makes way for the new one once that is whole. Only the folder of an experiment does, and
-    /// nothing in an object store.
+    /// Replaces it once the new one is complete. Only the folder of an experiment can be replaced,
+    /// and nothing in an object store.
     Replace,
 }
 
-/// A place that is being written to, by this process alone if it is a local path. Dropping it
-/// removes what was written there.
+/// A destination claimed for writing; no other process can write to the same local path. Dropping
+/// it removes the unpublished experiment.
 #[derive(Debug)]
 pub struct Destination(Place);
 
@@ -54,28 +54,31 @@ enum Place {
     Remote { uri: String },
 }
 
-/// A local path under which nothing whole has been written yet.
+/// A claimed local path, with nothing published yet.
 #[derive(Debug)]
 struct Claim {
     target: PathBuf,
     holding: Holding,
     existing: Existing,
-    /// Where the experiment is written, for TileDB.
+    /// The URI at which TileDB writes the experiment.
     uri: String,
 }
 
 impl Destination {
-    /// Claims `uri`, a local path or an address that libtiledb knows, and removes what a killed run
-    /// left there. `sources` are the paths and addresses that will be read while the destination is
+    /// Claims `uri`, a local path or an address that libtiledb knows, and removes the remains of a
+    /// killed run. `sources` are the paths and addresses that will be read while the destination is
     /// written.
     ///
     /// # Errors
-    /// [`Error::Exists`] if something is there that is to stay; [`Error::Irreplaceable`] if what is
-    /// to make way cannot; [`Error::SetAside`] if a run that was killed has moved an experiment away
-    /// and something else is at its place; [`Error::SourceAtRisk`] if a source equals, holds or lies in the
-    /// destination or in the folder beside it; [`Error::NotOurs`] if that folder is there and no
-    /// run of ours made it; [`Error::Busy`] if another process writes to the same place;
-    /// [`Error::File`] if the operating system refuses.
+    /// - [`Error::Exists`]: something exists there and should be kept.
+    /// - [`Error::Irreplaceable`]: something there cannot be replaced.
+    /// - [`Error::SetAside`]: a killed run has moved an experiment away, and something else is in
+    ///   its place.
+    /// - [`Error::SourceAtRisk`]: a source equals, contains or lies in the destination or the
+    ///   folder beside it.
+    /// - [`Error::NotOurs`]: that folder exists, and no run of this program made it.
+    /// - [`Error::Busy`]: another process writes to the same place.
+    /// - [`Error::File`]: a file operation failed.
     pub fn claim(uri: &str, existing: Existing, sources: &[&str]) -> Result<Self, Error> {
         if let Some(path) = local_path(uri) {
             return Claim::take(path, existing, sources).map(Place::Local).map(Self);
@@ -90,7 +93,7 @@ impl Destination {
         }
     }
 
-    /// Where to write.
+    /// The URI to write to.
     pub fn uri(&self) -> &str {
         match &self.0 {
             Place::Local(claim) => &claim.uri,
@@ -98,12 +101,12 @@ impl Destination {
         }
     }
 
-    /// Whether it is a local path, where writing can [begin anew](Self::clear).
+    /// Whether it is a local path, where writing can [start over](Self::clear).
     pub fn is_local(&self) -> bool {
         matches!(self.0, Place::Local(_))
     }
 
-    /// The folder in which a killed run had left something, which is removed now.
+    /// The folder of a killed run that was removed, if there was one.
     pub fn leftover(&self) -> Option<&Path> {
         match &self.0 {
             Place::Local(claim) => claim.holding.had_leftover().then(|| claim.holding.folder()),
@@ -111,12 +114,12 @@ impl Destination {
         }
     }
 
-    /// Removes what was written so far, so that writing can begin anew. The claim stays. At an
-    /// address that is not a local path nothing is removed, and writing cannot begin anew: find out
-    /// before the first write.
+    /// Removes everything written so far, so that writing can start over. The claim stays. At an
+    /// address that is not a local path nothing is removed, and writing cannot start over: check
+    /// the data before the first write.
     ///
     /// # Errors
-    /// [`Error::File`] if the operating system refuses.
+    /// [`Error::File`] if a file operation fails.
     pub fn clear(&self) -> Result<(), Error> {
         match &self.0 {
             Place::Local(claim) => claim.holding.clear(),
@@ -124,13 +127,13 @@ impl Destination {
         }
     }
 
-    /// Brings what was written to the disk and gives it its name. Returns its size in bytes if it
+    /// Syncs everything to disk and gives the experiment its name. Returns its size in bytes if it
     /// is local.
     ///
     /// # Errors
     /// [`Error::Exists`] or [`Error::Irreplaceable`] if something has appeared there meanwhile;
-    /// [`Error::File`] if the operating system refuses. If the experiment has its name by then and
-    /// the disk does not, the one that it replaced stays in the marked folder until the next run.
+    /// [`Error::File`] if a file operation fails. If the experiment has its new name but syncing
+    /// the name failed, the replaced experiment stays in the marked folder until the next run.
     pub fn publish(self) -> Result<Option<u64>, Error> {
         match self.0 {
             Place::Remote { .. } => Ok(None),
@@ -159,28 +162,25 @@ impl Claim {
         }
         let holding = Holding::take(&target, partial)?;
         // Another run may have finished while this one waited for the lock, or an experiment that
-        // was set aside is back.
+        // was set aside may be back.
         check_existing(&target, existing)?;
         let uri = holding.experiment().to_string_lossy().into_owned();
         Ok(Self { target, holding, existing, uri })
     }
 
-    /// Publishes, with `sync` for each file and folder, a folder after all that it holds.
+    /// Publishes; calls `sync` with each file and folder, a folder after its contents.
     fn publish(mut self, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> Result<u64, Error> {
         let n_bytes = sync_below(&self.holding.experiment(), sync)?;
         self.rename()?;
-        // Until then a crash of the machine may undo the renames, and the old experiment must not go.
-        self.bring_renames_to_disk(sync).inspect_err(|_| self.holding.keep())?;
+        // Until then a crash of the machine may undo the renames, so the old experiment must stay.
+        self.sync_renames(sync).inspect_err(|_| self.holding.keep())?;
         Ok(n_bytes)
     }
 
-    fn bring_renames_to_disk(
-        &self,
-        sync: &mut dyn FnMut(&Path) -> io::Result<()>,
-    ) -> Result<(), Error> {
+    fn sync_renames(&self, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> Result<(), Error> {
         let parent = self.target.parent();
         for folder in parent.into_iter().chain([self.holding.folder()]) {
-            sync(folder).map_err(file_error("bring to the disk", folder))?;
+            sync(folder).map_err(file_error("sync", folder))?;
         }
         if is_there(&self.holding.replaced())? { self.holding.note_published() } else { Ok(()) }
     }
@@ -193,7 +193,7 @@ impl Claim {
             return fs::rename(from, to).map_err(failed);
         }
         match renameat_with(CWD, &from, CWD, to, RenameFlags::EXCHANGE) {
-            // The old experiment goes with the marked folder when this is dropped.
+            // The old experiment is removed with the marked folder when this is dropped.
             Ok(()) => Ok(()),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 self.rename_in_two_steps().map_err(failed)
@@ -203,7 +203,7 @@ impl Claim {
     }
 
     /// Renames on file systems that cannot exchange two folders. Between the two steps nothing is
-    /// at the target; if the second fails or never comes, the old experiment is put back.
+    /// at the target; if the second step fails or never runs, the old experiment is put back.
     fn rename_in_two_steps(&self) -> io::Result<()> {
         fs::rename(&self.target, self.holding.replaced())?;
         fs::rename(self.holding.experiment(), &self.target)

@@ -1,4 +1,4 @@
-//! Experiments and measurements: the collections that lead to obs, var and X.
+//! Experiments and measurements: the collections that contain obs, var and X.
 
 use std::sync::Arc;
 
@@ -7,20 +7,26 @@ use storage::{Config, ReadLimit};
 use crate::soma_object::{Collection, Place, trimmed};
 use crate::{DataFrame, Error, SparseNdArray, census};
 
-/// How an experiment is opened.
+/// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// TileDB's parameters, for example `vfs.s3.region`, for libtiledb and the native reader alike. What they do not say of an
-    /// `s3://` address comes from the variables `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID` and so on, and from the files
-    /// of the profile `AWS_PROFILE`. A request to an object store that fails is tried again: `vfs.s3.connect_max_tries` times (native
-    /// reader: 8), with growing pauses.
+    /// TileDB's parameters, for example `vfs.s3.region`, for libtiledb and the native reader alike.
+    /// Missing settings of an `s3://` address come from the variables `AWS_REGION`,
+    /// `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID` and so on, and from the files of the profile
+    /// `AWS_PROFILE`. A failed request to an object store is repeated up to
+    /// `vfs.s3.connect_max_tries` times (native reader: 8), with growing pauses.
     ///
-    /// Five parameters are ours: `soma.init_buffer_bytes`, the bytes of buffer that each column of a read of X gets (default
-    /// [`SparseNdArray::BUFFER_BYTES`]); `soma.retry_limit_ms`, after which the native reader does not try a request again (60,000);
-    /// `soma.request_limit_ms`, which one try may take (120,000); `soma.cache_folder`, in which the native reader keeps what it fetched
-    /// of X (nothing is kept without it), and `soma.cache_limit_bytes`, the most that this may be (32 GiB).
+    /// Five parameters are our own:
+    /// - `soma.init_buffer_bytes`: buffer for each column of a read of X, in bytes (default
+    ///   [`SparseNdArray::BUFFER_BYTES`]);
+    /// - `soma.retry_limit_ms`: time after which the native reader does not repeat a request
+    ///   (60,000);
+    /// - `soma.request_limit_ms`: time limit of one request (120,000);
+    /// - `soma.cache_folder`: folder in which the native reader caches what it fetched of X (no
+    ///   cache by default);
+    /// - `soma.cache_limit_bytes`: size limit of that cache (32 GiB).
     pub config: Config,
-    /// The time as of which everything is read, in milliseconds since 1970; now where there is none.
+    /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
 }
 
@@ -31,14 +37,16 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Opens the experiment at `uri`: a local path, an address in an object store (`s3://`, `gs://`, `gcs://`, `azure://`) or another
-    /// that libtiledb knows, or a short name of the Census: `census://2025-11-08/homo_sapiens` is the human cells of that release, in
-    /// `s3://cellxgene-census-public-us-west-2/cell-census/2025-11-08/soma/census_data/homo_sapiens`, read from the region us-west-2
-    /// without signing, unless the config says otherwise.
+    /// Opens the experiment at `uri`: a local path, an address in an object store (`s3://`,
+    /// `gs://`, `gcs://`, `azure://`), another address that libtiledb knows, or a short name of the
+    /// Census. `census://2025-11-08/homo_sapiens` means the human cells of that release, in
+    /// `s3://cellxgene-census-public-us-west-2/cell-census/2025-11-08/soma/census_data/homo_sapiens`,
+    /// read from the region us-west-2 without signing, unless the config says otherwise.
     ///
     /// # Errors
-    /// [`Error::Missing`] and [`Error::NotA`] where no experiment is there; [`Error::Address`] and [`Error::Census`] for what cannot
-    /// be an address or a release; [`Error::TileDb`] where the store cannot be reached or refuses.
+    /// [`Error::Missing`] and [`Error::NotA`] if no experiment is there; [`Error::Address`] and
+    /// [`Error::Census`] for an invalid address or release; [`Error::TileDb`] if the store cannot
+    /// be reached or refuses.
     pub fn open(uri: &str, options: &OpenOptions) -> Result<Self, Error> {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
@@ -48,15 +56,16 @@ impl Experiment {
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
     }
 
-    /// The same, with what the native reader reads of X held to a rate, together with all else that is held to this limit. Not held are
-    /// obs, var and what opening looks at, which libtiledb reads; where it would read X as well, asking for a reader fails.
+    /// Limits the rate at which the native reader reads X, together with all other readers that
+    /// share this limit. obs, var and the metadata read on opening are not limited, since libtiledb
+    /// reads them; if libtiledb would also read X, opening a reader fails.
     #[must_use]
     pub fn held_to(mut self, limit: Arc<ReadLimit>) -> Self {
         self.members.place.read_limit = Some(limit);
         self
     }
 
-    /// Where it is.
+    /// The experiment's URI.
     pub fn uri(&self) -> &str {
         &self.members.place.uri
     }
@@ -71,7 +80,7 @@ impl Experiment {
         Ok(self.collection()?.names())
     }
 
-    /// A measurement, as `RNA`.
+    /// Opens a measurement, for example `RNA`.
     pub fn measurement(&self, name: &str) -> Result<Measurement, Error> {
         let place = self.collection()?.member("measurement", name)?;
         Collection::open(place, &["SOMAMeasurement"]).map(|members| Measurement { members })
@@ -89,7 +98,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Where it is.
+    /// The measurement's URI.
     pub fn uri(&self) -> &str {
         &self.members.place.uri
     }
@@ -104,7 +113,7 @@ impl Measurement {
         Ok(self.collection()?.names())
     }
 
-    /// A layer of X, as `raw`.
+    /// Opens a layer of X, for example `raw`.
     pub fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
         SparseNdArray::open(self.collection()?.member("layer of X", layer)?)
     }

@@ -104,16 +104,16 @@ impl FrameCopy {
             let query = AxisQuery::list(rows.iter().collect::<Vec<_>>());
             self.frame.query(Some(&columns), &query)?
         };
-        let found = joinids(&batch);
+        let found = joinids(&self.frame, &batch)?;
         if !found.iter().map(|joinid| *joinid as u64).eq(rows.iter()) {
             let missing = rows.iter().find(|row| found.binary_search(&(*row as i64)).is_err());
             return Err(Error::Joinid {
                 uri: self.frame.uri().to_owned(),
                 joinid: missing.unwrap_or_default(),
                 problem: if missing.is_some() {
-                    "is that of no row"
+                    "belongs to no row"
                 } else {
-                    "and others come twice"
+                    "is in no row, and others occur twice"
                 },
             });
         }
@@ -132,7 +132,7 @@ impl FrameCopy {
             return Err(Error::Joinid {
                 uri: self.frame.uri().to_owned(),
                 joinid: *joinid,
-                problem: "comes twice in the list: name it once",
+                problem: "occurs twice in the list: name it once",
             });
         }
         let rows = RowRanges::new(sorted.into_iter().map(|joinid| joinid..joinid + 1).collect())?;
@@ -203,8 +203,13 @@ impl FrameCopy {
     }
 }
 
-/// The joinids of rows that were read with them in front.
-fn joinids(batch: &RecordBatch) -> &[i64] {
+/// The joinids of rows that were read with them as the first column.
+fn joinids<'a>(frame: &DataFrame, batch: &'a RecordBatch) -> Result<&'a [i64], Error> {
     let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
-    column.map_or(&[], |column| column.values().as_ref())
+    let broken = || Error::BrokenColumn {
+        uri: frame.uri().to_owned(),
+        column: "soma_joinid".to_owned(),
+        problem: "it is not an array of int64".to_owned(),
+    };
+    Ok(column.ok_or_else(broken)?.values())
 }

@@ -1,31 +1,31 @@
-//! Which genes, that is columns of X, are wanted, and where they come in what is read.
+//! Selects genes, the columns of X, and maps them to the columns of a result.
 
 use std::ops::Range;
 
 use crate::Error;
 
-/// The genes of a read, by joinid. The column of a gene in the result is its position in the selection.
+/// The genes of a read, by joinid. A gene's column in the result is its position in the selection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum GeneSelection {
     /// Every gene.
     #[default]
     All,
-    /// A range.
+    /// A range of joinids.
     Range(Range<u64>),
-    /// A list, in any order, none twice.
+    /// A list of distinct joinids in any order.
     List(Vec<u64>),
 }
 
-/// Between two genes of a list that are further apart than this, reading stops and starts again. A column of tiles of the
-/// Census's layout is as wide, so that nothing would be gained by skipping less.
+/// Number of genes between two listed ones from which reading skips them. A column of tiles in the
+/// Census's layout is as wide, so skipping fewer would gain nothing.
 const WORTH_SKIPPING: u64 = 2048;
 
 impl GeneSelection {
-    /// The number of columns that the selection has in an array with `x_columns` columns. Fails when a gene is not among those,
-    /// or comes twice.
+    /// Number of columns of the selection in an array with `x_columns` columns. Fails if a gene is
+    /// not among those, or occurs twice.
     pub fn n_columns(&self, x_columns: u64) -> Result<usize, Error> {
         let outside = |joinid: u64| Error::Genes {
-            problem: format!("gene {joinid} was asked for, but there are {x_columns} genes"),
+            problem: format!("gene {joinid} was requested, but there are {x_columns} genes"),
         };
         let n_columns = match self {
             Self::All => x_columns,
@@ -39,7 +39,7 @@ impl GeneSelection {
                     return Err(outside(*last));
                 }
                 if let Some([gene, _]) = sorted.array_windows().find(|[gene, next]| gene == next) {
-                    return Err(Error::Genes { problem: format!("gene {gene} comes twice") });
+                    return Err(Error::Genes { problem: format!("gene {gene} occurs twice") });
                 }
                 genes.len() as u64
             }
@@ -52,8 +52,8 @@ impl GeneSelection {
             })
     }
 
-    /// The ranges of joinids to read, both ends included; `None` for all. A list is covered by few ranges, so that what is read
-    /// has to be looked up again with [`Self::index`].
+    /// The ranges of joinids to read, both ends included; `None` for all. A list is covered by few
+    /// ranges, so [`Self::index`] must look up the genes that were read.
     pub(crate) fn inclusive(&self) -> Option<Vec<(i64, i64)>> {
         match self {
             Self::All => None,
@@ -75,7 +75,7 @@ impl GeneSelection {
         }
     }
 
-    /// Finds the column of a gene.
+    /// Makes an index that finds the column of a gene.
     pub(crate) fn index(&self) -> GeneIndex {
         match self {
             Self::All => GeneIndex::From(0),
@@ -89,16 +89,16 @@ impl GeneSelection {
     }
 }
 
-/// Turns the joinids of genes into columns of the result.
+/// Maps joinids of genes to columns of the result.
 pub(crate) enum GeneIndex {
-    /// Consecutive genes from this one.
+    /// Consecutive genes from this one on.
     From(i64),
     /// Joinids with their columns, ascending.
     Sorted(Vec<(u64, u32)>),
 }
 
 impl GeneIndex {
-    /// The column of a gene; `None` when it was read only because it lies between selected ones.
+    /// The column of a gene; `None` if it was read only because it lies between selected ones.
     pub(crate) fn column(&self, joinid: i64) -> Option<u32> {
         match self {
             Self::From(start) => u32::try_from(joinid - start).ok(),
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(GeneSelection::List(vec![6, 0]).n_columns(7).unwrap(), 2);
         for selection in [GeneSelection::Range(2..8), GeneSelection::List(vec![7, 0])] {
             assert!(
-                selection.n_columns(7).unwrap_err().to_string().contains("gene 7 was asked for")
+                selection.n_columns(7).unwrap_err().to_string().contains("gene 7 was requested")
             );
         }
         assert!(
@@ -130,7 +130,7 @@ mod tests {
                 .n_columns(7)
                 .unwrap_err()
                 .to_string()
-                .contains("comes twice")
+                .contains("occurs twice")
         );
         assert!(GeneSelection::All.n_columns(1 << 40).is_err());
     }

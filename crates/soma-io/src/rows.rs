@@ -1,4 +1,4 @@
-//! Which rows of an array are wanted.
+//! Selects rows of an array.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub struct RowRanges {
 }
 
 impl RowRanges {
-    /// Checks ranges, and joins those that touch. None at all is a selection of no rows.
+    /// Checks ranges, and joins adjacent ones. An empty list selects no rows.
     pub fn new(ranges: Vec<Range<u64>>) -> Result<Self, Error> {
         let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
         let mut n_rows = 0;
@@ -30,7 +30,7 @@ impl RowRanges {
         Ok(Self { ranges: joined, n_rows })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn n_rows(&self) -> u64 {
         self.n_rows
     }
@@ -45,7 +45,7 @@ impl RowRanges {
         self.ranges.iter().cloned().flatten()
     }
 
-    /// Fails when a range goes past `n_rows`.
+    /// Fails if a range extends beyond `n_rows`.
     pub(crate) fn check_within(&self, uri: &str, n_rows: u64) -> Result<(), Error> {
         match self.ranges.last() {
             Some(last) if last.end > n_rows => Err(Error::RowsOutside {
@@ -63,7 +63,7 @@ impl RowRanges {
         self.ranges.iter().map(|range| (range.start as i64, range.end as i64 - 1)).collect()
     }
 
-    /// Finds positions of joinids; quick when one lies in the same range as the one before.
+    /// Makes a locator of joinids; fast if one lies in the same range as the previous one.
     pub(crate) fn locator(&self) -> RowLocator<'_> {
         let starts = self
             .ranges
@@ -78,16 +78,16 @@ impl RowRanges {
     }
 }
 
-/// Turns joinids into positions among the rows of [`RowRanges`].
+/// Maps joinids to positions among the rows of [`RowRanges`].
 pub(crate) struct RowLocator<'a> {
     ranges: &'a [Range<u64>],
-    /// The position of the first row of each range.
+    /// The position of each range's first row.
     starts: Vec<u64>,
     range_idx: usize,
 }
 
 impl RowLocator<'_> {
-    /// The position of a joinid; `None` when it is not among the rows.
+    /// The position of a joinid; `None` if it is not among the rows.
     pub(crate) fn position(&mut self, joinid: i64) -> Option<u64> {
         let joinid = u64::try_from(joinid).ok()?;
         if !self.ranges.get(self.range_idx)?.contains(&joinid) {

@@ -1,56 +1,61 @@
-//! `value_filter`: which rows of a data frame are wanted, in the words of tiledbsoma.
+//! `value_filter`: conditions on the rows of a data frame, in tiledbsoma's language.
 //!
-//! A filter goes three ways: [`ValueFilter::parse`] reads the text, [`ValueFilter::check`] holds it against the columns that there
-//! are, and [`ValueFilter::evaluate`] answers for each row of a record batch.
+//! A filter is used in three steps: [`ValueFilter::parse`] reads the text, [`ValueFilter::check`]
+//! checks it against the columns of a data frame, and [`ValueFilter::evaluate`] decides for each
+//! row of a record batch.
 //!
 //! # Grammar
 //!
 //! The precedence is Python's, from the loosest to the tightest:
 //!
-//! | what | is written |
+//! | meaning | syntax |
 //! |---|---|
-//! | either | `a or b` |
-//! | both | `a and b` |
-//! | the opposite | `not a` |
-//! | comparison | `column == value`, with `==` `!=` `<` `<=` `>` `>=`; the value may stand first |
+//! | or | `a or b` |
+//! | and | `a and b` |
+//! | not | `not a` |
+//! | comparison | `column == value`, with `==` `!=` `<` `<=` `>` `>=`; the value may come first |
 //! | chain | `1 < column <= 5`: each neighbouring pair is a column and a value |
-//! | one of several | `column in [value, …]`, `column not in [value, …]` |
+//! | membership | `column in [value, …]`, `column not in [value, …]` |
 //! | null, not null | `column == None`, `column != None` |
-//! | either, both | <code>(a) &#124; (b)</code>, `(a) & (b)`: tighter than comparisons, so each side is in parentheses |
+//! | or, and | <code>(a) &#124; (b)</code>, `(a) & (b)`: tighter than comparisons, so each side needs parentheses |
 //! | sign | `-value`, `+value` |
-//! | column | `tissue`, or `attr("cell type")` where the name is not a word of letters, digits and `_` |
+//! | column | `tissue`, or `attr("cell type")` if the name has other characters than letters, digits and `_` |
 //! | value | `"text"`, `b"bytes"`, `1`, `0xff`, `1_000`, `2.5e-3`, `True`, `False`, each also as `val(…)` |
 //!
-//! Texts have Python's quotes (single, double, tripled), prefixes (`r`, `u`, `b`, `br`) and escapes, all but `\N{…}`; texts that stand
-//! side by side are one. `#` begins a comment. Outside parentheses and lists a filter is one line. Parentheses nest at most 64 deep.
-//! Names are compared as they are written, not brought to Unicode's NFKC as Python does.
+//! Texts have Python's quotes (single, double, tripled), prefixes (`r`, `u`, `b`, `br`) and
+//! escapes, except `\N{…}`; adjacent texts are joined. `#` begins a comment. Outside parentheses
+//! and lists a filter is one line. Parentheses nest at most 64 deep. Names are compared as written,
+//! without Python's NFKC normalization.
 //!
 //! # Columns and values
 //!
 //! | column | value | comparison |
 //! |---|---|---|
 //! | integer | a whole number in the range of the column; `True` is 1 | by value |
-//! | float | a number; it is rounded to the type of the column | IEEE: NaN is `!=` to all; `in` and categories go by the bits, so 0.0 is not -0.0 |
-//! | truth value | `True`, `False`, 1, 0 | false < true |
+//! | float | a number; it is rounded to the column's type | IEEE: NaN is `!=` to everything; `in` and categories compare bits, so 0.0 is not -0.0 |
+//! | boolean | `True`, `False`, 1, 0 | false < true |
 //! | text, bytes | text or bytes, text as UTF-8 | by bytes |
-//! | timestamp | a whole number: its ticks since 1970, in the unit of the column | by value |
-//! | categories | as for their values; one that is not among them is unequal to all | `<` and the like only where they are ordered, by that order |
+//! | timestamp | a whole number: ticks since 1970, in the column's unit | by value |
+//! | categories | as for their values; a value outside them is unequal to all | `<` and the like only if they are ordered, by that order |
 //!
-//! Null matches `== None` and nothing else, neither `!=` nor `not in`. `not` is pushed down to the comparisons, so
-//! `not column == 1` is `column != 1`: null matches neither.
+//! Null matches only `== None`, neither `!=` nor `not in`. `not` is pushed down to the comparisons,
+//! so `not column == 1` is `column != 1`: null matches neither.
 //!
-//! # Next to tiledbsoma
+//! # Differences from tiledbsoma
 //!
-//! Where tiledbsoma 2.3.0 and this module both answer, they give the same rows, but for one thing: tiledbsoma turns the sign of a
-//! negative number twice where it stands in the middle of a chain, `a > -5 < b`.
+//! If tiledbsoma 2.3.0 and this module both accept a filter, they select the same rows, with one
+//! exception: in the middle of a chain, `a > -5 < b`, tiledbsoma applies the sign of a negative
+//! number twice.
 //!
-//! Refused here is what tiledbsoma answers by altering the filter: `count == 5.9` on integers (it cuts to 5), `truth == 2`,
-//! `count == b"5"`, `-"text"`, `<` with `None`, what follows `in […]` in a chain (it is left out), named arguments of `attr(…)`
-//! and `val(…)`. Refused as well are integers of more than 127 bits, `\N{…}`, and `(attr)("name")`.
+//! This module rejects filters that tiledbsoma silently alters: `count == 5.9` on integers
+//! (truncated to 5), `truth == 2`, `count == b"5"`, `-"text"`, `<` with `None`, the part after
+//! `in […]` in a chain (ignored), named arguments of `attr(…)` and `val(…)`. It also rejects
+//! integers of more than 127 bits, `\N{…}`, and `(attr)("name")`.
 //!
-//! Answered here is what fails there: `in` for `int16`, `uint8` and truth values, signs and whole floats in lists, signs in
-//! `val(…)`, `val(val(…))`, blanks at the start, and `not` before `in`, before `not` and before more than one comparison, by
-//! which tiledbsoma crashes. The tests name each of these.
+//! This module accepts filters that fail in tiledbsoma: `in` for `int16`, `uint8` and booleans,
+//! signs and whole floats in lists, signs in `val(…)`, `val(val(…))`, leading blanks, and `not`
+//! before `in`, before `not` and before several comparisons, which crashes tiledbsoma. The tests
+//! name each of these.
 
 mod conversion;
 mod evaluation;
@@ -67,7 +72,8 @@ use arrow_schema::{Field, Schema};
 use crate::Error;
 use expression::{Expression, Leaf};
 
-/// A condition on the rows of a data frame, parsed. The [grammar](crate::value_filter) is that of tiledbsoma's `value_filter`.
+/// A parsed condition on the rows of a data frame, in the [grammar](crate::value_filter) of
+/// tiledbsoma's `value_filter`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueFilter {
     text: String,
@@ -75,18 +81,18 @@ pub struct ValueFilter {
 }
 
 impl ValueFilter {
-    /// Parses a filter. Which columns there are is not asked yet.
+    /// Parses a filter, without checking that its columns exist.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let expression = parser::parse(text).map_err(|problem| problem.within(text))?;
         Ok(Self { text: text.to_owned(), expression })
     }
 
-    /// The text that was parsed.
+    /// The text of the filter.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The columns that it names, each once, in the order in which they first stand.
+    /// The names of its columns, each once, in the order of their first occurrence.
     pub fn columns(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         self.expression.for_each_leaf(&mut |leaf| {
@@ -97,7 +103,7 @@ impl ValueFilter {
         names
     }
 
-    /// Fails when a column does not exist, or when a value does not fit its column.
+    /// Fails if a column does not exist, or if a value does not fit its column.
     pub fn check(&self, schema: &Schema) -> Result<(), Error> {
         let mut checked = Ok(());
         self.expression.for_each_leaf(&mut |leaf| {
@@ -109,7 +115,8 @@ impl ValueFilter {
         checked.map_err(|problem| problem.within(&self.text))
     }
 
-    /// Whether each row matches; no answer is null. The batch must have the columns that the filter names.
+    /// Whether each row matches; the result has no nulls. The batch must have the columns that the
+    /// filter names.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray, Error> {
         let matches =
             rows(&self.expression, batch).map_err(|problem| problem.within(&self.text))?;
@@ -117,7 +124,7 @@ impl ValueFilter {
     }
 }
 
-/// What is wrong with a filter, and at which of its characters, from 0.
+/// A problem of a filter, and the index of its character, from 0.
 #[derive(Debug, Clone, PartialEq)]
 struct Problem {
     at: usize,
@@ -142,7 +149,7 @@ fn field_of<'a>(leaf: &Leaf, schema: &'a Schema) -> Result<(usize, &'a Field), P
     })
 }
 
-/// Which rows match. The recursion ends: the parser limits how deep an expression is.
+/// The rows that match. The recursion is bounded: the parser limits the depth of an expression.
 fn rows(expression: &Expression, batch: &RecordBatch) -> Result<BooleanBuffer, Problem> {
     let joined = |parts: &[Expression], join: fn(&BooleanBuffer, &BooleanBuffer) -> _| {
         let mut matches: Option<BooleanBuffer> = None;

@@ -1,7 +1,7 @@
-//! Writing a new experiment in the layout of the CELLxGENE Census: streamed, in bounded memory.
+//! Writes a new experiment in the layout of the CELLxGENE Census: streamed, in bounded memory.
 //!
-//! The experiment's own group is written last, by [`ExperimentWriter::finish`]: until then nothing opens as an experiment, so that
-//! one that was cut short is never taken for a whole one.
+//! [`ExperimentWriter::finish`] writes the experiment's own group last. Until then nothing opens as
+//! an experiment, so an incomplete one is never mistaken for a complete one.
 
 mod cells;
 mod check;
@@ -23,46 +23,46 @@ use frame::FrameWriter;
 pub use layout::XLayout;
 use matrix::MatrixWriter;
 
-/// How arrays say how large they are.
+/// How arrays record their extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Extent {
-    /// A huge domain, and a current domain of the size that is used, as tiledbsoma has written since 1.15.
+    /// A huge domain, and a current domain of the used size, as tiledbsoma has written since 1.15.
     #[default]
     CurrentDomain,
-    /// A domain of the size that is used, as before.
+    /// A domain of the used size, as older versions write it.
     FixedDomain,
 }
 
-/// A new experiment.
+/// The specification of a new experiment.
 #[derive(Debug, Clone)]
 pub struct ExperimentSpec {
-    /// The number of cells, one at least: obs joinids are `0..n_obs`.
+    /// Number of cells, at least one: obs joinids are `0..n_obs`.
     pub n_obs: u64,
-    /// The number of genes, one at least: var joinids are `0..n_var`.
+    /// Number of genes, at least one: var joinids are `0..n_var`.
     pub n_var: u64,
     /// The columns of obs.
     pub obs: Vec<ColumnSpec>,
     /// The columns of var.
     pub var: Vec<ColumnSpec>,
-    /// The measurement, as `RNA`.
+    /// The measurement, for example `RNA`.
     pub measurement: String,
-    /// The layers of X, as `raw`; values are 32-bit floats.
+    /// The layers of X, for example `raw`; values are 32-bit floats.
     pub layers: Vec<String>,
-    /// How arrays say how large they are.
+    /// How arrays record their extent.
     pub extent: Extent,
-    /// How the cells of X stand on storage.
+    /// How the cells of X are arranged on storage.
     pub x_layout: XLayout,
-    /// Ends a fragment of X after at least so many rows; the rows of a fragment are a multiple of a tile's. `None` writes
-    /// each layer as one fragment.
+    /// Ends a fragment of X after at least this many rows, rounded to whole rows of tiles. `None`
+    /// writes each layer as one fragment.
     pub fragment_rows: Option<u64>,
-    /// Whether the fragments of X are merged at the end, each cell keeping its timestamp, and the old ones removed, as the Census
-    /// does.
+    /// Whether to merge the fragments of X at the end, as the Census does: each cell keeps its
+    /// timestamp, and the old fragments are removed.
     pub consolidate: bool,
     /// TileDB's parameters.
     pub config: Config,
 }
 
-/// Writes a new experiment: obs and var in pieces, X row by row, in whatever order between them.
+/// Writes a new experiment: obs and var in pieces, X row by row, in any order of these three.
 #[derive(Debug)]
 pub struct ExperimentWriter {
     context: Context,
@@ -73,14 +73,15 @@ pub struct ExperimentWriter {
     layers: Vec<MatrixWriter>,
 }
 
-/// How large an enumeration may be, and all of an array, where the config does not say. By itself libtiledb takes 10 and 50 MiB, which
-/// some 300,000 names of cells fill.
+/// Size limits of one enumeration, and of all enumerations of an array, unless the config sets
+/// them. libtiledb's own limits of 10 and 50 MiB are full with about 300,000 names of cells.
 const ENUMERATIONS: [(&str, u64); 2] =
     [("sm.enumerations_max_size", 1 << 32), ("sm.enumerations_max_total_size", 1 << 33)];
 
 impl ExperimentWriter {
-    /// Makes the arrays of a new experiment at `uri`, where nothing may be yet: a local path, or an address in an object store, for which
-    /// the config and the environment say what they say when one is [opened](crate::OpenOptions::config).
+    /// Creates the arrays of a new experiment at `uri`, which must not exist yet: a local path, or
+    /// an address in an object store. Settings come from the config and the environment, as for
+    /// [opening](crate::OpenOptions::config) an experiment.
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
@@ -121,31 +122,34 @@ impl ExperimentWriter {
         Ok(Self { context, uri, spec, obs, var, layers })
     }
 
-    /// Has the cells of X encoded and written by `n_threads` threads of this process instead of libtiledb, many times as quickly: one
-    /// fragment a layer, which counts when [`Self::finish`] has brought it to the disk. To be called before rows of X are written.
+    /// Makes `n_threads` threads of this process encode and write the cells of X instead of
+    /// libtiledb, several times as fast. Each layer becomes one fragment, which counts when
+    /// [`Self::finish`] has synced it to disk. Call this before writing rows of X.
     ///
     /// # Errors
-    /// [`Error::Write`] where X is not in a folder, or is to be more than one fragment; [`Error::Native`] where only libtiledb can write
-    /// such an array.
+    /// [`Error::Write`] if X is not in a folder, or should have several fragments;
+    /// [`Error::Native`] if only libtiledb can write such an array.
     pub fn write_x_natively(&mut self, n_threads: usize) -> Result<(), Error> {
         let several = self.spec.fragment_rows.is_some() || self.spec.consolidate;
         self.layers.iter_mut().try_for_each(|layer| layer.write_natively(n_threads, several))
     }
 
-    /// Writes the next rows of obs: the columns of the specification, by name, without `soma_joinid`, which is counted on.
+    /// Writes the next rows of obs: the columns of the specification, by name, without
+    /// `soma_joinid`, which is numbered automatically.
     ///
-    /// Texts may come as `Utf8` or `LargeUtf8`, categories as those or as dictionaries of them.
+    /// Texts may be `Utf8` or `LargeUtf8`; categories may be either, or dictionaries of them.
     pub fn write_obs(&mut self, rows: &RecordBatch) -> Result<(), Error> {
         self.obs.write(rows)
     }
 
-    /// Writes the next rows of var, as [`Self::write_obs`].
+    /// Writes the next rows of var, like [`Self::write_obs`].
     pub fn write_var(&mut self, rows: &RecordBatch) -> Result<(), Error> {
         self.var.write(rows)
     }
 
-    /// Writes the next rows of a layer of X as CSR: row `i` has the columns `columns[row_offsets[i]..row_offsets[i + 1]]`,
-    /// strictly ascending, and the values at the same places.
+    /// Writes the next rows of a layer of X as CSR: row `i` has the columns
+    /// `columns[row_offsets[i]..row_offsets[i + 1]]`, strictly ascending, and the values at the
+    /// same places.
     pub fn write_x(
         &mut self,
         layer: &str,
@@ -164,8 +168,8 @@ impl ExperimentWriter {
         self.layers[at].write(row_offsets, columns, values)
     }
 
-    /// Ends the arrays, and makes the groups that lead to them. Fails when obs, var or a layer does not have as many rows as the
-    /// specification says.
+    /// Completes the arrays, and creates the groups that contain them. Fails if obs, var or a layer
+    /// has another number of rows than specified.
     pub fn finish(self) -> Result<(), Error> {
         let Self { context, uri, spec, obs, var, layers } = self;
         obs.finish()?;
@@ -212,14 +216,15 @@ fn mark(context: &Context, uri: &str, object_type: &str) -> Result<(), Error> {
     Ok(array.close()?)
 }
 
-/// Opens an array for cells in the array's own order.
+/// Opens an array for writing cells in the array's own order.
 fn open_write(context: &Context, uri: &str) -> Result<WriteQuery, Error> {
     let array = Arc::new(Array::open_for_writing(context, uri, None)?);
     Ok(WriteQuery::new(&array, WriteOrder::Global)?)
 }
 
-/// How much memory consolidation takes, where the config does not say: 2 GiB, a sixteenth of it for buffers. By itself libtiledb
-/// takes up to 10 GiB, and fills a sixth of that with zeros however small the array is.
+/// Memory for consolidation, unless the config sets it: 2 GiB, a sixteenth of it for buffers. By
+/// default libtiledb takes up to 10 GiB, and fills a sixth of that with zeros, even for a small
+/// array.
 const CONSOLIDATION_MEMORY: [(&str, u64); 4] = [
     ("sm.mem.total_budget", 2 << 30),
     ("sm.mem.consolidation.buffers_weight", 1),
@@ -227,7 +232,8 @@ const CONSOLIDATION_MEMORY: [(&str, u64); 4] = [
     ("sm.mem.consolidation.writer_weight", 3),
 ];
 
-/// Merges the fragments of an array with a timestamp for each cell, and its metadata, and removes what that replaces.
+/// Merges the fragments of an array, with a timestamp for each cell, and its metadata, and removes
+/// the merged ones.
 fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
     for mode in ["fragments", "fragment_meta", "commits"] {
         let mut changes = vec![

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context as _, anyhow, bail};
-use loader::{BatchForm, Method, Order, ReaderChoice};
+use loader::{BatchForm, BlockForm, Order, ReaderChoice};
 
 use crate::args::{self, SweepArgs};
 use crate::grid::{self, BlockSpec};
@@ -114,7 +114,7 @@ pub(crate) fn share_with_libtiledb(config: &mut BTreeMap<String, String>, memory
     config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory_bytes / 4).to_string());
 }
 
-fn point(args: &SweepArgs, spec: BlockSpec, method: Method) -> Point {
+fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
     Point {
         chunk_rows: spec.chunk_rows,
         chunks_per_block: spec.chunks_per_block,
@@ -202,10 +202,10 @@ fn specs(typed: &[String]) -> anyhow::Result<Vec<BlockSpec>> {
 }
 
 /// The methods by their names or what begins them; without any, those that can give such batches.
-fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<Method>> {
-    let gives = |method: Method| form.dense_type().is_some() || method != Method::NpArray;
+fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<BlockForm>> {
+    let gives = |method: BlockForm| form.dense_type().is_some() || method != BlockForm::Dense;
     if typed.is_empty() {
-        return Ok(Method::ALL.into_iter().filter(|method| gives(*method)).collect());
+        return Ok(BlockForm::ALL.into_iter().filter(|method| gives(*method)).collect());
     }
     let mut methods = Vec::new();
     for text in typed {
@@ -222,8 +222,8 @@ fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<Method>> {
     Ok(methods)
 }
 
-fn method(text: &str) -> anyhow::Result<Method> {
-    let fitting: Vec<Method> = Method::ALL
+fn method(text: &str) -> anyhow::Result<BlockForm> {
+    let fitting: Vec<BlockForm> = BlockForm::ALL
         .into_iter()
         .filter(|method| !text.is_empty() && method.name().starts_with(text))
         .collect();
@@ -231,13 +231,13 @@ fn method(text: &str) -> anyhow::Result<Method> {
         [one] => Ok(one),
         [] => Err(anyhow!(
             "-m/--chunk-method {text:?}: no such method; there are {}",
-            names(&Method::ALL)
+            names(&BlockForm::ALL)
         )),
         _ => Err(anyhow!("-m/--chunk-method {text:?} could be {}", names(&fitting))),
     }
 }
 
-fn names(methods: &[Method]) -> String {
+fn names(methods: &[BlockForm]) -> String {
     methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ")
 }
 
@@ -352,7 +352,7 @@ mod tests {
         points(&["-b", "8", "-m", "s,np"], "scipy.csr 1x8, np.array 1x8");
         points(&["-b", "8", "-b", "1x8", "-m", "na,native"], "native 1x8");
         points(&["-b", "8", "--batch-form", "csr"], "scipy.csr 1x8, native 1x8");
-        assert_eq!(resolve(&[]).unwrap().points.len(), DEFAULT_SPECS.len() * Method::ALL.len());
+        assert_eq!(resolve(&[]).unwrap().points.len(), DEFAULT_SPECS.len() * BlockForm::ALL.len());
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) struct Point {
     pub(crate) chunk_rows: u64,
     pub(crate) chunks_per_block: u64,
     pub(crate) batch_rows: u64,
-    /// Name of a `loader::Method`.
+    /// Name of a `loader::BlockForm`.
     pub(crate) method: String,
     /// Name of a `loader::BatchForm`.
     pub(crate) form: String,
@@ -99,8 +99,8 @@ impl Point {
             order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
             seed: self.seed,
             batch_rows: self.batch_rows,
-            method: self.method.parse()?,
-            form: self.form.parse()?,
+            block_form: self.method.parse()?,
+            batch_form: self.form.parse()?,
             remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,
@@ -297,7 +297,7 @@ mod tests {
         let spec = point().loader_spec(&Data::default(), 1 << 30).unwrap();
         assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
         assert_eq!(
-            (spec.method.name(), spec.form.name(), spec.order),
+            (spec.block_form.name(), spec.batch_form.name(), spec.order),
             ("scipy.csr", "csr", Order::InOrder)
         );
         assert_eq!(

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, bail};
 use bench_report::HostInfo;
-use loader::Method;
+use loader::BlockForm;
 
 pub(crate) use args::PeersArgs;
 pub(crate) use peer::{PeerConversion, PeerEpoch, PeerFacts};
@@ -283,7 +283,7 @@ fn point(args: &PeersArgs, work: &Work) -> Point {
         chunk_rows: work.block.chunk_rows,
         chunks_per_block: work.block.chunks_per_block,
         batch_rows: args.batch_size,
-        method: Method::Native.name().to_owned(),
+        method: BlockForm::Csr.name().to_owned(),
         form: work.form.name().to_owned(),
         transform: PointTransform::default(),
         shuffled: true,

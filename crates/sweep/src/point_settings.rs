@@ -11,14 +11,14 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
     let spec = &stats.spec;
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
-        chunk_method: spec.method.name().to_owned(),
+        chunk_method: spec.block_form.name().to_owned(),
         batch_size: spec.batch_rows,
         chunk_size: spec.chunk_rows,
         chunks_per_block: spec.chunks_per_block,
         block_size: spec.chunk_rows * spec.chunks_per_block,
         order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
             .to_owned(),
-        form: spec.form.name().to_owned(),
+        form: spec.batch_form.name().to_owned(),
         transform: transform(spec.transform, data),
         reader: stats.reader.clone(),
         prefetch_blocks: spec.prefetch_blocks as u64,

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let outcome = experiment_copy::slice(&source, args.target.full(), &spec, &mut |event| {
         match event {
             SliceEvent::Leftover(path) => tell_leftover(Some(path), &display),
-            SliceEvent::Choosing { n_looked_at } => display.position(n_looked_at),
+            SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
             SliceEvent::Chosen { n_cells, n_genes, reader } => {
                 display.finish();
                 display = Display::new(n_cells * (n_layers + 1), "rows", args.quiet);
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     display.finish();
     match outcome {
         Ok(report) => {
-            tell(args, &report, &display);
+            notify(args, &report, &display);
             Ok(ExitCode::SUCCESS)
         }
         Err(error @ Error::Interrupted) => {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn tell(args: &SliceArgs, report: &SliceReport, display: &Display) {
+fn notify(args: &SliceArgs, report: &SliceReport, display: &Display) {
     let rate = report.n_cells as f64 / report.seconds.max(f64::MIN_POSITIVE);
     if args.json {
         let line = json!({

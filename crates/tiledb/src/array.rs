@@ -1,4 +1,4 @@
-//! Arrays: making, opening, their schema, metadata, extent, and upkeep.
+//! Arrays: creating and opening them, their schema, metadata, extent and upkeep.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,17 +6,22 @@ use crate::context::{Context, Handle, c_string};
 use crate::metadata::{RawEntry, data_pointer};
 use crate::{Condition, Enumeration, Error, Evolution, MetadataValue, Schema, query, schema, sys};
 
-/// An open array. One whose metadata was written must be closed with [`Array::close`]: dropping it loses that metadata.
+/// An open array.
+///
+/// Close an array whose metadata was written with [`Array::close`]: dropping it loses that
+/// metadata.
 pub struct Array {
     handle: Handle<sys::Array>,
-    /// Held around what libtiledb loads into the open array at the first call, without a lock of its own.
+    /// Guards everything that libtiledb loads into the open array at the first call without a lock
+    /// of its own.
     lazy: Mutex<()>,
     uri: String,
     schema: Schema,
 }
 
-// SAFETY: libtiledb allows several queries on one open array from several threads. What it loads into the array lazily and unguarded
-// (metadata, the extent, enumerations), and what writes into it (metadata), is only called with `lazy` held.
+// SAFETY: libtiledb allows several queries on one open array from several threads. Whatever it
+// loads into the array lazily and unguarded (metadata, the extent, enumerations), and whatever
+// writes into it (metadata), is only called while `lazy` is locked.
 unsafe impl Sync for Array {}
 
 impl std::fmt::Debug for Array {
@@ -26,22 +31,24 @@ impl std::fmt::Debug for Array {
 }
 
 fn free(functions: &sys::Functions, array: &mut *mut sys::Array) {
-    // SAFETY: the handle owns the object and frees it once; freeing closes it, and drops metadata that was not stored.
+    // SAFETY: the handle owns the object and frees it once; freeing closes it, and drops metadata
+    // that was not stored.
     unsafe { (functions.tiledb_array_free)(array) }
 }
 
 impl Array {
-    /// Makes an array.
+    /// Creates an array.
     pub fn create(context: &Context, uri: &str, schema: &Schema) -> Result<(), Error> {
         schema::create(context, uri, schema)
     }
 
-    /// Opens an array for reading, as it was at `timestamp` (milliseconds since 1970) when one is given.
+    /// Opens an array for reading, as it was at `timestamp` (milliseconds since 1970) if given.
     pub fn open(context: &Context, uri: &str, timestamp: Option<u64>) -> Result<Self, Error> {
         Self::open_as(context, uri, 0, timestamp)
     }
 
-    /// Opens an array for writing, at `timestamp` (milliseconds since 1970) when one is given, else now.
+    /// Opens an array for writing, at `timestamp` (milliseconds since 1970) if given, otherwise
+    /// now.
     ///
     /// Cells are on storage when their write is finished, metadata when [`Self::close`] returns.
     pub fn open_for_writing(
@@ -80,7 +87,7 @@ impl Array {
         Ok(Self { handle, lazy: Mutex::new(()), uri: uri.to_owned(), schema })
     }
 
-    /// Closes the array; metadata that was written to it is then on storage.
+    /// Closes the array; its written metadata is then on storage.
     pub fn close(self) -> Result<(), Error> {
         self.call("closing an array", |functions, ctx, array| {
             // SAFETY: the array is live and open.
@@ -88,7 +95,7 @@ impl Array {
         })
     }
 
-    /// Where the array is.
+    /// The array's URI.
     pub fn uri(&self) -> &str {
         &self.uri
     }
@@ -98,7 +105,7 @@ impl Array {
         &self.schema
     }
 
-    /// The context that it was opened in.
+    /// The context in which it was opened.
     pub fn context(&self) -> &Context {
         self.handle.context()
     }
@@ -108,11 +115,12 @@ impl Array {
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
-        // The lock guards no data of ours that a panic could have left half changed.
+        // The lock guards none of our data, so a panic cannot have left it inconsistent.
         self.lazy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The values of an enumeration. An attribute's is named in its [`crate::Attribute::enumeration`].
+    /// Reads the values of an enumeration. [`crate::Attribute::enumeration`] names that of an
+    /// attribute.
     pub fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
         let c_name = c_string("an enumeration's name", name)?;
         let _guard = self.lock();
@@ -124,9 +132,11 @@ impl Array {
         })
     }
 
-    /// Per dimension the least and the greatest coordinate that was written, both included; `None` for an empty array.
+    /// The least and the greatest written coordinate of each dimension, both included; `None` for
+    /// an empty array.
     ///
-    /// Dimensions whose coordinates are not integers are an error.
+    /// # Errors
+    /// A dimension's coordinates are not integers.
     pub fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
         let _guard = self.lock();
         let mut bounds = Vec::with_capacity(self.schema.dimensions.len());
@@ -144,7 +154,8 @@ impl Array {
                 })?;
             let (mut both, mut is_empty) = ([0_u8; 16], 0);
             self.call("reading the extent of an array", |functions, ctx, array| {
-                // SAFETY: the array is open, the index below the number of dimensions; two integers fit into 16 bytes.
+                // SAFETY: the array is open, the index below the number of dimensions; two integers
+                // fit into 16 bytes.
                 unsafe {
                     (functions.tiledb_array_get_non_empty_domain_from_index)(
                         ctx,
@@ -165,7 +176,7 @@ impl Array {
         Ok(Some(bounds))
     }
 
-    /// Stores a metadata value, when [`Self::close`] is called; the array must be open for writing.
+    /// Stores a metadata value when [`Self::close`] is called; the array must be open for writing.
     pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
         let c_key = c_string("a metadata key", key)?;
         let (datatype, n_values, data) = value.to_raw(key)?;
@@ -185,7 +196,7 @@ impl Array {
         })
     }
 
-    /// All metadata, sorted by key.
+    /// Reads all metadata, sorted by key.
     pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
         let _guard = self.lock();
         let mut n_keys = 0;
@@ -211,7 +222,8 @@ impl Array {
                         )
                     }
                 })?;
-                // SAFETY: filled by libtiledb, whose memory lives as long as the array is open, and is not changed under the lock.
+                // SAFETY: filled by libtiledb, whose memory lives as long as the array is open, and
+                // does not change under the lock.
                 Ok(unsafe { entry.read() })
             })
             .collect()
@@ -222,8 +234,8 @@ impl Array {
         schema::evolve(context, uri, evolution)
     }
 
-    /// Deletes the cells that `condition` chooses, at `timestamp` (milliseconds since 1970) when
-    /// one is given, else now.
+    /// Deletes the cells that match `condition`, at `timestamp` (milliseconds since 1970) if given,
+    /// otherwise now.
     pub fn delete(
         context: &Context,
         uri: &str,
@@ -233,10 +245,10 @@ impl Array {
         query::delete(context, &Self::open_as(context, uri, 2, timestamp)?, condition)
     }
 
-    /// Merges the fragments of these names, which are the last parts of their URIs, into one.
+    /// Merges the fragments with these names, the last parts of their URIs, into one.
     ///
-    /// If other fragments between them overlap them, and cells lose their own times (before format
-    /// 15), cells may count in another order afterwards.
+    /// The order of cells may change if fragments that lie between them in time overlap them, and
+    /// merging drops the times of cells (before format 15).
     pub fn consolidate_fragments(
         context: &Context,
         uri: &str,
@@ -263,7 +275,7 @@ impl Array {
         })
     }
 
-    /// Merges fragments as [`Self::consolidate`] does, with some parameters changed.
+    /// Merges fragments like [`Self::consolidate`], with some parameters changed.
     pub fn consolidate_with(
         context: &Context,
         uri: &str,
@@ -273,7 +285,7 @@ impl Array {
         Self::consolidate_by(context, uri, config.raw())
     }
 
-    /// Merges fragments, as the context's `sm.consolidation.*` parameters say.
+    /// Merges fragments, according to the context's `sm.consolidation.*` parameters.
     pub fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
         Self::consolidate_by(context, uri, context.raw_config())
     }
@@ -286,7 +298,8 @@ impl Array {
         })
     }
 
-    /// Removes what consolidation replaced, as the context's `sm.vacuum.*` parameters say.
+    /// Removes the fragments that consolidation replaced, according to the context's `sm.vacuum.*`
+    /// parameters.
     pub fn vacuum(context: &Context, uri: &str) -> Result<(), Error> {
         let c_uri = c_string("a URI", uri)?;
         context.call("vacuuming an array", uri, |functions, ctx| {

@@ -7,19 +7,22 @@ use crate::Error;
 use crate::context::{c_string, from_c};
 use crate::sys::{self, Functions};
 
-/// TileDB configuration: parameter name to value, as in TileDB's own documentation, for example `vfs.s3.region`.
+/// TileDB's configuration: parameter names and values as in TileDB's own documentation, for example
+/// `vfs.s3.region`.
 pub type Config = BTreeMap<String, String>;
 
-/// No one else's to set: what the buffers of this crate hold, and a mode of libtiledb's that can crash.
+/// Parameters that users cannot set: the form of this crate's buffers, and a mode of libtiledb that
+/// can crash.
 const FIXED: [(&str, &str); 4] = [
-    // Consolidation with 2.30.0 was seen to crash in this merge, of which TileDB pull request 5723 tells a race; 0 turns it off.
+    // 0 turns off a merge in which consolidation with 2.30.0 crashed; TileDB pull request 5723
+    // describes a race in it.
     ("sm.query.sparse_global_order.preprocess_tile_merge", "0"),
     ("sm.var_offsets.bitsize", "64"),
     ("sm.var_offsets.extra_element", "false"),
     ("sm.var_offsets.mode", "bytes"),
 ];
 
-/// `config` with the parameters that are always the same.
+/// Returns `config` with the fixed parameters set.
 pub(crate) fn with_fixed(config: &Config) -> Config {
     let mut config = config.clone();
     config.extend(FIXED.map(|(key, value)| (key.to_owned(), value.to_owned())));
@@ -33,7 +36,7 @@ pub(crate) struct OwnedConfig {
 }
 
 impl OwnedConfig {
-    /// libtiledb's defaults, changed by `parameters`.
+    /// Makes libtiledb's defaults, changed by `parameters`.
     pub(crate) fn new(functions: &'static Functions, parameters: &Config) -> Result<Self, Error> {
         let failed = |uri: &str, error| Error::Call {
             operation: "setting a TileDB parameter",
@@ -48,7 +51,7 @@ impl OwnedConfig {
         let owned = Self { functions, config };
         for (key, value) in parameters {
             let c_key = c_string("a TileDB parameter", key)?;
-            // The value may be a secret, so an error names its parameter alone.
+            // The value may be a secret, so an error names only its parameter.
             let c_value = c_string("a TileDB parameter", value).map_err(|_| Error::ZeroByte {
                 what: "the value of a TileDB parameter",
                 text: key.clone(),
@@ -76,7 +79,7 @@ impl OwnedConfig {
 
 impl Drop for OwnedConfig {
     fn drop(&mut self) {
-        // SAFETY: allocated by the library and freed once; what it was given to keeps a copy.
+        // SAFETY: allocated by the library and freed once; objects made with it keep copies.
         unsafe { (self.functions.tiledb_config_free)(&raw mut self.config) }
     }
 }

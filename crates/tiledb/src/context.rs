@@ -1,4 +1,4 @@
-//! The context that every call goes through, its configuration, and handles that free themselves.
+//! The context of every call, its configuration, and handles that free themselves.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
@@ -9,27 +9,28 @@ use crate::load::{Loaded, loaded};
 use crate::sys::{self, Functions};
 use crate::{Config, Error};
 
-/// A context of libtiledb: its threads, caches and configuration. Clones share it.
+/// A libtiledb context: its threads, caches and configuration. Clones share it.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
 struct Inner {
     library: &'static Loaded,
     ctx: *mut sys::Ctx,
-    // After the context in what `drop` frees.
+    // Freed after the context by `drop`.
     config: OwnedConfig,
     parameters: Config,
 }
 
-// SAFETY: a tiledb_ctx_t may be used by many threads at once (TileDB documents contexts as thread-safe); the configuration is not
-// changed after construction.
+// SAFETY: TileDB documents a tiledb_ctx_t as thread-safe; the configuration does not change after
+// construction.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: allocated by the library and freed once; no handle is left, since each keeps a clone of the context.
+        // SAFETY: allocated by the library and freed once; no handle remains, since each keeps a
+        // clone of the context.
         unsafe { (self.library.functions.tiledb_ctx_free)(&raw mut self.ctx) }
     }
 }
@@ -44,12 +45,14 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// A context with TileDB's defaults, changed by `config`.
+    /// Makes a context with TileDB's defaults, changed by `config`. Loads libtiledb if this is the
+    /// first context of the process.
     ///
-    /// Loads libtiledb when it is the first of the process. A value that TileDB refuses is an error; a name that it does not know
-    /// is not, since configurations are shared with other programs. The parameters `sm.var_offsets.*` are set to what this crate
-    /// reads, whatever `config` says of them: 64-bit offsets in bytes, one for each cell. So is
-    /// `sm.query.sparse_global_order.preprocess_tile_merge`, to 0: consolidation was seen to crash in what it turns on.
+    /// A value that TileDB rejects is an error. An unknown name is not, since programs share
+    /// configurations. The parameters `sm.var_offsets.*` are always set to the form that this crate
+    /// reads, whatever `config` contains: 64-bit offsets in bytes, one for each cell.
+    /// `sm.query.sparse_global_order.preprocess_tile_merge` is always 0: consolidation crashed in
+    /// the code that it turns on.
     pub fn new(config: &Config) -> Result<Self, Error> {
         let library = loaded()?;
         let functions = &library.functions;
@@ -72,31 +75,32 @@ impl Context {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The parameters that the context was made with, those that are always set included.
+    /// The parameters of the context, including those that are always set.
     pub fn config(&self) -> &Config {
         &self.0.parameters
     }
 
-    /// A context like this one with some parameters changed.
+    /// Makes a context like this one with some parameters changed.
     pub fn with(&self, changes: &[(&str, String)]) -> Result<Self, Error> {
         Self::new(&self.changed(changes))
     }
 
-    /// The bytes that have been read from storage through this context so far, by libtiledb's own count.
+    /// Bytes read from storage through this context so far, according to libtiledb's statistics.
     pub fn bytes_read(&self) -> Result<u64, Error> {
         let mut text: *mut c_char = ptr::null_mut();
         self.call("reading statistics", "libtiledb", |functions, ctx| {
             // SAFETY: the context is live and the out pointer too.
             unsafe { (functions.tiledb_ctx_get_stats)(ctx, &raw mut text) }
         })?;
-        // SAFETY: on success the text is a string that ends in zero, to be freed by the function made for it.
+        // SAFETY: on success the text is a string that ends in zero, to be freed by its own
+        // function.
         let statistics = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
         // SAFETY: as above.
         unsafe { (self.functions().tiledb_stats_free_str)(&raw mut text) };
         Ok(counter(&statistics, "Context.VFS.read_byte_num"))
     }
 
-    /// What is at `uri`: an array, a group, or neither.
+    /// Whether an array, a group or neither is at `uri`.
     pub fn object_type(&self, uri: &str) -> Result<Option<ObjectType>, Error> {
         let c_uri = c_string("a URI", uri)?;
         let mut kind = 0;
@@ -115,7 +119,7 @@ impl Context {
         self.0.config.raw()
     }
 
-    /// A configuration like the context's with some parameters changed, for one object.
+    /// Makes a configuration like the context's with some parameters changed, for one object.
     pub(crate) fn config_with(&self, changes: &[(&str, String)]) -> Result<OwnedConfig, Error> {
         let changed = self.changed(changes);
         OwnedConfig::new(self.functions(), &with_fixed(&changed))
@@ -127,7 +131,8 @@ impl Context {
         config
     }
 
-    /// Runs a call and turns its status into a result, with libtiledb's message, the operation and what it was about.
+    /// Runs a call and turns its status into a result; the error has libtiledb's message, the
+    /// operation and the URI.
     pub(crate) fn call(
         &self,
         operation: &'static str,
@@ -144,7 +149,7 @@ impl Context {
         Err(Error::Call { operation, uri: uri.to_owned(), message: take_error(functions, error) })
     }
 
-    /// Runs a call that makes an object, and wraps what it made.
+    /// Runs a call that creates an object, and wraps the object in a handle.
     pub(crate) fn make<T>(
         &self,
         operation: &'static str,
@@ -158,7 +163,7 @@ impl Context {
     }
 }
 
-/// What is at a URI.
+/// The kind of object at a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectType {
     /// A TileDB group.
@@ -177,15 +182,15 @@ impl ObjectType {
     }
 }
 
-/// An object of libtiledb that is freed when dropped, before its context.
+/// A libtiledb object that is freed when dropped, before its context.
 pub(crate) struct Handle<T> {
     pointer: *mut T,
     context: Context,
     free: fn(&Functions, &mut *mut T),
 }
 
-// SAFETY: objects of libtiledb are not bound to the thread that made them; a handle is used by one thread at a time, or only for
-// calls that read it.
+// SAFETY: libtiledb's objects are not bound to a thread; a handle is used by one thread at a time,
+// or only for calls that read it.
 unsafe impl<T> Send for Handle<T> {}
 
 impl<T> Handle<T> {
@@ -204,12 +209,12 @@ impl<T> Drop for Handle<T> {
     }
 }
 
-/// A string for C.
+/// Converts a string for C.
 pub(crate) fn c_string(what: &'static str, text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error::ZeroByte { what, text: text.to_owned() })
 }
 
-/// A copy of a string that C lent; empty for a null pointer.
+/// Copies a string of libtiledb; a null pointer gives an empty string.
 ///
 /// # Safety
 /// `text` is null or a string that ends in zero.
@@ -217,11 +222,11 @@ pub(crate) unsafe fn from_c(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Takes the text out of a string handle, and frees it.
+/// Copies the text of a string handle, and frees the handle.
 ///
 /// # Safety
 /// `handle` is null or a live string handle that nothing else uses.
@@ -243,7 +248,7 @@ pub(crate) unsafe fn take_string(
     text
 }
 
-/// Bytes that C lent; none for a null pointer.
+/// Borrows libtiledb's bytes; a null pointer gives none.
 ///
 /// # Safety
 /// `data` is null or points to `length` bytes that outlive `'a`.
@@ -251,11 +256,12 @@ pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> &'a [u8] {
     if data.is_null() || length == 0 {
         return &[];
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(data, length) }
 }
 
-/// The number that stands behind `"name": ` in libtiledb's statistics; 0 where it is absent, as before the first read.
+/// The number after `"name": ` in libtiledb's statistics; 0 if it is absent, for example before the
+/// first read.
 fn counter(statistics: &str, name: &str) -> u64 {
     let key = format!("\"{name}\":");
     let Some(at) = statistics.find(&key) else { return 0 };

@@ -1,4 +1,4 @@
-//! TileDB's datatypes, and which Rust types stand for them in buffers.
+//! TileDB's datatypes, and the Rust types that represent them in buffers.
 
 /// A datatype of a dimension, an attribute, an enumeration or a metadata value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub enum Datatype {
     StringAscii,
     /// UTF-8 string.
     StringUtf8,
-    /// Any bytes, of the time when TileDB had no blob.
+    /// Bytes, from before TileDB had blobs.
     Any,
     /// Seconds since 1970.
     DateTimeSecond,
@@ -42,9 +42,9 @@ pub enum Datatype {
     DateTimeNanosecond,
     /// Bytes.
     Blob,
-    /// Truth value of one byte.
+    /// Boolean, one byte.
     Bool,
-    /// A type that this crate gives no name, by its number in `tiledb_datatype_t`.
+    /// A type without a name in this crate, by its number in `tiledb_datatype_t`.
     Other(i32),
 }
 
@@ -99,7 +99,8 @@ impl Datatype {
         matches!(self, Self::StringAscii | Self::StringUtf8 | Self::Char)
     }
 
-    /// The integer in `bytes`, when the type is an integer or a time and `bytes` has its size.
+    /// Decodes the integer in `bytes`, if the type is an integer or a time and `bytes` has its
+    /// size.
     pub(crate) fn integer(self, bytes: &[u8]) -> Option<i128> {
         Some(match self {
             Self::Int8 => i128::from(i8::from_le_bytes(bytes.try_into().ok()?)),
@@ -118,7 +119,8 @@ impl Datatype {
         })
     }
 
-    /// The bytes of an integer of this type; `None` when it is none or the value does not fit.
+    /// Encodes an integer of this type; `None` if the type is not an integer type or the value does
+    /// not fit.
     pub(crate) fn integer_bytes(self, value: i128) -> Option<Vec<u8>> {
         let size = self.size()?;
         let bytes = value.to_le_bytes()[..size].to_vec();
@@ -130,9 +132,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that stands for a datatype in a buffer.
+/// A Rust type that represents a datatype in a buffer.
 pub trait Value: bytemuck::Pod + sealed::Sealed {
-    /// Whether a buffer of `datatype` holds values of this type.
+    /// Whether a buffer of `datatype` contains values of this type.
     fn stands_for(datatype: Datatype) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Enumerations: the values that the codes of an attribute stand for.
+//! Enumerations: the values that an attribute's codes stand for.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -23,7 +23,7 @@ pub struct Enumeration {
 /// The values of an enumeration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnumerationValues {
-    /// Text or bytes of any length.
+    /// Texts or bytes of any length.
     VarSized(Vec<Vec<u8>>),
     /// Values of the datatype's size, one after another.
     Fixed(Vec<u8>),
@@ -35,7 +35,7 @@ fn free(functions: &Functions, enumeration: &mut *mut sys::Enumeration) {
 }
 
 impl Enumeration {
-    /// An enumeration of UTF-8 strings without an order.
+    /// Makes an unordered enumeration of UTF-8 strings.
     pub fn of_strings<S: AsRef<str>>(name: &str, values: impl IntoIterator<Item = S>) -> Self {
         Self {
             name: name.to_owned(),
@@ -47,7 +47,7 @@ impl Enumeration {
         }
     }
 
-    /// The values as text; `None` when they are not text.
+    /// The values as text; `None` if they are not text.
     pub fn strings(&self) -> Option<Vec<&str>> {
         match &self.values {
             EnumerationValues::VarSized(values) if self.datatype.is_string() => {
@@ -57,7 +57,7 @@ impl Enumeration {
         }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match &self.values {
             EnumerationValues::VarSized(values) => values.len(),
@@ -65,7 +65,7 @@ impl Enumeration {
         }
     }
 
-    /// Whether there is no value.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -100,7 +100,7 @@ impl Enumeration {
                     self.datatype.raw(),
                     n_values,
                     self.ordered.into(),
-                    // Values that are all empty strings still need a pointer.
+                    // libtiledb needs a pointer even if all values are empty strings.
                     pointer(offsets.is_empty() && data.is_empty(), data.as_ptr().cast()),
                     data.len() as u64,
                     pointer(offsets.is_empty(), offsets.as_ptr().cast()),
@@ -111,7 +111,7 @@ impl Enumeration {
         })
     }
 
-    /// Reads an enumeration that `get` hands out.
+    /// Reads the enumeration that `get` returns.
     pub(crate) fn read(
         context: &Context,
         uri: &str,

@@ -1,4 +1,4 @@
-//! What can go wrong, with libtiledb's own words where it has any.
+//! Errors, with libtiledb's own messages where it gives any.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum Error {
     NotFound {
         /// The environment variable that names the file.
         variable: &'static str,
-        /// The folder of the user's cache that was searched.
+        /// The searched folder in the user's cache.
         cache: String,
     },
     /// The file could not be loaded as libtiledb.
@@ -21,7 +21,7 @@ pub enum Error {
     Load {
         /// The file.
         path: PathBuf,
-        /// What the dynamic loader said.
+        /// The dynamic loader's message.
         message: String,
     },
     /// The library is too old.
@@ -33,44 +33,45 @@ pub enum Error {
         major: i32,
         /// Its minor version.
         minor: i32,
-        /// The least version that has every function that is called.
+        /// The oldest version that has every function used here.
         least: &'static str,
     },
     /// A call into libtiledb failed.
     #[error("{operation} failed for {uri}: {message}")]
     Call {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On what: an URI, or the name of a key or column.
+        /// Its object: a URI, or the name of a key or column.
         uri: String,
-        /// libtiledb's own message. Calls from several threads on one context can swap their messages.
+        /// libtiledb's own message. Calls from several threads on one context can swap their
+        /// messages.
         message: String,
     },
-    /// A name, URI or value with a zero byte, which C cannot take.
-    #[error("{what} holds a zero byte: {text:?}")]
+    /// A name, URI or value contains a zero byte, which C cannot represent.
+    #[error("{what} contains a zero byte: {text:?}")]
     ZeroByte {
-        /// What the text was to be.
+        /// The purpose of the text.
         what: &'static str,
         /// The text.
         text: String,
     },
-    /// Another library is already the one of this process.
+    /// This process has already loaded another libtiledb.
     #[error("{path} cannot be loaded: this process already uses {loaded}")]
     AlreadyLoaded {
-        /// The file that was to be loaded.
+        /// The file that should be loaded.
         path: PathBuf,
-        /// The file that is loaded.
+        /// The loaded file.
         loaded: PathBuf,
     },
-    /// A schema that contradicts itself.
+    /// A schema contradicts itself.
     #[error("the schema for {uri} cannot be made: {message}")]
     Schema {
-        /// Where the array was to be.
+        /// The array that should be created.
         uri: String,
         /// What is wrong.
         message: String,
     },
-    /// A metadata value that cannot be stored.
+    /// A metadata value cannot be stored.
     #[error("metadata key {key} cannot be written: {message}")]
     Metadata {
         /// The key.
@@ -78,27 +79,27 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// A step of a read or a write that cannot follow what came before it.
+    /// A step of a read or write cannot follow the previous one.
     #[error("{operation} failed for {uri}: {message}")]
     Query {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The array.
         uri: String,
-        /// Why it cannot be, and what to do.
+        /// The reason, and what to do.
         message: &'static str,
     },
-    /// A value of libtiledb that this crate does not know.
+    /// libtiledb returned a value that this crate does not know.
     #[error("{uri} has {what} {value}, which this version does not know")]
     Unknown {
-        /// What kind of value.
+        /// The kind of value.
         what: &'static str,
         /// Its number.
         value: i64,
-        /// Where it was met.
+        /// Where it occurred.
         uri: String,
     },
-    /// A column was read or written as another type than it has, or does not exist.
+    /// A column does not exist, or was read or written as another type than its own.
     #[error("column {column} of {uri}: {message}")]
     Column {
         /// The column.
@@ -108,12 +109,12 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// One cell of a column did not fit into the read buffer, and the buffer could not grow further.
+    /// One cell of a column exceeded the read buffer, which could not grow further.
     #[error("reading {uri} needs more than {buffer_bytes} bytes of buffer for a single cell")]
     Buffer {
         /// The array.
         uri: String,
-        /// The size that was not enough, in bytes.
+        /// The size that was too small, in bytes.
         buffer_bytes: usize,
     },
 }

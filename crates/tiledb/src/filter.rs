@@ -21,38 +21,38 @@ pub enum Filter {
     Rle,
     /// Bzip2 at a level.
     Bzip2(i32),
-    /// Differences of differences, with the type that the bytes are read as, where one is set.
+    /// Differences of differences. The type, if set, overrides how the bytes are read.
     DoubleDelta(Option<Datatype>),
-    /// Fewer bits for small integers, in windows of 256 bytes of them.
+    /// Fewer bits for small integers, in windows of 256 bytes.
     BitWidthReduction,
-    /// The same in windows of so many bytes, another number than 256.
+    /// Fewer bits for small integers, in windows of this many bytes.
     BitWidthReductionWithin(u32),
-    /// The bits of the values by their significance.
+    /// Groups the bits of the values by their significance.
     BitShuffle,
-    /// The bytes of the values by their significance.
+    /// Groups the bytes of the values by their significance.
     ByteShuffle,
-    /// Differences that are not negative.
+    /// Differences, none of which may be negative.
     PositiveDelta,
-    /// An MD5 sum.
+    /// Appends an MD5 sum.
     ChecksumMd5,
-    /// A SHA-256 sum.
+    /// Appends a SHA-256 sum.
     ChecksumSha256,
-    /// A dictionary of the distinct strings.
+    /// Replaces strings by their index in a dictionary.
     Dictionary,
     /// Floats as integers: `round((value - offset) / factor)` in `byte_width` bytes.
     ScaleFloat {
-        /// The bytes of the integer.
+        /// Bytes of the integer.
         byte_width: u64,
         /// The factor.
         factor: f64,
         /// The offset.
         offset: f64,
     },
-    /// Exclusive or with the value before.
+    /// Exclusive or with the previous value.
     Xor,
-    /// Differences, with the type that the bytes are read as, where one is set.
+    /// Differences. The type, if set, overrides how the bytes are read.
     Delta(Option<Datatype>),
-    /// A filter that this crate gives no name, by its number in `tiledb_filter_type_t`.
+    /// A filter without a name in this crate, by its number in `tiledb_filter_type_t`.
     Other(i32),
 }
 
@@ -62,9 +62,9 @@ const SCALE_FLOAT_BYTE_WIDTH: i32 = 3;
 const SCALE_FLOAT_FACTOR: i32 = 4;
 const SCALE_FLOAT_OFFSET: i32 = 5;
 const COMPRESSION_REINTERPRET: i32 = 9;
-/// The window that bit-width reduction has by itself.
+/// libtiledb's default window for bit-width reduction.
 const DEFAULT_WINDOW_BYTES: u32 = 256;
-/// `TILEDB_ANY`: the reinterpretation that means none.
+/// `TILEDB_ANY`: the value that means no reinterpretation.
 const NO_REINTERPRETATION: u8 = 17;
 
 impl Filter {
@@ -154,7 +154,7 @@ fn set_options(context: &Context, raw: &Handle<sys::Filter>, filter: Filter) -> 
     }
 }
 
-/// Reads a pipeline that `get` hands out.
+/// Reads the pipeline that `get` returns.
 pub(crate) fn read(
     context: &Context,
     uri: &str,
@@ -193,7 +193,8 @@ fn read_one(context: &Context, uri: &str, filter: &Handle<sys::Filter>) -> Resul
     })?;
     let get = |option: i32, value: *mut c_void| {
         context.call("reading a filter's option", uri, |functions, ctx| {
-            // SAFETY: the filter is live and `value` points to room for a value of the option's type.
+            // SAFETY: the filter is live and `value` points to room for a value of the option's
+            // type.
             unsafe { (functions.tiledb_filter_get_option)(ctx, filter.get(), option, value) }
         })
     };

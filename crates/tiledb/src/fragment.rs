@@ -1,4 +1,4 @@
-//! Fragments: what an array is made of on storage.
+//! Fragments: the parts of an array on storage.
 
 use std::ptr;
 
@@ -8,17 +8,18 @@ use crate::{Dimension, Error, sys};
 /// One fragment of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fragment {
-    /// Where it is.
+    /// Its URI.
     pub uri: String,
-    /// Its cells.
+    /// Number of its cells.
     pub n_cells: u64,
     /// Its size on storage, in bytes.
     pub n_bytes: u64,
-    /// The first and the last time at which its cells were written, in milliseconds since 1970.
+    /// The first and the last time of its cells, in milliseconds since 1970.
     pub timestamps: (u64, u64),
-    /// Per dimension the least and the greatest coordinate, both included. Empty where coordinates are not integers.
+    /// For each dimension the least and the greatest coordinate, both included. Empty if
+    /// coordinates are not integers.
     pub non_empty_domain: Vec<(i128, i128)>,
-    /// The number of its data tiles, when it is sparse.
+    /// Number of its data tiles, if it is sparse.
     pub n_tiles: u64,
 }
 
@@ -40,7 +41,7 @@ fn free(functions: &sys::Functions, info: &mut *mut sys::FragmentInfo) {
 }
 
 impl FragmentInfo {
-    /// Loads what the fragments' metadata say.
+    /// Loads the metadata of all fragments.
     pub fn load(context: &Context, uri: &str) -> Result<Self, Error> {
         let c_uri = c_string("a URI", uri)?;
         let handle = context.make("reading fragments", uri, free, |functions, ctx, out| {
@@ -59,7 +60,7 @@ impl FragmentInfo {
         Ok(info)
     }
 
-    /// The fragments, given the dimensions of the array.
+    /// Lists the fragments; `dimensions` are those of the array.
     pub fn fragments(&self, dimensions: &[Dimension]) -> Result<Vec<Fragment>, Error> {
         let mut n_fragments = 0;
         self.call(|functions, ctx, raw| {
@@ -99,7 +100,8 @@ impl FragmentInfo {
         let uri = unsafe { from_c(uri) };
         let non_empty_domain =
             self.bounds(dimensions, |functions, ctx, raw, dimension_idx, both| {
-                // SAFETY: the object is live, the indices in range, and `both` has room for two coordinates.
+                // SAFETY: the object is live, the indices in range, and `both` has room for two
+                // coordinates.
                 unsafe {
                     (functions.tiledb_fragment_info_get_non_empty_domain_from_index)(
                         ctx,
@@ -113,7 +115,7 @@ impl FragmentInfo {
         Ok(Fragment { uri, n_cells, n_bytes, timestamps, non_empty_domain, n_tiles })
     }
 
-    /// The least and the greatest coordinates of a data tile, both included, per dimension.
+    /// The least and the greatest coordinates of a data tile in each dimension, both included.
     pub fn tile_bounds(
         &self,
         fragment_idx: u32,
@@ -121,7 +123,8 @@ impl FragmentInfo {
         dimensions: &[Dimension],
     ) -> Result<Vec<(i128, i128)>, Error> {
         self.bounds(dimensions, |functions, ctx, raw, dimension_idx, both| {
-            // SAFETY: the object is live, `both` has room for two coordinates; libtiledb checks the indices.
+            // SAFETY: the object is live, `both` has room for two coordinates; libtiledb checks the
+            // indices.
             unsafe {
                 (functions.tiledb_fragment_info_get_mbr_from_index)(
                     ctx,

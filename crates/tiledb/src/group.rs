@@ -1,4 +1,4 @@
-//! Groups: named members, and metadata.
+//! Groups: their named members and their metadata.
 
 use std::ptr;
 
@@ -12,13 +12,15 @@ use crate::{Error, MetadataValue, ObjectType, sys};
 pub struct Member {
     /// Its name in the group.
     pub name: String,
-    /// Where it is, absolute.
+    /// Its absolute URI.
     pub uri: String,
-    /// What it is.
+    /// Whether it is a group or an array.
     pub kind: ObjectType,
 }
 
-/// An open group. One that was written to must be closed with [`Group::close`]: dropping it loses what was written.
+/// An open group.
+///
+/// Close a group that was written to with [`Group::close`]: dropping it loses the changes.
 pub struct Group {
     handle: Handle<sys::Group>,
     uri: String,
@@ -31,12 +33,13 @@ impl std::fmt::Debug for Group {
 }
 
 fn free(functions: &sys::Functions, group: &mut *mut sys::Group) {
-    // SAFETY: the handle owns the object and frees it once; freeing closes it, and drops metadata that was not stored.
+    // SAFETY: the handle owns the object and frees it once; freeing closes it, and drops metadata
+    // that was not stored.
     unsafe { (functions.tiledb_group_free)(group) }
 }
 
 impl Group {
-    /// Makes an empty group.
+    /// Creates an empty group.
     pub fn create(context: &Context, uri: &str) -> Result<(), Error> {
         let c_uri = c_string("a URI", uri)?;
         context.call("creating a group", uri, |functions, ctx| {
@@ -45,7 +48,7 @@ impl Group {
         })
     }
 
-    /// Opens a group for reading, as it was at `timestamp` (milliseconds since 1970) when one is given.
+    /// Opens a group for reading, as it was at `timestamp` (milliseconds since 1970) if given.
     pub fn open(context: &Context, uri: &str, timestamp: Option<u64>) -> Result<Self, Error> {
         let at = timestamp
             .map(|end| context.config_with(&[("sm.group.timestamp_end", end.to_string())]))
@@ -53,7 +56,8 @@ impl Group {
         Self::open_as(context, uri, 0, at.as_ref())
     }
 
-    /// Opens a group for writing. What is written appears when [`Self::close`] returns; a group that is dropped without it loses it.
+    /// Opens a group for writing. Changes appear when [`Self::close`] returns; dropping the group
+    /// loses them.
     pub fn open_for_writing(context: &Context, uri: &str) -> Result<Self, Error> {
         Self::open_as(context, uri, 1, None)
     }
@@ -81,7 +85,7 @@ impl Group {
         Ok(Self { handle, uri: uri.to_owned() })
     }
 
-    /// Closes the group; what was written to it is then on storage.
+    /// Closes the group; its changes are then on storage.
     pub fn close(self) -> Result<(), Error> {
         self.call("closing a group", |functions, ctx, group| {
             // SAFETY: the group is live and open.
@@ -89,7 +93,7 @@ impl Group {
         })
     }
 
-    /// Where the group is.
+    /// The group's URI.
     pub fn uri(&self) -> &str {
         &self.uri
     }
@@ -120,7 +124,7 @@ impl Group {
             }
         })?;
         let functions = self.handle.context().functions();
-        // SAFETY: both are fresh string handles, or null where the member has no name.
+        // SAFETY: both are new string handles, or null if the member has no name.
         let (uri, name) = unsafe { (take_string(functions, uri), take_string(functions, name)) };
         let uri = uri.unwrap_or_default();
         let kind = ObjectType::from_raw(kind).ok_or_else(|| Error::Unknown {
@@ -142,7 +146,7 @@ impl Group {
         })
     }
 
-    /// Stores a metadata value, when [`Self::close`] is called.
+    /// Stores a metadata value when [`Self::close`] is called.
     pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
         let c_key = c_string("a metadata key", key)?;
         let (datatype, n_values, data) = value.to_raw(key)?;
@@ -161,7 +165,7 @@ impl Group {
         })
     }
 
-    /// All metadata, sorted by key.
+    /// Reads all metadata, sorted by key.
     pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
         let mut n_keys = 0;
         self.call("reading metadata", |functions, ctx, group| {

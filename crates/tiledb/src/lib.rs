@@ -1,24 +1,26 @@
-//! A safe wrapper over the functions of libtiledb's C API that somafeed needs.
+//! A safe wrapper over the C functions of libtiledb that somafeed needs.
 //!
-//! libtiledb is loaded at run time, when the first [`Context`] is made: see [`library`] for where it is looked for, and [`load_from`] to name the file. Every crate
-//! therefore compiles, and says clearly what is missing, on a machine without it.
+//! libtiledb is loaded at run time, when the first [`Context`] is made. [`library`] describes where
+//! it is searched, and [`load_from`] names the file explicitly. So every crate compiles on a
+//! machine without libtiledb, and reports clearly what is missing there.
 //!
-//! # What is here
+//! # Contents
 //!
-//! | type | for |
+//! | type | purpose |
 //! |---|---|
 //! | [`Context`], [`Config`] | the library's threads, caches and parameters |
 //! | [`Vfs`] | files and folders, local or in an object store |
-//! | [`Group`], [`Array`] | opening and making them, members, metadata, upkeep |
-//! | [`Schema`] and its parts, [`Enumeration`], [`Filter`] | plain data, read from an array or given to make one |
-//! | [`ReadQuery`], [`WriteQuery`], [`Condition`] | the cells of sparse arrays, and which to delete |
+//! | [`Group`], [`Array`] | creating and opening them, members, metadata, upkeep |
+//! | [`Schema`] and its parts, [`Enumeration`], [`Filter`] | plain data, read from an array or used to create one |
+//! | [`ReadQuery`], [`WriteQuery`], [`Condition`] | reading, writing and deleting cells of sparse arrays |
 //! | [`Evolution`] | changes to a schema |
-//! | [`FragmentInfo`] | what an array is made of on storage |
+//! | [`FragmentInfo`] | the parts of an array on storage |
 //!
 //! # Rules
 //!
-//! The C functions are declared in one file, `sys.rs`; no pointer and no `unsafe` leaves this crate. Objects free themselves, each
-//! before the context it belongs to. Errors carry libtiledb's text, what was tried, and on which URI.
+//! The C functions are declared in one file, `sys.rs`; no pointer and no `unsafe` leaves this
+//! crate. Objects free themselves before their context. Errors contain libtiledb's message, the
+//! operation and the URI.
 #![expect(unsafe_code, reason = "this crate is the one that calls libtiledb's C functions")]
 
 mod array;

@@ -1,8 +1,9 @@
-//! Finding and loading libtiledb at run time, once a process.
+//! Finds libtiledb and loads it at run time, once per process.
 //!
-//! Looked for in this order: the file that the environment variable [`PATH_VARIABLE`] names; the newest `libtiledb-*` folder in
-//! the user's cache (`$XDG_CACHE_HOME/somafeed`, else `~/.cache/somafeed`), where `cargo xtask native` unpacks it. A program that
-//! knows the file calls [`load_from`] before anything else.
+//! The search order: the file that the environment variable [`PATH_VARIABLE`] names; the newest
+//! `libtiledb-*` folder in the user's cache (`$XDG_CACHE_HOME/somafeed`, otherwise
+//! `~/.cache/somafeed`), where `cargo xtask native` unpacks it. A program that knows the file calls
+//! [`load_from`] before anything else.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -14,13 +15,13 @@ use libloading::os::unix::{Library as UnixLibrary, RTLD_LOCAL, RTLD_NOW};
 use crate::Error;
 use crate::sys::Functions;
 
-/// The environment variable that names the file of libtiledb.
+/// The environment variable that names libtiledb's file.
 pub const PATH_VARIABLE: &str = "SOMAFEED_LIBTILEDB";
 
-/// The least version that has every function that is called.
+/// The oldest version that has every function used here.
 const LEAST: (i32, i32) = (2, 26);
 
-/// `tiledb_version`, which is called before the table of functions is made.
+/// The type of `tiledb_version`, which is called before the table of functions exists.
 type Version = unsafe extern "C" fn(*mut i32, *mut i32, *mut i32);
 
 /// The library of this process.
@@ -28,15 +29,15 @@ pub(crate) struct Loaded {
     pub(crate) functions: Functions,
     pub(crate) path: PathBuf,
     pub(crate) version: (i32, i32, i32),
-    // Kept for ever: libtiledb has threads of its own, so that unloading it would never be safe.
+    // Never unloaded: libtiledb has threads of its own, so unloading is not safe.
     _library: libloading::Library,
 }
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
-/// Held while a library is loaded, so that two threads that ask at once do not load two.
+/// Locked while a library is loaded, so that two threads do not load two.
 static LOADING: Mutex<()> = Mutex::new(());
 
-/// The library of this process, loaded at the first call.
+/// Returns the library of this process, and loads it at the first call.
 pub(crate) fn loaded() -> Result<&'static Loaded, Error> {
     match LOADED.get() {
         Some(loaded) => Ok(loaded),
@@ -44,9 +45,9 @@ pub(crate) fn loaded() -> Result<&'static Loaded, Error> {
     }
 }
 
-/// The library of this process; when there is none, the file that `path` finds becomes it.
+/// Returns the library of this process; if there is none, loads the file that `path` returns.
 fn load_once(path: impl FnOnce() -> Result<PathBuf, Error>) -> Result<&'static Loaded, Error> {
-    // A panic while loading leaves nothing half made behind.
+    // A panic while loading leaves nothing half done.
     let _guard = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(loaded) = LOADED.get() {
         return Ok(loaded);
@@ -55,10 +56,11 @@ fn load_once(path: impl FnOnce() -> Result<PathBuf, Error>) -> Result<&'static L
     Ok(LOADED.get_or_init(|| fresh))
 }
 
-/// Makes the file at `path` the libtiledb of this process, in place of what would be found.
+/// Loads the file at `path` as the libtiledb of this process, instead of searching for one.
 ///
-/// To be called before the first [`crate::Context`] is made: a process has one libtiledb and keeps it, so that another one than that
-/// which is loaded is an [`Error::AlreadyLoaded`]. The same file again is not an error.
+/// Call it before the first [`crate::Context`] is made. A process has one libtiledb and keeps it:
+/// another file than the loaded one is an [`Error::AlreadyLoaded`]; the same file again is not an
+/// error.
 pub fn load_from(path: &Path) -> Result<(), Error> {
     let loaded = load_once(|| Ok(path.to_owned()))?;
     let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -68,7 +70,7 @@ pub fn load_from(path: &Path) -> Result<(), Error> {
     Err(Error::AlreadyLoaded { path: path.to_owned(), loaded: loaded.path.clone() })
 }
 
-/// The version of libtiledb, `(major, minor, patch)`, and the file that it was loaded from.
+/// The version of libtiledb, `(major, minor, patch)`, and its file.
 pub fn library() -> Result<((i32, i32, i32), PathBuf), Error> {
     loaded().map(|loaded| (loaded.version, loaded.path.clone()))
 }
@@ -78,14 +80,16 @@ fn load(path: &Path) -> Result<Loaded, Error> {
         path: path.to_owned(),
         message: error.to_string(),
     };
-    // SAFETY: loading runs the library's initialisers. The file is libtiledb, as pinned by hash in the user's cache or as named
-    // by the user; its symbols stay local, so that they cannot take the place of another library's.
+    // SAFETY: loading runs the library's initialisers. The file is libtiledb, pinned by hash in the
+    // user's cache or named by the user; its symbols stay local, so they cannot replace another
+    // library's.
     let library =
         unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(failed)?;
     let library = libloading::Library::from(library);
     let (mut major, mut minor, mut patch) = (0, 0, 0);
-    // Before the other functions: a library that is too old lacks some, and is to be called too old.
-    // SAFETY: the declaration is that of libtiledb's C API, and the three pointers are to live integers.
+    // Checked first: a library that is too old lacks functions, and the error should say so.
+    // SAFETY: the declaration is that of libtiledb's C API, and the three pointers are to live
+    // integers.
     unsafe {
         let version = library.get::<Version>(b"tiledb_version").map_err(failed)?;
         version(&raw mut major, &raw mut minor, &raw mut patch);
@@ -93,7 +97,8 @@ fn load(path: &Path) -> Result<Loaded, Error> {
     if (major, minor) < LEAST {
         return Err(Error::Version { path: path.to_owned(), major, minor, least: "2.26" });
     }
-    // SAFETY: the declarations are those of libtiledb's C API, and the library lives beside the table.
+    // SAFETY: the declarations are those of libtiledb's C API, and the library lives beside the
+    // table.
     let functions = unsafe { Functions::resolve(&library) }.map_err(failed)?;
     Ok(Loaded {
         functions,
@@ -121,7 +126,7 @@ fn find() -> Result<PathBuf, Error> {
     })
 }
 
-/// The library in the folder `libtiledb-*` of `cache` that has the greatest version.
+/// The library in the newest `libtiledb-*` folder of `cache`.
 fn newest_in(cache: &Path) -> Option<PathBuf> {
     let mut folders = named(cache, |name| name.starts_with("libtiledb-"));
     folders.sort_by_cached_key(|(name, _)| Reverse(version_in(name)));
@@ -132,7 +137,7 @@ fn newest_in(cache: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The entries of a folder whose names are wanted, with their names.
+/// The entries of a folder whose names match, with their names.
 fn named(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
     std::fs::read_dir(folder)
         .into_iter()
@@ -146,7 +151,8 @@ fn named(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)>
         .collect()
 }
 
-/// The numbers in a name, in their order, by which versions compare: 2.9 is before 2.30. The name decides between equal ones.
+/// The numbers in a name, in order, to compare versions: 2.9 is before 2.30. The name decides
+/// between equal versions.
 fn version_in(name: &str) -> (Vec<u64>, String) {
     let version = name.strip_prefix("libtiledb-").unwrap_or(name);
     let numbers =
@@ -161,7 +167,7 @@ mod tests {
     #[test]
     fn the_newest_folder_of_the_cache_is_taken() {
         let cache = tempfile::tempdir().unwrap();
-        // A folder above the files that has ".so" in its name is not what is looked for.
+        // A parent folder with ".so" in its name must not be mistaken for a library.
         let cache = tempfile::Builder::new().prefix("cache.so").tempdir_in(cache.path()).unwrap();
         for name in ["libtiledb-2.9-0.40", "libtiledb-2.29-a", "libtiledb-2.30-b", "libtorch-3.0"] {
             std::fs::create_dir(cache.path().join(name)).unwrap();

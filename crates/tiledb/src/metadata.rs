@@ -1,4 +1,4 @@
-//! Metadata: named values that stand beside an array or a group.
+//! Metadata: named values stored with an array or a group.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -12,24 +12,24 @@ use crate::{Datatype, Error};
 pub enum MetadataValue {
     /// Text.
     Text(String),
-    /// A single integer, of whatever width.
+    /// A single integer of any width.
     Integer(i128),
-    /// A single float, of whatever width.
+    /// A single float of any width.
     Float(f64),
-    /// Anything else, as it is stored.
+    /// Any other value, as stored.
     Bytes {
         /// The type of the values.
         datatype: Datatype,
-        /// How many there are.
+        /// Number of values.
         n_values: u32,
-        /// Their bytes: `n_values` times the size of the datatype. None are read for [`Datatype::Other`], whose size is not known;
-        /// such a value cannot be written.
+        /// Their bytes: `n_values` times the size of the datatype. Empty when read as
+        /// [`Datatype::Other`], whose size is not known; such a value cannot be written.
         bytes: Vec<u8>,
     },
 }
 
 impl MetadataValue {
-    /// The text, when it is text.
+    /// The text, if the value is text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -37,7 +37,7 @@ impl MetadataValue {
         }
     }
 
-    /// The integer, when it is one.
+    /// The integer, if the value is one.
     pub fn as_integer(&self) -> Option<i128> {
         match self {
             Self::Integer(value) => Some(*value),
@@ -70,7 +70,8 @@ impl MetadataValue {
         Self::Bytes { datatype, n_values, bytes: bytes.to_vec() }
     }
 
-    /// The datatype, the number of values and the bytes to store; integers as 64 bits, an empty text as no values.
+    /// The datatype, the number of values and the bytes to store. Integers take 64 bits; an empty
+    /// text has no values.
     pub(crate) fn to_raw(&self, key: &str) -> Result<(Datatype, u32, Vec<u8>), Error> {
         let failed = |message: String| Error::Metadata { key: key.to_owned(), message };
         Ok(match self {
@@ -90,7 +91,7 @@ impl MetadataValue {
                 let size = datatype
                     .size()
                     .ok_or_else(|| failed(format!("the size of type {datatype:?} is not known")))?;
-                // libtiledb reads as many bytes as it is told that there are values.
+                // libtiledb derives the number of bytes to read from the number of values.
                 if (*n_values as usize).checked_mul(size) != Some(bytes.len()) {
                     return Err(failed(format!(
                         "{n_values} values of type {datatype:?} are not {} bytes",
@@ -103,7 +104,7 @@ impl MetadataValue {
     }
 }
 
-/// The pointer to hand over: null where there is no value.
+/// The pointer for libtiledb: null if there is no value.
 pub(crate) fn data_pointer(data: &[u8]) -> *const c_void {
     if data.is_empty() { ptr::null() } else { data.as_ptr().cast() }
 }
@@ -120,7 +121,7 @@ impl From<i64> for MetadataValue {
     }
 }
 
-/// A metadata entry as libtiledb lends it.
+/// A metadata entry in libtiledb's memory.
 pub(crate) struct RawEntry {
     pub(crate) key: *const c_char,
     pub(crate) key_length: u32,
@@ -139,12 +140,13 @@ impl RawEntry {
     /// Copies the entry.
     ///
     /// # Safety
-    /// The pointers are as libtiledb filled them, and their memory is still live.
+    /// libtiledb filled in the pointers, and their memory is still live.
     pub(crate) unsafe fn read(&self) -> (String, MetadataValue) {
         let datatype = Datatype::from_raw(self.datatype);
-        // How long the data of an unnamed type are cannot be known, so that none of them is read.
+        // The size of an unnamed type is unknown, so none of its data are read.
         let length = datatype.size().map_or(0, |size| self.n_values as usize * size);
-        // SAFETY: as the caller vouches; the key has `key_length` bytes and the data `n_values` values.
+        // SAFETY: guaranteed by the caller; the key has `key_length` bytes and the data `n_values`
+        // values.
         let (key, data) = unsafe {
             (bytes(self.key.cast(), self.key_length as usize), bytes(self.data.cast(), length))
         };
@@ -202,7 +204,7 @@ mod tests {
             n_values: 1000,
             data: data.as_ptr().cast(),
         };
-        // SAFETY: the key is as long as is said, and no data are read.
+        // SAFETY: the key has the stated length, and no data are read.
         let (key, value) = unsafe { entry.read() };
         assert_eq!(key, "key");
         let expected =

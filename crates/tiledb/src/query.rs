@@ -1,7 +1,8 @@
-//! Reading and writing the cells of sparse arrays.
+//! Reads and writes the cells of sparse arrays.
 //!
-//! libtiledb keeps pointers to the buffers of a read between its submits. Here the query owns its buffers and lends out what they
-//! hold, piece by piece, so that a buffer can neither move nor be freed while libtiledb knows it:
+//! libtiledb keeps pointers to a read's buffers between submits. So the query owns its buffers and
+//! lends out their contents piece by piece: a buffer can neither move nor be freed while libtiledb
+//! uses it.
 //!
 //! ```compile_fail
 //! # fn example(mut query: tiledb::ReadQuery<'_>) -> Result<(), tiledb::Error> {

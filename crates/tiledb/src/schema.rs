@@ -1,8 +1,7 @@
-//! Array schemas as plain data, read from an array or given to make one.
+//! Array schemas as plain data, read from an array or used to create one.
 //!
-//! What libtiledb fills in by itself reads back as it filled it in: coordinates, or the offsets,
-//! made with no filters have libtiledb's default filter, `[Filter::Zstd(-1)]`. Give
-//! `[Filter::None]` to have none.
+//! Reading a schema back shows libtiledb's defaults: coordinates or offsets created without filters
+//! have the filter `[Filter::Zstd(-1)]`. Use `[Filter::None]` for none.
 
 use crate::{Datatype, Enumeration, Error, Filter};
 
@@ -21,7 +20,7 @@ pub(crate) use read::read;
 pub enum ArrayType {
     /// Every cell of the domain has a value.
     Dense,
-    /// Only the cells that were written.
+    /// Only the written cells exist.
     Sparse,
 }
 
@@ -64,11 +63,12 @@ pub struct Dimension {
     pub name: String,
     /// The type of its coordinates.
     pub datatype: Datatype,
-    /// The least and the greatest coordinate, both included; `None` when coordinates are not integers.
+    /// The least and the greatest coordinate, both included; `None` if coordinates are not
+    /// integers.
     pub domain: Option<(i128, i128)>,
-    /// The extent of a tile; `None` where there is none, or when coordinates are not integers.
+    /// The extent of a tile; `None` if there is none, or if coordinates are not integers.
     pub tile_extent: Option<i128>,
-    /// Its filters; an empty list stands for libtiledb's default when an array is made.
+    /// Its filters; when an array is created, an empty list means libtiledb's default.
     pub filters: Vec<Filter>,
 }
 
@@ -77,13 +77,13 @@ pub struct Dimension {
 pub struct Attribute {
     /// Its name.
     pub name: String,
-    /// The type of its values, or of its codes when it has an enumeration.
+    /// The type of its values, or of its codes if it has an enumeration.
     pub datatype: Datatype,
     /// Whether a cell may have no value.
     pub nullable: bool,
     /// Whether a cell has any number of values, as strings have.
     pub var_sized: bool,
-    /// The values per cell; 1 when it is var-sized, where the number of a cell's values is its own.
+    /// Values per cell; 1 if it is var-sized, since each cell then has its own number.
     pub values_per_cell: u32,
     /// Its filters.
     pub filters: Vec<Filter>,
@@ -92,7 +92,8 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// An attribute of one value per cell, or of text when `datatype` is a string type; not nullable, no filters.
+    /// Makes an attribute of one value per cell, or of text if `datatype` is a string type. Not
+    /// nullable, no filters.
     pub fn new(name: &str, datatype: Datatype) -> Self {
         Self {
             name: name.to_owned(),
@@ -106,7 +107,7 @@ impl Attribute {
     }
 }
 
-/// What libtiledb calls the number of values of a var-sized attribute.
+/// libtiledb's number of values for a var-sized attribute.
 const VAR_SIZED: u32 = u32::MAX;
 
 /// The schema of an array.
@@ -122,21 +123,24 @@ pub struct Schema {
     pub tile_order: CellOrder,
     /// The order of cells in a tile.
     pub cell_order: CellOrder,
-    /// The cells of a data tile of a sparse array.
+    /// Cells per data tile of a sparse array.
     pub capacity: u64,
     /// Whether several cells may have the same coordinates.
     pub allows_duplicates: bool,
-    /// The filters of the offsets of var-sized columns; an empty list stands for libtiledb's default when an array is made.
+    /// The filters of the offsets of var-sized columns; when an array is created, an empty list
+    /// means libtiledb's default.
     pub offsets_filters: Vec<Filter>,
     /// The filters of dimensions without filters of their own, and of the times of cells; an empty
-    /// list stands for the default.
+    /// list means the default.
     pub coords_filters: Vec<Filter>,
-    /// The filters of the validity of nullable attributes; an empty list stands for the default,
+    /// The filters of the validity of nullable attributes; an empty list means the default,
     /// `[Filter::Rle]`.
     pub validity_filters: Vec<Filter>,
-    /// Per dimension the least and the greatest coordinate in use, both included; `None` where the array has no current domain.
-    /// One pair for each dimension, or making the array is an error.
+    /// For each dimension the least and the greatest coordinate in use, both included; `None`
+    /// without a current domain. Creating the array fails unless there is one pair for each
+    /// dimension.
     pub current_domain: Option<Vec<(i128, i128)>>,
-    /// The enumerations to make with the array. Not filled when a schema is read: see [`crate::Array::enumeration`].
+    /// Enumerations to create with the array. Not filled when a schema is read: see
+    /// [`crate::Array::enumeration`].
     pub enumerations: Vec<Enumeration>,
 }

@@ -1,7 +1,8 @@
 //! The C functions of libtiledb that this crate calls, resolved once when the library is loaded.
 //!
 //! Names, argument orders and constants follow the C API reference of TileDB 2.30
-//! (<https://tiledb-inc-tiledb.readthedocs-hosted.com/en/stable/c-api.html>). To call one more function, add its line here.
+//! (<https://tiledb-inc-tiledb.readthedocs-hosted.com/en/stable/c-api.html>). To call another
+//! function, add its line here.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -43,7 +44,7 @@ opaque!(
     Vfs,
 );
 
-/// A range of an n-dimensional rectangle, as `tiledb_range_t`.
+/// A range of an n-dimensional rectangle, laid out like `tiledb_range_t`.
 #[repr(C)]
 pub(crate) struct Range {
     pub(crate) min: *const c_void,
@@ -54,10 +55,10 @@ pub(crate) struct Range {
 
 pub(crate) type ObjectCallback = unsafe extern "C" fn(*const c_char, *mut c_void) -> i32;
 
-/// Declares the table of functions and how it is filled.
+/// Declares the table of functions and its constructor.
 macro_rules! functions {
     ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Every function that is called, as resolved from the library.
+        /// All functions that are called, resolved from the library.
         pub(crate) struct Functions {
             $(pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
@@ -66,12 +67,13 @@ macro_rules! functions {
             /// Resolves every function.
             ///
             /// # Safety
-            /// `library` must be libtiledb with the C API that the declarations describe, and stay loaded for as long as the
+            /// `library` must be libtiledb with the declared C API, and stay loaded as long as the
             /// table is used.
             pub(crate) unsafe fn resolve(library: &Library) -> Result<Self, libloading::Error> {
                 Ok(Self {
                     $(
-                        // SAFETY: the caller vouches that the library's symbol of this name has this type.
+                        // SAFETY: the caller guarantees that the library's symbol of this name has
+                        // this type.
                         $name: unsafe { *library.get(stringify!($name).as_bytes())? },
                     )*
                 })

@@ -1,11 +1,11 @@
-//! Files and folders wherever libtiledb reaches: local disks and object stores.
+//! Files and folders on every storage that libtiledb reaches: local disks and object stores.
 
 use std::ffi::{c_char, c_void};
 
 use crate::context::{Context, Handle, c_string, from_c};
 use crate::{Error, sys};
 
-/// A view of the file systems that libtiledb knows, under a context's configuration.
+/// A view of the file systems that libtiledb knows, with a context's configuration.
 pub struct Vfs(Handle<sys::Vfs>);
 
 impl std::fmt::Debug for Vfs {
@@ -20,7 +20,7 @@ fn free(functions: &sys::Functions, vfs: &mut *mut sys::Vfs) {
 }
 
 impl Vfs {
-    /// A view under the configuration of `context`.
+    /// Makes a view with the configuration of `context`.
     pub fn new(context: &Context) -> Result<Self, Error> {
         let config = context.raw_config();
         context
@@ -43,7 +43,7 @@ impl Vfs {
         })
     }
 
-    /// Whether a folder is at `uri`.
+    /// Whether there is a folder at `uri`.
     pub fn is_dir(&self, uri: &str) -> Result<bool, Error> {
         let mut is = 0;
         self.on("looking for a folder", uri, |functions, ctx, vfs, path| {
@@ -53,7 +53,7 @@ impl Vfs {
         Ok(is != 0)
     }
 
-    /// Whether a file is at `uri`.
+    /// Whether there is a file at `uri`.
     pub fn is_file(&self, uri: &str) -> Result<bool, Error> {
         let mut is = 0;
         self.on("looking for a file", uri, |functions, ctx, vfs, path| {
@@ -73,7 +73,7 @@ impl Vfs {
         Ok(size)
     }
 
-    /// The size of everything in a folder, in bytes.
+    /// The size of all files in a folder, in bytes.
     pub fn dir_size(&self, uri: &str) -> Result<u64, Error> {
         let mut size = 0;
         self.on("sizing a folder", uri, |functions, ctx, vfs, path| {
@@ -83,7 +83,7 @@ impl Vfs {
         Ok(size)
     }
 
-    /// Makes a folder.
+    /// Creates a folder.
     pub fn create_dir(&self, uri: &str) -> Result<(), Error> {
         self.on("making a folder", uri, |functions, ctx, vfs, path| {
             // SAFETY: all pointers are live.
@@ -91,7 +91,7 @@ impl Vfs {
         })
     }
 
-    /// Removes a folder with all that is in it.
+    /// Removes a folder with all its contents.
     pub fn remove_dir(&self, uri: &str) -> Result<(), Error> {
         self.on("removing a folder", uri, |functions, ctx, vfs, path| {
             // SAFETY: all pointers are live.
@@ -108,10 +108,11 @@ impl Vfs {
         })
     }
 
-    /// The full URIs of what is in a folder, sorted.
+    /// Lists the full URIs of a folder's entries, sorted.
     pub fn ls(&self, uri: &str) -> Result<Vec<String>, Error> {
         unsafe extern "C" fn push(path: *const c_char, found: *mut c_void) -> i32 {
-            // SAFETY: `found` is the vector that was handed over below, and `path` a string that ends in zero.
+            // SAFETY: `found` is the vector that was passed below, and `path` a string that ends in
+            // zero.
             unsafe { (*found.cast::<Vec<String>>()).push(from_c(path)) };
             1
         }

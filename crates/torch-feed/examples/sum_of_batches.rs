@@ -1,4 +1,4 @@
-//! Iterates one shuffled epoch of an experiment as tensors and prints what came through.
+//! Reads one shuffled epoch of an experiment as tensors, and prints counts and sums.
 //!
 //! `cargo run --release -p torch-feed --example sum_of_batches -- <experiment> [measurement] [layer]`
 
@@ -9,7 +9,7 @@ use soma_io::{Experiment, OpenOptions};
 use tch::Kind;
 use torch_feed::TensorLoader;
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let uri = arguments.next().ok_or("usage: sum_of_batches <experiment> [measurement] [layer]")?;

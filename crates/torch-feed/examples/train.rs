@@ -1,4 +1,5 @@
-//! The program of `docs/guide.md`: trains on shuffled batches, saves where it stands, and goes on from there.
+//! The program of `docs/guide.md`: trains on shuffled batches, saves its place, and resumes from
+//! there.
 //!
 //! `cargo run --release -p torch-feed --example train -- <experiment> <checkpoint> <epochs>`
 
@@ -12,7 +13,7 @@ use soma_io::{Experiment, OpenOptions};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{LinearClassifier, TensorLoader};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [uri, checkpoint, epochs] = &arguments[..] else {
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let n_classes = encoder.n_classes().ok_or("the labels are not finitely many")?;
     let dataset = dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?)?;
 
-    // What was chosen for this machine and this data.
+    // The settings that were chosen for this machine and data.
     let world = World::from_environment()?;
     let spec = LoaderSpec {
         chunk_rows: 64,
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         transform: Transform { target_sum: Some(1e4), log1p: true, ..Transform::default() },
         memory: Budget::new(1 << 30),
         world,
-        remainder: Remainder::Drop, // so that all ranks have equally many batches
+        remainder: Remainder::Drop, // all ranks get equally many batches
         ..LoaderSpec::default()
     };
     let device = Device::cuda_if_available();
@@ -61,13 +62,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             let batch = batch?;
             let codes = batch.codes("cell_type").ok_or("the batch has no codes")?;
             loss = Some(model.step(batch.x(), codes)?);
-            drop(batch); // its memory goes to a later batch
+            drop(batch); // a later batch reuses its memory
             let done = batches.state().batches_delivered();
             if done % 100 == 0 || done == batches.n_batches() {
                 save(checkpoint, &model, &batches.state())?;
             }
         }
-        let Some(loss) = loss else { continue }; // the checkpoint was of the epoch's end
+        let Some(loss) = loss else { continue }; // the checkpoint was at the epoch's end
         let stats = batches.stats();
         println!(
             "epoch {epoch}: batches {begin} to {}, last loss {:.3}; {:.0} cells/s, waited {:.0} % of the time",
@@ -80,7 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes the model and the place in the order of batches to one file, which is there whole or not at all.
+/// Writes the model and the place in the order of batches to one file, completely or not at all.
 fn save(path: &Path, model: &LinearClassifier, state: &LoaderState) -> Result<(), Box<dyn Error>> {
     let mut tensors = model.state()?;
     tensors.push(("loader".into(), Tensor::f_from_slice(state.to_json()?.as_bytes())?));
@@ -89,7 +90,7 @@ fn save(path: &Path, model: &LinearClassifier, state: &LoaderState) -> Result<()
     Ok(std::fs::rename(partial, path)?)
 }
 
-/// Takes on what was saved, if there is something.
+/// Restores the saved model and state, if there are any.
 fn load(path: &Path, model: &mut LinearClassifier) -> Result<Option<LoaderState>, Box<dyn Error>> {
     if !path.try_exists()? {
         return Ok(None);
@@ -98,6 +99,6 @@ fn load(path: &Path, model: &mut LinearClassifier) -> Result<Option<LoaderState>
     model.restore(&tensors)?;
     let state =
         tensors.iter().find(|(name, tensor)| name == "loader" && tensor.kind() == Kind::Uint8);
-    let (_, state) = state.ok_or("the checkpoint says nothing of the loader")?;
+    let (_, state) = state.ok_or("the checkpoint has no loader state")?;
     Ok(Some(LoaderState::from_json(&String::from_utf8(Vec::<u8>::try_from(state)?)?)?))
 }

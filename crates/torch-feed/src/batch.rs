@@ -12,18 +12,18 @@ use crate::row_sums::RowSums;
 use crate::staging::{Staging, remove_duplicates};
 use crate::stored_type::to_stored;
 
-/// Some rows of the selection as tensors, with their obs rows.
+/// Rows of the selection as tensors, with their obs rows.
 ///
-/// The tensors may be kept as long as one likes, as may all that share their memory
-/// (`shallow_clone`, views, what autograd keeps for the backward pass): the batch need not be kept
-/// for them. On the CPU the memory of `x` is written again for a later batch once the last of them
-/// is dropped, so what is kept costs new memory. It has a fixed size: make a copy to `resize_` it.
+/// The tensors may be kept without the batch, and so may every tensor that shares their memory
+/// (`shallow_clone`, views, tensors that autograd keeps for the backward pass). On the CPU the
+/// memory of `x` is reused for a later batch when the last of them is dropped, so a kept tensor
+/// costs new memory. The memory has a fixed size: copy the tensor before calling `resize_`.
 #[derive(Debug)]
 pub struct TensorBatch {
     batch_idx: u64,
     x: Tensor,
     obs: RecordBatch,
-    /// By the encoder's name.
+    /// With the names of the encoders.
     codes: Vec<(String, Tensor)>,
     joinids: Tensor,
     experiments: Vec<u32>,
@@ -31,7 +31,7 @@ pub struct TensorBatch {
 }
 
 impl TensorBatch {
-    /// The tensors of a loader's batch, where `feed` wants them.
+    /// Makes the tensors of a loader's batch on the feed's device.
     pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
         let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding } = batch;
         let x = feed.matrix(x)?;
@@ -51,28 +51,30 @@ impl TensorBatch {
         Ok(Self { batch_idx, x, obs, codes, joinids, experiments, n_padding })
     }
 
-    /// Which batch of the epoch, counted from 0.
+    /// The batch's index in the epoch, from 0.
     pub fn batch_idx(&self) -> u64 {
         self.batch_idx
     }
 
-    /// Its number of cells.
+    /// Number of cells.
     pub fn n_rows(&self) -> usize {
         self.obs.num_rows()
     }
 
-    /// The values: f32 (f16 for `BatchForm::F16`, X's own type where that was asked for), cells x genes, strided, or sparse: CSR with
-    /// int32 indices on the CPU and int64 on a GPU, or COO with int64.
+    /// The values, cells x genes: f32, f16 for `BatchForm::F16`, or X's own type
+    /// ([`TensorLoader::in_stored_type`](crate::TensorLoader::in_stored_type)). Strided or sparse:
+    /// CSR with int32 indices on the CPU and int64 on a GPU, or COO with int64.
     pub fn x(&self) -> &Tensor {
         &self.x
     }
 
-    /// The obs columns that were asked for, a row for each row of `x`.
+    /// The selected obs columns, a row for each row of `x`.
     pub fn obs(&self) -> &RecordBatch {
         &self.obs
     }
 
-    /// The codes of each row by the data set's encoder of this name: int64, one dimension. None where there is no such encoder.
+    /// The codes of each row from the data set's encoder with this name: int64, one dimension.
+    /// `None` if there is no such encoder.
     pub fn codes(&self, encoder: &str) -> Option<&Tensor> {
         self.codes.iter().find(|(name, _)| name == encoder).map(|(_, codes)| codes)
     }
@@ -82,22 +84,22 @@ impl TensorBatch {
         &self.joinids
     }
 
-    /// Which of the data set's experiments each row is from.
+    /// The index of each row's experiment in the data set.
     pub fn experiments(&self) -> &[u32] {
         &self.experiments
     }
 
-    /// How many rows, at its end, are padding ([`Batch::n_padding`]).
+    /// Number of padding rows at the end ([`Batch::n_padding`]).
     pub fn n_padding(&self) -> usize {
         self.n_padding
     }
 
-    /// Sums of each row of `x`, to compare what two loaders deliver.
+    /// Sums of each row of `x`, to compare the batches of two loaders.
     pub fn row_sums(&self) -> Result<RowSums, Error> {
         RowSums::of(&self.x)
     }
 
-    /// Copies the tensors to `device`. On the CPU already, nothing is copied.
+    /// Copies the tensors to `device`; no copy if they are on the CPU already.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
         let x = self.x.f_to(device).map_err(Error::torch("a copy of X's values on the device"))?;
         let joinids = self
@@ -113,27 +115,27 @@ impl TensorBatch {
         Ok(Self { x, codes, joinids, ..self })
     }
 
-    /// `x`, obs and joinids.
+    /// Splits the batch into `x`, obs and joinids.
     pub fn into_parts(self) -> (Tensor, RecordBatch, Tensor) {
         (self.x, self.obs, self.joinids)
     }
 }
 
-/// How a loader's batches become tensors.
+/// The conversion of a loader's batches to tensors.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    /// Where they are to be.
+    /// The device for the tensors.
     pub(crate) device: Device,
-    /// By which they are copied there. None where they are made where they stay.
+    /// Copies tensors to the device; `None` if they are made in place.
     pub(crate) staging: Option<Staging>,
-    /// Where sparse rows are sent and made dense on the device: what of.
+    /// The kind of dense tensors that the device makes from sparse rows, if it does.
     pub(crate) dense_kind: Option<Kind>,
-    /// X's own type, where that is wanted.
+    /// X's own type, if batches should have it.
     pub(crate) stored: Option<Kind>,
 }
 
 impl Feed {
-    /// X.
+    /// Converts the values.
     fn matrix(&self, x: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
         match (x, &self.staging) {
             (Matrix::Dense { values, n_rows, n_columns }, None) => {
@@ -160,7 +162,7 @@ impl Feed {
         }
     }
 
-    /// An int64 tensor of each column of numbers; all are as long.
+    /// Makes an int64 tensor of each column of numbers, all of equal length.
     fn numbers(&self, columns: &[&[i64]]) -> Result<Vec<Tensor>, Error> {
         match &self.staging {
             Some(staging) => staging.send_numbers(columns),
@@ -173,7 +175,7 @@ impl Feed {
     }
 }
 
-/// The encoders' names and their codes.
+/// The names of the encoders, and their codes.
 fn code_columns(codes: &RecordBatch) -> (Vec<String>, Vec<&[i64]>) {
     let fields = codes.schema_ref().fields();
     let columns = fields.iter().zip(codes.columns()).filter_map(|(field, column)| {
@@ -183,10 +185,12 @@ fn code_columns(codes: &RecordBatch) -> (Vec<String>, Vec<&[i64]>) {
     columns.unzip()
 }
 
-/// torch's sparse CSR tensor of a batch: crow and col int32, values f32. Columns and values stay where they are.
+/// Makes torch's sparse CSR tensor of a batch: crow and col int32, values f32. Columns and values
+/// are not copied.
 ///
-/// Without torch's check of the structure, which takes longer than all else; the loader keeps to it. Values stored
-/// twice for one cell and gene, which SOMA arrays may have, stay two.
+/// Skips torch's check of the structure, which takes longer than everything else; the loader
+/// guarantees it. Values that are stored twice for one cell and gene, which SOMA arrays may have,
+/// stay separate.
 fn sparse_csr(csr: CsrBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(csr.n_rows())?, size(csr.n_columns)?];
     let crow: Result<Vec<i32>, _> =
@@ -200,9 +204,11 @@ fn sparse_csr(csr: CsrBatch<TensorBuffer>) -> Result<Tensor, Error> {
         .map_err(Error::torch("a sparse CSR tensor"))
 }
 
-/// torch's sparse COO tensor of a batch: indices int64, which torch demands, values f32. The values stay where they are.
+/// Makes torch's sparse COO tensor of a batch: indices int64, as torch requires, values f32. The
+/// values are not copied.
 ///
-/// Values stored twice for one cell and gene, which SOMA arrays may have, make it an uncoalesced tensor, in which they add up.
+/// Values that are stored twice for one cell and gene, which SOMA arrays may have, make the tensor
+/// uncoalesced, so that they add up.
 fn sparse_coo(mut coo: CooBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(coo.shape.0)?, size(coo.shape.1)?];
     let distinct = {

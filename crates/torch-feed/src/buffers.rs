@@ -1,4 +1,4 @@
-//! Batches' buffers in memory that torch owns, kept for reuse.
+//! Batch buffers in memory that torch owns, kept for reuse.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::memory::Memory;
 use crate::pool::Pool;
 
-/// A pool of tensors on the CPU that the loader writes batches into.
+/// A pool of CPU tensors that the loader writes batches into.
 #[derive(Clone)]
 pub struct TensorBuffers {
     pool: Arc<Pool>,
@@ -19,18 +19,19 @@ pub struct TensorBuffers {
 }
 
 impl TensorBuffers {
-    /// A pool that keeps at most `max_free` tensors that no batch uses; more than that are freed as they come back.
+    /// Makes a pool that keeps at most `max_free` unused tensors; further ones are freed when they
+    /// come back.
     pub fn new(max_free: usize) -> Self {
         Self::copied_to(Arc::new(TorchDevice::cpu()), max_free)
     }
 
-    /// A pool of tensors that are copied to this device, and pinned where that helps; at most `max_free` are free, and as many on
-    /// their way.
+    /// Makes a pool of tensors that are copied to this device, pinned if that helps; at most
+    /// `max_free` are free, and as many are being copied.
     pub(crate) fn copied_to(device: Arc<dyn CopyDevice>, max_free: usize) -> Self {
         Self { pool: Arc::new(Pool::new(device, max_free)), max_free }
     }
 
-    /// How many tensors lie in the pool now.
+    /// Number of unused tensors in the pool.
     pub fn n_free(&self) -> usize {
         self.pool.n_free()
     }
@@ -61,24 +62,25 @@ impl BatchBuffers for TensorBuffers {
     }
 }
 
-/// The memory of one dense batch, or of a part of a sparse one. Goes back to its [`TensorBuffers`] when it is dropped.
+/// The memory of a dense batch, or of a part of a sparse one. Dropping it returns the memory to its
+/// [`TensorBuffers`].
 pub struct TensorBuffer {
-    /// There until it is dropped.
+    /// Present until it is dropped.
     memory: Option<Memory>,
     n_values: usize,
     pool: Arc<Pool>,
 }
 
 impl TensorBuffer {
-    /// The values as a matrix for a device to copy from, before the memory is [given
-    /// back](Self::give_back_after).
+    /// The values as a matrix for a device to copy from, before
+    /// [`give_back_after`](Self::give_back_after) returns the memory.
     pub(crate) fn source_matrix(&self, n_rows: usize, n_columns: usize) -> Result<Tensor, Error> {
         let shape = [size(n_rows)?, size(n_columns)?];
         self.source()?.f_view_(shape).map_err(Error::torch("a matrix of a batch's values"))
     }
 
-    /// The elements for a device to copy from, before the memory is [given
-    /// back](Self::give_back_after). Whole numbers are int32.
+    /// The elements for a device to copy from, before [`give_back_after`](Self::give_back_after)
+    /// returns the memory. Whole numbers are int32.
     pub(crate) fn source(&self) -> Result<Tensor, Error> {
         match &self.memory {
             Some(memory) => {
@@ -88,8 +90,8 @@ impl TensorBuffer {
         }
     }
 
-    /// The elements as a tensor of this shape, without a copy. The memory goes back to the pool
-    /// when no tensor shares it any more.
+    /// The elements as a tensor of this shape, without a copy. The memory returns to the pool when
+    /// no tensor shares it any more.
     pub(crate) fn into_tensor(mut self, shape: &[i64]) -> Result<Tensor, Error> {
         let Some(memory) = self.memory.take() else {
             unreachable!("a buffer has its memory until it is dropped")
@@ -100,13 +102,13 @@ impl TensorBuffer {
             .map_err(Error::torch("a tensor of a batch's memory"))
     }
 
-    /// The same, of all elements in one dimension.
+    /// The elements as a one-dimensional tensor, without a copy.
     pub(crate) fn into_flat(self) -> Result<Tensor, Error> {
         let shape = [size(self.n_values)?];
         self.into_tensor(&shape)
     }
 
-    /// Gives the memory back to the pool, to be used again when the copy with this ticket is done.
+    /// Returns the memory to the pool, for reuse when the copy with this ticket is done.
     pub(crate) fn give_back_after(mut self, ticket: Ticket) {
         if let Some(memory) = self.memory.take() {
             self.pool.give_back_after(memory, ticket);
@@ -127,7 +129,7 @@ impl BatchBuffer for TensorBuffer {
     }
 }
 
-/// A size as torch counts.
+/// Converts a size to torch's type.
 pub(crate) fn size(n: usize) -> Result<i64, Error> {
     i64::try_from(n).map_err(|_| Error::TooLarge { n_values: n })
 }

@@ -1,20 +1,23 @@
-//! Copies from host memory to a device, which may go on while the host does other things.
+//! Copies from host memory to a device, which may continue while the host works.
 //!
-//! tch has neither CUDA's events nor its streams, so a copy's end cannot be asked for, only waited for together with all that was
-//! asked of the device before. That is enough, as waiting is rare:
+//! tch has neither CUDA's events nor its streams, so the host cannot ask for a copy's end. It can
+//! only wait for the copy together with all earlier work of the device. That is enough, since waits
+//! are rare:
 //!
-//! - Every copy gets a [`Ticket`], ascending, *after* torch has put it into the device's queue. So whoever waits for the device
-//!   and then looks which ticket was the last before the waiting knows that all copies up to it are done.
-//! - Host memory that is copied from is not written before its ticket is known to be done. A [`Pool`](crate::pool::Pool) holds it
-//!   until then, and waits only where as many are on their way as it may have; after that wait all of these are free.
-//! - What reads the copy on the device is ordered behind it by the device itself: torch puts both into the same stream, the
-//!   device's default one, which no function of tch can change, whichever thread calls.
+//! - Every copy gets a [`Ticket`], ascending, *after* torch has queued it on the device. So after a
+//!   wait for the device, all copies up to the last ticket before the wait are known to be done.
+//! - Host memory is not written until the ticket of its copy is known to be done. A
+//!   [`Pool`](crate::pool::Pool) keeps it until then, and waits only if the allowed number of
+//!   pieces are being copied; after that wait all of these are free.
+//! - The device itself orders kernels that read a copy after the copy: torch puts both into the
+//!   same stream, the device's default one, which no function of tch can change, whichever thread
+//!   calls.
 //!
-//! So the host neither waits for a copy nor for the work before it: the next batches are read, made and queued meanwhile. In one
-//! stream the device does its copies between its kernels, not beside them.
+//! So the host waits neither for a copy nor for the work before it: meanwhile it reads, makes and
+//! queues the next batches. In one stream the device copies between its kernels, not beside them.
 //!
-//! **This has not been run on a GPU yet.** What is tested without one is everything but [`TorchDevice`]'s calls for CUDA: by a
-//! device that does its copies as late as the interface lets it.
+//! **This has not run on a GPU yet.** Everything except [`TorchDevice`]'s calls for CUDA is tested
+//! without one, with a device that copies as late as the interface allows.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,27 +26,27 @@ use tch::{Cuda, Device, Tensor};
 
 use crate::error::Error;
 
-/// Which copy it was: of two, the later has the greater ticket. 0 is none.
+/// Identifies a copy: later copies have greater tickets. 0 is before all copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// Where batches are copied to.
+/// A target for copies of batches.
 pub(crate) trait CopyDevice: fmt::Debug + Send + Sync {
-    /// The device that host memory should be pinned for, so that copies of it need not be waited for.
+    /// The device that host memory should be pinned for, so that copies from it need no wait.
     fn pinned_for(&self) -> Option<Device>;
 
-    /// Begins to copy `host`, a tensor on the CPU, and gives its copy, which later calls to the device may use at once. Until the
-    /// ticket is done `host` must stay as it is.
+    /// Begins to copy `host`, a tensor on the CPU, and returns the copy, which later calls to the
+    /// device may use at once. `host` must not change until the ticket is done.
     fn begin_copy(&self, host: &Tensor) -> Result<(Tensor, Ticket), Error>;
 
-    /// A ticket up to which all copies are known to be done, without waiting.
+    /// A ticket up to which all copies are known to be done. Does not wait.
     fn done(&self) -> Ticket;
 
-    /// Waits until all copies up to this ticket, or a later one, which it gives, are done.
+    /// Waits until all copies up to `ticket` are done. Returns that ticket or a later one.
     fn wait(&self, ticket: Ticket) -> Ticket;
 }
 
-/// A device of torch's.
+/// A device of torch.
 #[derive(Debug)]
 pub(crate) struct TorchDevice {
     device: Device,
@@ -52,13 +55,15 @@ pub(crate) struct TorchDevice {
 }
 
 impl TorchDevice {
-    /// The CPU itself: copies are done when they return.
+    /// The CPU: copies are done when the call returns.
     pub(crate) fn cpu() -> Self {
         Self { device: Device::Cpu, n_begun: AtomicU64::new(0), n_done: AtomicU64::new(0) }
     }
 
+    /// Opens a torch device.
+    ///
     /// # Errors
-    /// A GPU that torch does not see.
+    /// torch does not see this GPU.
     pub(crate) fn new(device: Device) -> Result<Self, Error> {
         if let Device::Cuda(idx) = device {
             let n_gpus = Cuda::device_count();
@@ -78,7 +83,7 @@ impl CopyDevice for TorchDevice {
     fn begin_copy(&self, host: &Tensor) -> Result<(Tensor, Ticket), Error> {
         let failed = || Error::torch("a copy of a batch on the device");
         let kind = host.f_kind().map_err(failed())?;
-        // Elsewhere than on a GPU torch is not asked to return early, so that the copy is done when it does.
+        // Only a GPU may return early from a copy.
         let returns_early = self.device.is_cuda();
         let copy = host.f_to_device_(self.device, kind, returns_early, true).map_err(failed())?;
         let ticket = self.n_begun.fetch_add(1, Ordering::SeqCst) + 1;
@@ -96,7 +101,7 @@ impl CopyDevice for TorchDevice {
         if self.done() < ticket
             && let Device::Cuda(idx) = self.device
         {
-            // Before the waiting: a copy that begins meanwhile need not be done after it.
+            // Read before the wait: a copy that begins during the wait need not be done after it.
             let n_begun = self.n_begun.load(Ordering::SeqCst);
             Cuda::synchronize(idx as i64);
             self.n_done.fetch_max(n_begun, Ordering::SeqCst);

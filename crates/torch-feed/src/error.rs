@@ -1,31 +1,31 @@
-//! What can go wrong between a loader's batch and its tensors.
+//! Errors between a loader's batches and their tensors.
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The loader could not be made or could not go on.
+    /// The loader could not be made, or failed.
     #[error(transparent)]
     Loader(#[from] loader::Error),
 
     /// torch refused an operation.
     #[error("torch could not make {what}")]
     Torch {
-        /// What was to be made.
+        /// The object that torch should have made.
         what: &'static str,
-        /// torch's own words.
+        /// torch's own message.
         #[source]
         source: tch::TchError,
     },
 
-    /// Batches cannot be of the type that X is stored as.
+    /// Batches cannot have the type in which X is stored.
     #[error("batches cannot be of X's own type: {problem}")]
     StoredType {
-        /// Why not.
+        /// The reason.
         problem: String,
     },
 
-    /// A whole number of X is beyond those that are read exactly.
+    /// A whole number of X is too large to be read exactly.
     #[error(
         "X has values up to {largest}, and whole numbers from 16777216 on are not read exactly: take batches of f32"
     )]
@@ -34,24 +34,24 @@ pub enum Error {
         largest: String,
     },
 
-    /// A CSR batch has more values than its 32-bit row offsets count.
+    /// A CSR batch has more values than 32-bit row offsets can count.
     #[error(
         "a CSR batch has {nnz} values, at most {} are counted: make the batches smaller",
         i32::MAX
     )]
     TooManyValues {
-        /// Its values.
+        /// Number of its values.
         nnz: usize,
     },
 
-    /// A GPU that is not there.
+    /// torch does not see this GPU.
     #[error(
         "there is no cuda:{idx}: torch sees {n_gpus} GPUs; take Device::Cpu, or link a libtorch for CUDA where there is a GPU"
     )]
     NoGpu {
-        /// Its number, from 0.
+        /// Its index, from 0.
         idx: usize,
-        /// How many torch sees.
+        /// Number of GPUs that torch sees.
         n_gpus: i64,
     },
 
@@ -60,36 +60,36 @@ pub enum Error {
         "batches of {form} are not dense, so they cannot be made dense on the device: ask for dense or f16"
     )]
     DensifySparse {
-        /// What was asked for.
+        /// The requested form.
         form: loader::BatchForm,
     },
 
-    /// The batches have no codes of a label.
+    /// The batches have no codes from this encoder.
     #[error("batches have no codes of {encoder:?}: give the data set an encoder of that name")]
     NoCodes {
         /// The encoder's name.
         encoder: String,
     },
 
-    /// A state that was saved is of another classifier.
+    /// A saved state belongs to another classifier.
     #[error("the state is of another classifier: {problem}")]
     ClassifierState {
-        /// How it differs.
+        /// The difference.
         problem: String,
     },
 
-    /// A size does not fit torch's 64-bit signed sizes.
+    /// A size exceeds torch's 64-bit signed sizes.
     #[error(
         "a tensor of {n_values} values is larger than torch can address: make the batches smaller"
     )]
     TooLarge {
-        /// Its length.
+        /// Number of values.
         n_values: usize,
     },
 }
 
 impl Error {
-    /// For `map_err`: what torch was to make.
+    /// For `map_err`: names the object that torch should have made.
     pub(crate) fn torch(what: &'static str) -> impl FnOnce(tch::TchError) -> Self {
         move |source| Self::Torch { what, source }
     }

@@ -1,18 +1,18 @@
 //! The loader's batches as [`tch`] tensors.
 //!
-//! Dense batches are written by the loader's thread straight into memory that torch allocated and
-//! that their tensors then borrow; when the last tensor that shares it is dropped, the memory is
-//! written again for a later batch. So tensors may be kept, and cost memory while they are. Sparse
-//! batches are torch's CSR or COO tensors. The obs rows stay an Arrow `RecordBatch`, the joinids
-//! are an int64 tensor.
+//! The loader's thread writes dense batches straight into memory that torch allocated and that
+//! their tensors then borrow. When the last tensor that shares the memory is dropped, a later batch
+//! reuses it. So tensors may be kept, and cost memory for as long. Sparse batches are torch's CSR
+//! or COO tensors. The obs rows stay an Arrow `RecordBatch`; the joinids are an int64 tensor.
 //!
 //! # On a GPU
 //!
-//! [`TensorLoader::to_device`] gives batches on another device. The loader then writes them into pinned memory, from which they are
-//! copied without waiting: the host goes on to make the next batches while the device copies and computes. A piece of pinned memory
-//! is not written again before the device has been waited for after its copy began, which happens once for all pieces, and only
-//! when there is none else. [`TensorLoader::densify_on_device`] sends what is stored instead, 8 bytes a value, and makes dense
-//! batches of it there.
+//! [`TensorLoader::to_device`] delivers batches on another device. The loader writes them into
+//! pinned memory, from which they are copied without waiting: the host makes the next batches while
+//! the device copies and computes. Pinned memory is reused only after a wait for the device that
+//! began after its copy; one wait frees all pieces, and happens only if none is free.
+//! [`TensorLoader::densify_on_device`] sends only the stored values, 8 bytes each, and makes dense
+//! batches from them there.
 //!
 //! ```no_run
 //! # fn feed(dataset: loader::Dataset, spec: loader::LoaderSpec) -> Result<(), torch_feed::Error> {
@@ -28,13 +28,14 @@
 //! # }
 //! ```
 //!
-//! None of this has been run on a GPU yet. All but torch's own calls is tested without one, by a stand-in that copies as late as it
-//! may. Known limits: tch knows no streams of its own, so a device copies between its kernels and not beside them, and waiting for a
-//! copy is waiting for all that was asked of the device before; a CUDA error that turns up while waiting is a panic of tch's, which
-//! the loader makes its own error where it is on its thread.
+//! None of this has run on a GPU yet. Everything except torch's own calls is tested without one,
+//! with a stand-in that copies as late as it may. Known limits: tch has no streams, so a device
+//! copies between its kernels, not beside them, and waiting for a copy means waiting for all
+//! earlier work. A CUDA error during a wait is a panic in tch, which the loader turns into its own
+//! error on its threads.
 //!
-//! This is the only crate that knows torch. Programs that link it need an rpath to libtorch: a build script with
-//! `DEP_TORCH_FEED_LIB_DIR` gives it, as this crate's own does for its tests.
+//! This is the only crate that knows torch. Programs that link it need an rpath to libtorch: a
+//! build script can set it from `DEP_TORCH_FEED_LIB_DIR`, as this crate's own does for its tests.
 
 mod batch;
 mod buffers;

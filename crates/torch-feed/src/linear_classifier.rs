@@ -1,8 +1,8 @@
-//! A linear layer and its optimizer, whose whole state can be saved: what examples train, and what takes batches when a loader is
-//! measured under a model.
+//! A linear layer and its optimizer, whose whole state can be saved. Examples train it, and
+//! measurements use it as a consumer of batches.
 //!
-//! tch's optimizers keep their state to themselves, so that a run could not go on as if it had not been stopped. Adam is a few
-//! lines over tensors.
+//! tch's optimizers do not expose their state, so a resumed run would differ from an uninterrupted
+//! one. Adam takes only a few lines over tensors.
 
 use tch::nn::{self, Init, LinearConfig, VarStore};
 use tch::{Device, Kind, Reduction, TchError, Tensor, no_grad};
@@ -11,22 +11,23 @@ use crate::batch::TensorBatch;
 use crate::error::Error;
 use crate::tensor_loader::TensorLoader;
 
-/// How much of the gradient's mean and of its square's mean is kept at each step, and what keeps Adam from dividing by zero:
-/// as in the paper (Kingma and Ba, "Adam: a method for stochastic optimization", 2015).
+/// Decay of the running means of the gradient and of its square, and the term that avoids division
+/// by zero, as in the paper (Kingma and Ba, "Adam: a method for stochastic optimization", 2015).
 const KEPT_MEAN: f64 = 0.9;
 const KEPT_SQUARE: f64 = 0.999;
 const EPSILON: f64 = 1e-8;
 
-/// Scores of each class for each cell: logistic regression with as many classes as there are labels.
+/// Logistic regression: a score for each cell and class.
 #[derive(Debug)]
 pub struct LinearClassifier {
     linear: nn::Linear,
-    /// Has the parameters, too, by name.
+    /// Owns the parameters, too, by name.
     adam: Adam,
 }
 
 impl LinearClassifier {
-    /// An untrained model. All zero, which for one convex layer is as good a start as any, and needs no generator.
+    /// Makes an untrained model. All parameters are zero, which is as good a start as any for one
+    /// convex layer, and needs no generator.
     pub fn new(n_genes: usize, n_classes: usize, learning_rate: f64, device: Device) -> Self {
         let variables = VarStore::new(device);
         let zeros =
@@ -36,36 +37,38 @@ impl LinearClassifier {
         Self { linear, adam }
     }
 
-    /// An untrained model of as many genes as the loader's batches have, where those are.
+    /// Makes an untrained model for the genes and the device of the loader's batches.
     pub fn for_loader(loader: &TensorLoader, n_classes: usize, learning_rate: f64) -> Self {
         let n_genes = loader.loader().dataset().n_columns();
         Self::new(n_genes, n_classes, learning_rate, loader.device())
     }
 
-    /// Trains on a batch with the codes of one of its encoders as classes. The loss is not read, so that nothing is waited for.
+    /// Trains on a batch, with the codes of one of its encoders as classes. Does not read the loss,
+    /// so it does not wait for the device.
     ///
     /// # Errors
-    /// A batch without codes of that name; torch's, as of [`step`](Self::step).
+    /// The batch has no codes of that name; torch's errors, as for [`step`](Self::step).
     pub fn step_on(&mut self, batch: &TensorBatch, encoder: &str) -> Result<(), Error> {
         let codes =
             batch.codes(encoder).ok_or_else(|| Error::NoCodes { encoder: encoder.to_owned() })?;
         self.step(batch.x(), codes).map(drop)
     }
 
-    /// Cells x classes.
+    /// The scores, cells x classes.
     fn scores(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        // Sparse rows have no gradient to the layer in torch, and f16 none on the CPU.
+        // In torch, sparse rows have no gradient to the layer, and f16 has none on the CPU.
         let is_sparse = x.is_sparse() || x.f_crow_indices().is_ok();
         let x = if is_sparse { x.f_to_dense(None::<Kind>, false)? } else { x.shallow_clone() };
         let x = x.f_to_kind(Kind::Float)?;
         x.f_linear(&self.linear.ws, self.linear.bs.as_ref())
     }
 
-    /// Trains on a batch: `x` is cells x genes, dense or sparse, `labels` the class of each cell, int64. Gives its mean loss before
-    /// that, on the device: reading it waits for the device, which the caller may want to do more rarely.
+    /// Trains on a batch: `x` is cells x genes, dense or sparse, `labels` the class of each cell,
+    /// int64. Returns the mean loss before the step, on the device. Reading it waits for the
+    /// device, so callers may want to do that rarely.
     ///
     /// # Errors
-    /// torch's: a batch of other genes, a label that is no class, no memory.
+    /// torch's errors: another number of genes, a label out of range, no memory.
     pub fn step(&mut self, x: &Tensor, labels: &Tensor) -> Result<Tensor, Error> {
         self.train(x, labels).map_err(Error::torch("a step of a linear classifier"))
     }
@@ -83,20 +86,20 @@ impl LinearClassifier {
         loss.f_detach()
     }
 
-    /// The class with the highest score of each cell.
+    /// The class with the highest score for each cell.
     ///
     /// # Errors
-    /// torch's, as of [`step`](Self::step).
+    /// torch's errors, as for [`step`](Self::step).
     pub fn predict(&self, x: &Tensor) -> Result<Vec<i64>, Error> {
         let classes = no_grad(|| self.scores(x)).and_then(|scores| scores.f_argmax(1, false));
         let classes = classes.and_then(|classes| Vec::try_from(&classes));
         classes.map_err(Error::torch("the scores of a linear classifier"))
     }
 
-    /// Everything that the next step depends on, by name, copied to the CPU.
+    /// Copies everything that the next step depends on to the CPU, by name.
     ///
     /// # Errors
-    /// torch's, where there is no memory.
+    /// torch's errors, if there is no memory.
     pub fn state(&self) -> Result<Vec<(String, Tensor)>, Error> {
         self.copied().map_err(Error::torch("a copy of a linear classifier"))
     }
@@ -115,10 +118,10 @@ impl LinearClassifier {
         Ok(state)
     }
 
-    /// Takes on a state that [`state`](Self::state) gave.
+    /// Restores the state that [`state`](Self::state) returned.
     ///
     /// # Errors
-    /// A state of another classifier: other genes or classes.
+    /// The state is of another classifier, with other genes or classes.
     pub fn restore(&mut self, state: &[(String, Tensor)]) -> Result<(), Error> {
         let find = |name: &str, size: &[i64]| {
             let (_, tensor) = state
@@ -144,7 +147,7 @@ impl LinearClassifier {
     }
 }
 
-/// Adam, without decay of weights.
+/// Adam, without weight decay.
 #[derive(Debug)]
 struct Adam {
     slots: Vec<Slot>,
@@ -156,7 +159,7 @@ struct Adam {
 #[derive(Debug)]
 struct Slot {
     name: String,
-    /// Shares its memory with the model's.
+    /// Shares its memory with the model's parameter.
     parameter: Tensor,
     mean: Tensor,
     square: Tensor,
@@ -172,7 +175,7 @@ impl Adam {
                 Slot { name, parameter, mean, square }
             })
             .collect();
-        // A `VarStore` gives them in any order.
+        // A `VarStore` returns them in any order.
         slots.sort_by(|a, b| a.name.cmp(&b.name));
         Self { slots, n_steps: 0, learning_rate }
     }
@@ -181,10 +184,10 @@ impl Adam {
         self.slots.iter().map(|slot| &slot.parameter).collect()
     }
 
-    /// A step along `gradients`, one of each parameter.
+    /// Takes a step along `gradients`, one for each parameter.
     fn step(&mut self, gradients: &[Tensor]) -> Result<(), TchError> {
         self.n_steps += 1;
-        // Both means begin at zero; by so much they fall short of what they estimate.
+        // Both means begin at zero; this factor corrects the bias.
         let short = |kept: f64| 1.0 - kept.powf(self.n_steps as f64);
         let (short_mean, short_square) = (short(KEPT_MEAN), short(KEPT_SQUARE));
         for (Slot { parameter, mean, square, .. }, gradient) in self.slots.iter_mut().zip(gradients)

@@ -1,15 +1,15 @@
-//! Memory that torch allocates, Rust writes, and tensors then borrow: the one place of this crate
+//! Memory that torch allocates, Rust writes, and tensors then borrow: the only file of this crate
 //! that needs `unsafe`.
 //!
-//! A piece of memory is either Rust's, as a [`Memory`], or lent to torch as a tensor
-//! ([`Memory::lend`]), never both. torch counts who uses a tensor's storage: clones, views, slices,
-//! what autograd keeps. When the last of them is dropped, torch calls the storage's deleter, and
-//! the memory is Rust's again. So a consumer may keep any tensor as long as it likes, and no order
-//! of safe calls makes two owners of one piece.
+//! A piece of memory either belongs to Rust, as a [`Memory`], or is lent to torch as a tensor
+//! ([`Memory::lend`]), never both. torch counts the users of a tensor's storage: clones, views,
+//! slices, autograd. When the last of them is dropped, torch calls the storage's deleter, and the
+//! memory belongs to Rust again. So a consumer may keep any tensor for any time, and no order of
+//! safe calls makes two owners of one piece.
 //!
-//! A lent storage has a fixed size, so `resize_` beyond it is torch's error. torch 2.11 leaves the
-//! refused shape on the tensor after that error, as on any tensor of a storage that cannot grow, and
-//! going on with such a tensor is out of bounds. That hole is torch's, and tch's for calling it safe.
+//! A lent storage has a fixed size, so `resize_` beyond it is torch's error. After that error torch
+//! 2.11 leaves the rejected shape on the tensor, as for any storage that cannot grow, and using
+//! such a tensor is out of bounds. That hole is in torch, and in tch for calling it safe.
 #![expect(unsafe_code, reason = "torch gives the address of a tensor's memory and nothing safer")]
 
 use std::ffi::c_void;
@@ -22,11 +22,10 @@ use tch::{Device, Kind, TchError, Tensor};
 use torch_sys::C_tensor;
 
 // From torch's header torch/csrc/stable/c/shim.h and the one that it includes: functions with a C
-// interface that stays the same from the release on that brought them, which for `torch_from_blob`
-// is 2.11.
+// interface that stays stable from their first release on, which is 2.11 for `torch_from_blob`.
 unsafe extern "C" {
-    /// Makes a tensor of memory that is not torch's, and calls `deleter` when its storage has no
-    /// user any more. 0 when it could.
+    /// Makes a tensor over foreign memory, and calls `deleter` when its storage has no users any
+    /// more. Returns 0 on success.
     fn torch_from_blob(
         data: *mut c_void,
         n_dimensions: i64,
@@ -56,13 +55,13 @@ unsafe extern "C" {
 pub(crate) enum ValueType {
     F32,
     F16,
-    /// Held as torch's int32, which ends at half of it.
+    /// Stored as torch's int32, whose largest value is half of u32's.
     U32,
     I64,
 }
 
 impl ValueType {
-    /// torch's name of it.
+    /// torch's name of the type.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::F32 => Kind::Float,
@@ -72,7 +71,7 @@ impl ValueType {
         }
     }
 
-    /// torch's number of it.
+    /// torch's number of the type.
     fn dtype(self) -> i32 {
         match self {
             Self::F32 => aoti_torch_dtype_float32(),
@@ -93,7 +92,7 @@ impl From<ElementType> for ValueType {
     }
 }
 
-/// The values of a [`Memory`], to be written.
+/// The values of a [`Memory`], for writing.
 #[derive(Debug)]
 pub(crate) enum ValuesMut<'a> {
     F32(&'a mut [f32]),
@@ -103,7 +102,7 @@ pub(crate) enum ValuesMut<'a> {
 }
 
 impl<'a> ValuesMut<'a> {
-    /// The first `n` of them as a batch's elements; a batch has no 64-bit numbers.
+    /// The first `n` values as a batch's elements; a batch has no 64-bit numbers.
     pub(crate) fn elements(self, n: usize) -> ElementsMut<'a> {
         match self {
             Self::F32(values) => ElementsMut::F32(&mut values[..n]),
@@ -114,11 +113,10 @@ impl<'a> ValuesMut<'a> {
     }
 }
 
-/// Host memory that torch allocated, initialized, whose values Rust may write. Pinned for a GPU or
-/// not.
+/// Initialized host memory that torch allocated and Rust may write, pinned for a GPU or not.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// One-dimensional, contiguous, on the CPU. It leaves this crate as a source of copies alone
+    /// One-dimensional, contiguous, on the CPU. It leaves this crate only as a source of copies
     /// ([`source`](Self::source)), so nobody resizes its storage.
     tensor: Tensor,
     n_values: usize,
@@ -128,7 +126,7 @@ pub(crate) struct Memory {
 /// Memory that a tensor's storage borrows.
 struct Loan {
     memory: Memory,
-    /// What is done with the memory when the storage has no user any more.
+    /// Receives the memory when the storage has no users any more.
     give_back: Box<dyn FnOnce(Memory) + Send>,
 }
 
@@ -141,18 +139,18 @@ impl fmt::Debug for Loan {
 /// The deleter of a lent storage.
 ///
 /// # Safety
-/// `context` comes from `Box::into_raw` of a [`Loan`], and is handed to this function once.
+/// `context` comes from `Box::into_raw` of a [`Loan`], and is passed to this function once.
 unsafe extern "C" fn end_loan(_data: *mut c_void, context: *mut c_void) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     let loan = unsafe { Box::from_raw(context.cast::<Loan>()) };
     (loan.give_back)(loan.memory);
 }
 
 impl Memory {
-    /// New memory for `n_values` values, all zero; pinned for this device where one is given.
+    /// Allocates memory for `n_values` values, all zero; pinned for `pinned_for`, if given.
     ///
     /// # Errors
-    /// torch's, where there is not enough memory, or none that can be pinned.
+    /// torch's errors, if there is no memory, or none that can be pinned.
     pub(crate) fn zeros(
         n_values: usize,
         value_type: ValueType,
@@ -165,7 +163,7 @@ impl Memory {
             Some(device) if n_values > 0 => empty.f_pin_memory(device)?,
             _ => empty,
         };
-        // What `values_mut` rests on, were torch to pin in some other way.
+        // Checks the assumptions of `values_mut`, in case torch pins in some other way.
         let is_as_made = tensor.device() == Device::Cpu
             && tensor.f_kind()? == value_type.kind()
             && tensor.size() == [size]
@@ -175,37 +173,39 @@ impl Memory {
         }
         if n_values > 0 {
             let n_bytes = n_values * value_type.kind().elt_size_in_bytes();
-            // Not by torch, which has threads for it: they would go on waiting for more to do, on processors that read and decode.
-            // SAFETY: torch laid out so many values contiguously, as was made sure of, and nobody else has the tensor yet.
+            // Not zeroed by torch: its threads would go on waiting for work, on processors that
+            // read and decode.
+            // SAFETY: torch laid out this many values contiguously, as checked above, and the
+            // tensor has no other owner yet.
             unsafe { tensor.data_ptr().cast::<u8>().write_bytes(0, n_bytes) };
         }
         Ok(Self { tensor, n_values, value_type })
     }
 
-    /// What its values are.
+    /// The type of its values.
     pub(crate) fn value_type(&self) -> ValueType {
         self.value_type
     }
 
-    /// How many values it holds.
+    /// Number of values.
     pub(crate) fn n_values(&self) -> usize {
         self.n_values
     }
 
     /// A view of the first `n` values for a device to copy from. Nothing writes the memory until
-    /// that copy is done: the pool keeps it by the copy's ticket. The view must not be handed to
-    /// users of this crate; [`lend`](Self::lend) makes tensors for them.
+    /// that copy is done: the pool keeps it by the copy's ticket. The view must not reach users of
+    /// this crate; [`lend`](Self::lend) makes tensors for them.
     pub(crate) fn source(&self, n: usize) -> Result<Tensor, TchError> {
         let n = i64::try_from(n).map_err(|_| TchError::Convert(format!("{n} values")))?;
         self.tensor.f_narrow(0, 0, n)
     }
 
-    /// A contiguous tensor of the first values, which users may keep. `give_back` gets the memory
-    /// when the last tensor that shares the storage is dropped, on the thread that drops it; it
-    /// must not panic.
+    /// Lends the first values as a contiguous tensor, which users may keep. `give_back` receives
+    /// the memory when the last tensor that shares the storage is dropped, on the thread that drops
+    /// it; it must not panic.
     ///
     /// # Errors
-    /// A shape of more values than there are, and torch's errors.
+    /// The shape has more values than the memory; torch's errors.
     pub(crate) fn lend(
         self,
         shape: &[i64],
@@ -225,9 +225,8 @@ impl Memory {
         let mut lent: *mut C_tensor = ptr::null_mut();
         // SAFETY: `shape` and `strides` have `shape.len()` numbers. `data` is the address of at
         // least `n_lent` contiguous values of this type on the CPU, which stay there as long as
-        // `loan` does, whose storage nobody else has: `self` was its one owner, since views of
-        // `source` are gone when their copy is done. torch calls `end_loan` with this context once
-        // at most.
+        // `loan` does. `self` was the only owner of their storage: views from `source` are gone
+        // when their copy is done. torch calls `end_loan` with this context at most once.
         let status = unsafe {
             torch_from_blob(
                 data,
@@ -237,7 +236,7 @@ impl Memory {
                 0,
                 value_type.dtype(),
                 aoti_torch_device_type_cpu(),
-                // A processor has no number.
+                // The CPU has no device number.
                 -1,
                 &raw mut lent,
                 aoti_torch_layout_strided(),
@@ -248,11 +247,11 @@ impl Memory {
             )
         };
         if status != 0 || lent.is_null() {
-            // Whether torch has called the deleter is not known: the loan stays where it is.
+            // Whether torch has called the deleter is unknown, so the loan stays allocated.
             return Err(TchError::Torch(format!("torch_from_blob({shape:?}) failed: {status}")));
         }
-        // SAFETY: torch's handles are pointers to `at::Tensor` on the heap that are the receiver's
-        // to delete, as tch's are.
+        // SAFETY: torch's handles are pointers to `at::Tensor` on the heap that the receiver must
+        // delete, like tch's own.
         let lent = unsafe { Tensor::from_ptr(lent) };
         let is_as_asked = lent.f_kind()? == value_type.kind()
             && lent.size() == shape
@@ -265,9 +264,10 @@ impl Memory {
         }
     }
 
-    /// All values, to be written.
+    /// All values, for writing.
     pub(crate) fn values_mut(&mut self) -> ValuesMut<'_> {
-        // SAFETY, of all four: the type is that of `value_type`, torch's Half is IEEE binary16, as `f16` is, and `u32` has int32's layout.
+        // SAFETY, for all four: the type is that of `value_type`, torch's Half is IEEE binary16, as
+        // `f16` is, and `u32` has int32's layout.
         match self.value_type {
             // SAFETY: as above.
             ValueType::F32 => ValuesMut::F32(unsafe { self.slice_mut() }),
@@ -288,18 +288,18 @@ impl Memory {
         if self.n_values == 0 {
             return &mut [];
         }
-        // SAFETY: `zeros` made the tensor with `n_values` values of the type that the caller
-        // vouches for, on the CPU, which torch laid out contiguously and aligned and which `zeros`
-        // initialized, and which live as long as `self.tensor`, whose storage nobody resizes.
-        // Nobody else reads or writes them while `&mut self` lives: users get tensors of this
-        // memory from `lend` alone, which takes `self` and gives it back after the last of them;
-        // views of `source` are with this crate's devices, which have dropped them, or have copied
-        // from them, before the pool lets the memory be taken again.
+        // SAFETY: `zeros` made the tensor on the CPU with `n_values` values of the type that the
+        // caller guarantees. torch laid them out contiguously and aligned, `zeros` initialized
+        // them, and they live as long as `self.tensor`, whose storage nobody resizes. Nobody else
+        // reads or writes them while `&mut self` lives: users get tensors of this memory only from
+        // `lend`, which takes `self` and returns it after the last of them; views from `source`
+        // stay with this crate's devices, which have dropped them, or have copied from them, before
+        // the pool hands out the memory again.
         unsafe { slice::from_raw_parts_mut(self.tensor.data_ptr().cast::<T>(), self.n_values) }
     }
 }
 
-/// The number of values of a contiguous tensor and its strides. None where torch cannot count them.
+/// The number of values of a contiguous tensor, and its strides. `None` if torch cannot count them.
 fn strides(shape: &[i64]) -> Option<(usize, Vec<i64>)> {
     let mut strides = vec![1; shape.len()];
     let mut n_values = 1_i64;

@@ -1,4 +1,4 @@
-//! Host memory that is used again and again, and that no copy to a device reads any more when it is written.
+//! Host memory for reuse, which is never written while a copy to a device reads it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,10 +7,11 @@ use tch::TchError;
 use crate::device::{CopyDevice, Ticket};
 use crate::memory::{Memory, ValueType};
 
-/// Memory of batches: with those who took it, on its way to the device, or free.
+/// Memory of batches: with its users, being copied to the device, or free.
 ///
-/// More is made only where none is free and fewer than `most` are on their way; else [`take`](Self::take) waits for the oldest. So
-/// there are never more than `most` besides as many as were ever taken at once.
+/// New memory is allocated only if none is free and fewer than `most` pieces are being copied;
+/// otherwise [`take`](Self::take) waits for the oldest copy. So there are at most `most` pieces
+/// more than were ever in use at once.
 #[derive(Debug)]
 pub(crate) struct Pool {
     device: Arc<dyn CopyDevice>,
@@ -21,12 +22,12 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct State {
     free: Vec<Memory>,
-    /// Being copied from, each until its ticket is done.
+    /// Pieces being copied from, each until its ticket is done.
     on_the_way: Vec<(Ticket, Memory)>,
 }
 
 impl State {
-    /// Frees what was copied, as far as `most` allows.
+    /// Frees the pieces whose copies are done, as far as `most` allows.
     fn reclaim(&mut self, done: Ticket, most: usize) {
         for (_, memory) in self.on_the_way.extract_if(.., |(ticket, _)| *ticket <= done) {
             if self.free.len() < most {
@@ -35,7 +36,7 @@ impl State {
         }
     }
 
-    /// The last of this type that came back.
+    /// The most recently returned piece of this type.
     fn free_of(&mut self, value_type: ValueType) -> Option<Memory> {
         let place = self.free.iter().rposition(|memory| memory.value_type() == value_type)?;
         Some(self.free.remove(place))
@@ -43,7 +44,7 @@ impl State {
 }
 
 impl Pool {
-    /// A pool of memory that is copied to this device; `most` is at least 1.
+    /// Makes a pool of memory that is copied to this device; `most` is at least 1.
     pub(crate) fn new(device: Arc<dyn CopyDevice>, most: usize) -> Self {
         Self { device, most: most.max(1), state: Mutex::default() }
     }
@@ -52,23 +53,23 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many are free now.
+    /// Number of free pieces.
     pub(crate) fn n_free(&self) -> usize {
         self.lock().free.len()
     }
 
-    /// How many are on their way, or were, as far as is known.
+    /// Number of pieces being copied, as far as is known.
     #[cfg(test)]
     pub(crate) fn n_on_the_way(&self) -> usize {
         self.lock().on_the_way.len()
     }
 
-    /// Memory of at least so many values, whatever they are.
+    /// Returns memory for at least `n_values` values, with any contents.
     ///
     /// # Errors
-    /// torch's, where there is no memory to be had.
+    /// torch's errors, if there is no memory.
     pub(crate) fn take(&self, n_values: usize, value_type: ValueType) -> Result<Memory, TchError> {
-        // One that is too small is let go: it would be in the way of those that fit.
+        // A piece that is too small is freed: it would displace those that fit.
         match self.reused(value_type).filter(|memory| memory.n_values() >= n_values) {
             Some(memory) => Ok(memory),
             None => Memory::zeros(n_values, value_type, self.device.pinned_for()),
@@ -87,14 +88,14 @@ impl Pool {
             }
             state.on_the_way.iter().map(|(ticket, _)| *ticket).min()?
         };
-        // Without the lock: who gives memory back does not wait for the device.
+        // Waits without the lock, so that returning memory need not wait for the device.
         let done = self.device.wait(oldest);
         let mut state = self.lock();
         state.reclaim(done, self.most);
         state.free_of(value_type)
     }
 
-    /// Takes back memory that nothing is copied from.
+    /// Takes back memory that is not being copied from.
     pub(crate) fn give_back(&self, memory: Memory) {
         let mut state = self.lock();
         if state.free.len() < self.most {
@@ -102,14 +103,14 @@ impl Pool {
         }
     }
 
-    /// Takes back memory that is copied from until this ticket is done.
+    /// Takes back memory that is being copied from until this ticket is done.
     pub(crate) fn give_back_after(&self, memory: Memory, ticket: Ticket) {
         self.lock().on_the_way.push((ticket, memory));
     }
 }
 
 impl Drop for Pool {
-    /// Memory is freed when nothing is copied from it any more.
+    /// Frees memory only when no copy reads it any more.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = state.on_the_way.iter().map(|(ticket, _)| *ticket).max() {

@@ -1,29 +1,29 @@
-//! What the rows of a batch come to, in f64: enough to tell whether two loaders deliver the same cells with the same values in the
-//! same columns, in whatever order and form.
+//! Sums of a batch's rows, in f64: enough to check that two loaders deliver the same cells with the
+//! same values in the same columns, in any order and form.
 
 use tch::{Kind, Tensor};
 
 use crate::error::Error;
 
-/// Rows of a dense batch that are widened to f64 at a time.
+/// Rows of a dense batch that are converted to f64 at a time.
 const SLICE_ROWS: i64 = 64;
 
 /// Sums of each row of a batch. Exact for whole numbers as long as a sum stays below 2^53.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowSums {
-    /// Of the values.
+    /// The sum of the values.
     pub values: Vec<f64>,
-    /// Of each value times its column, counted from 1.
+    /// The sum of each value times its column, counted from 1.
     pub by_column: Vec<f64>,
 }
 
 impl RowSums {
-    /// The sums of `x`: cells x genes, strided, sparse CSR or COO.
+    /// Computes the sums of `x`: cells x genes, strided, sparse CSR or COO.
     pub(crate) fn of(x: &Tensor) -> Result<Self, Error> {
         let doing = || Error::torch("the sums of a batch's rows");
         let shape = x.size();
         let [n_rows, n_columns] = <[i64; 2]>::try_from(shape.as_slice())
-            .map_err(|_| doing()(tch::TchError::Shape(format!("{shape:?} is no matrix"))))?;
+            .map_err(|_| doing()(tch::TchError::Shape(format!("{shape:?} is not a matrix"))))?;
         if let Ok(row_offsets) = x.f_crow_indices() {
             let offsets = Vec::<i64>::try_from(row_offsets).map_err(doing())?;
             let columns = x.f_col_indices().and_then(Vec::<i64>::try_from).map_err(doing())?;

@@ -1,4 +1,4 @@
-//! What is copied to a device besides dense values: sparse rows, joinids and codes, from host memory that it copies from best.
+//! Copies sparse rows, joinids and codes to a device, from host memory that it copies from fastest.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ pub(crate) struct Staging {
     row_offsets: Pool,
 }
 
-/// Sparse rows on the device, as they were sent.
+/// Sparse rows on the device.
 #[derive(Debug)]
 pub(crate) struct SentRows {
     /// int64, one more than there are rows; the first is 0.
     row_offsets: Tensor,
-    /// int32, of each stored value.
+    /// int32, one per stored value.
     columns: Tensor,
     /// f32.
     values: Tensor,
@@ -32,19 +32,19 @@ pub(crate) struct SentRows {
 }
 
 impl Staging {
-    /// Room for as many batches on their way as `most`.
+    /// Makes room for at most `most` batches on their way.
     pub(crate) fn new(device: Arc<dyn CopyDevice>, most: usize) -> Self {
         let pool = || Pool::new(Arc::clone(&device), most);
         let (numbers, row_offsets) = (pool(), pool());
         Self { device, numbers, row_offsets }
     }
 
-    /// Where it copies to.
+    /// The target device.
     pub(crate) fn device(&self) -> &dyn CopyDevice {
         &*self.device
     }
 
-    /// Sends columns of as many numbers each, as one copy: an int64 tensor for each.
+    /// Sends columns of equally many numbers in one copy; returns an int64 tensor for each.
     pub(crate) fn send_numbers(&self, columns: &[&[i64]]) -> Result<Vec<Tensor>, Error> {
         let n_rows = columns.first().map_or(0, |column| column.len());
         let n_values = n_rows * columns.len();
@@ -64,14 +64,14 @@ impl Staging {
     /// Sends sparse rows.
     ///
     /// # Errors
-    /// More columns or values than torch can address.
+    /// There are more columns or values than torch can address.
     pub(crate) fn send_rows(&self, rows: CsrBatch<TensorBuffer>) -> Result<SentRows, Error> {
         let n_columns = i32::try_from(rows.n_columns)
             .map_err(|_| Error::TooLarge { n_values: rows.n_columns })?;
         let row_offsets =
             self.send(&self.row_offsets, rows.n_rows() + 1, ValueType::I64, |memory| {
                 if let ValuesMut::I64(values) = memory {
-                    // A matrix of no rows may have no offsets; one is zero then, too.
+                    // A matrix without rows may lack offsets; its only offset is 0.
                     values[0] = 0;
                     let offsets = rows.row_offsets.iter().map(|offset| *offset as i64);
                     values.iter_mut().zip(offsets).for_each(|(value, offset)| *value = offset);
@@ -81,14 +81,14 @@ impl Staging {
         Ok(SentRows { row_offsets, columns, values, n_columns: i64::from(n_columns) })
     }
 
-    /// Begins the copy of what the loader wrote.
+    /// Begins the copy of a buffer that the loader wrote.
     fn send_buffer(&self, buffer: TensorBuffer) -> Result<Tensor, Error> {
         let (copy, ticket) = self.device.begin_copy(&buffer.source()?)?;
         buffer.give_back_after(ticket);
         Ok(copy)
     }
 
-    /// Begins the copy of `n_values` values that `write` writes.
+    /// Begins the copy of `n_values` values, which `write` writes.
     fn send(
         &self,
         pool: &Pool,
@@ -97,7 +97,7 @@ impl Staging {
         write: impl FnOnce(ValuesMut<'_>),
     ) -> Result<Tensor, Error> {
         let what = "memory for a batch on its way to the device";
-        // Sparse batches differ in size a little; rounded up, one fits the next.
+        // Sparse batches differ slightly in size; rounded up, one buffer fits the next batch.
         let mut memory =
             pool.take(n_values.next_power_of_two(), value_type).map_err(Error::torch(what))?;
         write(memory.values_mut());
@@ -125,7 +125,7 @@ impl SentRows {
         self.row_offsets.size()[0] - 1
     }
 
-    /// torch's sparse CSR tensor of them: crow and col int64, values f32.
+    /// Makes torch's sparse CSR tensor of the rows: crow and col int64, values f32.
     pub(crate) fn to_sparse(&self) -> Result<Tensor, Error> {
         let failed = || Error::torch("a sparse CSR tensor on the device");
         let options = (Kind::Float, self.values.device());
@@ -141,7 +141,8 @@ impl SentRows {
         .map_err(failed())
     }
 
-    /// A dense matrix of them, made on the device. No cell and gene may be there twice, as [`remove_duplicates`] provides.
+    /// Makes a dense matrix of the rows on the device. Requires at most one value per cell and
+    /// gene, see [`remove_duplicates`].
     pub(crate) fn to_dense(&self, kind: Kind) -> Result<Tensor, Error> {
         self.scattered(kind).map_err(Error::torch("a dense batch on the device"))
     }
@@ -151,7 +152,7 @@ impl SentRows {
         let starts =
             Tensor::f_arange(n_rows, (Kind::Int64, device))?.f_mul_scalar(self.n_columns)?;
         let nnz_of_rows = self.row_offsets.f_diff(1, 0, None::<&Tensor>, None::<&Tensor>)?;
-        // With the size told, torch need not ask the device for it.
+        // Given the size, torch need not ask the device for it.
         let starts = starts.f_repeat_interleave_self_tensor(&nnz_of_rows, 0, self.nnz())?;
         let places = starts.f_add(&self.columns)?;
         let mut dense = Tensor::f_zeros([n_rows * self.n_columns], (kind, device))?;
@@ -160,9 +161,9 @@ impl SentRows {
     }
 }
 
-/// Leaves each cell and gene once, with the value that is stored last: what densify gives.
+/// Keeps one value per cell and gene, the last one stored, like densify.
 ///
-/// A device scatters in no order, so of two values for one place either might stay.
+/// A device scatters in no defined order, so either of two values for one place could win.
 pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) {
     let columns = rows.columns.elements_mut().into_u32();
     let values = rows.values.elements_mut().into_f32();
@@ -178,7 +179,7 @@ pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) {
             .zip(values[start..*end].iter().copied())
             .rev()
             .collect();
-        // Of equal columns the one that was stored last comes first, and stays.
+        // Of equal columns, the one stored last comes first, and stays.
         cells.sort_by_key(|(column, _)| *column);
         cells.dedup_by_key(|(column, _)| *column);
         for (column, value) in cells {

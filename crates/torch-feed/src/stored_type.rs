@@ -1,7 +1,8 @@
-//! Tensors of the type that X's values are stored as.
+//! Tensors of the type in which X's values are stored.
 //!
-//! Values are read as f32, which holds every 8- and 16-bit integer and the whole numbers up to 2^24. So integers come back as they
-//! were stored; one that is beyond is found out and is an error, never a rounded number.
+//! Values are read as f32, which represents every 8- and 16-bit integer and all whole numbers up to
+//! 2^24 exactly. So integers come back as they were stored; a larger one is detected and is an
+//! error, never a rounded number.
 
 use arrow_schema::DataType;
 use loader::{BatchForm, Dataset, LoaderSpec};
@@ -9,17 +10,17 @@ use tch::{Kind, Tensor};
 
 use crate::error::Error;
 
-/// Whole numbers below it are exact in f32, and no number that is not below it is rounded to one that is.
+/// Whole numbers below this are exact in f32, and no number from here on is rounded to one below.
 const EXACT_BELOW: f64 = (1 << 24) as f64;
 
-/// The kind of tensors of a data set's own type.
+/// The kind of tensors for a data set's own type.
 pub(crate) fn stored_kind(dataset: &Dataset, spec: &LoaderSpec) -> Result<Kind, Error> {
     let refuse = |problem: &str| Error::StoredType { problem: problem.to_owned() };
     let Some(data_type) = dataset.data_type() else {
         return Err(refuse("the experiments store different types"));
     };
-    if spec.form == BatchForm::F16 {
-        return Err(refuse("f16 was asked for, too"));
+    if spec.batch_form == BatchForm::F16 {
+        return Err(refuse("f16 was requested, too"));
     }
     let kind = match data_type {
         DataType::Float32 => return Ok(Kind::Float),
@@ -31,18 +32,18 @@ pub(crate) fn stored_kind(dataset: &Dataset, spec: &LoaderSpec) -> Result<Kind, 
         DataType::Int64 => Kind::Int64,
         other => {
             return Err(refuse(&format!(
-                "X holds {other}, which values that are read as f32 cannot become again, or torch does not have"
+                "X holds {other}, which f32 values cannot be converted back to, or which torch lacks"
             )));
         }
     };
     if spec.transform.is_identity() {
         Ok(kind)
     } else {
-        Err(refuse(&format!("transformed values are no {data_type}")))
+        Err(refuse(&format!("transformed values are not {data_type}")))
     }
 }
 
-/// `x` as a tensor of this kind, which [`stored_kind`] gave.
+/// Converts `x` to this kind, which [`stored_kind`] returned.
 pub(crate) fn to_stored(x: &Tensor, kind: Kind) -> Result<Tensor, Error> {
     if matches!(kind, Kind::Int | Kind::Int64) {
         let values = if x.f_crow_indices().is_ok() {

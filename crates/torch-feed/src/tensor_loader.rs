@@ -1,4 +1,4 @@
-//! The loader with torch's memory under it.
+//! A loader whose batches are tensors.
 
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::error::Error;
 use crate::staging::Staging;
 use crate::stored_type::stored_kind;
 
-/// Gives the batches of a data set as tensors, epoch by epoch.
+/// Delivers the batches of a data set as tensors, epoch by epoch.
 #[derive(Debug)]
 pub struct TensorLoader {
     loader: Loader<TensorBuffers>,
     feed: Arc<Feed>,
 }
 
-/// Buffers that are on their way at once: of batches that are ready, in the making, and with the consumer.
+/// Buffers in use at once: of batches that are ready, in the making, and with the consumer.
 fn n_buffers(spec: &LoaderSpec) -> usize {
-    let of_batch = match spec.form {
+    let of_batch = match spec.batch_form {
         BatchForm::Dense | BatchForm::F16 => 1,
         BatchForm::Csr => 2,
         BatchForm::Coo => 3,
@@ -31,7 +31,7 @@ fn n_buffers(spec: &LoaderSpec) -> usize {
 }
 
 impl TensorLoader {
-    /// A loader of `dataset` whose tensors are on the CPU.
+    /// Makes a loader of `dataset` whose tensors are on the CPU.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
         let buffers = TensorBuffers::new(n_buffers(&spec));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
@@ -39,28 +39,30 @@ impl TensorLoader {
         Ok(Self { loader, feed: Arc::new(feed) })
     }
 
-    /// The same, with each batch copied to `device` when it is handed over.
+    /// Copies each batch to `device` when it is delivered.
     ///
-    /// To a GPU batches are copied from pinned memory, without waiting for the copy or for the work before it: the device does both
-    /// in the order of the calls. So the tensors may be used at once, and reading a value of one waits. There is pinned memory for at
-    /// most `prefetch_batches + 2` batches more than without a GPU; only where all of it is on its way is the device waited for, as
-    /// it is when the loader and its epochs are dropped. The thread that makes batches does that, not the consumer's, unless
-    /// `prefetch_batches` is 0. COO batches are copied the slow way, waiting.
+    /// To a GPU, batches are copied from pinned memory without waiting for the copy or for earlier
+    /// work: the device does both in the order of the calls. So the tensors may be used at once,
+    /// and reading a value waits. Pinned memory holds at most `prefetch_batches + 2` batches more
+    /// than without a GPU. The host waits for the device only if all of that memory is being
+    /// copied, and when the loader and its epochs are dropped. The thread that makes batches does
+    /// the waiting, not the consumer's, unless `prefetch_batches` is 0. COO batches are copied with
+    /// waiting.
     ///
-    /// This has been tested without a GPU only, with a stand-in for it that copies late.
+    /// So far tested only without a GPU, with a stand-in that copies late.
     ///
     /// # Errors
-    /// A GPU that torch does not see.
+    /// torch does not see this GPU.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
         let copies = match device {
-            // Sparse rows are sent to be made dense, to the CPU too.
+            // Rows to be made dense are sent as sparse ones, to the CPU too.
             Device::Cpu if self.feed.dense_kind.is_none() => None,
             _ => Some(Arc::new(TorchDevice::new(device)?) as Arc<dyn CopyDevice>),
         };
         self.copied_by(copies, device)
     }
 
-    /// The same, copied to `device` by `copies`, or not copied.
+    /// Copies batches with `copies`; `None` copies nothing.
     pub(crate) fn copied_by(
         self,
         copies: Option<Arc<dyn CopyDevice>>,
@@ -80,28 +82,30 @@ impl TensorLoader {
         Ok(Self { loader, feed: Arc::new(feed) })
     }
 
-    /// The same dense batches, made on the device: what is stored goes over, 8 bytes a value, and becomes f32 or f16 there.
+    /// Makes the dense batches on the device: only stored values are sent, 8 bytes each, and become
+    /// f32 or f16 there.
     ///
-    /// Worth it where less than half of the values are stored and the way to the device is what is waited for: of the Census some
-    /// three in a hundred are. The loader underneath then makes CSR batches, and says so.
+    /// Worth it if less than half of the values are stored and the transfer to the device is the
+    /// bottleneck; in the Census about 3 % are stored. The inner loader then makes CSR batches, and
+    /// its settings show that.
     ///
-    /// The values are those that the loader gives itself, to the bit; of values that are stored twice for one cell and gene, the one
-    /// that is stored last. But where there are such, and values are scaled by their row's own total, that counts all of them, as it
-    /// does for CSR batches.
+    /// The values are bit for bit those of the loader itself; if several values are stored for one
+    /// cell and gene, the last counts. One case differs: scaling by a row's own total then adds all
+    /// of them, as for CSR batches.
     ///
     /// # Errors
-    /// Batches that are to be sparse; the method `np.array`, which cannot give sparse rows.
+    /// The batches are sparse; the method is `np.array`, which cannot give sparse rows.
     pub fn densify_on_device(self) -> Result<Self, Error> {
         if self.feed.dense_kind.is_some() {
             return Ok(self);
         }
         let spec = self.loader.spec();
-        let dense_kind = match spec.form {
+        let dense_kind = match spec.batch_form {
             BatchForm::Dense => Kind::Float,
             BatchForm::F16 => Kind::Half,
             form @ (BatchForm::Csr | BatchForm::Coo) => return Err(Error::DensifySparse { form }),
         };
-        let spec = LoaderSpec { form: BatchForm::Csr, ..spec.clone() };
+        let spec = LoaderSpec { batch_form: BatchForm::Csr, ..spec.clone() };
         let buffers = Arc::clone(self.loader.buffers());
         let loader = Loader::with_buffers(self.loader.dataset().clone(), spec, buffers)?;
         let Feed { device, stored, .. } = *self.feed;
@@ -109,15 +113,17 @@ impl TensorLoader {
         Self { loader, feed: Arc::new(feed) }.to_device(device)
     }
 
-    /// The same, with tensors of the type that X is stored as, whole numbers for example. Each batch is copied once more.
+    /// Gives the tensors the type in which X is stored, for example whole numbers. Each batch is
+    /// copied once more.
     ///
     /// # Errors
-    /// Experiments of different types; a type that torch does not have, or f64, since values are read as f32; values that are
-    /// transformed, or wanted as f16. In an epoch: a whole number from 2^24 on.
+    /// The experiments store different types; torch lacks the type, or it is f64, since values are
+    /// read as f32; values are transformed, or requested as f16. During an epoch: a whole number
+    /// from 2^24 on.
     pub fn in_stored_type(self) -> Result<Self, Error> {
         let mut spec = self.loader.spec().clone();
         if self.feed.dense_kind == Some(Kind::Half) {
-            spec.form = BatchForm::F16;
+            spec.batch_form = BatchForm::F16;
         }
         let stored = Some(stored_kind(self.loader.dataset(), &spec)?);
         let device = self.feed.device;
@@ -126,12 +132,12 @@ impl TensorLoader {
         Self { feed: Arc::new(feed), ..self }.to_device(device)
     }
 
-    /// The loader underneath: its data set, settings and number of batches.
+    /// The inner loader: its data set, settings and number of batches.
     pub fn loader(&self) -> &Loader<TensorBuffers> {
         &self.loader
     }
 
-    /// Where the tensors are.
+    /// The device of the tensors.
     pub fn device(&self) -> Device {
         self.feed.device
     }
@@ -141,12 +147,12 @@ impl TensorLoader {
         Ok(self.tensors_of(self.loader.epoch(epoch)?))
     }
 
-    /// Goes on with an epoch from where a state was taken, as [`Loader::resume`] does.
+    /// Continues an epoch from a saved state, like [`Loader::resume`].
     pub fn resume(&self, state: &LoaderState) -> Result<TensorEpoch, Error> {
         Ok(self.tensors_of(self.loader.resume(state)?))
     }
 
-    /// A range of epochs without a gap between them, as [`Loader::epochs`] gives them.
+    /// Starts a range of epochs without a gap between them, like [`Loader::epochs`].
     pub fn epochs(
         &self,
         numbers: impl RangeBounds<u64>,
@@ -159,7 +165,8 @@ impl TensorLoader {
     }
 }
 
-/// The batches of one epoch as tensors. As for [`loader::Epoch`], dropping it ends its threads, and an error ends it.
+/// The batches of one epoch as tensors. Like [`loader::Epoch`], it ends its threads when it is
+/// dropped, and ends after an error.
 #[derive(Debug)]
 pub struct TensorEpoch {
     epoch: Epoch<TensorBuffers>,
@@ -168,17 +175,18 @@ pub struct TensorEpoch {
 }
 
 impl TensorEpoch {
-    /// What the loader has done so far. The waits do not contain the making of tensors or the copy to a device.
+    /// The loader's counts and times so far. Waits do not include making tensors or copying to a
+    /// device.
     pub fn stats(&self) -> EpochStats {
         self.epoch.stats()
     }
 
-    /// Where the consumer stands, as [`Epoch::state`] says.
+    /// The consumer's place, like [`Epoch::state`].
     pub fn state(&self) -> LoaderState {
         self.epoch.state()
     }
 
-    /// How many batches the epoch has, unless an error ends it earlier.
+    /// Number of batches of the epoch, unless an error ends it earlier.
     pub fn n_batches(&self) -> u64 {
         self.epoch.n_batches()
     }

@@ -1,4 +1,5 @@
-//! Without a GPU: no memory is written while it is copied from, what is on its way is bounded, and what arrives is right.
+//! Tests without a GPU: no memory is written while it is copied from, copies under way are bounded,
+//! and batches arrive intact.
 
 mod late_device;
 
@@ -9,8 +10,8 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use half::f16;
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
-    BatchBuffer as _, BatchBuffers as _, BatchForm, Cells, CsrBatch, Dataset, ElementType,
-    GeneSelection, Loader, LoaderSpec, Matrix, Method, Transform,
+    BatchBuffer as _, BatchBuffers as _, BatchForm, BlockForm, Cells, CsrBatch, Dataset,
+    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, Transform,
 };
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
@@ -33,19 +34,19 @@ fn fill(memory: &mut Memory, n_values: usize, value: u8) {
     }
 }
 
-/// What a test does to a pool and its device.
+/// An operation of a test on a pool and its device.
 #[derive(Debug, Clone)]
 enum Action {
-    /// Takes memory, writes a number all over it, and keeps it.
+    /// Takes memory, fills it with a number, and keeps it.
     Take { n_values: usize, value_type: ValueType, value: u8 },
-    /// Begins the copy of the one of those kept, and gives it back.
+    /// Begins the copy of one of the kept pieces, and returns it.
     Send(usize),
-    /// Gives one back that was not wanted after all.
+    /// Returns an unused piece.
     Return(usize),
-    /// The device does some copies.
+    /// The device does this many copies.
     Work(u64),
-    /// The host learns of them.
-    Tell,
+    /// The host learns which copies are done.
+    Report,
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -56,12 +57,12 @@ fn action() -> impl Strategy<Value = Action> {
         4 => (0_usize..4).prop_map(Action::Send),
         1 => (0_usize..4).prop_map(Action::Return),
         1 => (0_u64..4).prop_map(Action::Work),
-        1 => Just(Action::Tell),
+        1 => Just(Action::Report),
     ]
 }
 
 proptest! {
-    /// Whatever is done in whatever order, each copy is of what was written for it, and memory is bounded.
+    /// In any order of operations, each copy has the data written for it, and memory is bounded.
     #[test]
     fn no_memory_is_written_before_its_copy_is_done(
         actions in prop::collection::vec(action(), 0..120),
@@ -92,7 +93,7 @@ proptest! {
                 }
                 Action::Send(_) | Action::Return(_) => {}
                 Action::Work(n_copies) => device.work(n_copies),
-                Action::Tell => device.tell(),
+                Action::Report => device.report(),
             }
             prop_assert!(pool.n_free() <= most);
         }
@@ -117,7 +118,7 @@ fn a_pool_waits_once_for_all_that_is_on_its_way() {
         pool.give_back_after(memory, ticket);
         copies.push(copy);
         assert!(pool.n_on_the_way() <= 4);
-        // A device that works on while the host does: one copy behind the oldest that is waited for.
+        // The device works while the host does: one copy beyond the oldest that is waited for.
         device.work(1);
     }
     assert!(device.n_waits() <= 36 && device.n_waits() >= 9, "{} waits", device.n_waits());
@@ -160,7 +161,8 @@ fn threads_share_a_pool() {
 const N_ROWS: u64 = 60;
 const N_GENES: usize = 9;
 
-/// Every sixth cell has no values; some have a gene three times, which densify takes the last value of.
+/// Every sixth cell has no values; some repeat a gene three times, of which densify takes the last
+/// value.
 fn dataset() -> Dataset {
     dataset_with_repeats(3)
 }
@@ -189,20 +191,20 @@ fn dataset_with_repeats(n_repeats: u64) -> Dataset {
         .unwrap()
 }
 
-fn spec(form: BatchForm) -> LoaderSpec {
+fn spec(batch_form: BatchForm) -> LoaderSpec {
     LoaderSpec {
         chunk_rows: 4,
         chunks_per_block: 3,
         batch_rows: 7,
-        form,
-        method: Method::Native,
+        batch_form,
+        block_form: BlockForm::Csr,
         ..LoaderSpec::default()
     }
 }
 
-/// Dense values of the loader without torch, by batch, with the joinids and codes.
-fn expected(form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
-    let dense = if form == BatchForm::F16 { BatchForm::F16 } else { BatchForm::Dense };
+/// The loader's dense values without torch, by batch, with joinids and codes.
+fn expected(batch_form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
+    let dense = if batch_form == BatchForm::F16 { BatchForm::F16 } else { BatchForm::Dense };
     let batches = Loader::new(dataset(), spec(dense)).unwrap().epoch(epoch).unwrap();
     let values = |x: &Matrix| match (x.dense(), x.dense_f16()) {
         (Some(values), _) => values.iter().map(|value| f64::from(*value)).collect(),
@@ -214,33 +216,34 @@ fn expected(form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
 
 #[test]
 fn batches_arrive_whole_however_late_the_device_copies() {
-    for form in [BatchForm::Dense, BatchForm::F16] {
+    for batch_form in [BatchForm::Dense, BatchForm::F16] {
         for prefetch_batches in [0, 1, 3] {
             let device = LateDevice::new();
-            let spec = LoaderSpec { prefetch_batches, ..spec(form) };
+            let spec = LoaderSpec { prefetch_batches, ..spec(batch_form) };
             let copies = Arc::clone(&device) as Arc<dyn CopyDevice>;
             let feed = TensorLoader::new(dataset(), spec).unwrap();
             let feed = feed.copied_by(Some(copies), Device::Cpu).unwrap();
             for epoch in 0..3 {
                 let batches: Vec<_> = feed.epoch(epoch).unwrap().map(Result::unwrap).collect();
                 device.work(u64::MAX / 2);
-                for (batch, (x, joinids)) in batches.iter().zip(expected(form, epoch)) {
-                    assert_eq!(values(batch.x()), x, "{form} {prefetch_batches}");
+                for (batch, (x, joinids)) in batches.iter().zip(expected(batch_form, epoch)) {
+                    assert_eq!(values(batch.x()), x, "{batch_form} {prefetch_batches}");
                     let ids = Vec::<i64>::try_from(batch.joinids()).unwrap();
                     assert_eq!(ids, joinids);
                     let codes = Vec::<i64>::try_from(batch.codes("kind").unwrap()).unwrap();
                     assert!(codes.iter().zip(&ids).all(|(code, id)| *code == id % 4));
                 }
             }
-            // Dense: on their way, and ready, in the making or handed over, and as many made while the first block is read. Joinids and
-            // codes: on their way, and one.
+            // Dense memory: being copied; ready, in the making or delivered; and as many pieces
+            // prepared while the first block is read. Memory of joinids and codes: being copied,
+            // and one more.
             let n_prepared = if prefetch_batches == 0 { 0 } else { prefetch_batches + 2 };
             let most = 2 * (prefetch_batches + 2) + prefetch_batches + 3 + n_prepared;
             assert!(device.most_queued() <= most, "{} copies on their way", device.most_queued());
             assert!(device.n_addresses() <= most, "{} pieces of memory", device.n_addresses());
             assert!(
                 most < 2 * 3 * feed.loader().n_batches() as usize,
-                "so few batches say nothing"
+                "too few batches to test anything"
             );
         }
     }
@@ -257,7 +260,7 @@ fn dropped_half_way_nothing_is_on_its_way() {
             let mut epoch = feed.epoch(0).unwrap();
             let taken: Vec<_> = epoch.by_ref().take(n_taken).map(Result::unwrap).collect();
             let kept = if keep { taken } else { Vec::new() };
-            // The epoch last: it holds the memory, too.
+            // Drops the epoch last: it owns memory, too.
             drop(feed);
             drop(epoch);
             assert_eq!(device.n_queued(), 0);
@@ -285,15 +288,19 @@ fn a_device_that_fails_ends_the_epoch() {
 fn what_is_made_dense_on_the_device_is_what_the_loader_makes() {
     let log1p = Transform { log1p: true, ..Transform::default() };
     let scaled = Transform { target_sum: Some(1e4), ..log1p };
-    for form in [BatchForm::Dense, BatchForm::F16] {
-        // A row's own total is the one thing that takes values that are there twice otherwise.
+    for batch_form in [BatchForm::Dense, BatchForm::F16] {
+        // Only scaling by a row's own total treats repeated values differently.
         for (transform, n_repeats) in [(Transform::default(), 3), (log1p, 3), (scaled, 1)] {
-            let spec = LoaderSpec { transform, ..spec(form) };
+            let spec = LoaderSpec { transform, ..spec(batch_form) };
             let dataset = dataset_with_repeats(n_repeats);
             let plain = TensorLoader::new(dataset.clone(), spec.clone()).unwrap();
             let feed = TensorLoader::new(dataset, spec).unwrap().densify_on_device().unwrap();
             let feed = feed.to_device(Device::Cpu).unwrap();
-            assert_eq!(feed.loader().spec().form, BatchForm::Csr, "what ran is told");
+            assert_eq!(
+                feed.loader().spec().batch_form,
+                BatchForm::Csr,
+                "the settings that ran are reported"
+            );
             for epoch in 0..2 {
                 let mut n_rows = 0;
                 let batches = feed.epoch(epoch).unwrap().zip(plain.epoch(epoch).unwrap());
@@ -314,13 +321,13 @@ fn what_is_made_dense_on_the_device_is_what_the_loader_makes() {
 
 #[test]
 fn only_dense_batches_are_made_dense_on_the_device() {
-    for form in [BatchForm::Csr, BatchForm::Coo] {
-        let refused = TensorLoader::new(dataset(), spec(form)).unwrap().densify_on_device();
-        assert!(matches!(refused, Err(Error::DensifySparse { form: told }) if told == form));
+    for batch_form in [BatchForm::Csr, BatchForm::Coo] {
+        let refused = TensorLoader::new(dataset(), spec(batch_form)).unwrap().densify_on_device();
+        assert!(matches!(refused, Err(Error::DensifySparse { form }) if form == batch_form));
     }
-    let blockwise = LoaderSpec { method: Method::NpArray, ..spec(BatchForm::Dense) };
+    let blockwise = LoaderSpec { block_form: BlockForm::Dense, ..spec(BatchForm::Dense) };
     let refused = TensorLoader::new(dataset(), blockwise).unwrap().densify_on_device();
-    assert!(matches!(refused, Err(Error::Loader(loader::Error::NpArraySparse))));
+    assert!(matches!(refused, Err(Error::Loader(loader::Error::SparseFromDense))));
 }
 
 #[test]
@@ -329,10 +336,13 @@ fn a_gpu_that_is_not_there_is_told() {
     let idx = usize::try_from(n_gpus).unwrap();
     let feed = TensorLoader::new(dataset(), spec(BatchForm::Dense)).unwrap();
     let refused = feed.to_device(Device::Cuda(idx)).unwrap_err();
-    assert!(matches!(refused, Error::NoGpu { idx: told, .. } if told == idx), "{refused}");
+    assert!(
+        matches!(refused, Error::NoGpu { idx: refused_idx, .. } if refused_idx == idx),
+        "{refused}"
+    );
 }
 
-/// Rows of up to 12 columns in any order, with duplicates: of each value its column.
+/// Rows of up to 12 columns in any order, with repetitions; each value with its column.
 type Rows = Vec<Vec<(u32, f32)>>;
 
 fn rows() -> impl Strategy<Value = Rows> {
@@ -355,7 +365,7 @@ fn batch(rows: &Rows, buffers: &TensorBuffers) -> CsrBatch<TensorBuffer> {
     CsrBatch { row_offsets: [0].into_iter().chain(ends).collect(), columns, values, n_columns: 12 }
 }
 
-/// Row-major, a later value over an earlier.
+/// Dense rows, row-major; a later value overwrites an earlier one.
 fn dense(rows: &Rows) -> Vec<f64> {
     let mut dense = vec![0.0; rows.len() * 12];
     for (row, cells) in rows.iter().enumerate() {
@@ -388,7 +398,7 @@ proptest! {
             remove_duplicates(&mut late_rows);
             sent.push(staging.send_rows(late_rows).unwrap());
         }
-        // Late copies: what is made of them is made when they are done.
+        // The copies are late: tensors made from them are complete once they are done.
         drop(staging);
         drop(buffers);
         for (sent, rows) in sent.iter().zip(&batches) {

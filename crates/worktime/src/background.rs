@@ -1,9 +1,9 @@
 //! The scheduling policy of worker threads, which must not preempt the consumer they work for.
 //!
-//! Taking a batch wakes the thread that makes batches. Linux runs a woken thread at once, if need be
-//! on the processor of the thread that woke it. The consumer then stood still for as long as the
-//! next batch took to make: 3 to 8 ms, instead of a wait of 0.1 ms. Under the policy `SCHED_BATCH` a
-//! thread gets the same share of processor time, but does not preempt when it wakes
+//! Taking a batch wakes the thread that makes batches. Linux runs a woken thread at once, if need
+//! be on the processor of the thread that woke it. The consumer then stood still for as long as the
+//! next batch took to make: 3 to 8 ms, instead of a wait of 0.1 ms. Under the policy `SCHED_BATCH`
+//! a thread gets the same share of processor time, but does not preempt when it wakes
 //! ([sched(7)](https://man7.org/linux/man-pages/man7/sched.7.html)).
 
 use rustix::process::getpriority_process;
@@ -25,7 +25,7 @@ pub fn run_in_background() {
         return;
     }
     let Ok(niceness) = getpriority_process(None) else { return };
-    // The library sets both, and knows niceness on a scale of its own.
+    // The library sets policy and niceness together, and has its own scale for niceness.
     let all = (0..=u8::MAX).map_while(|value| ThreadPriorityValue::try_from(value).ok());
     let priority = all
         .map(ThreadPriority::Crossplatform)
@@ -43,7 +43,8 @@ mod tests {
 
     use super::*;
 
-    /// Policy and niceness of a thread of niceness `niceness`, before and after, and of one that it starts.
+    /// Policy and niceness of a thread with the given niceness, before and after, and of a thread
+    /// that it starts.
     fn look(niceness: i32) -> [(ThreadSchedulePolicy, i32); 3] {
         let now = || (thread_schedule_policy().unwrap(), getpriority_process(None).unwrap());
         thread::spawn(move || {
@@ -61,7 +62,7 @@ mod tests {
         let least = getpriority_process(None).unwrap();
         for niceness in least..20 {
             let [before, after, started] = look(niceness);
-            // Where the tests themselves run under another policy, that one stays.
+            // If the tests themselves run under another policy, that policy stays.
             let expected = if before.0 == OTHER { BATCH } else { before.0 };
             assert_eq!(after, (expected, niceness));
             assert_eq!(started, after);

@@ -1,6 +1,7 @@
 //! Reading the clocks of the calling thread.
 //!
-//! Processor time is reported beside wall time because other work on the machine lengthens it little.
+//! Processor time is reported beside wall time because other work on the machine lengthens it
+//! little.
 
 use std::time::Duration;
 

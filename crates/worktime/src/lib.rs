@@ -1,11 +1,12 @@
-//! The clock by which this workspace times its own work, and the scheduling policy of its worker threads.
+//! The clock with which this workspace times its own work, and the scheduling policy of its worker
+//! threads.
 //!
 //! [`now`] reads two clocks on the calling thread: the monotonic one, and the processor time of the
 //! thread. The difference of two readings is a [`ThreadTime`], and those of several threads add up.
 //! No other library of the workspace reads a clock to time itself.
 //!
-//! [`run_in_background`] puts a thread under the policy of batch work, so that waking it does not
-//! take the processor away from the thread that waits for its results.
+//! [`run_in_background`] gives a thread the policy for batch work, so that it does not preempt the
+//! thread that waits for its results when it wakes.
 //!
 //! ```
 //! let start = worktime::now();

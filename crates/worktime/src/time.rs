@@ -30,7 +30,7 @@ impl AddAssign for ThreadTime {
 impl Sub for ThreadTime {
     type Output = Self;
 
-    /// The difference, or zero where `other` is later: the two clocks need not agree to the nanosecond.
+    /// The difference, or zero if `other` is later: the two clocks may differ by nanoseconds.
     fn sub(self, other: Self) -> Self {
         Self { wall: self.wall.saturating_sub(other.wall), cpu: self.cpu.saturating_sub(other.cpu) }
     }

@@ -1,23 +1,23 @@
-//! What `cargo xtask fuzz` is asked to do.
+//! The arguments of `cargo xtask fuzz`.
 
 use std::ffi::OsString;
 
 use crate::UsageError;
 
-/// Seconds that a target runs until it is the next one's turn.
+/// Seconds per turn of a target.
 const SECONDS: u64 = 60;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arguments {
     pub(super) targets: Vec<String>,
     pub(super) seconds: u64,
-    /// Goes on until all runs so far have made so many executions.
+    /// Repeats until all runs together have this number of executions.
     pub(super) executions: Option<u64>,
     /// Whether to write the inputs that reach new code to `fuzz/corpus`.
     pub(super) keep: bool,
 }
 
-/// Reads the arguments; without targets it is `all`.
+/// Parses the arguments. `all` targets run unless some are named.
 pub(super) fn parse(arguments: &[OsString], all: &[String]) -> anyhow::Result<Arguments> {
     let mut parsed =
         Arguments { targets: Vec::new(), seconds: SECONDS, executions: None, keep: false };

@@ -1,4 +1,4 @@
-//! The inputs that are kept: one file for each target, and as a folder of files for libFuzzer.
+//! The kept inputs: one file per target, and as a folder of files for libFuzzer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use anyhow::{Context as _, bail};
 
 use super::target_of;
 
-/// Of the files in `fuzz/corpus`.
+/// File name extension in `fuzz/corpus`.
 pub(super) const EXTENSION: &str = "inputs";
-/// The most bytes of a target's inputs; the shortest inputs are kept.
+/// Largest size of a target's inputs in bytes; the shortest inputs are kept.
 const MOST_BYTES: usize = 100_000;
 
-/// The targets that there are: those with kept inputs.
+/// The names of all targets: those with kept inputs.
 pub(super) fn targets(corpus: &Path) -> anyhow::Result<Vec<String>> {
     let mut targets: Vec<String> =
         paths(corpus)?.iter().filter_map(|path| target_of(path)).collect();
@@ -20,8 +20,7 @@ pub(super) fn targets(corpus: &Path) -> anyhow::Result<Vec<String>> {
     Ok(targets)
 }
 
-/// Writes each input of the file `kept` to a file of its own in `folder`, beside those that are
-/// there.
+/// Writes each input of the file `kept` to its own file in `folder`, beside existing ones.
 pub(super) fn unpack(kept: &Path, folder: &Path) -> anyhow::Result<()> {
     let file = fs::read(kept).with_context(|| format!("cannot read {}", kept.display()))?;
     let inputs = split(&file).with_context(|| format!("{} is cut short", kept.display()))?;
@@ -33,8 +32,7 @@ pub(super) fn unpack(kept: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the inputs in `folder` to the file `kept`, short ones first. Returns how many bytes that
-/// are.
+/// Packs the inputs in `folder` into the file `kept`, short ones first. Returns its size in bytes.
 pub(super) fn pack(folder: &Path, kept: &Path) -> anyhow::Result<usize> {
     let mut inputs = Vec::new();
     for path in paths(folder)? {
@@ -48,7 +46,7 @@ pub(super) fn pack(folder: &Path, kept: &Path) -> anyhow::Result<usize> {
     Ok(file.len())
 }
 
-/// Makes a folder, without what was in it.
+/// Creates a folder, or empties an existing one.
 pub(super) fn empty_folder(folder: &Path) -> anyhow::Result<()> {
     let what = || format!("cannot empty {}", folder.display());
     if folder.exists() {
@@ -63,7 +61,7 @@ fn paths(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     entries.map(|entry| Ok(entry.with_context(what)?.path())).collect()
 }
 
-/// The inputs of a file; `None` if it ends within one.
+/// The inputs in a file; `None` if it ends within one.
 fn split(file: &[u8]) -> Option<Vec<&[u8]>> {
     let mut inputs = Vec::new();
     let mut rest = file;
@@ -76,7 +74,7 @@ fn split(file: &[u8]) -> Option<Vec<&[u8]>> {
     Some(inputs)
 }
 
-/// A file of these inputs, without those that would make it too long.
+/// Joins inputs into one file, without those that would make it too long.
 fn joined(mut inputs: Vec<Vec<u8>>) -> Vec<u8> {
     inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
     inputs.dedup();

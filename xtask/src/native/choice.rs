@@ -1,4 +1,4 @@
-//! Which library is used: the environment's before the recorded one before our own.
+//! The choice of libraries: the environment's first, then the recorded ones, then our own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::progress;
 pub(super) const LIBTORCH: &str = "LIBTORCH";
 pub(super) const USE_PYTORCH: &str = "LIBTORCH_USE_PYTORCH";
 pub(super) const LIBTILEDB: &str = "SOMAFEED_LIBTILEDB";
-/// torch-sys skips its own version check when this is set; then so do we.
+/// Disables torch-sys's version check, and ours.
 const BYPASS: &str = "LIBTORCH_BYPASS_VERSION_CHECK";
 
-/// The variables that the user set, as far as we look at them.
+/// The user's environment variables, as far as they matter here.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Variables {
     libtorch: Option<OsString>,
-    /// torch-sys lets these replace parts of LIBTORCH.
+    /// These replace parts of LIBTORCH in torch-sys.
     libtorch_lib: Option<OsString>,
     libtorch_include: Option<OsString>,
     use_pytorch: bool,
@@ -30,7 +30,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// This process runs under cargo, which has set what `.cargo/native.toml` says: those are not the user's.
+    /// The variables of this process, without those that cargo set from `.cargo/native.toml`.
     pub(super) fn of_process(recorded: &Record) -> Self {
         let of_user = |name: &str| {
             std::env::var_os(name)
@@ -47,7 +47,7 @@ impl Variables {
     }
 }
 
-/// Where libtorch comes from.
+/// The source of libtorch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Libtorch {
     /// The PyTorch that `python3` imports.
@@ -58,7 +58,7 @@ pub(super) enum Libtorch {
     Install,
 }
 
-/// Where libtiledb comes from.
+/// The source of libtiledb.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Libtiledb {
     /// This shared object.
@@ -67,7 +67,8 @@ pub(super) enum Libtiledb {
     Install,
 }
 
-/// A library that the user names must be usable; a recorded one that is no longer is forgotten.
+/// Chooses libtorch. A library that the user names must be usable; a recorded one that is not is
+/// dropped.
 pub(super) fn libtorch(
     variables: &Variables,
     recorded: &Record,
@@ -75,25 +76,25 @@ pub(super) fn libtorch(
 ) -> anyhow::Result<Libtorch> {
     if variables.use_pytorch {
         check_pytorch(variables.bypass).with_context(|| format!("{USE_PYTORCH} is set"))?;
-        progress::say(&format!("using the PyTorch of python3, since {USE_PYTORCH} is set"));
+        progress::print_line(&format!("using the PyTorch of python3, since {USE_PYTORCH} is set"));
         return Ok(Libtorch::PyTorch);
     }
     if let Some(named) = &variables.libtorch {
         let folder = absolute(named)?;
         check_libtorch(&folder, variables)
             .with_context(|| format!("{LIBTORCH}={} cannot be used", folder.display()))?;
-        progress::say(&format!("using {LIBTORCH}={}", folder.display()));
+        progress::print_line(&format!("using {LIBTORCH}={}", folder.display()));
         return Ok(Libtorch::Folder(folder));
     }
     if recorded.get(USE_PYTORCH).is_some() && check_pytorch(variables.bypass).is_ok() {
-        progress::say(&format!(
+        progress::print_line(&format!(
             "using the PyTorch of python3, as recorded in .cargo/native.toml from {USE_PYTORCH}"
         ));
         return Ok(Libtorch::PyTorch);
     }
     match recorded.get(LIBTORCH) {
         Some(folder) if !folder.starts_with(cache) && check_libtorch(folder, variables).is_ok() => {
-            progress::say(&format!(
+            progress::print_line(&format!(
                 "using {LIBTORCH}={}, as recorded in .cargo/native.toml",
                 folder.display()
             ));
@@ -103,7 +104,7 @@ pub(super) fn libtorch(
     }
 }
 
-/// As [`libtorch`].
+/// Chooses libtiledb like [`libtorch`].
 pub(super) fn libtiledb(
     variables: &Variables,
     recorded: &Record,
@@ -113,12 +114,12 @@ pub(super) fn libtiledb(
         let file = absolute(named)?;
         check_libtiledb(&file)
             .with_context(|| format!("{LIBTILEDB}={} cannot be used", file.display()))?;
-        progress::say(&format!("using {LIBTILEDB}={}", file.display()));
+        progress::print_line(&format!("using {LIBTILEDB}={}", file.display()));
         return Ok(Libtiledb::File(file));
     }
     match recorded.get(LIBTILEDB) {
         Some(file) if !file.starts_with(cache) && check_libtiledb(file).is_ok() => {
-            progress::say(&format!(
+            progress::print_line(&format!(
                 "using {LIBTILEDB}={}, as recorded in .cargo/native.toml",
                 file.display()
             ));
@@ -128,7 +129,7 @@ pub(super) fn libtiledb(
     }
 }
 
-/// Tests and benches run in other folders than this process does.
+/// Makes a path absolute, because tests and benches run in other folders than this process.
 fn absolute(named: &OsString) -> anyhow::Result<PathBuf> {
     std::path::absolute(named).with_context(|| format!("`{}` is no path", named.display()))
 }
@@ -155,7 +156,7 @@ fn check_libtorch(folder: &Path, variables: &Variables) -> anyhow::Result<()> {
 }
 
 fn check_pytorch(bypass: bool) -> anyhow::Result<()> {
-    // torch-sys asks the same interpreter.
+    // torch-sys uses the same interpreter.
     let program = if std::env::var_os("VIRTUAL_ENV").is_some() { "python" } else { "python3" };
     let output = Command::new(program)
         .args(["-c", "import torch; print(torch.__version__)"])
@@ -170,7 +171,7 @@ fn check_pytorch(bypass: bool) -> anyhow::Result<()> {
     check_version(String::from_utf8_lossy(&output.stdout).trim(), bypass)
 }
 
-/// Versions look like `2.11.0` or `2.11.0+cu130`.
+/// Checks a version like `2.11.0` or `2.11.0+cu130`.
 fn check_version(found: &str, bypass: bool) -> anyhow::Result<()> {
     if !bypass && found.split('+').next() != Some(LIBTORCH_VERSION) {
         bail!("it is version {found}, needed is {LIBTORCH_VERSION}");
@@ -230,10 +231,11 @@ mod tests {
         };
         assert!(check(&named(folder.path())).contains("there is no library"));
         fake_libtorch(folder.path(), "2.10.0");
-        let told = check(&named(folder.path()));
+        let message = check(&named(folder.path()));
         assert!(
-            told.contains("is version 2.10.0, needed is 2.11.0") && told.contains("LIBTORCH="),
-            "{told}"
+            message.contains("is version 2.10.0, needed is 2.11.0")
+                && message.contains("LIBTORCH="),
+            "{message}"
         );
         let bypass = Variables { bypass: true, ..named(folder.path()) };
         assert!(libtorch(&bypass, &Record::default(), Path::new(CACHE)).is_ok());
@@ -268,7 +270,7 @@ mod tests {
             libtiledb(&variables, &recorded, elsewhere).unwrap(),
             Libtiledb::File(file.clone())
         );
-        // What lies in our own cache may be of an older version, so it is looked up by its name instead.
+        // A recorded library in our own cache may be outdated, so it is looked up by name instead.
         assert_eq!(libtorch(&variables, &recorded, folder.path()).unwrap(), Libtorch::Install);
         fs::remove_file(&file).unwrap();
         assert_eq!(libtiledb(&variables, &recorded, elsewhere).unwrap(), Libtiledb::Install);

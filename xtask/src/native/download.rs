@@ -1,4 +1,4 @@
-//! Getting one pinned wheel through pip, which honours whatever index, proxy and cache the user has set up.
+//! Downloads a pinned wheel with pip, which respects the user's index, proxy and cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::pins::{WHEEL_PYTHON, Wheel};
 use crate::interpreter::{BY_HAND, Python, last_line, run_watched};
 use crate::progress::{self, Step, megabytes};
 
-/// Downloads `wheel` into `folder`, with everything temporary below it too: the user's /tmp may be small.
+/// Downloads `wheel` into `folder`. Temporary files go below it, too, because /tmp may be small.
 pub(super) fn download(wheel: &Wheel, folder: &Path, python: &Python) -> anyhow::Result<PathBuf> {
     let temporary = folder.join("pip");
     crate::cache::remove(&temporary)?;
@@ -27,7 +27,7 @@ pub(super) fn download(wheel: &Wheel, folder: &Path, python: &Python) -> anyhow:
     command.args(["--python-version", WHEEL_PYTHON, "--platform", &wheel.platform]);
     command.arg("--dest").arg(folder).arg("--requirement").arg(&requirements);
     command.args(["--progress-bar", if shown { "on" } else { "off" }]);
-    // Some users let pip refuse to run outside of a virtual environment; nothing is installed here.
+    // Some users make pip refuse to run outside a virtual environment; nothing is installed here.
     command.env("TMPDIR", &temporary).env("PIP_REQUIRE_VIRTUALENV", "0");
 
     let step = Step::start(format!(
@@ -38,7 +38,7 @@ pub(super) fn download(wheel: &Wheel, folder: &Path, python: &Python) -> anyhow:
     ));
     let outcome = run_watched(command, shown, || step.so_far(size_below(&temporary), wheel.bytes))?;
     if !outcome.status.success() {
-        bail!(explain(wheel, &outcome.said));
+        bail!(explain(wheel, &outcome.output));
     }
     let file = folder.join(&wheel.file);
     if !file.is_file() {
@@ -49,7 +49,7 @@ pub(super) fn download(wheel: &Wheel, folder: &Path, python: &Python) -> anyhow:
     Ok(file)
 }
 
-/// Bytes in the files below `folder`, as far as they can be seen.
+/// Bytes in the files below `folder`, as far as they are readable.
 fn size_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries
@@ -62,12 +62,12 @@ fn size_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// What pip's output means, in one line.
-fn explain(wheel: &Wheel, said: &str) -> String {
+/// Summarizes pip's output in one line.
+fn explain(wheel: &Wheel, output: &str) -> String {
     let name = format!("{} {}", wheel.project, wheel.version);
-    let has = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
+    let has = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
     if has(&["DO NOT MATCH THE HASHES"]) {
-        let got = said
+        let got = output
             .lines()
             .find_map(|line| line.trim().strip_prefix("Got"))
             .map_or("another", str::trim);
@@ -108,10 +108,10 @@ fn explain(wheel: &Wheel, said: &str) -> String {
             wheel.file
         );
     }
-    let reason = said.lines().rev().find_map(|line| line.trim().strip_prefix("ERROR: "));
+    let reason = output.lines().rev().find_map(|line| line.trim().strip_prefix("ERROR: "));
     format!(
         "pip could not download {name}: {}",
-        reason.map_or_else(|| last_line(said), str::to_owned)
+        reason.map_or_else(|| last_line(output), str::to_owned)
     )
 }
 
@@ -120,10 +120,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(said: &str, expect: &str) {
-        let told = explain(&super::super::pins::libtorch().wheels[0], said);
-        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
-        assert!(told.contains("torch 2.11.0"), "{told}");
+    fn check(output: &str, expect: &str) {
+        let message = explain(&super::super::pins::libtorch().wheels[0], output);
+        assert!(message.contains(expect) && message.lines().count() == 1, "{message}");
+        assert!(message.contains("torch 2.11.0"), "{message}");
     }
 
     #[test]

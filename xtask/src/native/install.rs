@@ -1,5 +1,6 @@
-//! Putting a library together in the cache. Whatever happens on the way, a folder under the library's name is a whole one: it is laid
-//! out under another name, on disk before it is renamed, and carries a marker that says from which wheels it was made.
+//! Installs a library in the cache atomically: a folder under the library's name is always
+//! complete. It is made under another name, flushed to disk before it is renamed, and has a marker
+//! with the wheels that it was made from.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,31 +14,31 @@ use super::download::download;
 use super::pins::Wheel;
 use crate::cache::{Cache, remove};
 use crate::interpreter::{Python, last_line};
-use crate::progress::{Step, megabytes, say};
+use crate::progress::{Step, megabytes, print_line};
 
 const SCRIPT: &str = include_str!("unpack.py");
 const MARKER: &str = ".complete";
 
-/// Exit codes of the script.
+/// Exit codes of the unpacking script.
 const MISMATCH: i32 = 10;
 const FULL: i32 = 28;
 
-/// A folder that is made from wheels.
+/// A folder made from wheels.
 #[derive(Debug, Clone)]
 pub(super) struct Library {
-    /// For people.
+    /// Name for messages.
     pub(super) name: String,
-    /// Its folder below the cache's, named by the versions.
+    /// Its folder below the cache's; the name contains the versions.
     pub(super) folder: String,
     pub(super) wheels: Vec<Wheel>,
     pub(super) members: Vec<Member>,
-    /// Small files that we write ourselves: name and content.
+    /// Small files with fixed contents: name and content.
     pub(super) texts: Vec<(String, String)>,
-    /// About what the folder takes.
+    /// Approximate size of the folder.
     pub(super) unpacked_bytes: u64,
 }
 
-/// What is taken out of a wheel: a file, or all files below a prefix that ends in `/`.
+/// An item unpacked from a wheel: a file, or all files below a prefix that ends in `/`.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     /// Position in `Library::wheels`.
@@ -47,19 +48,19 @@ pub(super) struct Member {
 }
 
 impl Library {
-    /// The file that stands for the library: the first that is taken out.
+    /// The file that represents the library: the first item.
     pub(super) fn key_file(&self) -> &str {
         self.members.first().map_or("", |member| member.to.as_str())
     }
 
-    /// The single files, whose sizes the marker holds.
+    /// The single files, whose sizes the marker records.
     fn files(&self) -> impl Iterator<Item = &str> {
         let members =
             self.members.iter().map(|member| member.to.as_str()).filter(|to| !to.ends_with('/'));
         members.chain(self.texts.iter().map(|(name, _)| name.as_str()))
     }
 
-    /// What the marker of a whole folder says: the wheels, and each single file with its size.
+    /// The marker of a complete folder: the wheels, and each single file with its size.
     fn marker(&self, folder: &Path) -> std::io::Result<String> {
         let mut lines: Vec<String> =
             self.wheels.iter().map(|wheel| format!("{} {}\n", wheel.sha256, wheel.file)).collect();
@@ -70,14 +71,14 @@ impl Library {
     }
 }
 
-/// The library's folder, if it is there and whole.
+/// The library's folder, if it exists and is complete.
 pub(super) fn find(library: &Library, cache: &Cache) -> Option<PathBuf> {
     let folder = cache.root().join(&library.folder);
     let written = fs::read_to_string(folder.join(MARKER)).ok()?;
     (library.marker(&folder).ok()? == written).then_some(folder)
 }
 
-/// Makes the library's folder in the cache; takes what another process made in the meantime.
+/// Makes the library's folder in the cache, or uses one that another process made in the meantime.
 pub(super) fn install(
     library: &Library,
     cache: &Cache,
@@ -101,7 +102,7 @@ pub(super) fn install(
     let partial = cache.root().join(format!("{}.partial", library.folder));
     remove(&partial)?;
     unpack(library, &wheels, &partial, python)?;
-    // What is in the way is not whole, or `find` had found it.
+    // A folder in the way is incomplete, or `find` would have returned it.
     remove(&folder)?;
     fs::rename(&partial, &folder)
         .with_context(|| format!("cannot rename {} into place", partial.display()))?;
@@ -111,11 +112,11 @@ pub(super) fn install(
     Ok(folder)
 }
 
-/// Twice the wheels, since pip and we each hold one for a while, and what is unpacked.
+/// Fails unless there is room for twice the wheels (pip's copy and ours) and the unpacked files.
 fn check_space(library: &Library, cache: &Cache, python: &Python) -> anyhow::Result<()> {
     let wheels: u64 = library.wheels.iter().map(|wheel| wheel.bytes).sum();
     let need = 2 * wheels + library.unpacked_bytes;
-    let (code, said) =
+    let (code, line) =
         run_script(python, &json!({ "need_bytes": need, "folder": path(cache.root())? }))?;
     match code {
         0 => Ok(()),
@@ -124,21 +125,24 @@ fn check_space(library: &Library, cache: &Cache, python: &Python) -> anyhow::Res
             library.name,
             cache.root().display(),
             megabytes(need),
-            said.parse().map_or(said, megabytes)
+            line.parse().map_or(line, megabytes)
         ),
-        _ => bail!("cannot tell how much room {} has: {said}", cache.root().display()),
+        _ => bail!("cannot tell how much room {} has: {line}", cache.root().display()),
     }
 }
 
-/// The wheel's file with the right content: one that lies there from an earlier run, or a download.
+/// The wheel's file with the pinned content: left by an earlier run, or downloaded.
 fn get_wheel(wheel: &Wheel, downloads: &Path, python: &Python) -> anyhow::Result<PathBuf> {
     let earlier = downloads.join(&wheel.file);
     if earlier.is_file() {
         if hash_differs(&earlier, wheel, python)?.is_none() {
-            say(&format!("taking {} {} from an earlier download", wheel.project, wheel.version));
+            print_line(&format!(
+                "taking {} {} from an earlier download",
+                wheel.project, wheel.version
+            ));
             return Ok(earlier);
         }
-        say(&format!(
+        print_line(&format!(
             "an earlier download of {} {} is damaged: removing it",
             wheel.project, wheel.version
         ));
@@ -156,13 +160,13 @@ fn get_wheel(wheel: &Wheel, downloads: &Path, python: &Python) -> anyhow::Result
     Ok(file)
 }
 
-/// The hash found where it is not the pinned one.
+/// The file's hash, if it is not the pinned one.
 fn hash_differs(file: &Path, wheel: &Wheel, python: &Python) -> anyhow::Result<Option<String>> {
-    let (code, said) = run_script(python, &json!({ "file": path(file)?, "sha256": wheel.sha256 }))?;
+    let (code, line) = run_script(python, &json!({ "file": path(file)?, "sha256": wheel.sha256 }))?;
     match code {
         0 => Ok(None),
-        MISMATCH => Ok(Some(said)),
-        _ => bail!("cannot check {}: {said}", file.display()),
+        MISMATCH => Ok(Some(line)),
+        _ => bail!("cannot check {}: {line}", file.display()),
     }
 }
 
@@ -181,7 +185,7 @@ fn unpack(
             .context("a member of a wheel that the library does not have")?;
         members.push(json!({ "wheel": path(wheel)?, "from": member.from, "to": member.to }));
     }
-    let (code, said) = run_script(python, &json!({ "into": path(into)?, "members": members }))?;
+    let (code, line) = run_script(python, &json!({ "into": path(into)?, "members": members }))?;
     match code {
         0 => {}
         FULL => bail!(
@@ -189,7 +193,7 @@ fn unpack(
             library.name,
             megabytes(library.unpacked_bytes)
         ),
-        _ => bail!("cannot unpack {}: {said}", library.name),
+        _ => bail!("cannot unpack {}: {line}", library.name),
     }
     let what = || format!("cannot write {}", into.display());
     for (name, content) in &library.texts {
@@ -202,7 +206,7 @@ fn unpack(
     Ok(())
 }
 
-/// Runs the script on a plan; its exit code and the last line it said. A killed one counts as code -1.
+/// Runs the script on a plan. Returns its exit code (-1 if killed) and its last line of output.
 fn run_script(python: &Python, plan: &Value) -> anyhow::Result<(i32, String)> {
     let mut command = python.command(["-I", "-c", SCRIPT]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -214,7 +218,7 @@ fn run_script(python: &Python, plan: &Value) -> anyhow::Result<(i32, String)> {
     Ok((output.status.code().unwrap_or(-1), last_line(&String::from_utf8_lossy(&output.stderr))))
 }
 
-/// JSON holds text only.
+/// The path as text, which JSON needs.
 fn path(path: &Path) -> anyhow::Result<&str> {
     path.to_str().with_context(|| format!("the path {} must be UTF-8", path.display()))
 }

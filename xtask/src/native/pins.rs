@@ -1,11 +1,11 @@
-//! The wheels that we take the libraries from, pinned by version and hash, and what of them goes where.
+//! The wheels with the libraries, pinned by version and hash, and the destinations of their files.
 
 use anyhow::bail;
 
 use super::install::{Library, Member};
 use crate::interpreter::BY_HAND;
 
-/// A file of a Python package index that is known to the byte.
+/// A file of a Python package index, pinned by its hash.
 #[derive(Debug, Clone)]
 pub(super) struct Wheel {
     pub(super) project: String,
@@ -13,20 +13,20 @@ pub(super) struct Wheel {
     pub(super) file: String,
     pub(super) sha256: String,
     pub(super) bytes: u64,
-    /// The platform tag that pip is asked for, so that the same wheel comes whatever Python is here.
+    /// The platform tag for pip, so that any Python here gets the same wheel.
     pub(super) platform: String,
 }
 
-/// The Python version that the wheels are named for; they carry C libraries only, so the user's may be another.
+/// The Python version of the wheels; they have C libraries only, so the user's may be another.
 pub(super) const WHEEL_PYTHON: &str = "311";
 
-/// The oldest glibc that the wheels run with, as their platform tags say.
+/// The oldest glibc that the wheels support, by their platform tags.
 const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
-/// The version of libtorch that our `tch` is made for; both move together.
+/// The version of libtorch that our `tch` supports; both change together.
 pub(super) const LIBTORCH_VERSION: &str = "2.11.0";
 
-/// libtiledb 2.30, as Python's `tiledb` carries it: one shared object with S3, GCS and Azure built in.
+/// libtiledb 2.30 from Python's `tiledb`: one shared object with S3, GCS and Azure built in.
 pub(super) fn libtiledb() -> Library {
     Library {
         name: "libtiledb 2.30".into(),
@@ -45,8 +45,8 @@ pub(super) fn libtiledb() -> Library {
     }
 }
 
-/// The CPU half of libtorch. PyPI has only the CUDA build for Linux, whose CUDA packages weigh gigabytes; `libtorch_cpu.so` needs
-/// just two small libraries of them.
+/// The CPU half of libtorch. For Linux, PyPI has only the CUDA build, whose CUDA packages take
+/// gigabytes; `libtorch_cpu.so` needs just two small libraries of them.
 pub(super) fn libtorch() -> Library {
     let lib = |wheel, folder: &str, name: &str| {
         member(wheel, &format!("{folder}/{name}"), &format!("lib/{name}"))
@@ -64,7 +64,8 @@ pub(super) fn libtorch() -> Library {
             lib(2, cuda, "libcupti.so.13"),
             member(0, "torch/include/", "include/"),
         ],
-        // The real libtorch.so asks for the CUDA half; a linker script asks for what is here.
+        // The real libtorch.so needs the CUDA half; this linker script names the libraries that are
+        // here.
         texts: vec![
             ("lib/libtorch.so".into(), "INPUT(-ltorch_cpu -lc10)\n".into()),
             ("build-version".into(), format!("{LIBTORCH_VERSION}\n")),
@@ -106,7 +107,7 @@ fn member(wheel: usize, from: &str, to: &str) -> Member {
     Member { wheel, from: from.into(), to: to.into() }
 }
 
-/// The wheels are for one platform.
+/// Fails on platforms without wheels.
 pub(super) fn check_platform() -> anyhow::Result<()> {
     platform_runs_wheels(std::env::consts::OS, std::env::consts::ARCH)
 }
@@ -121,7 +122,8 @@ fn platform_runs_wheels(os: &str, arch: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `None` is another C library than glibc, which the wheels do not run with.
+/// Fails if glibc is too old, or if `found` is `None`: the wheels do not run with another C
+/// library.
 pub(super) fn check_glibc(found: Option<(u32, u32)>) -> anyhow::Result<()> {
     let (major, minor) = OLDEST_GLIBC;
     match found {

@@ -1,4 +1,4 @@
-//! `.cargo/native.toml`: what was chosen, in the form that cargo's configuration includes.
+//! `.cargo/native.toml`: the chosen libraries, in a form that cargo's configuration includes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -26,7 +26,7 @@ impl Record {
         }
     }
 
-    /// Reads the file; nothing recorded where it is absent.
+    /// Reads the file; empty if it does not exist.
     pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
         match fs::read_to_string(file) {
             Ok(text) => Ok(Self::parse(&text)),
@@ -35,7 +35,7 @@ impl Record {
         }
     }
 
-    /// Lines that are not `NAME = "value"` are not ours, and skipped.
+    /// Skips lines that are not `NAME = "value"`: they are not ours.
     fn parse(text: &str) -> Self {
         let entry = |line: &str| {
             let (name, value) = line.split_once('=')?;
@@ -49,12 +49,13 @@ impl Record {
         self.entries.iter().find(|(entry, _)| entry == name).map(|(_, value)| value.as_path())
     }
 
-    /// Whether `value` is just what cargo took from here.
+    /// Whether cargo set `value` from this record.
     pub(super) fn is_source_of(&self, name: &str, value: &OsStr) -> bool {
         self.get(name).is_some_and(|recorded| recorded.as_os_str() == value)
     }
 
-    /// Replaces the file as a whole; leaves it alone where nothing changes, so that cargo sees no newer file.
+    /// Replaces the file atomically. An unchanged file is not written, so that cargo sees no newer
+    /// one.
     pub(super) fn write(&self, file: &Path) -> anyhow::Result<()> {
         let text = self.to_toml()?;
         if fs::read_to_string(file).is_ok_and(|old| old == text) {

@@ -1,6 +1,7 @@
-//! Rust text with its comments and literals blanked, so that a word found in it is code.
+//! Blanks comments and literals in Rust text, so that a word found in it is code.
 
-/// The same text, line for line, with a blank for every character of a comment, a string or a character literal.
+/// The same text, line for line, with a blank for every character of a comment, a string or a
+/// character literal.
 pub(super) fn code_only(text: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -18,7 +19,7 @@ pub(super) fn code_only(text: &str) -> String {
     out
 }
 
-/// Where the comment or literal ends that starts at `at`; `None` where none starts.
+/// The end of the comment or literal that starts at `at`; `None` if none does.
 fn end_of_blanked(text: &[char], at: usize) -> Option<usize> {
     let next = text.get(at + 1).copied();
     match text[at] {
@@ -26,7 +27,7 @@ fn end_of_blanked(text: &[char], at: usize) -> Option<usize> {
         '/' if next == Some('*') => Some(end_of_block_comment(text, at)),
         '"' => Some(end_of_quoted(text, at, '"')),
         'r' if !continues_word(text, at) => end_of_raw(text, at),
-        // A lifetime has no closing quote: 'a' and '\n' are literals, 'a is none.
+        // A lifetime has no closing quote: 'a' and '\n' are literals, 'a is not.
         '\'' if next == Some('\\') || text.get(at + 2) == Some(&'\'') => {
             Some(end_of_quoted(text, at, '\''))
         }
@@ -73,7 +74,7 @@ fn end_of_quoted(text: &[char], at: usize, quote: char) -> usize {
     (at + 1).min(text.len())
 }
 
-/// `r"..."`, `r#"..."#`; `None` for `r#keyword` and plain words.
+/// Handles `r"..."` and `r#"..."#`; `None` for `r#keyword` and plain words.
 fn end_of_raw(text: &[char], at: usize) -> Option<usize> {
     let hashes = text[at + 1..].iter().take_while(|c| **c == '#').count();
     let open = at + 1 + hashes;
@@ -86,7 +87,7 @@ fn end_of_raw(text: &[char], at: usize) -> Option<usize> {
     Some((find(text, open + 1, closes) + 1 + hashes).min(text.len()))
 }
 
-/// Whether `word` stands in the line by itself, not as a part of a longer name.
+/// Whether `word` occurs in the line by itself, not as a part of a longer name.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(start, _)| {

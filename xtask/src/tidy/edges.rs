@@ -1,10 +1,10 @@
-//! Which crate may depend on which, and on what from outside.
+//! Allowed dependencies, between our crates and from outside.
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-/// Our crates from the bottom up: each may know those before it.
-const ORDER: [&str; 16] = [
+/// Our crates from the bottom up: each may depend on those before it.
+const ORDER: [&str; 17] = [
     "worktime",
     "csr",
     "storage",
@@ -24,8 +24,9 @@ const ORDER: [&str; 16] = [
     "sweep",
 ];
 
-/// Crates that know few of ours, whatever stands before them: those that they know, then those that only their tests use.
-const LIMITED: [(&str, &[&str], &[&str]); 10] = [
+/// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
+/// only.
+const LIMITED: [(&str, &[&str], &[&str]); 11] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -58,8 +59,8 @@ const PLACES: [(&str, &str, &[&str]); 9] = [
     ("zarrs", "arrays", &[]),
 ];
 
-/// What `xtask` may be built from: it must compile quickly, and without native libraries.
-const OF_XTASK: [&str; 2] = ["anyhow", "serde_json"];
+/// Dependencies that `xtask` may have: it must compile quickly, and without native libraries.
+const XTASK_DEPENDENCIES: [&str; 2] = ["anyhow", "serde_json"];
 
 /// A dependency as `cargo metadata` lists it.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ struct Edge<'a> {
     for_tests: bool,
 }
 
-/// The breaches in all packages.
+/// Checks the dependencies and descriptions of all packages.
 pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
     let packages = metadata
         .get("packages")
@@ -84,7 +85,7 @@ pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
         if package
             .get("description")
             .and_then(Value::as_str)
-            .is_none_or(|said| said.trim().is_empty())
+            .is_none_or(|text| text.trim().is_empty())
         {
             breaches.push(format!("{name}: its Cargo.toml has no description"));
         }
@@ -112,7 +113,7 @@ fn is_ours(name: &str) -> bool {
     ORDER.contains(&name) || FOR_TESTS.contains(&name) || FREE.contains(&name) || name == "xtask"
 }
 
-/// Why the edge may not be.
+/// The reason why the edge is not allowed, if so.
 fn judge(edge: &Edge<'_>) -> Option<String> {
     if !is_ours(edge.to) {
         return judge_outside(edge);
@@ -139,15 +140,15 @@ fn judge(edge: &Edge<'_>) -> Option<String> {
 }
 
 fn judge_outside(edge: &Edge<'_>) -> Option<String> {
-    if edge.from == "xtask" && !edge.for_tests && !OF_XTASK.contains(&edge.to) {
-        return Some(format!("xtask is built from {} alone", OF_XTASK.join(" and ")));
+    if edge.from == "xtask" && !edge.for_tests && !XTASK_DEPENDENCIES.contains(&edge.to) {
+        return Some(format!("xtask is built from {} alone", XTASK_DEPENDENCIES.join(" and ")));
     }
     let (_, place, in_tests) = PLACES.iter().find(|(name, ..)| *name == edge.to)?;
     let allowed = *place == edge.from || edge.for_tests && in_tests.contains(&edge.from);
     (!allowed).then(|| format!("only {place} may"))
 }
 
-/// The table of crates in docs/architecture.md lists ours, all and in order.
+/// Checks that the table of crates in docs/architecture.md lists ours, complete and in order.
 pub(super) fn check_architecture(text: &str) -> Vec<String> {
     let first_cell =
         |line: &str| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned());

@@ -1,70 +1,30 @@
-//! Rules that every source file keeps: it says what it is for, stays short, has a telling name, and keeps `unsafe` where it belongs.
+//! Rules for every source file: a module comment, a limited length, a telling name, and `unsafe`
+//! only in its places.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
+use std::path::Path;
 
 use super::code::{code_only, has_word};
+use super::source_files::Source;
 
 const LONGEST_FILE: usize = 700;
 
-/// Names that say nothing about what is inside.
+/// Names that do not tell what a file contains.
 const EMPTY_NAMES: [&str; 8] =
     ["mod", "utils", "util", "helpers", "common", "manager", "types", "misc"];
 
-/// The crate whose whole job is the wall to C, and those that may have a single such file: for torch's memory, and for the
-/// processor's own instructions.
+/// The crate that wraps C, and the crates that may have a single file with `unsafe`: for torch's
+/// memory, and for the processor's own instructions.
 const UNSAFE_CRATE: &str = "crates/tiledb/";
 const ONE_UNSAFE_FILE: [&str; 3] = ["crates/torch-feed/", "crates/densify/", "crates/arrays/"];
 
-/// How far above an unsafe block its reason may start.
+/// Largest distance in lines from an unsafe block up to the start of its reason.
 const REASON_LINES: usize = 12;
 
-/// A source file, its path relative to the workspace.
-#[derive(Debug)]
-struct Source {
-    path: String,
-    text: String,
-}
-
-/// The breaches in all Rust files and manifests below `root`.
-pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
-    let mut sources = Vec::new();
-    for folder in ["benches", "crates", "xtask"] {
-        collect(root, &root.join(folder), &mut sources)?;
-    }
-    sources.sort_by(|a, b| a.path.cmp(&b.path));
+/// Checks all Rust files and manifests.
+pub(super) fn check(sources: &[Source]) -> Vec<String> {
     let mut breaches: Vec<String> = sources.iter().flat_map(check_source).collect();
-    breaches.extend(check_unsafe_places(&sources));
-    Ok(breaches)
-}
-
-fn collect(root: &Path, folder: &Path, into: &mut Vec<Source>) -> anyhow::Result<()> {
-    let what = || format!("cannot read {}", folder.display());
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for entry in fs::read_dir(folder).with_context(what)? {
-        paths.push(entry.with_context(what)?.path());
-    }
-    for path in paths {
-        let name =
-            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                collect(root, &path, into)?;
-            }
-        } else if name == "Cargo.toml" || is_rust(&path) {
-            let text = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-            into.push(Source { path, text });
-        }
-    }
-    Ok(())
-}
-
-fn is_rust(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "rs")
+    breaches.extend(check_unsafe_places(sources));
+    breaches
 }
 
 fn check_source(source: &Source) -> Vec<String> {
@@ -72,7 +32,7 @@ fn check_source(source: &Source) -> Vec<String> {
     let mut breach =
         |line: usize, what: &str| breaches.push(format!("{}:{line}: {what}", source.path));
     if source.path.ends_with("Cargo.toml") {
-        // A package that is a workspace of its own, as fuzz targets are, cannot take them.
+        // A package that is its own workspace, like the fuzz targets, cannot inherit lints.
         let is_root = source.text.contains("\n[workspace]\n");
         if !is_root && !source.text.contains("[lints]\nworkspace = true") {
             breach(1, "does not take the workspace's lints");
@@ -102,7 +62,7 @@ fn check_source(source: &Source) -> Vec<String> {
     breaches
 }
 
-/// Line numbers, from 1, of unsafe blocks and implementations whose reason is not given just above.
+/// Numbers (from 1) of lines with unsafe blocks or implementations without a reason just above.
 fn unsafe_without_reason(text: &str) -> Vec<usize> {
     let code = code_only(text);
     let lines: Vec<&str> = text.lines().collect();
@@ -122,16 +82,15 @@ fn unsafe_without_reason(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// `unsafe` in one crate, and in one file of each of three others.
+/// `unsafe` is allowed in one crate, and in one file of each of three others.
 fn check_unsafe_places(sources: &[Source]) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut in_one_file = ONE_UNSAFE_FILE.map(|of| (of, Vec::new()));
-    for source in sources
-        .iter()
-        .filter(|source| is_rust(Path::new(&source.path)) && !source.path.starts_with(UNSAFE_CRATE))
+    for source in
+        sources.iter().filter(|source| source.is_rust() && !source.path.starts_with(UNSAFE_CRATE))
     {
         let code = code_only(&source.text);
-        // A lint that is lifted without a use is as wrong as a use.
+        // Lifting the lint without using it is a breach, too.
         let lifts = |line: &str| {
             has_word(line, "unsafe_code") && (line.contains("allow") || line.contains("expect"))
         };
@@ -149,7 +108,8 @@ fn check_unsafe_places(sources: &[Source]) -> Vec<String> {
             )),
         }
     }
-    // Declaring the module lifts nothing; the lint may be lifted at the module's declaration or in the file itself.
+    // Declaring the module lifts nothing; the lint may be lifted at the declaration or in the file
+    // itself.
     for (of, files) in in_one_file.iter().filter(|(_, files)| 1 < files.len()) {
         breaches.push(format!("{of}: `unsafe` in more than one file: {}", files.join(", ")));
     }
@@ -160,13 +120,9 @@ fn check_unsafe_places(sources: &[Source]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     #[track_caller]
     fn check_one(path: &str, text: &str, expect: &[&str]) {
-        let source = source(path, text);
+        let source = Source::new(path, text);
         let mut breaches = check_source(&source);
         breaches.extend(check_unsafe_places(&[source]));
         assert_eq!(breaches.len(), expect.len(), "{breaches:?}");
@@ -205,8 +161,10 @@ mod tests {
         check_one("crates/loader/src/lib.rs", "//! No unsafe here.\n", &[]);
         for (second, expect) in [("crates/torch-feed/src/b.rs", 1), ("crates/densify/src/b.rs", 0)]
         {
-            let two =
-                [source("crates/torch-feed/src/a.rs", with_reason), source(second, with_reason)];
+            let two = [
+                Source::new("crates/torch-feed/src/a.rs", with_reason),
+                Source::new(second, with_reason),
+            ];
             assert_eq!(check_unsafe_places(&two).len(), expect);
         }
     }

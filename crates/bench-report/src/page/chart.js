@@ -1,4 +1,4 @@
-// The views, and what happens when one is looked at: drawing, pointing, going from mark to mark by key.
+// The views: drawing them, pointing at marks, and moving from mark to mark by key.
 
 const VIEWS = [
   {
@@ -31,7 +31,7 @@ const VIEWS = [
     controls: ["y", "shape", "color"],
     draw: drawEntropy,
     note: () => "Entropy of a label within full batches: the farther to the right, the more random the order.",
-    empty: "No point has a label's entropy: the sweep was told --entropy-of none, or the data has no such column.",
+    empty: "No point has a label's entropy: the sweep ran with --entropy-of none, or the data has no such column.",
   },
   {
     id: "waits",
@@ -42,7 +42,7 @@ const VIEWS = [
       cutNote(
         points.filter(isShown).filter((point) => point.waits).length,
         MOST_LINES,
-        "All batches, the first among them, in which the first block is read.",
+        "All batches, including the first, which absorbs the read of the first block.",
       ),
     empty: "No point has the waits of its batches.",
   },
@@ -68,9 +68,9 @@ const VIEWS = [
       cutNote(
         points.filter(isShown).filter((point) => point.busy).length,
         MOST_BANDS,
-        "Mean of the epochs and repeats, and the range of them. With --consumer none a consumer is hardly ever busy.",
+        "Mean and range over epochs and repeats. With --consumer none a consumer is hardly ever busy.",
       ),
-    empty: "No point has the time of each of its batches: these results are from before it was kept.",
+    empty: "No point has the time of each of its batches: older results lack it.",
   },
   {
     id: "growth",
@@ -79,8 +79,8 @@ const VIEWS = [
     draw: drawGrowth,
     note: () =>
       valuesOf("total_rows").length > 1
-        ? "Time for a cell, and memory, by the number of cells."
-        : "Only one size of data is here: cargo xtask growth measures several, and a report of several folders shows them together.",
+        ? "Time per cell, and memory, by the number of cells."
+        : "These results have a single size of data: cargo xtask growth measures several, and a report of several folders shows them together.",
     empty: "No point has these figures.",
   },
 ];
@@ -89,18 +89,18 @@ const currentView = () => VIEWS.find(({ id }) => id === state.view) ?? VIEWS[0];
 
 const linesNote = (other) =>
   state.lines === "block_size"
-    ? "A line for each number of rows per block, so along it chunk size and chunks per block change together."
-    : `A line for each ${SETTINGS[other]}.`;
+    ? "One line per number of rows per block: along it, chunk size and chunks per block change together."
+    : `One line per ${SETTINGS[other]}.`;
 
 function behindNote() {
   const slice = report.published?.slices[state.behind];
   if (!slice) return "";
   return publishedPoints().length
-    ? `Hollow marks behind: ${report.published.told}. ${slice.name}.`
-    : "What was published has no such figures.";
+    ? `Hollow marks behind: ${report.published.note}. ${slice.name}.`
+    : "The published results lack these figures.";
 }
 
-// A plot in the page's own look; the rest is Plot's.
+// Plot's defaults with the page's fonts and colors.
 function framed(width, options) {
   const narrow = width < 500;
   const height = Math.round(Math.min(560, Math.max(330, width * 0.6)));
@@ -144,14 +144,14 @@ function drawChart() {
   });
   const said =
     isEmpty && !publishedPoints().length
-      ? [element("p", { class: "empty" }, points.some(isShown) ? view.empty : "Nothing is left to draw: take a filter off.")]
+      ? [element("p", { class: "empty" }, points.some(isShown) ? view.empty : "The filters hide every point: remove one.")]
       : figures;
   chart.replaceChildren(...said);
   document.getElementById("note").textContent = view.note();
   ring();
 }
 
-// The nearest mark to a place in the plot, within reach of a finger.
+// The mark nearest to a position in the plot, within the width of a finger.
 function nearest(anchors, x, y) {
   let best = null;
   for (const anchor of anchors) {
@@ -167,7 +167,7 @@ function nearest(anchors, x, y) {
 
 function watch(drawn) {
   const { plot, anchors } = drawn;
-  // Ours before the published ones: those lie behind.
+  // Prefer our marks to the published ones, which lie behind.
   const front = anchors.filter(({ point }) => point);
   const behind = anchors.filter(({ published }) => published);
   const at = (event) => {
@@ -205,7 +205,7 @@ function watch(drawn) {
   });
 }
 
-// Figures worth a line in the tip; the axes' own come first.
+// Figures shown in the tip; those of the axes come first.
 function tipLines(point) {
   const usual = ["samples_per_sec", "max_mem", "time_to_first_batch_secs", "wait_p99_secs", "stall_share", "cpu_secs", "entropy"];
   const names = [...new Set([state.y, state.x, ...usual])].filter((name) => spread(point, name));
@@ -241,7 +241,7 @@ function showTip(drawn, anchor) {
   const fits = x + reach + tip.offsetWidth < page - 4;
   const left = fits ? x + reach : Math.max(4, x - reach - tip.offsetWidth);
   const y = plot.top + anchor.at[1] * scale - tip.offsetHeight / 2;
-  // Under the mark where there is room on neither side, as on a phone.
+  // Under the mark if there is no room on either side, for instance on a phone.
   const covers = !fits && x - reach - tip.offsetWidth < 4;
   const top = covers ? plot.top + anchor.at[1] * scale + reach : Math.max(4, y);
   tip.style.left = `${left + scrollX}px`;
@@ -260,7 +260,7 @@ function ring() {
       bar
         ? shape("rect", { x: bar.from, width: bar.to - bar.from, y: at[1] - bar.half, height: 2 * bar.half })
         : shape("circle", { cx: at[0], cy: at[1], r: (r ?? 4) * 1.25 + 3 });
-    // Of a curve the curve itself.
+    // For a curve, highlight the curve itself.
     const drawn = own.length > 1 ? [shape("path", { d: `M${own.map(({ at }) => at.join()).join("L")}` })] : own.map(around);
     group.replaceChildren(...drawn);
   }

@@ -1,6 +1,6 @@
 // Views with lines and bars: by chunk size, by chunks per block, waits, stages, busy share, growth with size.
 
-// More lines than this are no picture; the fastest points are shown, and the page says so.
+// Largest number of lines: only the fastest points are drawn, with a note.
 const MOST_LINES = 60;
 const MOST_BARS = 24;
 const MOST_BANDS = 7;
@@ -15,14 +15,14 @@ function fastest(candidates, most) {
 const cutNote = (all, most, what) =>
   (all > most ? `The ${most} fastest of ${all} points are drawn; filter for others. ` : "") + what;
 
-// Points that differ in nothing but what the axis shows, in the order of the axis.
+// Groups of points that differ only in the setting on the axis, in its order.
 function series(marks, tied) {
   const keys = varying.filter((key) => !tied.includes(key));
   const lines = d3.groups(marks, ({ point }) => keys.map((key) => settingOf(point, key)).join("\n"));
   return lines.map(([, line]) => line.sort((a, b) => a.at - b.at));
 }
 
-// What the color of a line and the shape of its marks say. Along a line of growth the data changes, so that is not what they say there.
+// The setting that color and shape encode. Along a line of growth the data changes, so they cannot encode it there.
 const lineKey = () =>
   currentView().id === "growth" && state.shape === "series" && report.series?.heading === "data" ? "chunk_method" : state.shape;
 
@@ -93,7 +93,7 @@ function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
   return [{ plot, anchors }];
 }
 
-// Words behind the ends of lines, moved apart where lines end close to each other.
+// Names at the ends of lines, moved apart if lines end close to each other.
 function labelEnds(plot, ends) {
   const LINE = 14;
   for (const [, column] of d3.groups(ends, ({ at }) => Math.round(at[0] / 40))) {
@@ -126,7 +126,7 @@ const drawChunks = (width) =>
     tied: CHUNKS,
   });
 
-// Each size may lie in a folder of its own.
+// Each size may have its own results folder.
 function drawGrowth(width) {
   const each = width > 760 ? (width - 24) / 2 : width;
   const sizes = d3.rollups(
@@ -179,7 +179,7 @@ function drawWaits(width) {
 
 const STAGES = Object.keys(STAGE_COLORS);
 
-// Bars under each other, the fastest point on top.
+// Horizontal bars, the fastest point on top.
 function drawStages(width) {
   const suffix = state.clock === "cpu" ? "_cpu_secs" : "_wall_secs";
   const stages = STAGES.filter((stage) => !isHidden("stage", stage));

@@ -1,5 +1,7 @@
-//! What the page's script reads: kept small, since a page may hold thousands of points. Names of figures stand once, a figure of one
-//! epoch is a bare number, and settings that all points share stand apart.
+//! The data for the page's script.
+//!
+//! Kept small, because a page may have thousands of points: names of figures appear once, a figure
+//! of a single epoch is a bare number, and settings shared by all points are stored once.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +13,15 @@ use crate::{
     curves::{self, BusyCurve, WAIT_PERCENTS},
     picture::{N_SHAPES, corners, subtitle},
     published::{self, Slice},
-    report::{describe_run, runs},
+    run_description::{describe_run, runs},
     series::{NamedBy, SeriesNames},
     summary::{PointSummary, group},
 };
 
-/// What JavaScript's numbers hold exactly; a larger one, such as a seed, is handed over as text.
+/// Largest integer that JavaScript represents exactly; larger ones, for instance seeds, become
+/// text.
 const MOST_EXACT: u64 = 1 << 53;
-/// Digits of a figure that is no whole number.
+/// Significant digits of figures that are not whole numbers.
 const DIGITS: usize = 6;
 
 #[derive(Debug, Serialize)]
@@ -30,9 +33,9 @@ pub(super) struct PageData {
     shared: Map<String, Value>,
     wait_percents: &'static [f64],
     points: Vec<PagePoint>,
-    /// What series are, where neither methods nor folders are what tells points apart.
+    /// Name of the series, if points differ by more than method or folder.
     series: Option<SeriesOf>,
-    /// Corners of the shapes for series, about the middle; none for a circle.
+    /// Corners of the shapes for series, relative to the center; none for a circle.
     shapes: Vec<Vec<[Value; 2]>>,
     published: Option<Published>,
 }
@@ -40,11 +43,11 @@ pub(super) struct PageData {
 #[derive(Debug, Serialize)]
 struct SeriesOf {
     heading: &'static str,
-    /// In the order of their shapes.
+    /// Names in the order of their shapes.
     names: Vec<String>,
 }
 
-/// The point that the arrow points at.
+/// The point marked by the arrow.
 #[derive(Debug, Serialize)]
 struct Marked {
     id: usize,
@@ -59,19 +62,20 @@ struct Run {
 
 #[derive(Debug, Serialize)]
 struct Published {
-    told: &'static str,
+    note: &'static str,
     slices: &'static [Slice],
 }
 
-/// A grid point: its settings, each of its figures over the epochs that ended well, and those epochs.
+/// A grid point: its settings, its figures over successful epochs, and its epochs.
 #[derive(Debug, Serialize)]
 struct PagePoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
     settings: Map<String, Value>,
-    /// In the order of [`PageData::figures`]: nothing, a number, or median, least, most and count.
+    /// In the order of [`PageData::figures`]: null, a number, or median, minimum, maximum and
+    /// count.
     figures: Vec<Value>,
-    /// Epoch, repeat, status and speed of each.
+    /// Epoch, repeat, status and speed of each epoch.
     epochs: Vec<[Value; 4]>,
     /// Seconds at [`PageData::wait_percents`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +94,7 @@ struct Busy {
 
 impl Busy {
     fn of(curve: &BusyCurve) -> Self {
-        // Half a percent is a pixel.
+        // Three digits are finer than a pixel.
         let short = |shares: &[f64]| shares.iter().map(|&share| rounded(share, 3)).collect();
         let one = curve.n == 1;
         Self {
@@ -102,7 +106,7 @@ impl Busy {
     }
 }
 
-/// The page's data of `points`, which sum up the epochs of `sources` in turn.
+/// Builds the page's data for `points`, which summarize the epochs of `sources` in their order.
 pub(super) fn of(
     sources: &[Source],
     points: &[PointSummary],
@@ -126,9 +130,9 @@ pub(super) fn of(
         .collect();
     let mut page_points = page_points.map_err(|source| Error::PageData { source })?;
     let series = SeriesNames::of(points);
-    // Methods and folders are settings, which the page tells apart itself.
-    let is_told = matches!(series.named_by, NamedBy::Loader | NamedBy::Data);
-    if is_told {
+    // Methods and folders are settings, which the page distinguishes itself.
+    let has_series = matches!(series.named_by, NamedBy::Loader | NamedBy::Data);
+    if has_series {
         for (idx, point) in page_points.iter_mut().enumerate() {
             point.settings.insert("series".to_owned(), Value::from(series.name(idx)));
         }
@@ -150,12 +154,12 @@ pub(super) fn of(
         shared: take_shared(&mut page_points),
         wait_percents: &WAIT_PERCENTS,
         points: page_points,
-        series: is_told
+        series: has_series
             .then(|| SeriesOf { heading: series.heading(), names: series.names.clone() }),
         shapes: (0..N_SHAPES).map(shape).collect(),
         published: options
             .published
-            .then(|| Published { told: published::TOLD, slices: published::slices() }),
+            .then(|| Published { note: published::NOTE, slices: published::slices() }),
     })
 }
 
@@ -170,7 +174,7 @@ fn page_point(
     spreads: &BTreeMap<String, Spread>,
     names: &[String],
 ) -> Result<PagePoint, serde_json::Error> {
-    let told = |epoch: &&EpochRecord| {
+    let cells = |epoch: &&EpochRecord| {
         let Measured { epoch, repeat, status, samples_per_sec, .. } = &epoch.measured;
         let speed = samples_per_sec.map_or(Value::Null, |speed| rounded(speed, DIGITS));
         [Value::from(*epoch), Value::from(*repeat), Value::from(status.name()), speed]
@@ -180,7 +184,7 @@ fn page_point(
         failure: summary.failure.clone(),
         settings: settings(summary)?,
         figures: names.iter().map(|name| spreads.get(name).map_or(Value::Null, short)).collect(),
-        epochs: epochs.iter().map(told).collect(),
+        epochs: epochs.iter().map(cells).collect(),
         waits: waits.map(|waits| waits.into_iter().map(|secs| rounded(secs, 4)).collect()),
         busy: curves::busy(epochs).as_ref().map(Busy::of),
     })
@@ -203,7 +207,7 @@ fn settings(summary: &PointSummary) -> Result<Map<String, Value>, serde_json::Er
     Ok(settings)
 }
 
-/// Takes the settings that are the same in all points out of them.
+/// Removes the settings that all points share, and returns them.
 fn take_shared(points: &mut [PagePoint]) -> Map<String, Value> {
     let Some(first) = points.first() else { return Map::new() };
     let mut shared = first.settings.clone();
@@ -214,7 +218,7 @@ fn take_shared(points: &mut [PagePoint]) -> Map<String, Value> {
     shared
 }
 
-/// The spread of every figure over the epochs that ended well.
+/// The spread of every figure over the successful epochs.
 fn figures(epochs: &[&EpochRecord]) -> Result<BTreeMap<String, Spread>, serde_json::Error> {
     let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for epoch in epochs.iter().filter(|epoch| epoch.measured.status == Status::Ok) {
@@ -228,7 +232,7 @@ fn figures(epochs: &[&EpochRecord]) -> Result<BTreeMap<String, Spread>, serde_js
     Ok(spreads.filter_map(|(name, values)| Some((name, Spread::of(values)?))).collect())
 }
 
-/// An epoch's columns and its stages, with what follows from them as columns of their own.
+/// An epoch's columns and stages, and the figures derived from them.
 pub(super) fn figures_of(epoch: &EpochRecord) -> Result<Map<String, Value>, serde_json::Error> {
     let mut columns = object(&epoch.measured)?;
     columns.extend(object(&epoch.stages)?);
@@ -257,7 +261,7 @@ fn short(spread: &Spread) -> Value {
     if spread.n == 1 { median } else { Value::from(vec![median, min, max, Value::from(spread.n)]) }
 }
 
-/// `number` with so many digits that count; whole numbers keep all of theirs.
+/// Rounds `number` to `digits` significant digits; whole numbers keep all of theirs.
 fn rounded(number: f64, digits: usize) -> Value {
     if number.fract() == 0.0 && number.abs() < MOST_EXACT as f64 {
         return Value::from(number as i64);

@@ -1,10 +1,10 @@
 // How settings become marks: shape, size and color, the same in every view and in the legend.
 
-// Okabe and Ito's colors, which the color-blind tell apart; yellow last, since white paper swallows it.
+// Okabe and Ito's colors, which the color-blind can distinguish; yellow last, because it disappears on white.
 const CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#f0e442"];
 const SYMBOL_OF = { "np.array": 0, "scipy.csr": 1, native: 2 };
 
-// The shapes of the pictures: corners about the middle, with the area of a circle of radius 1.
+// The same shapes as in the pictures: corners around the center, with the area of a circle of radius 1.
 const SYMBOLS = report.shapes.map((corners) => ({
   draw(context, size) {
     if (!corners.length) return d3.symbolCircle.draw(context, size);
@@ -25,7 +25,7 @@ const STAGE_COLORS = {
 const LARGEST_RADIUS = 14;
 const SMALLEST_RADIUS = 4;
 
-// A setting of numbers is colored by its logarithm along viridis, without the yellow end; others by category.
+// A numeric setting is colored by its logarithm along viridis, without the yellow end; others by category.
 function colorOf(key, value) {
   const values = valuesOf(key);
   const numbers = values.filter((one) => typeof one === "number");
@@ -37,7 +37,7 @@ function colorOf(key, value) {
   return CATEGORIES[values.indexOf(value) % CATEGORIES.length];
 }
 
-// What lines are colored by: the setting of the shape, in colors of categories.
+// Lines are colored by the setting that the shape encodes, in category colors.
 const lineColorOf = (key, value) => CATEGORIES[Math.max(0, valuesOf(key).indexOf(value)) % CATEGORIES.length];
 
 function symbolOf(key, value) {
@@ -49,20 +49,20 @@ function symbolOf(key, value) {
   return SYMBOLS[Math.max(0, valuesOf(key).indexOf(value)) % SYMBOLS.length];
 }
 
-// The area of a mark goes with the rows of a block.
+// The area of a mark is proportional to the rows of a block.
 function radiusOf(rows) {
   const most = Math.max(1, ...valuesOf("block_size").filter((value) => typeof value === "number"));
-  // Less where there are many points, or little room.
+  // Smaller if there are many points, or little room.
   const many = points.length > 300 || document.documentElement.clientWidth < 500 ? 0.6 : 1;
   return Math.max(SMALLEST_RADIUS * many, LARGEST_RADIUS * many * Math.sqrt(Math.min(1, rows / most)));
 }
 
 const symbolPath = (symbol, radius) => d3.symbol(symbol, Math.PI * radius * radius)();
 
-// Colors come again behind the last of them: such lines are thicker, and their marks have other shapes.
+// Past the last color they repeat, with thicker lines and other shapes.
 const isColoredAgain = (key, value) => Math.floor(Math.max(0, valuesOf(key).indexOf(value)) / CATEGORIES.length);
 
-// Looked up often where there are many points.
+// Cached, because it is used for every point.
 function memoized(of) {
   const known = new Map();
   return (key, value) => {

@@ -1,4 +1,4 @@
-// The figures of a grid point: their names, units and how they are written.
+// The figures of a grid point: their labels, units and number formats.
 
 const FIGURES = {
   samples_per_sec: { label: "samples/s, first batch counted", digits: 0 },
@@ -44,10 +44,16 @@ const FIGURES = {
   cpu_user_secs: { label: "CPU user, s", digits: 2 },
   cpu_system_secs: { label: "CPU system, s", digits: 2 },
   bytes_read: { label: "read from storage, MB", factor: 1e-6, digits: 1 },
-  io_bytes_per_sec: { label: "read under its limit, MB/s", factor: 1e-6, digits: 1 },
+  io_bytes: { label: "read under the rate limit, MB", factor: 1e-6, digits: 1 },
+  io_secs: { label: "time of reads under the rate limit, s", digits: 3 },
+  io_bytes_per_sec: { label: "rate of reads under the rate limit, MB/s", factor: 1e-6, digits: 1 },
+  requests: { label: "requests to the object store", digits: 0 },
+  cache_hits: { label: "storage cache, blocks hit", digits: 0 },
+  cache_misses: { label: "storage cache, blocks missed", digits: 0 },
   cells_decoded: { label: "cells decoded, million", factor: 1e-6, digits: 2 },
+  kept_decoded_bytes: { label: "values kept decoded at the end, MB", factor: 1e-6, digits: 1 },
   bytes_decoded: { label: "decoded, MB", factor: 1e-6, digits: 1 },
-  bytes_needed: { label: "needed of that, MB", factor: 1e-6, digits: 1 },
+  bytes_needed: { label: "needed, MB", factor: 1e-6, digits: 1 },
   bytes_amplification: { label: "decoded / needed bytes", digits: 2 },
   amplification: { label: "amplification", digits: 2 },
   entropy: { label: "label entropy in batches, bits", digits: 3 },
@@ -68,12 +74,12 @@ const grouped = (value) => (typeof value === "number" ? value.toLocaleString("en
 
 const label = (name) => FIGURES[name]?.label ?? name;
 
-// A spread in the unit that the figure is shown in, or null.
+// A spread in the figure's display unit, or null.
 function spread(point, name) {
-  const found = point.figures[name];
-  if (found == null) return null;
+  const value = point.figures[name];
+  if (value == null) return null;
   const factor = FIGURES[name]?.factor ?? 1;
-  const [median, min, max, n] = typeof found === "number" ? [found, found, found, 1] : found;
+  const [median, min, max, n] = typeof value === "number" ? [value, value, value, 1] : value;
   return { median: median * factor, min: min * factor, max: max * factor, n };
 }
 
@@ -81,12 +87,12 @@ const median = (point, name) => spread(point, name)?.median ?? null;
 
 const number = (value, name) => decimal(value, FIGURES[name]?.digits ?? 3);
 
-function range(found, name) {
-  const [min, max] = [number(found.min, name), number(found.max, name)];
+function range(spread, name) {
+  const [min, max] = [number(spread.min, name), number(spread.max, name)];
   return min === max ? "" : `${min}–${max}`;
 }
 
-// Text is only ever set as text: nothing of the data is taken for markup.
+// Sets text as text only, so that no data is interpreted as markup.
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);

@@ -1,4 +1,4 @@
-// Puts the page together from the data that it carries.
+// Builds the page from its embedded data.
 
 function drawAll() {
   writeAddress();
@@ -39,7 +39,7 @@ showAddress();
 
 let drawnWidth = document.getElementById("chart").clientWidth;
 new ResizeObserver(([{ contentRect }]) => {
-  // Drawing changes the height only; drawing again for that would not end.
+  // Drawing changes only the height; redrawing for that would never end.
   if (Math.abs(contentRect.width - drawnWidth) < 1) return;
   drawnWidth = contentRect.width;
   drawChart();

@@ -1,4 +1,4 @@
-// Around the plot: the views, the axes, the legend that filters, the whole row of the chosen point, the runs.
+// The panels around the plot: views, axes, the filtering legend, details of the chosen point, runs.
 
 const swatch = (...drawn) => shape("svg", { viewBox: "-9 -9 18 18", "aria-hidden": "true" }, ...drawn);
 
@@ -10,7 +10,7 @@ function drawViews() {
   });
   const views = document.getElementById("views");
   views.replaceChildren(...links);
-  // On a phone they do not all fit.
+  // A phone has no room for all of them.
   const current = views.querySelector("[aria-current]");
   views.scrollLeft = current.offsetLeft - views.offsetLeft - 40;
 }
@@ -53,7 +53,7 @@ function choices(name) {
     ],
     clock: () => [
       ["wall", "thread seconds"],
-      ["cpu", "processor seconds"],
+      ["cpu", "CPU seconds"],
     ],
     behind: () =>
       report.published ? [["", "nothing"], ...report.published.slices.map(({ name }, idx) => [String(idx), name])] : [],
@@ -65,7 +65,7 @@ const CONTROLS = {
   x: "across",
   shape: "shape",
   color: "color",
-  lines: "a line for each",
+  lines: "one line per",
   clock: "in",
   scale: "axes",
   behind: "behind, published in 2024",
@@ -102,13 +102,13 @@ function drawLegend() {
       : view === "stages"
         ? []
         : [state.shape, state.color, "block_size"];
-  // One value leaves nothing to filter; what shape, size and color mean is explained all the same.
+  // A single value cannot be filtered, but shape, size and color still need a legend.
   const keys = [...new Set([...encoded, ...varying.filter((key) => !ofSeries.includes(key))])];
   const row = (title, key, values) => [
     element("span", {}, title),
     element("div", {}, ...values.map((value) => chip(key, value, encoded))),
   ];
-  // More values than this are no legend, but an axis.
+  // Settings with more values are axes, not legends.
   const rows = keys.filter((key) => valuesOf(key).length <= 40).flatMap((key) => row(SETTINGS[key], key, valuesOf(key)));
   document.getElementById("legend").replaceChildren(...rows);
   document.getElementById("stages").replaceChildren(...(view === "stages" ? row("stage", "stage", STAGES) : []));
@@ -173,7 +173,7 @@ function choose(point) {
   drawDetail();
 }
 
-// Keeps a point chosen, whatever is pointed at, and puts it into the address; null lets go of it.
+// Pins a point and puts it into the address; null unpins.
 function pin(point) {
   state.isPinned = point !== null;
   if (point) choose(point);
@@ -205,7 +205,7 @@ function drawDetail() {
   const heading = point.epochs.length > 1 ? "median of the epochs, range" : "the epoch";
   if (figures.length) detail.append(element("h3", {}, heading), tableOf(figures, "figures"));
   const settings = Object.entries(point.settings).map(([name, value]) => [
-    SETTINGS[name] ?? name.replaceAll("_", " "),
+    SETTINGS[name] ?? DETAILS[name] ?? name,
     shownValue(name, value),
   ]);
   detail.append(

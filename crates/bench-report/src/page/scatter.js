@@ -1,8 +1,8 @@
-// Views with a mark for each grid point: speed against memory or any other figure, and against how random batches are.
+// Views with one mark per grid point: speed against memory, any other figure, or randomness.
 
 const OUTLINE = "var(--outline)";
 
-// The points of a view with both figures, large marks first so that they hide no small ones.
+// The points that have both figures, large marks first so that small ones stay visible.
 function placed(xName, yName) {
   return points
     .filter(isShown)
@@ -13,7 +13,7 @@ function placed(xName, yName) {
 
 const zeroBased = (label) => ({ label, zero: true, nice: true, grid: true, tickFormat: tickText });
 
-// As the reader of the page wants it; a logarithm has a place for what is above zero only.
+// The scale that the reader chose; a logarithmic one shows positive values only.
 const chosenScale = (label, width) =>
   state.scale === "log"
     ? { label, type: "log", nice: true, grid: true, ticks: Math.max(3, width / 120), tickFormat: tickText }
@@ -48,7 +48,7 @@ function dots(marks, of) {
   });
 }
 
-// Sparse batches have a thick outline where both kinds are there.
+// Marks of sparse batches have a thick outline if both forms occur.
 const isHollow = (point) => varying.includes("form") && ["csr", "coo"].includes(point.settings.form);
 
 function scatter(width, xName, yName, { further = () => [], behind = [], x = chosenScale(label(xName), width) } = {}) {
@@ -82,7 +82,7 @@ function scatter(width, xName, yName, { further = () => [], behind = [], x = cho
   return { plot, anchors };
 }
 
-// The published points, in the units of the axes; none where an axis is something that was not published.
+// The published points, in the units of the axes; none if a figure was not published.
 function publishedPoints() {
   const slice = report.published?.slices[state.behind];
   const speeds = ["samples_per_sec", "samples_per_sec_after_first"];
@@ -106,18 +106,18 @@ function drawMemory(width) {
   return [drawn];
 }
 
-// More marks than this have no names beside them.
+// With more marks than this, none has a name beside it.
 const MOST_NAMED = 20;
 
-// The name of the series beside each mark or group of marks, where there is room.
+// The name of the series beside each mark or group of marks, if there is room.
 function labelMarks({ plot, anchors }) {
-  // Letters as wide as those of DejaVu Sans: narrower ones leave some room.
+  // The widths of DejaVu Sans, which is wide: other fonts leave some room.
   const [LETTER, HEIGHT, NEAR] = [7.7, 15, 60];
   const [left, right] = d3.extent(plot.scale("x").range);
   const [top, bottom] = d3.extent(plot.scale("y").range);
   const box = (x, y, halfWidth, halfHeight) => ({ left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight });
   const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-  // From a box to the edge of a mark: a name that is nearer to another's mark would be taken for that one's.
+  // Distance from a box to a mark's edge: a name nearer to another mark would be misread as its name.
   const gap = (one, { at: [x, y], r }) =>
     Math.hypot(Math.max(one.left - x, 0, x - one.right), Math.max(one.top - y, 0, y - one.bottom)) - r * 1.5;
   const own = anchors.filter(({ point }) => point);
@@ -170,12 +170,12 @@ function drawEntropy(width) {
         }),
       ];
     });
-  // Bits from zero would leave half of the picture empty; nothing is read off their distance to it.
+  // An axis of bits need not start at zero, which would leave half of the plot empty.
   const x = { ...zeroBased(label("entropy")), zero: false, insetLeft: 24, insetRight: 24 };
   return [scatter(width, "entropy", state.y, { further: bounds, x })];
 }
 
-// An arrow with its words where they cover the fewest marks.
+// An arrow with its label, placed where it covers the fewest marks.
 function drawArrow(plot, marked, marks, words) {
   const [width, height] = [words.length * 6.8 + 16, 24];
   const [left, right] = d3.extent(plot.scale("x").range);

@@ -1,9 +1,9 @@
-// The settings of a grid point: what they are called, which of them differ, and what tells points apart.
+// The settings of a grid point: their labels, which of them differ, and names that distinguish points.
 
 const report = JSON.parse(document.getElementById("report-data").textContent);
 
 const SETTINGS = {
-  // What tells points apart, where that is neither their method nor their folder alone: as a loader, with its data where there are several.
+  // Set if points differ by more than method or folder, for instance by loader and data.
   series: report.series?.heading ?? "series",
   folder: "results",
   loader: "loader",
@@ -22,21 +22,27 @@ const SETTINGS = {
   prefetch_batches: "batches made ahead",
   n_threads: "threads",
   memory_limit: "memory limit",
+  keep_decoded: "limit of values kept decoded",
   point_memory_limit: "memory limit of the process",
-  io_limit: "limit of reading",
+  point_memory_limit_by: "enforcement of that limit",
+  io_limit: "rate limit of reads",
+  io_limit_by: "enforcement of the rate limit",
   max_batches: "batches of an epoch",
   drop_last: "short batch left out",
   soma_buffer_size: "read buffer",
   hostname: "machine",
   uri: "data",
-  layout: "laid out",
+  layout: "layout",
+  measurement: "measurement",
   layer: "layer",
   obs_filter: "cells",
   var_filter: "genes",
   total_rows: "number of cells",
   n_cols: "number of genes",
 };
-const BYTES = ["memory_limit", "point_memory_limit", "io_limit", "soma_buffer_size"];
+const BYTES = ["memory_limit", "keep_decoded", "point_memory_limit", "io_limit", "soma_buffer_size"];
+// Labels of settings that only the details of a point show.
+const DETAILS = { seed: "seed", total_nnz: "non-zeros of X", entropy_of: "label of the entropy" };
 const NONE = "none";
 
 const points = report.points.map((point, id) => ({
@@ -48,7 +54,7 @@ const points = report.points.map((point, id) => ({
 
 const settingOf = (point, key) => point.settings[key] ?? NONE;
 
-// All values of a setting: numbers in their order, methods and others as they first come, "none" last.
+// All values of a setting: numbers ascending, others in order of appearance, "none" last.
 const knownValues = new Map();
 
 function valuesOf(key) {
@@ -65,7 +71,7 @@ function findValues(key) {
 
 const varying = Object.keys(SETTINGS).filter((key) => valuesOf(key).length > 1);
 
-// Settings that are the same within each series: its name says them.
+// Settings that are constant within each series, so that its name implies them.
 const ofSeries = report.series
   ? varying.filter((key) => {
       const values = d3.rollup(
@@ -86,14 +92,14 @@ function shownValue(key, value) {
 
 const chunksOf = ({ settings }) => `${grouped(settings.chunks_per_block)} × ${grouped(settings.chunk_size)}`;
 
-// The series or the method and the chunks, and whatever else differs between the points of this report.
+// The series or method, the chunks, and all other settings that differ in this report.
 function nameOf(point) {
   const genes = report.series ? [] : ["n_cols"];
-  const said = ["series", "loader", "chunk_method", "chunks_per_block", "chunk_size", "block_size", "layer", ...genes, ...ofSeries];
-  const others = varying.filter((key) => !said.includes(key) && settingOf(point, key) !== NONE);
-  const told = others.map((key) => {
+  const named = ["series", "loader", "chunk_method", "chunks_per_block", "chunk_size", "block_size", "layer", ...genes, ...ofSeries];
+  const others = varying.filter((key) => !named.includes(key) && settingOf(point, key) !== NONE);
+  const rest = others.map((key) => {
     const value = shownValue(key, settingOf(point, key));
     return typeof settingOf(point, key) === "number" ? `${value} ${SETTINGS[key]}` : value;
   });
-  return [`${point.settings.series ?? point.settings.chunk_method} ${chunksOf(point)}`, ...told].join(", ");
+  return [`${point.settings.series ?? point.settings.chunk_method} ${chunksOf(point)}`, ...rest].join(", ");
 }

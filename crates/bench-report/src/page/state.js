@@ -1,4 +1,4 @@
-// What the reader of the page has chosen, and its place in the address: a link to a view shows the same again.
+// The state of the page, stored in the address, so that a link restores a view.
 
 const STARTING = {
   view: "memory",
@@ -11,9 +11,9 @@ const STARTING = {
       : varying.includes("reader") && !varying.includes("chunk_method")
         ? "reader"
         : "chunk_method",
-  // Several loaders are told apart by color, too.
+  // Color helps to distinguish several loaders.
   color: report.series?.heading === "loader" ? "series" : "chunks_per_block",
-  // What was published lies so far away that marks would lie on each other.
+  // The published points are so far away that on a linear scale ours would overlap.
   scale: report.published ? "log" : "linear",
   lines: "block_size",
   clock: "wall",
@@ -26,7 +26,7 @@ const state = { ...STARTING, hidden: [], chosen: null };
 const isShown = (point) => !state.hidden.some(({ key, value }) => String(settingOf(point, key)) === value);
 const isHidden = (key, value) => state.hidden.some((entry) => entry.key === key && entry.value === String(value));
 
-// Hides or shows a value; where it is the only one that is shown, all of them: nothing left to see is of use to nobody.
+// Hides or shows a value. Hiding the only visible one shows all values instead of none.
 function toggle(key, value) {
   const values = key === "stage" ? STAGES : valuesOf(key);
   const others = values.filter((other) => other !== value);
@@ -36,22 +36,22 @@ function toggle(key, value) {
   else state.hidden = [...state.hidden, { key, value: String(value) }];
 }
 
-// Leaves only this value of the setting.
+// Hides all other values of the setting.
 function only(key, value) {
   const values = key === "stage" ? STAGES : valuesOf(key);
   const others = values.filter((other) => other !== value).map((other) => ({ key, value: String(other) }));
   state.hidden = [...state.hidden.filter((entry) => entry.key !== key), ...others];
 }
 
-// The part of the address behind #; `changes` are taken for a link to something else.
+// The fragment of the address; `changes` make a link to another state.
 function addressOf(changes = {}) {
-  const told = { ...state, ...changes };
+  const target = { ...state, ...changes };
   const parameters = new URLSearchParams();
   for (const [name, start] of Object.entries(STARTING)) {
-    if (name === "view" || told[name] !== start) parameters.set(name, told[name]);
+    if (name === "view" || target[name] !== start) parameters.set(name, target[name]);
   }
-  for (const { key, value } of told.hidden) parameters.append("without", `${key}:${value}`);
-  if (told.chosen && told.isPinned) parameters.set("point", told.chosen.id);
+  for (const { key, value } of target.hidden) parameters.append("without", `${key}:${value}`);
+  if (target.chosen && target.isPinned) parameters.set("point", target.chosen.id);
   return `#${parameters}`;
 }
 

@@ -1,4 +1,4 @@
-// The table of grid points: sorts by a click on a column, and goes elsewhere as tab-separated text, Markdown or CSV.
+// The table of grid points: sorted by a click on a column, copied as tab-separated text, Markdown or CSV.
 
 const COLUMNS = [
   ...(report.series ? [{ id: "series", title: SETTINGS.series, of: (point) => settingOf(point, "series") }] : []),
@@ -61,13 +61,13 @@ function sortedPoints() {
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
   return shown.sort((a, b) => {
     const [one, other] = [values.get(a), values.get(b)];
-    // What has no value comes last, whichever way the rest runs.
+    // Rows without a value come last in either direction.
     if (one === null || other === null) return (one === null) - (other === null);
     return compare(one, other) * (descending ? -1 : 1);
   });
 }
 
-// Laying out thousands of rows takes a browser a second, at each filter; so many are shown until all are asked for.
+// Number of rows shown until the reader asks for all: layout of thousands takes a second per filter change.
 const MOST_ROWS = 300;
 let allRows = false;
 let drawnRows = "";
@@ -112,7 +112,7 @@ function drawTable() {
 
 const isText = (column) => points.length > 0 && typeof valueOf(column, points[0]) === "string";
 
-// Rows are made once: with thousands of points that is what takes time.
+// Rows are created once, because that is slow for thousands of points.
 function rowFor(point) {
   if (!rowOf.has(point.id)) {
     const row = element("tr", { "data-point": point.id, class: point === state.chosen ? "chosen" : "" }, ...cells(point));
@@ -152,7 +152,7 @@ function cells(point) {
   return made;
 }
 
-// What is shown, in its order. Numbers are plain: another program is to read them.
+// The visible rows, in their order. Numbers are unformatted, for other programs.
 function tableText(kind) {
   const plain = (column, point) => {
     if (column.figure) {
@@ -179,18 +179,18 @@ function tableText(kind) {
 
 async function copyTable(kind) {
   const text = tableText(kind);
-  const told = document.getElementById("copied");
+  const status = document.getElementById("copied");
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // A page from a disk may not be let at the clipboard; the old way asks nobody.
+    // A page opened from disk may lack access to the clipboard; the old API does not need it.
     const area = element("textarea", { "aria-hidden": "true" });
     area.value = text;
     document.body.append(area);
     area.select();
     const done = document.execCommand("copy");
     area.remove();
-    if (!done) return (told.textContent = "the browser did not let it be copied");
+    if (!done) return (status.textContent = "the browser denied access to the clipboard");
   }
-  told.textContent = `${grouped(text.split("\n").length - (kind === "markdown" ? 2 : 1))} rows copied`;
+  status.textContent = `${grouped(text.split("\n").length - (kind === "markdown" ? 2 : 1))} rows copied`;
 }

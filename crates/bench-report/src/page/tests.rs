@@ -1,17 +1,21 @@
 //! Tests of `page`.
 
+use arrow_schema::{DataType, Field};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
-use crate::{EpochRecord, MarkedPoint, fixture, source::summarize_all};
+use crate::{
+    DataInfo, EpochRecord, GridPoint, MarkedPoint, Measured, StageTimes, column::ColumnGroup as _,
+    fixture, source::summarize_all,
+};
 
 fn render_all(records: &[EpochRecord], options: &ReportOptions) -> String {
     let sources = [Source { name: "results".to_owned(), records: records.to_vec() }];
     render(&sources, &summarize_all(&sources), options).unwrap()
 }
 
-/// The page's data, found as a browser finds it: up to the first end of the script tag.
+/// Reads the page's data like a browser does: up to the first end of the script tag.
 fn data(page: &str) -> Value {
     let (_, after) = page.split_once("id=\"report-data\">").unwrap();
     let (json, _) = after.split_once("</script>").unwrap();
@@ -21,7 +25,8 @@ fn data(page: &str) -> Value {
 #[test]
 fn the_page_asks_for_nothing() {
     let mut page = render_all(&fixture::grid(), &ReportOptions::default());
-    // Libraries know how to ask; that they do not is seen in a browser, and the page's policy forbids it.
+    // The libraries contain code for requests. A browser test checks that they make none, and the
+    // page's policy forbids them.
     for vendored in VENDORED {
         assert!(page.contains(vendored));
         page = page.replace(vendored, "");
@@ -42,7 +47,7 @@ fn the_page_asks_for_nothing() {
     for request in requests {
         assert!(!page.contains(request), "{request}");
     }
-    // The only thing linked is an empty icon inside the page, and the browser is told to refuse all else.
+    // The only link is an empty inline icon; the policy refuses all others.
     assert_eq!(page.matches("href=").count(), page.matches("href=\"data:,\"").count());
     assert!(page.contains(
         "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline';"
@@ -64,7 +69,7 @@ fn no_text_breaks_out_of_its_place() {
         assert_eq!(page.matches(tag).count(), clean.matches(tag).count(), "{tag}");
     }
     let data = data(&page);
-    // What all points share stands apart.
+    // Settings that all points share appear once.
     assert_eq!(data["shared"]["chunk_method"], hostile);
     assert_eq!(data["shared"]["uri"], hostile);
     assert_eq!(data["points"][0]["failure"], format!("oom: {hostile}"));
@@ -85,7 +90,7 @@ fn a_point_carries_its_whole_row() {
     ));
     let points = data["points"].as_array().unwrap();
     assert_eq!(points.len(), 7);
-    // Of the points of 64 x 256, the fastest is the native one.
+    // The fastest of the points of 64 x 256 is the native one.
     let marked = &points[data["marked"]["id"].as_u64().unwrap() as usize];
     assert_eq!(marked["settings"]["chunk_method"], "native");
 
@@ -94,7 +99,7 @@ fn a_point_carries_its_whole_row() {
         point["figures"][names.iter().position(|known| known == name).unwrap()].clone()
     };
     let two_epochs = &points[1];
-    // Median, least, most and how many.
+    // Median, minimum, maximum and count.
     let speeds = figure(two_epochs, "samples_per_sec");
     assert_eq!(speeds[3], 2);
     for (idx, speed) in [(2, &records[1]), (1, &records[2])] {
@@ -108,7 +113,7 @@ fn a_point_carries_its_whole_row() {
         two_epochs["waits"].as_array().unwrap().len(),
         data["wait_percents"].as_array().unwrap().len()
     );
-    // Too large for a number of JavaScript's, so text.
+    // Too large for a JavaScript number, so it is text.
     assert_eq!(data["shared"]["seed"], u64::MAX.to_string());
     assert_eq!(two_epochs["settings"]["entropy_of"], "cell_type");
     for name in [
@@ -134,24 +139,24 @@ fn what_was_published_comes_only_when_it_is_asked_for() {
     let asked = ReportOptions { published: true, ..ReportOptions::default() };
     let with = data(&render_all(&fixture::grid(), &asked));
     assert_eq!(with["published"]["slices"].as_array().unwrap().len(), 16);
-    assert!(with["published"]["told"].as_str().unwrap().contains("another machine"));
+    assert!(with["published"]["note"].as_str().unwrap().contains("another machine"));
     let without = data(&render_all(&fixture::grid(), &ReportOptions::default()));
     assert!(without["published"].is_null());
 }
 
-/// Libraries are as they were published, and their folder says so.
+/// Vendored libraries match the digests in their folder's README.
 #[test]
 fn vendored_libraries_are_unchanged() {
-    let told = include_str!("vendor/README.md");
+    let readme = include_str!("vendor/README.md");
     for library in VENDORED {
         let digest = Sha256::digest(library.as_bytes())
             .iter()
             .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        assert!(told.contains(&digest), "{digest} of {}", library.lines().next().unwrap());
+        assert!(readme.contains(&digest), "{digest} of {}", library.lines().next().unwrap());
     }
 }
 
-/// Thousands of points stay a page that a browser opens at once.
+/// A page with thousands of points stays small enough to open at once.
 #[test]
 fn a_page_of_many_points_is_small() {
     let records: Vec<EpochRecord> = (0..2000)
@@ -161,18 +166,37 @@ fn a_page_of_many_points_is_small() {
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
 }
 
-/// A figure without words would be shown by its column's name.
+/// Without a label the page would show the raw column name.
 #[test]
 fn the_script_has_words_for_every_figure() {
-    let words = SCRIPT[0];
-    for record in fixture::grid() {
-        for (name, value) in data::figures_of(&record).unwrap() {
-            // Labels behind the first are named in words as they are.
-            let is_named = name.contains(' ');
-            if value.is_number() && !is_named {
-                assert!(words.contains(&format!("  {name}: {{ label:")), "{name}");
-            }
-        }
+    let labels = SCRIPT[0];
+    let is_number =
+        |field: &Field| matches!(field.data_type(), DataType::UInt64 | DataType::Float64);
+    let columns = [Measured::fields(), StageTimes::fields()].concat();
+    // Numbers of an epoch and a process are in the list of epochs.
+    let columns = columns.iter().filter(|field| is_number(field));
+    let columns =
+        columns.map(Field::name).filter(|name| !["epoch", "repeat"].contains(&name.as_str()));
+    let derived: Vec<String> = fixture::grid()
+        .iter()
+        .flat_map(|record| data::figures_of(record).unwrap())
+        // Figures of further labels already have readable names.
+        .filter(|(name, value)| value.is_number() && !name.contains(' '))
+        .map(|(name, _)| name)
+        .collect();
+    for name in columns.chain(&derived) {
+        assert!(labels.contains(&format!("\n  {name}: {{ label:")), "{name}");
+    }
+}
+
+#[test]
+fn the_script_has_words_for_every_setting() {
+    let labels = SCRIPT[1];
+    for field in [GridPoint::fields(), DataInfo::fields()].concat() {
+        let name = field.name();
+        let is_named =
+            labels.contains(&format!("\n  {name}: \"")) || labels.contains(&format!(" {name}: \""));
+        assert!(is_named, "{name}");
     }
 }
 

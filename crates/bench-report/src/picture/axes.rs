@@ -1,4 +1,4 @@
-//! What stands behind the marks of a plot: the grid at the ticks, their numbers, the two axes, and what they are called.
+//! The background of a plot: grid lines at the ticks, their numbers, the two axes and their titles.
 
 use super::{
     PLOT,
@@ -7,7 +7,8 @@ use super::{
 };
 use crate::Error;
 
-/// Draws it around `plot`: left, top, right and bottom. The numbers of y are left out where a plot to the left has them.
+/// Draws the axes around `plot` (left, top, right, bottom). `labels_y` is false if a plot to the
+/// left has the numbers.
 pub(super) fn draw_axes(
     canvas: &Canvas<'_>,
     plot: [f64; 4],
@@ -31,7 +32,7 @@ pub(super) fn draw_axes(
     canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)
 }
 
-/// Writes what the axes of the picture's one plot are called under it and to its left.
+/// Writes the axis titles of the picture's single plot.
 pub(super) fn draw_titles(canvas: &Canvas<'_>, x: &str, y: &str) -> Result<(), Error> {
     let [left, upper, right, lower] = PLOT;
     let middle = (f64::midpoint(left, right), f64::midpoint(upper, lower));

@@ -1,17 +1,17 @@
-//! The stages of the fastest points as bars under each other.
+//! The stages of the fastest points as stacked bars.
 
 use super::{
     PLOT, SIZE,
     canvas::{self, Align, Ink, text_width},
     caption::{cut_to_width, draw_lines},
+    named_point::NamedPoint,
     scale::Axis,
-    views::Seen,
 };
 use crate::{Error, STAGES, table::decimal};
 
-/// Bars that a picture has room for.
-pub(super) const MOST: usize = 14;
-/// As on the page.
+/// Largest number of bars in a picture.
+pub(super) const MAX_BARS: usize = 14;
+/// The same colors as on the page.
 const COLORS: [[u8; 3]; STAGES.len()] = [
     [0x00, 0x72, 0xb2],
     [0x56, 0xb4, 0xe9],
@@ -20,12 +20,15 @@ const COLORS: [[u8; 3]; STAGES.len()] = [
     [0xd5, 0x5e, 0x00],
     [0x99, 0x99, 0x99],
 ];
-/// Where bars begin, as their names before it need.
+/// Range of the bars' left end; it depends on the width of the names.
 const LEFT: std::ops::Range<f64> = 270.0..480.0;
 const TEXT: f64 = 13.0;
 
-/// Nothing where no point has its stages timed.
-pub(super) fn draw(points: &[&Seen<'_>], subtitle: &[String; 2]) -> Result<Option<String>, Error> {
+/// Draws the bars; `None` if no point has timed stages.
+pub(super) fn draw(
+    points: &[&NamedPoint<'_>],
+    subtitle: &[String; 2],
+) -> Result<Option<String>, Error> {
     let bars: Vec<(String, Vec<f64>)> = points
         .iter()
         .filter(|point| point.summary.has_stages())

@@ -1,4 +1,4 @@
-//! Drawing in picture units with fractions, over an SVG backend that takes whole pixels only.
+//! Drawing in fractional picture units, on an SVG backend that takes whole pixels only.
 
 use plotters::{
     coord::Shift,
@@ -14,9 +14,9 @@ use plotters::{
 
 use crate::Error;
 
-/// Backend pixels to a picture unit: what makes a small triangle even.
+/// Backend pixels per picture unit; enough for small triangles to look even.
 const FINE: f64 = 4.0;
-/// The backend writes fonts this much smaller than it is asked to.
+/// The backend writes fonts smaller than requested by this factor.
 const FONT_SHRINK: f64 = 1.24;
 
 /// A color with its opacity.
@@ -40,7 +40,7 @@ impl Ink {
         Self(RGBAColor(red, green, blue, opacity))
     }
 
-    /// The color as a page writes it, without its opacity.
+    /// The color in the page's notation, without its opacity.
     #[cfg(test)]
     pub(crate) fn hex(self) -> String {
         let RGBAColor(red, green, blue, _) = self.0;
@@ -52,18 +52,18 @@ impl Ink {
     }
 }
 
-/// Where a text stands to its point.
+/// Position of a text relative to its point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Align {
-    /// To the right of it.
+    /// To the right of the point.
     Left,
-    /// To the left of it.
+    /// To the left of the point.
     Right,
-    /// Around it.
+    /// Centered on the point.
     Center,
-    /// Under it, centered.
+    /// Under the point, centered.
     Below,
-    /// Around it, turned to be read upward.
+    /// Centered on the point, rotated to be read upward.
     Upward,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-/// An SVG file of `size` units on white paper.
+/// Draws an SVG file of `size` units on white.
 pub(super) fn svg(
     size: (f64, f64),
     paint: impl FnOnce(&Canvas<'_>) -> Result<(), Error>,
@@ -85,19 +85,19 @@ pub(super) fn svg(
     paint(&canvas)?;
     canvas.area.present().map_err(failed)?;
     drop(canvas);
-    // Shown in units, kept in pixels: the view box stays as it is.
+    // Shown in units, with a view box in pixels.
     let in_pixels = format!("<svg width=\"{width}\" height=\"{height}\"");
     let in_units = format!("<svg width=\"{}\" height=\"{}\"", size.0, size.1);
     Ok(text.replacen(&in_pixels, &in_units, 1))
 }
 
 impl Canvas<'_> {
-    /// A line through `points`, `width` wide.
+    /// Draws a line of `width` through `points`.
     pub(super) fn line(&self, points: &[(f64, f64)], ink: Ink, width: f64) -> Result<(), Error> {
         self.area.draw(&PathElement::new(pixels(points), ink.style(width))).map_err(failed)
     }
 
-    /// A line of strokes and gaps of these lengths in turn, whole where there are none.
+    /// Draws a line of strokes and gaps with these lengths in turn; solid if there are none.
     pub(super) fn dashed(
         &self,
         points: &[(f64, f64)],
@@ -111,7 +111,7 @@ impl Canvas<'_> {
         dashes(points, lengths).iter().try_for_each(|dash| self.line(dash, ink, width))
     }
 
-    /// A filled polygon with an outline.
+    /// Draws a filled polygon with an outline.
     pub(super) fn polygon(
         &self,
         corners: &[(f64, f64)],
@@ -120,12 +120,13 @@ impl Canvas<'_> {
         width: f64,
     ) -> Result<(), Error> {
         self.area.draw(&Polygon::new(pixels(corners), fill.0.filled())).map_err(failed)?;
-        // Closed, and one side further, so that the first corner is as sharp as the others.
+        // Close the outline and repeat one side, so that the first corner is as sharp as the
+        // others.
         let closed: Vec<_> = corners.iter().chain(corners.iter().take(2)).copied().collect();
         self.line(&closed, outline, width)
     }
 
-    /// A filled circle with an outline.
+    /// Draws a filled circle with an outline.
     pub(super) fn circle(
         &self,
         at: (f64, f64),
@@ -139,7 +140,7 @@ impl Canvas<'_> {
         self.area.draw(&Circle::new(pixel(at), size, outline.style(width))).map_err(failed)
     }
 
-    /// One line of text, `size` units high.
+    /// Writes one line of text, `size` units high.
     pub(super) fn text(
         &self,
         text: &str,
@@ -151,7 +152,7 @@ impl Canvas<'_> {
         self.write(text, at, ("sans-serif", size * FINE * FONT_SHRINK).into_font(), ink, align)
     }
 
-    /// One line of bold text.
+    /// Writes one line of bold text.
     pub(super) fn heading(
         &self,
         text: &str,
@@ -182,16 +183,16 @@ impl Canvas<'_> {
         let font =
             if align == Align::Upward { font.transform(FontTransform::Rotate270) } else { font };
         let style = font.color(&ink.0).pos(Pos::new(horizontal, vertical));
-        // XML has no way to write control characters, and a path may hold some.
+        // XML cannot represent control characters, and a path may contain some.
         let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         self.area.draw(&Text::new(clean, pixel(at), style)).map_err(failed)
     }
 }
 
-/// Letters are up to so much wider in a reader's font than [`text_width`] takes them to be.
+/// Letters in a reader's font are up to this factor wider than [`text_width`] estimates.
 pub(super) const WIDER_FONT: f64 = 1.1;
 
-/// About how wide a text of `size` is: the widths of letters in the usual sans-serif fonts.
+/// Estimates the width of a text of `size`, from letter widths of common sans-serif fonts.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let width = |letter: char| match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.29,
@@ -204,7 +205,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(width).sum::<f64>() * size
 }
 
-/// `text` in lines that are at most so wide, broken between words, and in words that are wider.
+/// Wraps `text` into lines of at most `width`, between words, or within a word that is wider.
 pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let fits = |line: &str| text_width(line, size) <= width;
     let mut lines = vec![String::new()];
@@ -230,7 +231,8 @@ pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-/// The strokes of a dashed line through `points`: lengths of stroke and gap in turn, none of them 0.
+/// The strokes of a dashed line through `points`. `lengths` are strokes and gaps in turn, none of
+/// them 0.
 fn dashes(points: &[(f64, f64)], lengths: &[f64]) -> Vec<Vec<(f64, f64)>> {
     let (mut strokes, mut stroke) = (Vec::new(), points.first().copied().into_iter().collect());
     let mut turn = 0;
@@ -261,7 +263,7 @@ fn dashes(points: &[(f64, f64)], lengths: &[f64]) -> Vec<Vec<(f64, f64)>> {
     strokes
 }
 
-/// In a gap there is no stroke to go on with.
+/// Ends the current stroke; does nothing within a gap.
 fn push_stroke(stroke: &mut Vec<(f64, f64)>, at: (f64, f64), turn: usize) {
     if turn.is_multiple_of(2) {
         stroke.push(at);

@@ -1,4 +1,4 @@
-//! What was measured, over the plot; and the arrow to one point.
+//! The caption over the plot, and the arrow to the marked point.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
 
 const ARROW_TEXT: f64 = 13.0;
 const SUBTITLE: f64 = 13.0;
-/// Widest that a line over the plot may be.
+/// Largest width of a line over the plot.
 const LINE_WIDTH: f64 = 900.0;
 
 pub(super) fn draw(
@@ -28,7 +28,7 @@ pub(super) fn draw(
     draw_lines(canvas, &title, &subtitle(sources, points))
 }
 
-/// The heading and the lines under it, over the plot.
+/// Draws the heading and the lines under it, over the plot.
 pub(super) fn draw_lines(
     canvas: &Canvas<'_>,
     title: &str,
@@ -48,7 +48,7 @@ pub(super) fn draw_lines(
     Ok(())
 }
 
-/// The machine; then the data, the batches and what failed.
+/// Describes the machine, and in a second line the data, the batches and the failures.
 pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 2] {
     let machines = each(sources.iter().flat_map(|source| &source.records).map(|record| {
         record
@@ -69,7 +69,8 @@ pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 
     [machines, second]
 }
 
-/// As `x: 20,000 cells × 20,000 genes`; data sets of the same size together. A copy that was laid out anew is not told beside what it is of.
+/// Describes the data like `x: 20,000 cells × 20,000 genes`, data sets of the same size together. A
+/// relaid copy is left out if its source is listed.
 fn data_line(points: &[PointSummary]) -> String {
     let is_copy = |point: &&PointSummary| point.data.layout.is_some();
     let all_copies = points.iter().all(|point| is_copy(&point));
@@ -89,7 +90,7 @@ fn data_line(points: &[PointSummary]) -> String {
     each(told)
 }
 
-/// The different ones among `texts`, in order of appearance; beyond three, how many more there are.
+/// The distinct `texts` in order of appearance; beyond three, the number of the others.
 fn each(texts: impl Iterator<Item = String>) -> String {
     let mut seen = BTreeSet::new();
     let different: Vec<String> =
@@ -117,7 +118,8 @@ pub(super) fn cut_to_width(text: &str, size: f64, width: f64) -> String {
     cut + "…"
 }
 
-/// An arrow with words to the marked point, placed where it covers the least. Nothing when the point has no mark.
+/// Draws an arrow with a label to the marked point, placed where it covers the least. Draws nothing
+/// if the point has no mark.
 pub(super) fn draw_arrow(
     canvas: &Canvas<'_>,
     marked: &MarkedPoint,
@@ -145,7 +147,7 @@ pub(super) fn draw_arrow(
     draw_label(canvas, mark, middle, label, &lines)
 }
 
-/// The middle of a label of this size that lies farthest from the marks, inside the plot.
+/// The center for a label of this size that is farthest from the marks, inside the plot.
 fn best_place(
     mark: &Mark<'_>,
     (width, height): (f64, f64),
@@ -178,7 +180,7 @@ fn best_place(
             };
             to_label.min(to_line)
         };
-        // Beyond some room, near is better than far.
+        // Beyond a clearance of 14 units, prefer positions near the mark.
         marks.iter().map(clear).fold(f64::MAX, f64::min).min(14.0) - distance * 0.03
     };
     inside.max_by(|a, b| room(a).total_cmp(&room(b))).map(|(x, y, _)| (x, y))
@@ -215,13 +217,13 @@ fn draw_label(
     canvas.text(&lines[1], (x, y + 8.5), ARROW_TEXT - 1.0, Ink::TEXT, Align::Center)
 }
 
-/// Distance of a point to a box around `middle`.
+/// Distance from a point to a box around `middle`.
 fn box_distance(point: (f64, f64), middle: (f64, f64), (width, height): (f64, f64)) -> f64 {
     let outside = |along: f64, half: f64| (along.abs() - half).max(0.0);
     outside(point.0 - middle.0, width / 2.0).hypot(outside(point.1 - middle.1, height / 2.0))
 }
 
-/// Distance of a point to the line between two others.
+/// Distance from a point to the segment between two others.
 fn line_distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
     let (run, rise) = (to.0 - from.0, to.1 - from.1);
     let length_squared = (run * run + rise * rise).max(f64::MIN_POSITIVE);

@@ -1,4 +1,5 @@
-//! A chart of series: lines with marks, marks alone, or lines with a band around them, with a legend beside the plot.
+//! A chart of series: lines with marks, marks alone, or lines with a shaded band; the legend is
+//! beside the plot.
 
 use super::{
     PLOT, SIZE,
@@ -14,15 +15,15 @@ use crate::Error;
 const MARK: f64 = 5.0;
 const LEGEND_TEXT: f64 = 12.0;
 const LEGEND_STEP: f64 = 20.0;
-/// Between the lines of a name, and the most that one may be wide.
+/// Line height of a name in the legend, and its largest width.
 const LEGEND_LINE: f64 = 14.0;
 const LEGEND_WIDEST: f64 = 260.0;
 const LEGEND_LEFT: f64 = PLOT[2] + 20.0;
-/// Entries of the legend; who has more series reads them in the table.
+/// Largest number of legend entries; further series are in the table only.
 const MOST_ENTRIES: usize = 28;
-/// Strokes and gaps of the lines: others each time that the colors come again.
+/// Strokes and gaps of the lines; a new pattern each time that the colors repeat.
 const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.5], &[12.0, 4.0, 2.5, 4.0]];
-/// Of the lines that stand at values of x.
+/// Dashes of the reference lines at values of x.
 const LINE_DASH: &[f64] = &[4.0, 4.0];
 
 pub(super) struct Chart<'a> {
@@ -39,16 +40,16 @@ pub(super) enum Style {
     Marks,
     LinesWithMarks,
     Lines,
-    /// Lines, and what lies between the low and the high of each point shaded.
+    /// Lines, with the range between the low and the high of each point shaded.
     Bands,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// The shape of its marks, where there are not so many series that each has its own.
+    /// Shape of its marks, unless there are few enough series for each to have its own.
     pub(super) shape: usize,
-    /// In the order in which the line goes.
+    /// Points in the order of the line.
     pub(super) points: Vec<Place>,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Place {
     pub(super) high: f64,
 }
 
-/// The chart as an SVG file; the caller has seen to it that there is a point.
+/// Draws the chart as an SVG file. It must have at least one point.
 pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     let all = || chart.series.iter().flat_map(|series| &series.points);
     let [left, upper, right, lower] = PLOT;
@@ -83,7 +84,7 @@ pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     })
 }
 
-/// What a series is told from the others by.
+/// Color, shape and dashes that distinguish a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     color: Ink,
@@ -91,7 +92,8 @@ pub(super) struct Look {
     dash: &'static [f64],
 }
 
-/// No two are the same in color and shape, nor in color and dash, as long as there are that many.
+/// Looks for all series. No two have the same color and shape, nor the same color and dashes, up to
+/// the number of combinations.
 pub(super) fn looks(series: &[Series]) -> Vec<Look> {
     let many = series.len() > N_COLORS;
     let look = |(idx, one): (usize, &Series)| Look {
@@ -110,7 +112,7 @@ fn entry_height(lines: &[String]) -> f64 {
     LEGEND_STEP + LEGEND_LINE * (lines.len().max(1) - 1) as f64
 }
 
-/// The size of a picture that has room for the legend.
+/// The size of a picture with room for the legend.
 pub(super) fn size(entries: &[Vec<String>]) -> (f64, f64) {
     let lines = entries.iter().flatten();
     let widest = lines.map(|line| text_width(line, LEGEND_TEXT)).fold(0.0, f64::max);
@@ -124,7 +126,7 @@ fn draw_lines_of_x(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale) -> Result<
     for (idx, (value, words)) in chart.x.lines.iter().enumerate() {
         let at = x.position(*value);
         canvas.dashed(&[(at, upper), (at, lower)], Ink::GRAY, 1.5, LINE_DASH)?;
-        // One under the other, on the side where there is room.
+        // Labels under each other, on the side that has room.
         let y = upper + 12.0 + 18.0 * idx as f64;
         let room = at - left > text_width(words, 13.0) * WIDER_FONT + 6.0;
         let (x, align) = if room { (at - 6.0, Align::Right) } else { (at + 6.0, Align::Left) };

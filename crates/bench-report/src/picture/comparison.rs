@@ -1,7 +1,9 @@
-//! Speed against memory of several loaders: a plot for each kind of batches, with the same axes, and a legend under them. Shape and color
-//! both say the loader, so that it is told without color, too; its name stands beside its marks where there is room.
+//! Speed against memory of several loaders: one plot per form of batches, with shared axes, and a
+//! legend under them. Both shape and color encode the loader, so it is recognizable without color,
+//! too; its name stands beside its marks if there is room.
 //!
-//! An axis is logarithmic where the most is so much more than the least that small ones could not be told apart from 0 or each other.
+//! An axis is logarithmic if the largest value is so much larger than the smallest that small ones
+//! could not be distinguished from 0 or each other.
 
 use super::{
     Convention, PLOT, Placed, SIZE,
@@ -15,18 +17,18 @@ use super::{
 };
 use crate::{Error, PointSummary, ReportOptions, Source, table::grouped};
 
-/// From this many times the least on, an axis is logarithmic.
+/// An axis is logarithmic from this ratio of largest to smallest value on.
 const LOGARITHMIC_FROM: f64 = 30.0;
-/// More plots than this are no row.
+/// Largest number of plots in a row.
 const MOST_PANELS: usize = 4;
-/// Least width of a plot, and what lies between two.
+/// Smallest width of a plot, and the gap between two.
 const NARROWEST: f64 = 410.0;
 const GAP: f64 = 40.0;
 const RIGHT_MARGIN: f64 = 26.0;
 
-/// What the picture says of what was measured.
+/// Measurements and options for the caption of the picture.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct ComparisonInput<'a> {
     pub(super) sources: &'a [Source],
     pub(super) points: &'a [PointSummary],
     pub(super) options: &'a ReportOptions,
@@ -40,7 +42,7 @@ struct Group<'a> {
 }
 
 pub(super) fn draw(
-    said: &Said<'_>,
+    input: &ComparisonInput<'_>,
     encoding: &Encoding,
     placed: &[Placed<'_>],
 ) -> Result<String, Error> {
@@ -50,7 +52,7 @@ pub(super) fn draw(
     let key = Key::new(encoding, placed, PLOT[0]..width - RIGHT_MARGIN, PLOT[3] + 66.0);
     let upper = if groups.len() > 1 { PLOT[1] + 22.0 } else { PLOT[1] };
     let each = (width - PLOT[0] - RIGHT_MARGIN - (n - 1.0) * GAP) / n;
-    let [across, up] = dimensions(placed, said.convention);
+    let [across, up] = dimensions(placed, input.convention);
     let panel = |idx: usize| {
         let left = PLOT[0] + (each + GAP) * idx as f64;
         let plot = [left, upper, left + each, PLOT[3]];
@@ -69,7 +71,7 @@ pub(super) fn draw(
         }
     };
     canvas::svg((width, key.bottom() + 14.0), |canvas| {
-        caption::draw(canvas, said.sources, said.points, said.options, said.convention)?;
+        caption::draw(canvas, input.sources, input.points, input.options, input.convention)?;
         for (idx, group) in groups.iter().enumerate() {
             let panel = panel(idx);
             panel.draw_axes(canvas)?;
@@ -89,7 +91,7 @@ pub(super) fn draw(
     })
 }
 
-/// A plot for each form and number of genes, or for each form alone where that were too many.
+/// One plot per form and number of genes, or per form alone if that would be too many.
 fn groups<'a>(placed: &'a [Placed<'a>]) -> Vec<Group<'a>> {
     let mut genes: Vec<u64> = placed.iter().map(|one| one.summary.data.n_cols).collect();
     genes.sort_unstable();
@@ -116,7 +118,7 @@ fn by_title<'a>(placed: &'a [Placed<'a>], title: impl Fn(&Placed<'_>) -> String)
             None => groups.push(Group { title, placed: vec![one] }),
         }
     }
-    // Dense ones first.
+    // Dense batches first.
     groups.sort_by_key(|group| {
         let first = group.placed[0].summary;
         (first.point.form != "dense", first.point.form.clone(), first.data.n_cols)
@@ -131,7 +133,7 @@ fn form_title(form: &str) -> String {
     }
 }
 
-/// The least and the most of a figure.
+/// The minimum and the maximum of a figure.
 fn both_ends(placed: &[Placed<'_>], figure: fn(&Placed<'_>) -> crate::Spread) -> [f64; 2] {
     let all = || placed.iter().map(figure);
     let least = all().map(|spread| spread.min).fold(f64::INFINITY, f64::min);

@@ -1,4 +1,5 @@
-//! The legend under the plots of a comparison: entries beside each other, as many to a line as fit, each as wide as its words.
+//! The legend under the plots of a comparison. Entries stand beside each other, each as wide as its
+//! words, as many per line as fit.
 
 use std::ops::Range;
 
@@ -14,19 +15,19 @@ use crate::{Error, table::grouped};
 
 const TEXT: f64 = 13.0;
 const LINE: f64 = 17.0;
-/// Between two entries, and from the middle of a mark to its words.
+/// Gap between two entries, and from the center of a mark to its words.
 const GAP: f64 = 26.0;
 
-/// What stands before an entry's words.
+/// The sign in front of an entry's words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sign {
-    /// Nothing: what follows is headed.
+    /// No sign: a heading for the entries after it.
     Heading,
     /// The mark of the series at this position.
     Series(usize),
     /// A circle of this radius.
     Size(f64),
-    /// The bars of several epochs.
+    /// The bars that span several epochs.
     Bars,
 }
 
@@ -44,18 +45,18 @@ impl Sign {
 struct Entry {
     sign: Sign,
     lines: Vec<String>,
-    /// What it takes of the picture.
+    /// Its area in the picture.
     frame: Frame,
 }
 
-/// The legend, laid out.
+/// The legend with all positions computed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Key {
     entries: Vec<Entry>,
 }
 
 impl Key {
-    /// The legend of what was `placed`, between the ends of `across` and under `top`.
+    /// Lays out the legend for `placed`, within `across` and under `top`.
     pub(super) fn new(
         encoding: &Encoding,
         placed: &[Placed<'_>],
@@ -84,7 +85,7 @@ impl Key {
         key
     }
 
-    /// Lays entries into lines and gives back where they end.
+    /// Arranges entries in lines and returns the position below them.
     fn lay(&mut self, signs: Vec<(Sign, String)>, across: &Range<f64>, top: f64) -> f64 {
         let (mut x, mut upper, mut lower) = (across.start, top, top + LINE + 5.0);
         for (sign, words) in signs {
@@ -105,7 +106,7 @@ impl Key {
             });
             x += width + GAP;
         }
-        // In the middle of the line that they are in.
+        // Center each sign in its line.
         let mut tallest: Vec<(f64, f64)> = Vec::new();
         for entry in &self.entries {
             match tallest.iter_mut().find(|(upper, _)| *upper == entry.frame.upper) {

@@ -5,7 +5,7 @@ use crate::Error;
 
 const TEXT: f64 = 13.0;
 const HEIGHT: f64 = 16.0;
-/// A mark has no name of its own where one of its series stands so near to it.
+/// A mark has no name if another of its series is this near.
 const NEAR: f64 = 64.0;
 
 /// A rectangle of the picture.
@@ -41,7 +41,7 @@ impl Frame {
             && other.lower <= self.lower
     }
 
-    /// How far it is from a mark's edge.
+    /// Its distance from a mark's edge.
     fn distance(&self, mark: &Named<'_>) -> f64 {
         let (x, y) = mark.at;
         let away = (x - x.clamp(self.left, self.right)).hypot(y - y.clamp(self.upper, self.lower));
@@ -53,24 +53,25 @@ impl Frame {
     }
 }
 
-/// A mark that wants a name.
+/// A mark that needs a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     pub(super) text: &'a str,
     pub(super) at: (f64, f64),
-    /// The farthest that the mark reaches from its middle.
+    /// Largest distance from the mark's center to its edge.
     pub(super) reach: f64,
 }
 
-/// A name in its place.
+/// A name at its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Label {
     pub(super) text: String,
     pub(super) frame: Frame,
 }
 
-/// Places for the names of `marks` within `inside`, off the marks themselves, off `taken` and off each other. A name that fits nowhere
-/// near its mark, or only where it is as near to one of another name, has none: the legend has them all.
+/// Places the names of `marks` within `inside`, off the marks, off `taken` and off each other. A
+/// name that fits nowhere near its mark, or only as near to a mark with another name, is left out;
+/// the legend has all names.
 pub(super) fn place(marks: &[Named<'_>], taken: &[Frame], inside: Frame) -> Vec<Label> {
     let mut taken = taken.to_vec();
     taken.extend(marks.iter().map(|mark| Frame::around(mark.at, mark.reach, mark.reach)));
@@ -102,7 +103,7 @@ pub(super) fn place(marks: &[Named<'_>], taken: &[Frame], inside: Frame) -> Vec<
     labels
 }
 
-/// Beside, over and under the mark, then farther off.
+/// Positions beside, over and under the mark, then farther off.
 fn candidates(mark: &Named<'_>) -> impl Iterator<Item = Frame> {
     let (half_width, half_height) = (text_width(mark.text, TEXT) * 0.53 + 2.0, HEIGHT / 2.0);
     let (at, reach) = (mark.at, mark.reach);
@@ -125,7 +126,7 @@ fn candidates(mark: &Named<'_>) -> impl Iterator<Item = Frame> {
 
 pub(super) fn draw(canvas: &Canvas<'_>, labels: &[Label]) -> Result<(), Error> {
     for Label { text, frame } in labels {
-        // The grid would run through the letters.
+        // Grid lines would run through the letters.
         let corners = [
             (frame.left, frame.upper),
             (frame.right, frame.upper),

@@ -1,4 +1,4 @@
-//! What the marks mean, beside the plot.
+//! The legend beside the plot.
 
 use super::{
     Placed, SIZE,
@@ -14,15 +14,15 @@ const MARK_X: f64 = LEFT + 17.0;
 const TEXT_X: f64 = LEFT + 44.0;
 const BAR_HEIGHT: f64 = 132.0;
 const STEPS: u32 = 64;
-/// Least distance of two labels at the color bar.
+/// Smallest distance between two labels at the color bar.
 const LABEL_HEIGHT: f64 = 17.0;
 
-/// What the names may take; longer ones have several lines.
+/// Largest width of a name; longer ones are wrapped.
 const WIDEST: f64 = 240.0;
 const LINE: f64 = 16.0;
 const MARGIN: f64 = 18.0;
 
-/// The size of a picture that has room for the legend.
+/// The size of a picture with room for the legend.
 pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<(f64, f64), Error> {
     let mut bottom = 0.0;
     canvas::svg(SIZE, |canvas| {
@@ -41,7 +41,7 @@ fn shown<'e>(encoding: &'e Encoding, placed: &[Placed<'_>]) -> Vec<(usize, &'e S
     encoding.names.iter().enumerate().filter(|(idx, _)| has_mark(*idx)).collect()
 }
 
-/// Draws it and gives back where it ends.
+/// Draws the legend and returns the position below it.
 pub(super) fn draw(
     canvas: &Canvas<'_>,
     encoding: &Encoding,
@@ -119,7 +119,7 @@ fn draw_colors(canvas: &Canvas<'_>, encoding: &Encoding, top: f64) -> Result<f64
     }
     let height = BAR_HEIGHT / f64::from(STEPS);
     for idx in 0..STEPS {
-        // Each step reaches under the next, so that no seam shows.
+        // Each step overlaps the next, so that no seam shows.
         let upper = y + height * f64::from(idx);
         let lower = (upper + 2.0 * height).min(y + BAR_HEIGHT);
         let color = viridis(1.0 - (f64::from(idx) + 0.5) / f64::from(STEPS));
@@ -136,7 +136,7 @@ fn draw_colors(canvas: &Canvas<'_>, encoding: &Encoding, top: f64) -> Result<f64
     Ok(y + BAR_HEIGHT + 12.0)
 }
 
-/// Those of the ascending `numbers` whose labels do not touch, the least and the most among them.
+/// The ascending `numbers` whose labels do not touch, including the minimum and the maximum.
 fn far_apart(numbers: &[u64], position: impl Fn(u64) -> f64) -> Vec<u64> {
     let mut kept: Vec<u64> = Vec::new();
     for &number in numbers.iter().rev() {
@@ -153,7 +153,8 @@ fn far_apart(numbers: &[u64], position: impl Fn(u64) -> f64) -> Vec<u64> {
     kept
 }
 
-/// At most `most` of the ascending `numbers`, as even as may be in their logarithm, the first and the last among them.
+/// At most `most` of the ascending `numbers`, spread evenly by logarithm, including the first and
+/// the last.
 pub(super) fn spread_out(numbers: &[u64], most: usize) -> Vec<u64> {
     if numbers.len() <= most {
         return numbers.to_vec();

@@ -1,11 +1,11 @@
-//! Logarithmic axes: ticks at powers of the base, and at 2 and 5 between few powers of ten.
+//! Logarithmic axes, with ticks at powers of the base, and at 2 and 5 between a few powers of ten.
 
 use std::ops::Range;
 
-/// The share of an axis that the number of a tick takes.
+/// Share of an axis that a tick's number needs.
 const NEAREST: f64 = 0.1;
 
-/// An axis that holds all of some positive values, over a range of picture units.
+/// An axis over positive values, mapped to a range of picture units.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LogAxis {
     ticks: Vec<f64>,
@@ -15,7 +15,8 @@ pub(super) struct LogAxis {
 }
 
 impl LogAxis {
-    /// With at most `most_ticks` ticks at powers of `base`; the values' own range where no power lies in it.
+    /// An axis with at most `most_ticks` ticks at powers of `base`; it covers just the values if no
+    /// power lies among them.
     pub(super) fn new(values: &[f64], base: f64, units: Range<f64>, most_ticks: usize) -> Self {
         let positive = || values.iter().copied().filter(|value| *value > 0.0 && value.is_finite());
         let least = positive().fold(f64::INFINITY, f64::min);
@@ -42,7 +43,7 @@ impl LogAxis {
         Self { ticks, least, most, units }
     }
 
-    /// With a tick at each of the values, where they are few and not too near to each other.
+    /// An axis with a tick at each value, if they are few and not too close.
     pub(super) fn of_values(values: &[f64], units: Range<f64>, most_ticks: usize) -> Self {
         let mut axis = Self::new(values, 10.0, units, most_ticks);
         let mut ticks: Vec<f64> =
@@ -63,7 +64,7 @@ impl LogAxis {
         &self.ticks
     }
 
-    /// Where `value` lies; what is too small for the axis lies at its beginning.
+    /// Position of `value`; a value below the axis is put at its beginning.
     pub(super) fn position(&self, value: f64) -> f64 {
         let share = (value.max(self.least) / self.least).ln() / (self.most / self.least).ln();
         self.units.start + (self.units.end - self.units.start) * share.min(1.0)

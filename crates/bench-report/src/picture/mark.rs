@@ -1,4 +1,4 @@
-//! What a mark looks like: shape, area, color.
+//! The look of marks: shape, area, color.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use crate::{
     series::{NamedBy, SeriesNames},
 };
 
-/// Radius of the largest block's circle, and the least that is still seen.
+/// Radius of the largest block's circle, and the smallest visible radius.
 const RADII: (f64, f64) = (15.0, 4.5);
 
-/// Viridis in nine steps: even to the eye, ordered by lightness, fit for the color-blind. Its last tenth is left out,
-/// a yellow that white paper swallows.
+/// Viridis in nine steps: perceptually uniform, ordered by lightness, readable for the color-blind.
+/// Its last tenth is left out, because yellow disappears on white.
 const VIRIDIS: [[u8; 3]; 9] = [
     [0x44, 0x01, 0x54],
     [0x48, 0x23, 0x74],
@@ -30,7 +30,8 @@ const VIRIDIS: [[u8; 3]; 9] = [
     [0xb8, 0xde, 0x29],
 ];
 
-/// Okabe and Ito's colors, which the color-blind tell apart, without the yellow that white paper swallows.
+/// Okabe and Ito's colors, which the color-blind can distinguish, without yellow, which disappears
+/// on white.
 const CATEGORIES: [[u8; 3]; 7] = [
     [0x00, 0x72, 0xb2],
     [0xe6, 0x9f, 0x00],
@@ -40,35 +41,35 @@ const CATEGORIES: [[u8; 3]; 7] = [
     [0xd5, 0x5e, 0x00],
     [0x7f, 0x7f, 0x7f],
 ];
-/// Colors come again after so many series: something else tells those apart.
+/// Number of colors, after which they repeat; another property must then distinguish the series.
 pub(super) const N_COLORS: usize = CATEGORIES.len();
-/// Methods that have always had the first shapes, in their order.
+/// Methods with fixed shapes: the first ones, in this order.
 const METHODS: [&str; 3] = ["np.array", "scipy.csr", "native"];
 
-/// The color of the series at `idx`.
+/// The color of series `idx`.
 pub(super) fn category(idx: usize) -> Ink {
     Ink::rgb(CATEGORIES[idx % N_COLORS])
 }
 
-/// How settings become marks: one rule for marks and legends.
+/// The mapping from settings to marks, shared by marks and legends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Encoding {
-    /// What the series are, as loaders or methods.
+    /// Kind of the series, for instance loaders or methods.
     pub(super) heading: &'static str,
-    /// All series, and the shape of each.
+    /// Names of all series, and the shape of each.
     pub(super) names: Vec<String>,
     shapes: Vec<usize>,
-    /// Whether a color is a series or a number of chunks.
+    /// Whether the color encodes the series rather than the number of chunks.
     colored_by_series: bool,
-    /// Rows of a block that occur, ascending.
+    /// Block sizes that occur, in rows, ascending.
     pub(super) block_rows: Vec<u64>,
-    /// Chunks of a block that occur, ascending.
+    /// Chunks per block that occur, ascending.
     pub(super) chunks: Vec<u64>,
     /// Whether both dense and sparse batches occur.
     pub(super) both_forms: bool,
 }
 
-/// A mark in its place.
+/// A mark at its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark<'a> {
     pub(super) point: &'a Placed<'a>,
@@ -102,7 +103,7 @@ impl Encoding {
         Mark { point, at, radius: self.radius(point.summary.point.block_size) }
     }
 
-    /// The mark; where `marks_sparse`, with a hole if its batches are.
+    /// Draws the mark; if `marks_sparse`, marks of sparse batches have a hole.
     pub(super) fn draw(
         &self,
         canvas: &Canvas<'_>,
@@ -118,7 +119,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// The shape of the series at `idx`.
+    /// The shape of series `idx`.
     pub(super) fn shape(&self, idx: usize) -> usize {
         self.shapes[idx]
     }
@@ -127,13 +128,14 @@ impl Encoding {
         if self.colored_by_series { category(series) } else { self.color(chunks) }
     }
 
-    /// Radius of the circle that stands for `block_rows`; other shapes have its area. The area goes with the rows.
+    /// Radius of the circle for `block_rows`; its area is proportional to the rows. Other shapes
+    /// have the same area.
     pub(crate) fn radius(&self, block_rows: u64) -> f64 {
         let largest = self.block_rows.last().copied().unwrap_or(1).max(1);
         (RADII.0 * (block_rows as f64 / largest as f64).sqrt()).max(RADII.1)
     }
 
-    /// The color of `chunks` in a block, by its logarithm between the least and the most.
+    /// The color for `chunks` per block, by its logarithm between minimum and maximum.
     pub(crate) fn color(&self, chunks: u64) -> Ink {
         let log = |chunks: u64| (chunks.max(1) as f64).log2();
         let (Some(&least), Some(&most)) = (self.chunks.first(), self.chunks.last()) else {
@@ -146,7 +148,7 @@ impl Encoding {
     }
 }
 
-/// The shape of each series: methods of the original keep theirs, others have the next.
+/// The shape of each series: fixed for the original's methods, the next free one for others.
 pub(crate) fn shapes(series: &SeriesNames) -> Vec<usize> {
     if series.named_by != NamedBy::Method {
         return (0..series.names.len()).collect();
@@ -170,7 +172,7 @@ pub(super) fn viridis(share: f64) -> Ink {
     }))
 }
 
-/// The white middle that says that batches are sparse.
+/// Draws the white center that marks sparse batches.
 pub(super) fn draw_hole(canvas: &Canvas<'_>, at: (f64, f64), radius: f64) -> Result<(), Error> {
     canvas.circle(at, radius * 0.4, Ink::PAPER, Ink::TEXT.with_opacity(0.75), 1.0)
 }

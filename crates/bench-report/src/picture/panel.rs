@@ -1,4 +1,4 @@
-//! A plot of speed against memory: axes, marks with their bars, names beside them.
+//! One plot of speed against memory: axes, marks with their bars, names beside them.
 
 use super::{
     Placed,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Error;
 
-/// More marks than this have no names beside them: the legend has them all.
+/// With more marks than this, none has a name beside it; the legend has all.
 pub(super) const MOST_NAMED: usize = 20;
 
 pub(super) struct Panel {
@@ -19,7 +19,7 @@ pub(super) struct Panel {
     pub(super) plot: [f64; 4],
     pub(super) x: Scale,
     pub(super) y: Scale,
-    /// Whether numbers stand at the y axis.
+    /// Whether the y axis has numbers.
     pub(super) labels_y: bool,
 }
 
@@ -28,7 +28,7 @@ impl Panel {
         draw_axes(canvas, self.plot, &self.x, &self.y, self.labels_y)
     }
 
-    /// Draws the marks and gives them back, the largest first.
+    /// Draws the marks and returns them, the largest first.
     pub(super) fn draw_marks<'a>(
         &self,
         canvas: &Canvas<'_>,
@@ -38,7 +38,7 @@ impl Panel {
     ) -> Result<Vec<Mark<'a>>, Error> {
         let mut marks: Vec<Mark<'a>> =
             placed.iter().map(|point| encoding.mark(point, &self.x, &self.y)).collect();
-        // Small ones last, so that a large one hides none.
+        // Small marks last, so that none is hidden.
         marks.sort_by(|a, b| b.radius.total_cmp(&a.radius));
         for mark in &marks {
             for ends in self.bars(mark).into_iter().flatten() {
@@ -51,7 +51,7 @@ impl Panel {
         Ok(marks)
     }
 
-    /// Thin bars from the smallest to the largest, where there are several epochs.
+    /// Thin bars from the minimum to the maximum, if there are several epochs.
     fn bars(&self, mark: &Mark<'_>) -> [Option<[(f64, f64); 2]>; 2] {
         let (point, (at_x, at_y)) = (mark.point, mark.at);
         let up = [point.speed.min, point.speed.max].map(|end| (at_x, self.y.position(end)));
@@ -60,7 +60,7 @@ impl Panel {
         [(point.speed.n > 1).then_some(up), (point.gigabytes.n > 1).then_some(across)]
     }
 
-    /// The names of the series beside `marks`, as many as have room.
+    /// The names of the series beside `marks`, as far as there is room.
     pub(super) fn labels(&self, encoding: &Encoding, marks: &[Mark<'_>]) -> Vec<Label> {
         let [left, upper, right, lower] = self.plot;
         let inside =

@@ -1,15 +1,15 @@
-//! Axes: linear ones with round ticks, and the choice between those and logarithmic ones.
+//! Axes: linear ones with round ticks, and the choice between linear and logarithmic ones.
 
 use std::ops::Range;
 
 use super::log_scale::LogAxis;
 use crate::table::decimal;
 
-/// What an axis says and how it goes.
+/// Title, kind and range of an axis.
 #[derive(Clone, Debug)]
 pub(super) struct Dimension {
     pub(super) label: String,
-    /// Values that a line stands at, with its words.
+    /// Values at which a line is drawn, with its words.
     pub(super) lines: Vec<(f64, &'static str)>,
     kind: Kind,
 }
@@ -17,13 +17,13 @@ pub(super) struct Dimension {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     FromZero,
-    /// Where nothing is read off the distance to zero.
+    /// Linear, not starting at 0.
     AroundValues,
     Percent,
     Log {
         base: f64,
     },
-    /// Logarithmic, with a tick at each of the values, which are few.
+    /// Logarithmic, with a tick at each of a few values.
     LogOfValues,
 }
 
@@ -104,7 +104,7 @@ impl Scale {
     }
 }
 
-/// An axis between round numbers, over a range of picture units.
+/// A linear axis between round numbers, mapped to a range of picture units.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     first: f64,
@@ -115,7 +115,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis from 0 that holds `largest` with some room above, cut into at most `most_steps` steps. `units` may run downward, as y does.
+    /// An axis from 0 to somewhat above `largest`, with at most `most_steps` steps. `units` may run
+    /// downward, like for y.
     pub(super) fn new(largest: f64, units: Range<f64>, most_steps: u32) -> Self {
         let largest = if largest.is_finite() && largest > 0.0 { largest * 1.04 } else { 1.0 };
         let step = round_step(largest / f64::from(most_steps));
@@ -123,7 +124,7 @@ impl Axis {
         Self { first: 0.0, step, n_steps, from: units.start, to: units.end }
     }
 
-    /// An axis that holds `values` with some room around.
+    /// An axis somewhat wider than `values`.
     fn around(values: Range<f64>, units: Range<f64>, most_steps: u32) -> Self {
         let Range { start, end } = values;
         if !(start.is_finite() && end.is_finite()) {
@@ -131,7 +132,7 @@ impl Axis {
         }
         let room = (0.04 * (end - start)).max(1e-3 * end.abs()).max(1e-9);
         let (start, end) = (start - room, end + room);
-        // One step less, for the first tick is rounded down.
+        // One step less, because the first tick is rounded down.
         let step = round_step((end - start) / f64::from(most_steps.max(2) - 1));
         let first = (start / step).floor() * step;
         let n_steps = (((end - first) / step).ceil() as u32).max(1);
@@ -146,13 +147,13 @@ impl Axis {
         (0..=self.n_steps).map(|idx| self.first + f64::from(idx) * self.step)
     }
 
-    /// Where `value` lies, in picture units.
+    /// Position of `value`, in picture units.
     pub(super) fn position(&self, value: f64) -> f64 {
         let share = (value - self.first) / (self.step * f64::from(self.n_steps));
         self.from + (self.to - self.from) * share
     }
 
-    /// Digits after the point that tell ticks apart.
+    /// Decimals that distinguish the ticks.
     pub(super) fn digits(&self) -> usize {
         (0..6)
             .find(|&digits| {
@@ -163,7 +164,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 2.5 or 5 times a power of ten that is not less than `rough`.
+/// The smallest of 1, 2, 2.5 or 5 times a power of ten that is at least `rough`.
 fn round_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let factor =

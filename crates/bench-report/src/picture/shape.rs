@@ -1,14 +1,16 @@
-//! The shapes of marks: twelve that are told apart when small and without color, the same in pictures and on the page.
+//! Twelve shapes of marks that are distinguishable when small and without color; the page has the
+//! same.
 
 use std::f64::consts::TAU;
 
 use super::canvas::{Canvas, Ink};
 use crate::Error;
 
-/// So many series have a shape of their own.
+/// Number of shapes; further series repeat them.
 pub(crate) const N_SHAPES: usize = 12;
 
-/// The corners of the shape at `idx` about its middle, y downward, with the area of a circle of radius 1; none for a circle.
+/// The corners of shape `idx` around its center, y downward, with the area of a circle of radius 1;
+/// none for a circle.
 pub(crate) fn corners(idx: usize) -> Vec<(f64, f64)> {
     let outline: &[(f64, f64)] = match idx % N_SHAPES {
         0 => return Vec::new(),
@@ -27,7 +29,7 @@ pub(crate) fn corners(idx: usize) -> Vec<(f64, f64)> {
     scaled(outline)
 }
 
-/// A plus of bars a third as wide as long.
+/// A plus whose bars are three times as long as wide.
 const PLUS: [(f64, f64); 12] = [
     (-1.0, -3.0),
     (1.0, -3.0),
@@ -43,8 +45,8 @@ const PLUS: [(f64, f64); 12] = [
     (-1.0, -1.0),
 ];
 
-/// A regular polygon of `n` corners, the first turned by a share of a whole turn from straight up; a star where `inner`, the distance of
-/// the corners between them, is less than 1.
+/// A regular polygon of `n` corners, the first rotated from straight up by `turn` (a share of a
+/// full turn). A star if `inner`, the distance of the points between corners, is below 1.
 fn regular(n: u32, inner: f64, turn: f64) -> Vec<(f64, f64)> {
     let (steps, distances) = if inner < 1.0 { (2 * n, [1.0, inner]) } else { (n, [1.0, 1.0]) };
     let corner = |idx: u32| {
@@ -66,12 +68,13 @@ fn area(outline: &[(f64, f64)]) -> f64 {
     twice.abs() / 2.0
 }
 
-/// The farthest that a shape of `radius` reaches from its middle.
+/// Largest distance from the center to the edge of a shape of `radius`.
 pub(super) fn reach(idx: usize, radius: f64) -> f64 {
     radius * corners(idx).iter().map(|(x, y)| x.hypot(*y)).fold(1.0, f64::max)
 }
 
-/// Draws the shape at `idx` with the area of a circle of `radius`. Behind the last shape they come again with a thick outline.
+/// Draws shape `idx` with the area of a circle of `radius`. Past the last shape they repeat with a
+/// thick outline.
 pub(super) fn draw_shape(
     canvas: &Canvas<'_>,
     idx: usize,

@@ -67,7 +67,7 @@ fn marks_and_their_bars_stay_in_the_plot() {
     let encoding = Encoding::of(&series, &placed);
     let radii: Vec<f64> = [1024, 4096, 16_384].map(|rows| encoding.radius(rows)).to_vec();
     assert!(radii.is_sorted() && radii[0] > 3.0, "{radii:?}");
-    // Area goes with rows: a quarter of the rows, half the radius.
+    // Area is proportional to rows: a quarter of the rows, half the radius.
     assert!((radii[1] * 2.0 - radii[2]).abs() < 1e-9, "{radii:?}");
     let [least, most] = [1, 256].map(|chunks| encoding.color(chunks).hex());
     assert_eq!((least.as_str(), most.as_str()), ("#440154", "#b8de29"));

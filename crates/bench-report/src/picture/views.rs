@@ -1,62 +1,32 @@
-//! The further views as pictures: what each shows of which points. A view that the results have no figures for is left out.
+//! The further views as pictures. A view without data is left out.
 
 use std::collections::BTreeSet;
 
 use super::{
-    bars,
+    bars::{self, MAX_BARS},
     caption::subtitle,
     chart::{self, Chart, Place, Series, Style},
-    mark::shapes,
+    named_point::{NamedPoint, name_points},
     scale::Dimension,
 };
 use crate::{
-    EntropySummary, EpochRecord, Error, PointSummary, Source, Spread,
+    EntropySummary, Error, PointSummary, Source, Spread,
     curves::{self, WAIT_PERCENTS},
-    series::SeriesNames,
-    summary::group,
     table::grouped,
 };
 
-/// More lines of points than this are no picture: the fastest are drawn.
-pub(super) const MOST_LINES: usize = 7;
+/// Largest number of lines in a chart: the fastest points are drawn.
+pub(super) const MAX_LINES: usize = 7;
 
-/// A view, drawn.
+/// A rendered view.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Picture {
-    /// Its name, which its files have.
+    /// Name of the view, used in file names.
     pub(crate) view: &'static str,
     pub(crate) svg: String,
 }
 
-/// A point with its epochs and what it is called here.
-pub(super) struct Seen<'a> {
-    pub(super) summary: &'a PointSummary,
-    pub(super) epochs: Vec<&'a EpochRecord>,
-    /// What tells it from points with other settings than chunks: its series and what differs within that.
-    kind: String,
-    /// The same whatever its data.
-    kind_of_any_data: String,
-    /// The shape of its series.
-    shape: usize,
-}
-
-impl Seen<'_> {
-    /// The kind and the chunks.
-    pub(super) fn name(&self) -> String {
-        format!("{} {}", self.kind, self.chunks())
-    }
-
-    fn chunks(&self) -> String {
-        let point = &self.summary.point;
-        format!("{}×{}", grouped(point.chunks_per_block), grouped(point.chunk_size))
-    }
-
-    fn series(&self, name: String, points: Vec<Place>) -> Series {
-        Series { name, shape: self.shape, points }
-    }
-}
-
-/// What a picture shows.
+/// Content of a picture.
 struct View {
     name: &'static str,
     title: &'static str,
@@ -65,12 +35,12 @@ struct View {
     series: Vec<Series>,
 }
 
-/// All of them that there are figures for.
+/// Draws all views that have data.
 pub(crate) fn draw(sources: &[Source], points: &[PointSummary]) -> Result<Vec<Picture>, Error> {
-    let seen = look(sources, points);
+    let named = name_points(sources, points);
     let subtitle = subtitle(sources, points);
     let mut pictures = Vec::new();
-    let all = by_settings(&seen).into_iter().chain(by_batches(&seen)).chain(growth(&seen));
+    let all = by_settings(&named).into_iter().chain(by_batches(&named)).chain(growth(&named));
     for View { name, title, axes: [x, y], style, series } in all {
         if !series.is_empty() {
             let title = title.to_owned();
@@ -78,7 +48,7 @@ pub(crate) fn draw(sources: &[Source], points: &[PointSummary]) -> Result<Vec<Pi
             pictures.push(Picture { view: name, svg: chart::draw(&chart)? });
         }
     }
-    if let Some(svg) = bars::draw(&fastest(&seen, bars::MOST), &subtitle)? {
+    if let Some(svg) = bars::draw(&fastest(&named, MAX_BARS), &subtitle)? {
         pictures.push(Picture { view: "stages", svg });
     }
     Ok(pictures)
@@ -88,53 +58,53 @@ fn speed() -> Dimension {
     Dimension::linear("samples/s, first batch counted")
 }
 
-fn by_settings(seen: &[Seen<'_>]) -> [View; 3] {
+fn by_settings(points: &[NamedPoint<'_>]) -> [View; 3] {
     [
         View {
             name: "speed-by-chunk-size",
             title: "Samples per second by chunk size",
             axes: [Dimension::log("rows per chunk", 2.0), speed()],
             style: Style::LinesWithMarks,
-            series: by_chunks(seen, |seen| seen.summary.point.chunk_size),
+            series: by_chunks(points, |point| point.summary.point.chunk_size),
         },
         View {
             name: "speed-by-chunks-per-block",
             title: "Samples per second by chunks per block",
             axes: [Dimension::log("chunks per block", 2.0), speed()],
             style: Style::LinesWithMarks,
-            series: by_chunks(seen, |seen| seen.summary.point.chunks_per_block),
+            series: by_chunks(points, |point| point.summary.point.chunks_per_block),
         },
         View {
             name: "speed-vs-entropy",
             title: "Samples per second against randomness",
             axes: [
-                Dimension::around("label entropy within batches, bits", entropy_bounds(seen)),
+                Dimension::around("label entropy within batches, bits", entropy_bounds(points)),
                 speed(),
             ],
             style: Style::Marks,
-            series: against_entropy(seen),
+            series: against_entropy(points),
         },
     ]
 }
 
-fn by_batches(seen: &[Seen<'_>]) -> [View; 3] {
+fn by_batches(points: &[NamedPoint<'_>]) -> [View; 3] {
     [
         View {
             name: "waits",
-            title: "How long batches were waited for",
+            title: "Waits for batches",
             axes: [
                 Dimension::log("wait, ms", 10.0),
                 Dimension::percent("% of batches that took no longer"),
             ],
             style: Style::Lines,
-            series: distributions(seen),
+            series: distributions(points),
         },
         View {
             name: "slowest-waits",
-            title: "What the slowest 10 % of batches have of all waiting",
+            title: "Share of all waiting in the slowest 10 % of batches",
             axes: [speed(), Dimension::percent("share of the waiting, %")],
             style: Style::Marks,
-            series: slowest(seen),
+            series: slowest(points),
         },
         View {
             name: "busy-share",
@@ -144,12 +114,12 @@ fn by_batches(seen: &[Seen<'_>]) -> [View; 3] {
                 Dimension::percent("busy, % of the time"),
             ],
             style: Style::Bands,
-            series: busy(seen),
+            series: busy(points),
         },
     ]
 }
 
-fn growth(seen: &[Seen<'_>]) -> [View; 2] {
+fn growth(points: &[NamedPoint<'_>]) -> [View; 2] {
     let cells = || Dimension::log_of_values("cells");
     [
         View {
@@ -157,83 +127,27 @@ fn growth(seen: &[Seen<'_>]) -> [View; 2] {
             title: "Time for a cell by the number of cells",
             axes: [cells(), Dimension::linear("µs per cell")],
             style: Style::LinesWithMarks,
-            series: by_size(seen, |seen| seen.summary.samples_per_sec.map(per_cell)),
+            series: by_size(points, |point| point.summary.samples_per_sec.map(per_cell)),
         },
         View {
             name: "growth-memory",
             title: "Peak memory by the number of cells",
             axes: [cells(), Dimension::linear("peak memory, GB")],
             style: Style::LinesWithMarks,
-            series: by_size(seen, |seen| seen.summary.max_mem.map(|bytes| bytes.scaled(1e-9))),
+            series: by_size(points, |point| point.summary.max_mem.map(|bytes| bytes.scaled(1e-9))),
         },
     ]
 }
 
-fn look<'a>(sources: &'a [Source], points: &'a [PointSummary]) -> Vec<Seen<'a>> {
-    let groups = sources.iter().flat_map(|source| group(&source.records));
-    let series = SeriesNames::of(points);
-    let shapes = shapes(&series);
-    let settings: Vec<Vec<(&str, String)>> = points.iter().map(settings).collect();
-    // What a series has the same of in all of its points tells nothing that its name does not.
-    let varies = |of: usize, setting: usize| {
-        let same = settings.iter().enumerate().filter(|(idx, _)| series.position(*idx) == of);
-        let different: BTreeSet<&String> = same.map(|(_, all)| &all[setting].1).collect();
-        different.len() > 1
-    };
-    let seen = |(idx, (summary, epochs)): (usize, (&'a PointSummary, Vec<&'a EpochRecord>))| {
-        let of = series.position(idx);
-        let differing = settings[idx].iter().enumerate().filter(|(one, _)| varies(of, *one));
-        let told = differing.filter(|(_, (_, value))| !value.is_empty());
-        let told: Vec<&(&str, String)> = told.map(|(_, setting)| setting).collect();
-        let name = |first: &str, leaves_out: &str| {
-            let told = told.iter().filter(|(name, _)| leaves_out.is_empty() || *name != leaves_out);
-            let words =
-                told.map(|(name, value)| format!(", {}{value}", name.trim_start_matches(DATA)));
-            words.fold(first.to_owned(), |all, word| all + &word)
-        };
-        Seen {
-            summary,
-            epochs,
-            kind: name(series.name(idx), ""),
-            kind_of_any_data: name(series.without_data(idx), DATA),
-            shape: shapes[of],
-        }
-    };
-    points.iter().zip(groups).enumerate().map(seen).collect()
-}
-
-/// What stands for the word before the name of the data, which speaks for itself.
-const DATA: &str = "data";
-
-/// Settings beside chunks, with a word before a value that does not speak for itself.
-fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
-    let (point, data) = (&summary.point, &summary.data);
-    let number = |value: Option<u64>| value.map_or_else(String::new, grouped);
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    vec![
-        ("", point.chunk_method.clone()),
-        ("", text(&summary.folder)),
-        ("", summary.hostname.clone()),
-        ("", point.reader.clone()),
-        ("", point.form.clone()),
-        ("", point.order.clone()),
-        ("", point.cache.clone()),
-        ("", text(&point.transform)),
-        ("consumer ", text(&point.consumer)),
-        ("batch ", grouped(point.batch_size)),
-        ("ahead ", grouped(point.prefetch_blocks)),
-        ("memory ", number(point.memory_limit)),
-        ("limit ", number(point.io_limit)),
-        (DATA, data.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()),
-        ("genes ", grouped(data.n_cols)),
-    ]
+fn series(point: &NamedPoint<'_>, name: String, points: Vec<Place>) -> Series {
+    Series { name, shape: point.shape, points }
 }
 
 fn place(x: f64, y: Spread) -> Place {
     Place { x, y: y.median, low: y.min, high: y.max }
 }
 
-/// Microseconds of a cell, from cells a second: the slowest epoch is the longest.
+/// Converts cells per second to microseconds per cell: the fastest epoch is the shortest.
 fn per_cell(speed: Spread) -> Spread {
     let micros = |speed: f64| 1e6 / speed;
     Spread {
@@ -245,13 +159,13 @@ fn per_cell(speed: Spread) -> Spread {
     }
 }
 
-/// Puts the places of each name into a line along x, names in the order in which they first come.
-fn lines<'a>(places: impl Iterator<Item = (String, &'a Seen<'a>, Place)>) -> Vec<Series> {
+/// Groups places by name into lines along x, names in order of first appearance.
+fn lines<'a>(places: impl Iterator<Item = (String, &'a NamedPoint<'a>, Place)>) -> Vec<Series> {
     let mut lines: Vec<Series> = Vec::new();
-    for (name, seen, place) in places {
+    for (name, point, place) in places {
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(place),
-            None => lines.push(seen.series(name, vec![place])),
+            None => lines.push(series(point, name, vec![place])),
         }
     }
     for line in &mut lines {
@@ -260,10 +174,10 @@ fn lines<'a>(places: impl Iterator<Item = (String, &'a Seen<'a>, Place)>) -> Vec
     lines
 }
 
-/// A line for each size of a block, along which chunk size and number of chunks change together.
-fn by_chunks(seen: &[Seen<'_>], at: fn(&Seen<'_>) -> u64) -> Vec<Series> {
-    let blocks: BTreeSet<u64> = seen.iter().map(|one| one.summary.point.block_size).collect();
-    let places = seen.iter().filter_map(|one| {
+/// One line per block size, along which chunk size and number of chunks change together.
+fn by_chunks(points: &[NamedPoint<'_>], at: fn(&NamedPoint<'_>) -> u64) -> Vec<Series> {
+    let blocks: BTreeSet<u64> = points.iter().map(|one| one.summary.point.block_size).collect();
+    let places = points.iter().filter_map(|one| {
         let speed = one.summary.samples_per_sec?;
         let block = grouped(one.summary.point.block_size);
         let name = if blocks.len() > 1 {
@@ -276,17 +190,17 @@ fn by_chunks(seen: &[Seen<'_>], at: fn(&Seen<'_>) -> u64) -> Vec<Series> {
     lines(places.filter(|(_, _, place)| place.x > 0.0))
 }
 
-fn against_entropy(seen: &[Seen<'_>]) -> Vec<Series> {
-    lines(seen.iter().filter_map(|one| {
+fn against_entropy(points: &[NamedPoint<'_>]) -> Vec<Series> {
+    lines(points.iter().filter_map(|one| {
         let bits = one.summary.order_entropy.first()?.mean?;
         Some((one.kind.clone(), one, place(bits.median, one.summary.samples_per_sec?)))
     }))
 }
 
-/// The entropy of a perfect shuffle, and of all cells: the middle of those of all points.
-fn entropy_bounds(seen: &[Seen<'_>]) -> Vec<(f64, &'static str)> {
+/// The entropy of a perfect shuffle and of all cells, each the median over all points.
+fn entropy_bounds(points: &[NamedPoint<'_>]) -> Vec<(f64, &'static str)> {
     let of = |bound: fn(&EntropySummary) -> Option<Spread>| {
-        let labels = seen.iter().filter_map(|one| one.summary.order_entropy.first());
+        let labels = points.iter().filter_map(|one| one.summary.order_entropy.first());
         Spread::of(labels.filter_map(|label| Some(bound(label)?.median)))
     };
     let perfect = of(|label| label.perfect).map(|bits| (bits.median, "perfect shuffle"));
@@ -294,31 +208,34 @@ fn entropy_bounds(seen: &[Seen<'_>]) -> Vec<(f64, &'static str)> {
     perfect.into_iter().chain(all).collect()
 }
 
-fn by_size(seen: &[Seen<'_>], figure: impl Fn(&Seen<'_>) -> Option<Spread>) -> Vec<Series> {
-    let sizes: BTreeSet<u64> = seen.iter().map(|one| one.summary.data.total_rows).collect();
+fn by_size(
+    points: &[NamedPoint<'_>],
+    figure: impl Fn(&NamedPoint<'_>) -> Option<Spread>,
+) -> Vec<Series> {
+    let sizes: BTreeSet<u64> = points.iter().map(|one| one.summary.data.total_rows).collect();
     if sizes.len() < 2 {
         return Vec::new();
     }
-    lines(seen.iter().filter_map(|one| {
+    lines(points.iter().filter_map(|one| {
         let cells = one.summary.data.total_rows as f64;
-        // Sizes of one generator differ in the name of the data, too.
+        // Data sets of different sizes differ in the name of the data, too.
         let name = format!("{} {}", one.kind_of_any_data, one.chunks());
         Some((name, one, place(cells, figure(one)?)))
     }))
 }
 
-/// The points that deliver the most cells a second.
-fn fastest<'s, 'a>(seen: &'s [Seen<'a>], most: usize) -> Vec<&'s Seen<'a>> {
-    let mut all: Vec<(&Seen<'_>, f64)> =
-        seen.iter().filter_map(|one| Some((one, one.summary.samples_per_sec?.median))).collect();
+/// The points with the most cells per second.
+fn fastest<'s, 'a>(points: &'s [NamedPoint<'a>], most: usize) -> Vec<&'s NamedPoint<'a>> {
+    let mut all: Vec<(&NamedPoint<'_>, f64)> =
+        points.iter().filter_map(|one| Some((one, one.summary.samples_per_sec?.median))).collect();
     all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     all.into_iter().take(most).map(|(one, _)| one).collect()
 }
 
-fn distributions(seen: &[Seen<'_>]) -> Vec<Series> {
-    // A wait of nothing has no place on a logarithmic axis.
+fn distributions(points: &[NamedPoint<'_>]) -> Vec<Series> {
+    // A logarithmic axis cannot show a wait of zero.
     const LEAST_MS: f64 = 1e-3;
-    let line = |one: &Seen<'_>| {
+    let line = |one: &NamedPoint<'_>| {
         let waits = curves::waits(&one.epochs)?;
         let places = waits.iter().zip(WAIT_PERCENTS).map(|(secs, percent)| Place {
             x: (secs * 1e3).max(LEAST_MS),
@@ -326,13 +243,13 @@ fn distributions(seen: &[Seen<'_>]) -> Vec<Series> {
             low: percent,
             high: percent,
         });
-        Some(one.series(one.name(), places.collect()))
+        Some(series(one, one.name(), places.collect()))
     };
-    fastest(seen, MOST_LINES).into_iter().filter_map(line).collect()
+    fastest(points, MAX_LINES).into_iter().filter_map(line).collect()
 }
 
-fn slowest(seen: &[Seen<'_>]) -> Vec<Series> {
-    lines(seen.iter().filter_map(|one| {
+fn slowest(points: &[NamedPoint<'_>]) -> Vec<Series> {
+    lines(points.iter().filter_map(|one| {
         let shares = one
             .epochs
             .iter()
@@ -342,8 +259,8 @@ fn slowest(seen: &[Seen<'_>]) -> Vec<Series> {
     }))
 }
 
-fn busy(seen: &[Seen<'_>]) -> Vec<Series> {
-    let line = |one: &Seen<'_>| {
+fn busy(points: &[NamedPoint<'_>]) -> Vec<Series> {
+    let line = |one: &NamedPoint<'_>| {
         let curve = curves::busy(&one.epochs)?;
         let n = curve.mean.len() as f64;
         let bounds = curve.least.iter().zip(&curve.most);
@@ -351,7 +268,7 @@ fn busy(seen: &[Seen<'_>]) -> Vec<Series> {
             let x = 100.0 * (idx as f64 + 0.5) / n;
             Place { x, y: 100.0 * mean, low: 100.0 * low, high: 100.0 * high }
         });
-        Some(one.series(one.name(), places.collect()))
+        Some(series(one, one.name(), places.collect()))
     };
-    fastest(seen, MOST_LINES).into_iter().filter_map(line).collect()
+    fastest(points, MAX_LINES).into_iter().filter_map(line).collect()
 }

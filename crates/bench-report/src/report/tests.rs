@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{append, check_folder, fixture, summarize};
+use crate::{MarkedPoint, append, check_folder, fixture, summarize};
 
 #[test]
 fn a_report_is_written_beside_the_epochs_and_again() {
@@ -38,7 +38,7 @@ fn without_epochs_there_is_no_report() {
     for _ in 0..2 {
         let error = write_report(folder.path(), &ReportOptions::default()).unwrap_err();
         assert!(error.to_string().contains("no epochs"), "{error}");
-        // Then with a file of epochs that is empty.
+        // The same for an empty file of epochs.
         check_folder(folder.path()).unwrap();
     }
     assert!(!folder.path().join(README_FILE).exists());
@@ -65,7 +65,7 @@ fn the_fastest_of_the_points_meant_is_marked() {
     assert_eq!(method(marked.find(&points)), Some("native"));
     marked.chunk_method = Some("np.array".to_owned());
     assert_eq!(method(marked.find(&points)), Some("np.array"));
-    // It failed, so it has no place to point at.
+    // A failed point has no position to mark.
     marked.chunk_method = Some("scipy.csr".to_owned());
     assert_eq!(marked.find(&points), None);
 }

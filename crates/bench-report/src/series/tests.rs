@@ -19,7 +19,7 @@ fn on(uri: &str, mut record: EpochRecord) -> EpochRecord {
     record
 }
 
-/// Ours and another's on `/data/x`, and ours on `copy`.
+/// Our loader and another on `/data/x`, and ours on `copy`.
 fn two_loaders(copy: &str, layout: Option<&str>) -> Vec<EpochRecord> {
     let own = fixture::epoch_of(("somafeed", "native"), "csr", 16, (1.0, 1.0));
     let mut copied = on(copy, own.clone());
@@ -42,7 +42,7 @@ fn of_one_loader_the_methods_are_series() {
 #[test]
 fn of_several_loaders_ours_comes_first_and_its_copies_behind() {
     let names = ["somafeed", "somafeed, relaid", "other", "other documented"];
-    // As rows say it now; as they can be read that were written before; as the names of the data lie.
+    // Rows as written now; older rows as they read now; both named by their place.
     check(&two_loaders("/cache/experiment", Some("relaid")), NamedBy::Loader, &names);
     check(&two_loaders("/data/x-relaid", None), NamedBy::Loader, &names);
     let names = ["somafeed", "somafeed, experiment", "other", "other documented"];

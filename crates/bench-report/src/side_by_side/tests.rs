@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::{EpochRecord, Measured, append, fixture};
 
-/// Two folders with a grid each, the other's on twice the cells; stages and times of batches in the first.
+/// Two folders with a grid each, the second on twice the cells; the first has stages and times of
+/// batches.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let mut grid = fixture::grid();
     for record in &mut grid {

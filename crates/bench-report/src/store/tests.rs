@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use arrow_array::{
     Array as _, BooleanArray, Float64Array, Int64Array, ListArray, StringArray,
-    TimestampMicrosecondArray, UInt64Array, types::Float64Type,
+    TimestampMicrosecondArray, UInt64Array, types::{Float64Type, Int64Type},
 };
 use arrow_schema::{DataType, TimeUnit};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Neither reading nor appending works, both say why, and the file stays as it was.
+/// Neither reading nor appending works, both say why, and the file is unchanged.
 #[track_caller]
 fn check_refused(folder: &TempDir, expected: &str) {
     let path = folder.path().join(EPOCHS_FILE);
@@ -45,6 +45,15 @@ fn check_refused(folder: &TempDir, expected: &str) {
         );
     }
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_list_with_another_type_of_elements_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let waits = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1_i64)])]);
+    let batch = batch(vec![("batch_wait_secs", Arc::new(waits) as ArrayRef)]);
+    write_file(folder.path(), Some("1"), &batch);
+    check_refused(&folder, "column batch_wait_secs of");
 }
 
 #[test]
@@ -66,7 +75,8 @@ fn no_two_fields_share_a_column() {
     assert_eq!(json.as_object().unwrap().len() + 1, fields.len());
 }
 
-/// A different value in each column, to see that each field is written where it is read; then a row of nulls.
+/// A different value in each column shows that each field is written where it is read; then a row
+/// of nulls.
 #[test]
 fn each_column_comes_back_as_itself() {
     let schema = Arc::new(Schema::new(EpochRecord::fields()));
@@ -84,7 +94,7 @@ fn each_column_comes_back_as_itself() {
             [&written, &again].map(|batch| batch.column_by_name(field.name()).unwrap());
         assert_eq!(&before.slice(0, 1), &after.slice(0, 1), "{}", field.name());
     }
-    // Where all is null, a record has nothing but the values that a field without a value has.
+    // A row of nulls gives the default of each field.
     assert_eq!(records[1], EpochRecord::default());
 }
 

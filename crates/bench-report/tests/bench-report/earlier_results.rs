@@ -1,4 +1,4 @@
-//! Results that an earlier version of the program wrote, as they lie in the repository.
+//! Reads results that an earlier version of the program wrote, from the repository's results.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn results_from_before_a_column_are_read_and_added_to() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/2026-11-21-vm-example");
     let before = read(&kept).unwrap();
     assert!(!before.is_empty());
-    // Written before there were labels; all else is there.
+    // Written before entropy was measured; everything else is present.
     assert!(before.iter().all(|record| record.measured.order_entropy.is_empty()));
     assert!(before.iter().all(|record| record.measured.samples_per_sec.is_some()));
 

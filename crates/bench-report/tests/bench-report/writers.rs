@@ -1,6 +1,7 @@
-//! Several processes that write to one results folder, and what is left when one of them dies or finds no space.
+//! Several processes write to one results folder, and some of them die or run out of space.
 //!
-//! A test starts its own executable again to have another process: the child sees a folder in its environment.
+//! A test starts its own executable again as another process: the child gets the folder by its
+//! environment.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +24,7 @@ fn folder_of_child() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// The test `name` again, in a process of its own.
+/// Starts the test `name` in another process.
 fn child(name: &str, folder: &Path, writer: usize) -> Command {
     let mut command = Command::new(env::current_exe().expect("a test runs from a file"));
     command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
@@ -47,7 +48,7 @@ fn record(writer: &str, epoch: u64) -> EpochRecord {
     }
 }
 
-/// Appends `calls` times, two epochs a call, and says so after each.
+/// Appends `calls` times, two epochs per call, and reports each call.
 #[expect(clippy::print_stdout, reason = "how the parent learns of it")]
 fn append_as_child(folder: &Path, calls: u64) {
     let writer = env::var(WRITER).expect("set by the parent");
@@ -120,14 +121,14 @@ fn a_kill_at_any_moment_leaves_what_was_appended() {
         let has_appended =
             |line: &Result<String, _>| line.as_ref().is_ok_and(|line| line.ends_with(APPENDED));
         assert!(lines.by_ref().any(|line| has_appended(&line)));
-        // A different moment of its next appends each time.
+        // Kill each writer at a different moment of its next appends.
         thread::sleep(Duration::from_micros(900 * writer as u64));
         process.kill().unwrap();
         process.wait().unwrap();
         let said = 1 + lines.filter(has_appended).count();
 
         let epochs = epochs_by_writer(folder.path()).remove(&writer.to_string()).unwrap();
-        // The last append may have been done without having been said.
+        // The last append may have finished without being reported.
         assert!(
             (2 * said..=2 * said + 2).contains(&epochs.len()),
             "{} epochs, {said} appends said",
@@ -137,8 +138,8 @@ fn a_kill_at_any_moment_leaves_what_was_appended() {
     }
 }
 
-/// Runs a test of this file with files limited to some kB, where writing more ends the process, or is an error when
-/// the signal is ignored.
+/// Runs a test of this file with file sizes limited to a few kB. Writing more ends the process, or
+/// is an error if the signal is ignored.
 fn run_without_space(name: &str, folder: &Path, ignore_signal: bool) -> (bool, String) {
     let trap = if ignore_signal { "trap '' XFSZ; " } else { "" };
     let inner = child(name, folder, 0);
@@ -153,7 +154,7 @@ fn run_without_space(name: &str, folder: &Path, ignore_signal: bool) -> (bool, S
 #[test]
 fn without_space_the_error_is_clear_and_the_old_epochs_stay() {
     if let Some(folder) = folder_of_child() {
-        // Numbers without a pattern, which no compression makes fit.
+        // Numbers without a pattern, which do not compress.
         let noise = (0_u64..50_000)
             .map(|idx| (idx.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64)
             .collect();

@@ -1,4 +1,6 @@
-//! Input that does not fit is an error that names what and where; it never panics, and nothing broken is left behind.
+//! Inconsistent input is an error that names the problem and its place; it never panics, and leaves
+//! nothing broken behind.
+
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringArray};
@@ -20,7 +22,7 @@ fn a_piece_that_fails_leaves_no_part_of_itself() {
     let mut counter = CooToCsr::new();
     let good = CooView { rows: &[0, 1], columns: &[7, 7], values: &[1.0, 2.0] };
     counter.add(good, &rows, &columns).unwrap();
-    // The first value of each is good, the second has an unknown cell or gene.
+    // The first value of each is good; the second has an unknown cell or gene.
     for (cell, gene, axis, joinid) in [(5, 7, "cell", 5), (1, 8, "gene", 8)] {
         let bad = CooView { rows: &[0, cell], columns: &[7, gene], values: &[3.0, 4.0] };
         assert_eq!(counter.add(bad, &rows, &columns), Err(Error::UnknownJoinid { axis, joinid }));
@@ -116,7 +118,7 @@ fn joinids_that_no_axis_can_have_are_refused() {
     for joinids in [&[3, u64::MAX][..], &[1 << 63], &[u64::MAX - 1, u64::MAX]] {
         assert!(matches!(AxisIndex::list("gene", joinids), Err(Error::Joinids { .. })));
     }
-    // Far apart and close together are kept in different ways.
+    // Lists of distant and of close joinids are stored in different ways.
     for joinids in [[2, 1 << 50, 2], [4, 9, 4]] {
         let twice = Error::Joinids { joinid: joinids[0] as i64 };
         assert_eq!(AxisIndex::list("gene", &joinids).unwrap_err(), twice);

@@ -20,9 +20,10 @@ struct Case {
     order: Vec<u32>,
 }
 
-/// Axes with gaps, cells at random places of them (some twice), rows to deliver in any order (some twice, some never).
+/// Axes with gaps, cells at random places in them (repetitions included), rows to deliver in any
+/// order (repeated or left out).
 fn case() -> impl Strategy<Value = Case> {
-    // A step of a million makes lists that are kept in another way.
+    // A step of a million makes lists that are stored in another way.
     let column_step = prop_oneof![1_u64..4, Just(1_000_000)];
     (0_usize..9, 0_usize..9, 1_u64..4, column_step)
         .prop_flat_map(|(n_rows, n_columns, row_step, column_step)| {
@@ -61,7 +62,7 @@ impl Case {
         (rows, AxisIndex::list("gene", &self.columns).unwrap())
     }
 
-    /// The dense rows to deliver, looked up value by value: of cells that are there twice, the last.
+    /// The dense rows to deliver, looked up value by value; of repeated cells, the last counts.
     fn oracle(&self) -> Vec<f32> {
         let values: BTreeMap<(u64, u64), f32> = self
             .cells
@@ -112,7 +113,7 @@ proptest! {
         let csr = case.csr(n_pieces);
         prop_assert_eq!(csr.nnz(), case.cells.len());
         prop_assert!(csr.row_offsets.windows(2).all(|pair| csr.columns[pair[0]..pair[1]].is_sorted()));
-        // A buffer that was used before.
+        // A buffer with leftovers.
         let mut out = vec![7.0; case.order.len() * case.columns.len()];
         csr_rows_to_dense(csr.view(), &case.order, None, &mut out).unwrap();
         prop_assert_eq!(&out, &case.oracle());
@@ -129,7 +130,7 @@ proptest! {
 
     #[test]
     fn sprs_and_ndarray_agree(case in case()) {
-        // sprs adds cells that are there twice, so each is given once.
+        // sprs adds up repeated cells, so each is given once.
         let mut once = case;
         once.cells.sort_by_key(|cell| (cell.0, cell.1));
         once.cells.dedup_by_key(|cell| (cell.0, cell.1));

@@ -1,4 +1,4 @@
-//! Scaling, log1p and clipping on their way into a batch, against the same said plainly.
+//! Scaling, log1p and clipping on the way into a batch, compared with a plain implementation.
 
 use csr::CsrBuffers;
 use densify::{
@@ -12,11 +12,11 @@ const N_COLUMNS: usize = 7;
 
 #[derive(Debug, Clone)]
 struct Case {
-    /// Dense rows; what is zero is not stored.
+    /// Dense rows; zeros are not stored.
     rows: Vec<[f32; N_COLUMNS]>,
     order: Vec<u32>,
     transform: Transform,
-    /// Totals of the rows of `order`, unless it is the rows' own sums.
+    /// Totals of the rows of `order`, unless the rows' own sums are used.
     totals: Option<Vec<f64>>,
 }
 

@@ -1,25 +1,26 @@
-//! Drawing from weights in constant time: an alias table (Vose, "A linear algorithm for generating random numbers with a given
-//! distribution", 1991), built in whole numbers so that it is the same on every machine.
+//! Weighted drawing in constant time: an alias table (Vose, "A linear algorithm for generating
+//! random numbers with a given distribution", 1991), built with integers so that it is the same on
+//! every machine.
 
-/// One slot: its own item up to a threshold, another one above.
+/// One slot: its own item below the threshold, another one from it on.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     threshold: u32,
     alias: u32,
 }
 
-/// Draws `0..weights.len()`, each as often as its weight says.
+/// Draws from `0..weights.len()` in proportion to the weights.
 #[derive(Debug)]
 pub(crate) struct AliasTable {
     slots: Vec<Slot>,
 }
 
 impl AliasTable {
-    /// A table of weights of which none is 0.
+    /// Builds the table; no weight may be 0.
     pub(crate) fn new(weights: &[u32]) -> Self {
         let n = weights.len();
         let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
-        // A slot holds `total`; an item brings `weight * n`.
+        // A slot has room for `total`; an item needs `weight * n`.
         let mut left: Vec<u64> =
             weights.iter().map(|weight| u64::from(*weight) * n as u64).collect();
         let full = Slot { threshold: u32::MAX, alias: 0 };
@@ -39,7 +40,7 @@ impl AliasTable {
         Self { slots }
     }
 
-    /// The item that 64 random bits stand for.
+    /// The item that 64 random bits select.
     #[inline]
     pub(crate) fn pick(&self, bits: u64) -> u32 {
         let at = ((bits >> 32) * self.slots.len() as u64) >> 32;
@@ -56,7 +57,7 @@ mod tests {
     use crate::random::{Decision, generator};
 
     proptest! {
-        /// The share of each item, added up over the slots, is its weight's.
+        /// The share of each item, summed over the slots, is its weight's share.
         #[test]
         fn the_table_holds_the_weights(weights in prop::collection::vec(1_u32..1 << 28, 1..200)) {
             let table = AliasTable::new(&weights);

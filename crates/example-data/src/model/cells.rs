@@ -1,4 +1,4 @@
-//! The cells of a piece: their rows of X in CSR, and what obs says of them.
+//! The cells of a piece: their rows of X in CSR, and their obs values.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use rand_chacha::rand_core::Rng as _;
 use super::{Dataset, LEAST_NNZ, MEDIAN_NNZ, MOST_NNZ, Model};
 use crate::random::{Decision, generator, near_normal};
 
-/// Spread of the number of values within a dataset, in units of the natural logarithm.
+/// Standard deviation of the logarithm of the number of values within a dataset.
 const NNZ_SIGMA: f64 = 0.42;
 
-/// What obs says of a cell.
+/// The obs values of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) dataset: usize,
-    /// Among the donors of the dataset.
+    /// Number of the donor within the dataset.
     pub(crate) donor: usize,
-    /// Which of `CELL_TYPES`.
+    /// Position in `CELL_TYPES`.
     pub(crate) kind: usize,
     pub(crate) observation_joinid: String,
     pub(crate) nnz: u64,
@@ -32,12 +32,12 @@ pub(crate) struct Piece {
     pub(crate) row_offsets: Vec<usize>,
     pub(crate) columns: Vec<u32>,
     pub(crate) values: Vec<f32>,
-    /// How many of the cells have each gene.
+    /// For each gene, the number of these cells that have it.
     pub(crate) gene_nnz: Vec<u32>,
 }
 
 impl Model {
-    /// The cells with these joinids.
+    /// Makes the cells with these joinids.
     pub(crate) fn piece(&self, joinids: Range<u64>) -> Piece {
         let n_cells = (joinids.end - joinids.start) as usize;
         let mut piece = Piece {
@@ -60,7 +60,7 @@ impl Model {
         piece
     }
 
-    /// Adds a cell to a piece. `chosen` is all zero before and after.
+    /// Appends a cell to a piece. `chosen` is all zero before and after.
     fn add_cell(&self, joinid: u64, dataset_idx: usize, chosen: &mut [u64], piece: &mut Piece) {
         let dataset = &self.datasets[dataset_idx];
         let mut draws = generator(self.seed, Decision::Cell(joinid));
@@ -100,21 +100,21 @@ impl Model {
         });
     }
 
-    /// How many genes a cell of a dataset has.
+    /// Draws the number of genes of a cell.
     fn draw_nnz(&self, draws: &mut ChaCha8Rng, dataset: &Dataset) -> u64 {
         let nnz = MEDIAN_NNZ * (dataset.ln_depth + NNZ_SIGMA * near_normal(draws)).exp();
         let scaled = (nnz.clamp(LEAST_NNZ, MOST_NNZ) * self.scale).round() as u64;
-        // Half of what was measured, so that drawing until so many are different stays quick.
+        // At most half of the measured genes, so that drawing distinct genes stays fast.
         scaled.min(dataset.n_measured / 2).max(1)
     }
 }
 
-/// Ten characters, different for each cell: the joinid, scrambled so that neighbors look unlike.
+/// Ten characters, different for each cell: the joinid, scrambled so that neighbors differ.
 fn observation_joinid(seed: u64, joinid: u64) -> String {
     const CHARACTERS: &[u8; 64] =
         b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-";
     const MASK: u64 = (1 << 60) - 1;
-    // Each step can be undone on 60 bits: a sum, a product with an odd number, a shift onto itself.
+    // Each step is invertible on 60 bits: a sum, a product with an odd number, an xor with a shift.
     let start = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d);
     let mut bits = joinid.wrapping_add(start) & MASK;
     for _ in 0..2 {

@@ -9,19 +9,19 @@ use super::genes::Genes;
 use super::terms::{ASSAYS, CELL_TYPES, DEVELOPMENT_STAGES, DISEASES, ETHNICITIES, SEXES, TISSUES};
 use crate::random::{Decision, below, generator, happens, log_normal, near_normal};
 
-/// Shares are of this whole.
+/// Shares are fractions of this whole.
 const WHOLE: u64 = 1 << 32;
 
-/// Spread of the depth between datasets, in units of the natural logarithm.
+/// Standard deviation of the logarithm of the depth between datasets.
 const DEPTH_SIGMA: f64 = 0.15;
 
-/// Whom cells were taken from, and how. Numbers are places in the lists of `terms`.
+/// A donor and the assay. Numbers are positions in the lists of `terms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Donor {
     pub(crate) name: String,
     pub(crate) assay: usize,
     pub(crate) tissue_general: usize,
-    /// Among those of `tissue_general`.
+    /// Position among the tissues of `tissue_general`.
     pub(crate) tissue: usize,
     pub(crate) disease: usize,
     pub(crate) sex: usize,
@@ -29,7 +29,8 @@ pub(crate) struct Donor {
     pub(crate) development_stage: usize,
 }
 
-/// What the rows of a dataset are sorted by, as submitters do it either way. What they are not sorted by is mixed cell by cell.
+/// The property by which a dataset's rows are sorted; the other is mixed cell by cell. Submitters
+/// do either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SortedBy {
     CellType,
@@ -44,21 +45,23 @@ pub(crate) struct Dataset {
     pub(crate) is_primary_data: bool,
     pub(crate) sorted_by: SortedBy,
     pub(crate) donors: Vec<Donor>,
-    /// Where its first donor stands among all donors.
+    /// Position of its first donor among all donors.
     pub(crate) first_donor: usize,
     cell_types: Vec<usize>,
-    /// Where each cell type's and each donor's part ends: of the dataset's cells for what it is sorted by, else of `WHOLE`.
+    /// End of each cell type's and each donor's part: in cells of the dataset for the property it
+    /// is sorted by, otherwise in fractions of `WHOLE`.
     cell_type_ends: Vec<u64>,
     donor_ends: Vec<u64>,
-    /// The logarithm of how much deeper it was sequenced than others.
+    /// Logarithm of its sequencing depth relative to the mean.
     pub(crate) ln_depth: f64,
-    /// The genes that were measured, a bit each.
+    /// The measured genes, one bit each.
     pub(crate) measured: Vec<u64>,
     pub(crate) n_measured: u64,
 }
 
 impl Dataset {
-    /// The cell type and the donor (among the dataset's) of a cell of this dataset; `bits` decide about what is mixed.
+    /// The cell type and the donor (within the dataset) of a cell; `bits` decide the mixed
+    /// property.
     pub(crate) fn type_and_donor(&self, joinid: u64, bits: u32) -> (usize, usize) {
         let part = |ends: &[u64], at: u64| ends.partition_point(|end| *end <= at);
         let (position, bits) = (joinid - self.cells.start, u64::from(bits));
@@ -108,7 +111,7 @@ impl Dataset {
     }
 }
 
-/// All datasets of an experiment of `n_cells`, in the order of their rows.
+/// Makes all datasets of an experiment of `n_cells`, in the order of their rows.
 pub(crate) fn datasets(n_cells: u64, seed: u64, genes: &Genes) -> Vec<Dataset> {
     let mut draws = generator(seed, Decision::DatasetSizes);
     let sizes = weights(&mut draws, n_datasets(n_cells), 1.4);
@@ -122,7 +125,7 @@ pub(crate) fn datasets(n_cells: u64, seed: u64, genes: &Genes) -> Vec<Dataset> {
             Dataset::new(seed, dataset_idx, cells, genes)
         })
         .collect();
-    // Without this one large dataset could make the whole experiment deep.
+    // Otherwise one large, deep dataset could make the whole experiment deep.
     let mean = datasets
         .iter()
         .map(|dataset| dataset.ln_depth * (dataset.cells.end - dataset.cells.start) as f64)
@@ -140,7 +143,8 @@ pub(crate) fn datasets(n_cells: u64, seed: u64, genes: &Genes) -> Vec<Dataset> {
     datasets
 }
 
-/// Grows as the Census did: some 35 for 20,000 cells, 330 for 10 million, 650 for its 63 million.
+/// Number of datasets; grows like the Census did: about 35 for 20,000 cells, 330 for 10 million,
+/// 650 for its 63 million.
 fn n_datasets(n_cells: u64) -> usize {
     (n_cells as f64).powf(0.36).round() as usize
 }
@@ -149,8 +153,8 @@ fn weights(draws: &mut ChaCha8Rng, n: usize, sigma: f64) -> Vec<u32> {
     (0..n).map(|_| log_normal(draws, 65_536.0, sigma, u32::MAX)).collect()
 }
 
-/// Cuts `0..n` into a part for each weight, by weight but never empty, and gives where each ends. Weights for which there is not
-/// even one each are left out.
+/// Cuts `0..n` in proportion to the weights, without empty parts, and returns the ends of the
+/// parts. Weights that would not even get one element are left out.
 fn split(n: u64, weights: &[u32]) -> Vec<u64> {
     let weights = &weights[..(weights.len() as u64).min(n) as usize];
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
@@ -166,7 +170,7 @@ fn split(n: u64, weights: &[u32]) -> Vec<u64> {
         .collect()
 }
 
-/// Hexadecimal digits in the grouping of a UUID.
+/// Random hexadecimal digits, grouped like a UUID.
 fn uuid(draws: &mut ChaCha8Rng) -> String {
     let (high, low) = (draws.next_u64(), draws.next_u64());
     format!(
@@ -179,7 +183,7 @@ fn uuid(draws: &mut ChaCha8Rng) -> String {
     )
 }
 
-/// Donors share the dataset's general tissue; most share its assay.
+/// Draws donors, which share the dataset's general tissue and mostly its assay.
 fn draw_donors(draws: &mut ChaCha8Rng, n_donors: usize) -> Vec<Donor> {
     let assays = [below(draws, ASSAYS.len()), below(draws, ASSAYS.len())];
     let tissue_general = below(draws, TISSUES.len());
@@ -198,7 +202,8 @@ fn draw_donors(draws: &mut ChaCha8Rng, n_donors: usize) -> Vec<Donor> {
         .collect()
 }
 
-/// Nearly all coding genes, and as many of the others as the reference had that the dataset was aligned to. Never none.
+/// Draws the measured genes: nearly all coding genes, and a share of the others that depends on the
+/// dataset's reference. At least one gene.
 fn draw_measured(draws: &mut ChaCha8Rng, genes: &Genes) -> Vec<u64> {
     let others = [80, 150, 256][below(draws, 3)];
     let mut measured = vec![0_u64; genes.n_genes().div_ceil(64)];

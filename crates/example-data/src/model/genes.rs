@@ -1,4 +1,4 @@
-//! The genes: how popular each is, what a cell type has more or less of, and how large counts are.
+//! The genes: their popularity, the differences between cell types, and the sizes of counts.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
@@ -6,17 +6,18 @@ use rand_chacha::rand_core::Rng as _;
 use super::alias::AliasTable;
 use crate::random::{Decision, generator, happens, log_normal};
 
-/// The types that a gene can have; the first is the one that is measured best.
+/// Types of genes; the first is measured best.
 pub(crate) const FEATURE_TYPES: [&str; 4] =
     ["protein_coding", "lncRNA", "processed_pseudogene", "miRNA"];
 
-/// Spread of popularity, in units of the natural logarithm.
+/// Standard deviation of the logarithm of the popularity.
 const POPULARITY_SIGMA: f64 = 1.8;
 const POPULARITY_MEDIAN: f64 = 1024.0;
-/// Leaves room for a marker's factor of 16 in 28 bits, and for a million genes in a table's 64.
+/// Largest popularity. Leaves room for a marker's factor of 16 in 28 bits, and for a million genes
+/// in a table's 64.
 const POPULARITY_MOST: u32 = 1 << 24;
 
-/// Entries of a table of counts; its index is that many random bits.
+/// Random bits that index a table of counts.
 const COUNT_BITS: u32 = 12;
 
 /// All genes.
@@ -24,11 +25,11 @@ const COUNT_BITS: u32 = 12;
 pub(crate) struct Genes {
     seed: u64,
     popularity: Vec<u32>,
-    /// Which of `FEATURE_TYPES` each is.
+    /// Position in `FEATURE_TYPES` of each gene.
     feature_type: Vec<u8>,
-    /// Base pairs.
+    /// Lengths in base pairs.
     feature_length: Vec<i64>,
-    /// Which table of counts each uses.
+    /// The table of counts of each gene.
     count_class: Vec<u8>,
     count_tables: [Vec<u16>; 3],
 }
@@ -40,14 +41,15 @@ impl Genes {
             (Vec::with_capacity(n_genes), Vec::with_capacity(n_genes), Vec::with_capacity(n_genes));
         for gene in 0..n_genes {
             let kind = draw_feature_type(&mut draws, gene * 3 < n_genes);
-            // As found in the Census: the first third of its genes holds some two thirds of the values.
+            // Like in the Census, where the first third of the genes has about two thirds of the
+            // values.
             let median = if kind == 0 { POPULARITY_MEDIAN } else { POPULARITY_MEDIAN / 8.0 };
             popularity.push(log_normal(&mut draws, median, POPULARITY_SIGMA, POPULARITY_MOST));
             feature_type.push(kind);
             feature_length.push(i64::from(99 + log_normal(&mut draws, 2200.0, 0.8, 300_000)));
         }
         let count_class = count_classes(&popularity);
-        // How fast the tail falls: the chance of a count of at least k is k to the minus this.
+        // Exponents of the tails: a count of at least k has probability k^-exponent.
         let count_tables = [2.5, 1.7, 1.15].map(count_table);
         Self { seed, popularity, feature_type, feature_length, count_class, count_tables }
     }
@@ -68,14 +70,14 @@ impl Genes {
         self.feature_length[gene]
     }
 
-    /// How often cells of a type have each gene.
+    /// Frequencies of the genes in cells of a type.
     pub(crate) fn table_of_type(&self, cell_type: u64) -> AliasTable {
         let mut draws = generator(self.seed, Decision::CellType(cell_type));
         let weights: Vec<u32> = self
             .popularity
             .iter()
             .map(|popularity| match draws.next_u32() >> 24 {
-                // Some 2 % are markers of the type, a fifth is up, a quarter down.
+                // About 2 % are markers of the type, a fifth is up, a quarter down.
                 0..5 => popularity * 16,
                 5..56 => popularity * 3,
                 56..120 => (popularity / 4).max(1),
@@ -85,7 +87,7 @@ impl Genes {
         AliasTable::new(&weights)
     }
 
-    /// The count of a gene in a cell that has it: at least 1.
+    /// Draws the count of a gene in a cell that has it, at least 1.
     #[inline]
     pub(crate) fn count(&self, gene: usize, bits: u32) -> u16 {
         self.count_tables[usize::from(self.count_class[gene])][(bits >> (32 - COUNT_BITS)) as usize]
@@ -104,7 +106,8 @@ fn draw_feature_type(draws: &mut ChaCha8Rng, in_first_third: bool) -> u8 {
     }
 }
 
-/// The most popular hundredth has the longest tail of counts, the rest of the most popular tenth a long one.
+/// The most popular hundredth has the longest tail of counts, the rest of the most popular tenth a
+/// long one.
 fn count_classes(popularity: &[u32]) -> Vec<u8> {
     let mut sorted = popularity.to_vec();
     sorted.sort_unstable();
@@ -116,7 +119,7 @@ fn count_classes(popularity: &[u32]) -> Vec<u8> {
         .collect()
 }
 
-/// The counts at the middle of equal parts of a Pareto distribution, rounded down.
+/// Counts at the midpoints of equally likely parts of a Pareto distribution, rounded down.
 fn count_table(exponent: f64) -> Vec<u16> {
     let n = 1_u32 << COUNT_BITS;
     (0..n)

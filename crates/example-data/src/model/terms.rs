@@ -1,4 +1,4 @@
-//! The words that stand in obs: cell types, tissues, assays and the like, as the Census spells them.
+//! The terms in obs: cell types, tissues, assays and so on, spelled like in the Census.
 
 /// A cell type: its name and its identifier, from the Cell Ontology (CC BY 4.0).
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +11,7 @@ const fn cell_type(ontology_term_id: &'static str, name: &'static str) -> CellTy
     CellType { name, ontology_term_id }
 }
 
-/// The cell types that a dataset's mix is drawn from.
+/// The cell types from which datasets draw their mix.
 pub(crate) const CELL_TYPES: [CellType; 100] = [
     cell_type("CL:0000624", "CD4-positive, alpha-beta T cell"),
     cell_type("CL:0000625", "CD8-positive, alpha-beta T cell"),
@@ -115,7 +115,7 @@ pub(crate) const CELL_TYPES: [CellType; 100] = [
     cell_type("CL:0000351", "trophoblast cell"),
 ];
 
-/// Each general tissue with the tissues that belong to it.
+/// General tissues with the tissues that belong to them.
 pub(crate) const TISSUES: [(&str, &[&str]); 12] = [
     ("blood", &["blood"]),
     ("brain", &["cerebral cortex", "cerebellum", "hippocampal formation", "substantia nigra"]),
@@ -131,7 +131,7 @@ pub(crate) const TISSUES: [(&str, &[&str]); 12] = [
     ("eye", &["retina", "cornea"]),
 ];
 
-/// Each assay with what it takes: whole cells or nuclei.
+/// Assays with their suspension type: whole cells or nuclei.
 pub(crate) const ASSAYS: [(&str, &str); 7] = [
     ("10x 3' v3", "cell"),
     ("10x 3' v2", "cell"),
@@ -142,7 +142,7 @@ pub(crate) const ASSAYS: [(&str, &str); 7] = [
     ("Drop-seq", "cell"),
 ];
 
-/// Diseases; a donor has the first more often than all others.
+/// Diseases; the first is more frequent than all others together.
 pub(crate) const DISEASES: [&str; 8] = [
     "normal",
     "COVID-19",
@@ -157,7 +157,7 @@ pub(crate) const DISEASES: [&str; 8] = [
 /// Sexes.
 pub(crate) const SEXES: [&str; 3] = ["female", "male", "unknown"];
 
-/// Ethnicities as donors reported them.
+/// Ethnicities as reported by donors.
 pub(crate) const ETHNICITIES: [&str; 6] = [
     "unknown",
     "European",
@@ -181,7 +181,7 @@ pub(crate) const DEVELOPMENT_STAGES: [&str; 10] = [
     "73-year-old stage",
 ];
 
-/// What suspensions are made of.
+/// Types of suspensions.
 pub(crate) const SUSPENSION_TYPES: [&str; 2] = ["cell", "nucleus"];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The model: the same cells whatever the pieces, alike to the Census, consistent in themselves.
+//! Tests of the model: the same cells for any pieces, similar to the Census, consistent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// What a seed stands for may only change on purpose: data that others have refers to it.
+/// The golden values may change only on purpose, because published data refers to its seed.
 #[test]
 fn a_seed_stands_for_these_cells() {
     let piece = Model::new(100, 40, 42).piece(97..100);
@@ -108,7 +108,7 @@ fn other_seeds_give_other_cells() {
 fn numbers_of_values_are_as_in_the_census() {
     for seed in 0..3 {
         let model = Model::new(1_000_000, 20_000, seed);
-        // From all over, since datasets differ in depth.
+        // From all over, because datasets differ in depth.
         let mut nnz: Vec<u64> = (0..200)
             .flat_map(|part| model.piece(part * 5000..part * 5000 + 10).cells)
             .map(|cell| cell.nnz)
@@ -155,7 +155,7 @@ fn few_genes_have_most_values_and_the_first_third_more_than_its_share() {
 fn genes_tell_cell_types_apart() {
     let model = Model::new(20_000, 5000, 0);
     let piece = model.piece(0..4000);
-    // How often each gene is there among the even and the odd cells of each type.
+    // Frequency of each gene among the even and the odd cells of each type.
     let mut profiles: HashMap<(usize, bool), (f64, Vec<f64>)> = HashMap::new();
     for (cell_idx, cell) in piece.cells.iter().enumerate() {
         let (n, profile) = profiles

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::lines::Lines;
 use crate::Error;
 
-/// What features are where the file does not say.
+/// The type of features if the file has none.
 const DEFAULT_FEATURE_TYPE: &str = "Gene Expression";
 
 /// A row of features.tsv.
@@ -44,7 +44,7 @@ impl Folder {
         [&self.matrix, &self.barcodes, &self.features]
     }
 
-    /// The barcodes of the cells, `n_cells` by what the matrix says.
+    /// The barcodes of the cells; there must be `n_cells`, the matrix's number.
     pub(super) fn barcodes(&self, n_cells: u64) -> Result<Vec<String>, Error> {
         let mut lines = Lines::open(&self.barcodes)?;
         let mut table = Table::new("barcode", n_cells, "cells");
@@ -57,7 +57,7 @@ impl Folder {
         Ok(barcodes)
     }
 
-    /// The features, `n_genes` by what the matrix says.
+    /// The features; there must be `n_genes`, the matrix's number.
     pub(super) fn features(&self, n_genes: u64) -> Result<Vec<Feature>, Error> {
         let mut lines = Lines::open(&self.features)?;
         let mut table = Table::new("feature id", n_genes, "genes");
@@ -75,7 +75,7 @@ impl Folder {
     }
 }
 
-/// The file that there is, by one of its names, plain or gzipped.
+/// Finds the file by one of its names, plain or gzipped.
 fn find(folder: &Path, names: &[&'static str]) -> Result<PathBuf, Error> {
     let mut found = names
         .iter()
@@ -90,7 +90,7 @@ fn find(folder: &Path, names: &[&'static str]) -> Result<PathBuf, Error> {
     }
 }
 
-/// The fields of the next line that is not empty.
+/// The fields of the next non-empty line.
 fn next_fields(lines: &mut Lines) -> Result<Option<Vec<String>>, Error> {
     loop {
         let Some(line) = lines.next()? else { return Ok(None) };
@@ -103,7 +103,7 @@ fn next_fields(lines: &mut Lines) -> Result<Option<Vec<String>>, Error> {
     }
 }
 
-/// Watches over a table while it is read: as many rows as the matrix says, each named differently.
+/// Checks a table while it is read: it must have the matrix's number of rows, with distinct names.
 struct Table {
     key: &'static str,
     n_wanted: u64,
@@ -130,7 +130,7 @@ impl Table {
         match self.seen.insert(key.to_owned(), lines.number()) {
             None => Ok(()),
             Some(line) => {
-                Err(lines.wrong(format!("the {} {key:?} stands already in line {line}", self.key)))
+                Err(lines.wrong(format!("the {} {key:?} already stands in line {line}", self.key)))
             }
         }
     }

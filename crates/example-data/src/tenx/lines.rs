@@ -8,11 +8,11 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::Error;
 
-/// Far beyond any line of these files: what is longer is not text.
+/// Largest length of a line, far beyond any in these files: a longer one is not text.
 const MOST_BYTES: u64 = 1 << 20;
 const BUFFER_BYTES: usize = 1 << 17;
 
-/// Reads a file line by line. Whether it is gzipped is seen from its first bytes, not from its name.
+/// Reads a file line by line. Detects gzip by the first bytes, not by the name.
 pub(super) struct Lines {
     path: PathBuf,
     reader: Box<dyn BufRead>,
@@ -33,12 +33,12 @@ impl Lines {
         Ok(Self { path: path.to_owned(), reader, line: Vec::new(), n_read: 0 })
     }
 
-    /// The number of the line that was read last, from 1.
+    /// Number of the last line read, from 1.
     pub(super) fn number(&self) -> u64 {
         self.n_read
     }
 
-    /// The next line without its end; `None` after the last.
+    /// The next line without its line ending; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         self.line.clear();
         let read = self.reader.by_ref().take(MOST_BYTES).read_until(b'\n', &mut self.line);
@@ -58,7 +58,7 @@ impl Lines {
         Ok(Some(&self.line))
     }
 
-    /// An error about the line that was read last.
+    /// An error about the last line read.
     pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
         self.wrong_at(self.n_read.max(1), problem)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::lines::Lines;
 use crate::Error;
 
-/// A value with its place, counted from 0, and its line.
+/// A value with its position, counted from 0, and its line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Entry {
     pub(super) cell: u32,
@@ -26,7 +26,7 @@ pub(super) struct MatrixFile {
     field: Field,
     pub(super) n_genes: u64,
     pub(super) n_cells: u64,
-    /// The number of entries that the header promises.
+    /// Number of entries according to the header.
     pub(super) n_entries: u64,
     n_read: u64,
 }
@@ -66,7 +66,7 @@ impl MatrixFile {
         Ok(Self { lines, field, n_genes, n_cells, n_entries, n_read: 0 })
     }
 
-    /// The next entry; `None` after as many as the header promises.
+    /// The next entry; `None` after the header's number of entries.
     pub(super) fn next_entry(&mut self) -> Result<Option<Entry>, Error> {
         loop {
             let Some(line) = self.lines.next()? else {
@@ -95,7 +95,7 @@ impl MatrixFile {
             return Ok(None);
         }
         Err(self.lines.wrong(format!(
-            "the file ends after {} of {} entries: is it cut off?",
+            "the file ends after {} of {} entries: is it truncated?",
             self.n_read, self.n_entries
         )))
     }
@@ -127,7 +127,7 @@ fn parse(line: &[u8], field: Field, n_genes: u64, n_cells: u64) -> Result<Entry,
     })
 }
 
-/// A number from 1 to `n` as one from 0.
+/// Converts a number from 1 to `n` to one counted from 0.
 fn place(what: &str, word: &[u8], n: u64) -> Result<u32, String> {
     match digits(word) {
         Some(place) if (1..=n).contains(&place) => Ok((place - 1) as u32),
@@ -136,7 +136,8 @@ fn place(what: &str, word: &[u8], n: u64) -> Result<u32, String> {
     }
 }
 
-/// Decimal digits alone: nothing else stands in nearly all of a file, and a standard parse takes several times as long.
+/// Parses plain digits, which nearly all of a file consists of; the standard parser takes several
+/// times as long.
 fn digits(word: &[u8]) -> Option<u64> {
     if word.is_empty() || 19 < word.len() {
         return None;
@@ -146,11 +147,11 @@ fn digits(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A value. Whole numbers, however they are written, are kept exactly or refused; other real
-/// numbers become the nearest float.
+/// Parses a value. Whole numbers, however written, are kept exactly or rejected; other real numbers
+/// are rounded to the nearest float.
 fn number(word: &[u8], field: Field) -> Result<f32, String> {
     let text = String::from_utf8_lossy(word);
-    let inexact = || format!("{text} cannot be held exactly by a 32-bit float");
+    let inexact = || format!("{text} is not exactly representable as a 32-bit float");
     // Nearly all values are small counts.
     if let Some(whole) = digits(word) {
         return exact(whole.into()).ok_or_else(inexact);
@@ -174,8 +175,8 @@ fn number(word: &[u8], field: Field) -> Result<f32, String> {
     if is_exact { Ok(value) } else { Err(inexact()) }
 }
 
-/// The whole number that a decimal without an exponent is: `None` if it is none, `Err` if it is too
-/// long.
+/// The whole number that a decimal without exponent represents: `None` if it is not whole, `Err` if
+/// it is too long.
 fn decimal_whole(text: &str) -> Option<Result<i128, ()>> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_whole =
@@ -184,13 +185,12 @@ fn decimal_whole(text: &str) -> Option<Result<i128, ()>> {
     if !is_whole {
         return None;
     }
-    // A point may have nothing before it.
+    // The integer part before a point may be empty.
     let bare = whole.trim_start_matches(['+', '-']).is_empty();
     Some(if bare { Ok(0) } else { whole.parse().map_err(|_| ()) })
 }
 
-/// The float that is exactly this number, if there is one: if its bits from the first to the last
-/// that is set fit into a float's 24.
+/// The float that equals this number exactly, if any: its significant bits must fit into 24.
 fn exact(whole: i128) -> Option<f32> {
     let size = whole.unsigned_abs();
     let is_exact = size == 0 || size.ilog2() - size.trailing_zeros() < f32::MANTISSA_DIGITS;
@@ -212,9 +212,9 @@ mod tests {
         check("16777216", Field::Integer, Ok(16_777_216.0));
         check("-3", Field::Integer, Ok(-3.0));
         check("+3", Field::Integer, Ok(3.0));
-        let inexact = "16777217 cannot be held exactly by a 32-bit float";
+        let inexact = "16777217 is not exactly representable as a 32-bit float";
         check("16777217", Field::Integer, Err(inexact));
-        // Each of these was rounded once.
+        // Each of these is rounded once.
         for (word, field) in [
             ("16777217", Field::Real),
             ("16777217.", Field::Real),
@@ -233,7 +233,7 @@ mod tests {
         check(
             "1.6777217e7",
             Field::Real,
-            Err("1.6777217e7 cannot be held exactly by a 32-bit float"),
+            Err("1.6777217e7 is not exactly representable as a 32-bit float"),
         );
         check("+9223372036854775808", Field::Integer, Ok(9_223_372_036_854_775_808.0));
         check("16777218.000", Field::Real, Ok(16_777_218.0));
@@ -250,7 +250,7 @@ mod tests {
         check(
             "99999999999999999999",
             Field::Integer,
-            Err("99999999999999999999 cannot be held exactly by a 32-bit float"),
+            Err("99999999999999999999 is not exactly representable as a 32-bit float"),
         );
     }
 

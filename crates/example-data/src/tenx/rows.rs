@@ -1,19 +1,19 @@
-//! Entries put together into rows: one for each cell, also for cells without values, genes ascending.
+//! Assembles entries into rows, one per cell even if it has no values, genes ascending.
 
 use std::path::PathBuf;
 
 use super::matrix::Entry;
 use crate::Error;
 
-/// Rows are passed on when there are so many, or so many values.
+/// Rows are passed on when there are this many of them, or of their values.
 const PIECE_ROWS: usize = 2048;
 const PIECE_VALUES: usize = 1 << 22;
 
-/// Where entries come from, for errors.
+/// The origin of entries, for errors.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
-    /// What sorting all entries in memory takes, and what it may take.
+    /// Bytes that sorting all entries would need, and the limit.
     pub(super) sorting_bytes: u64,
     pub(super) budget_bytes: u64,
 }
@@ -32,12 +32,12 @@ impl Rows {
     }
 }
 
-/// Puts entries that come cell by cell into rows.
+/// Assembles entries that come cell by cell into rows.
 pub(super) struct RowBuilder<'a> {
     source: &'a Source,
     take: &'a mut dyn FnMut(&Rows) -> Result<(), Error>,
     rows: Rows,
-    /// The cell that is being put together, and its entries.
+    /// The current cell and its entries.
     cell: u64,
     entries: Vec<Entry>,
 }
@@ -51,7 +51,7 @@ impl<'a> RowBuilder<'a> {
         Self { source, take, rows, cell: 0, entries: Vec::new() }
     }
 
-    /// Adds an entry. Fails with [`Error::Unsorted`] where it belongs to a cell that has been passed.
+    /// Adds an entry. Fails with [`Error::Unsorted`] if it belongs to an earlier cell.
     pub(super) fn add(&mut self, entry: Entry) -> Result<(), Error> {
         if u64::from(entry.cell) < self.cell {
             return Err(Error::Unsorted {
@@ -66,7 +66,7 @@ impl<'a> RowBuilder<'a> {
         Ok(())
     }
 
-    /// Ends the last rows: there are `n_cells` in all.
+    /// Ends the last rows; there are `n_cells` in all.
     pub(super) fn finish(mut self, n_cells: u64) -> Result<(), Error> {
         self.advance(n_cells)?;
         self.pass_on()
@@ -75,14 +75,14 @@ impl<'a> RowBuilder<'a> {
     /// Ends all cells before `cell`.
     fn advance(&mut self, cell: u64) -> Result<(), Error> {
         while self.cell < cell {
-            // 10x writes genes in order, others need not.
+            // 10x writes genes in order; others need not.
             if !self.entries.is_sorted_by_key(|entry| entry.gene) {
                 self.entries.sort_by_key(|entry| entry.gene);
             }
             if let Some(pair) = self.entries.windows(2).find(|pair| pair[0].gene == pair[1].gene) {
                 return Err(self.duplicate(pair[0], pair[1]));
             }
-            // A zero that is written out is no value of a sparse matrix.
+            // A sparse matrix does not store zeros.
             for entry in self.entries.iter().filter(|entry| entry.value != 0.0) {
                 self.rows.columns.push(entry.gene);
                 self.rows.values.push(entry.value);
@@ -102,7 +102,7 @@ impl<'a> RowBuilder<'a> {
             path: self.source.path.clone(),
             line: second.line,
             problem: format!(
-                "gene {} of cell {} stands already in line {}",
+                "gene {} of cell {} already stands in line {}",
                 second.gene + 1,
                 second.cell + 1,
                 first.line

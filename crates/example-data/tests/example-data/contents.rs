@@ -1,4 +1,4 @@
-//! All of an experiment in memory.
+//! Reads all of an experiment into memory.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
 use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 
-/// What an experiment holds.
+/// The contents of an experiment.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Contents {
     pub(crate) obs: RecordBatch,
@@ -30,18 +30,18 @@ pub(crate) fn read(path: &Path) -> Contents {
 }
 
 impl Contents {
-    /// The number of values in each row of X.
+    /// Number of values in each row of X.
     pub(crate) fn row_nnz(&self) -> Vec<i64> {
         (0..self.x.n_rows()).map(|row| self.x.row(row).0.len() as i64).collect()
     }
 
-    /// The sum of each row of X.
+    /// Sum of each row of X.
     pub(crate) fn row_sums(&self) -> Vec<f64> {
         let sum = |row| self.x.row(row).1.iter().map(|value| f64::from(*value)).sum();
         (0..self.x.n_rows()).map(sum).collect()
     }
 
-    /// The number of values in each column of X.
+    /// Number of values in each column of X.
     pub(crate) fn column_nnz(&self) -> Vec<i64> {
         let mut nnz = vec![0; self.x.n_columns];
         for column in &self.x.columns {
@@ -59,7 +59,7 @@ pub(crate) fn floats(frame: &RecordBatch, column: &str) -> Vec<f64> {
     frame.column_by_name(column).unwrap().as_primitive::<Float64Type>().values().to_vec()
 }
 
-/// Texts, plain or categorical.
+/// A column of strings, plain or categorical.
 pub(crate) fn texts(frame: &RecordBatch, column: &str) -> Vec<String> {
     let array = frame.column_by_name(column).unwrap();
     if let Some(dictionary) = array.as_any_dictionary_opt() {
@@ -70,7 +70,7 @@ pub(crate) fn texts(frame: &RecordBatch, column: &str) -> Vec<String> {
     array.as_string::<i64>().iter().map(|text| text.unwrap().to_owned()).collect()
 }
 
-/// The names of what is in a folder.
+/// Names of the entries of a folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

@@ -130,7 +130,7 @@ fn the_report_and_the_progress_tell_what_was_done() {
     let mut progress = Vec::new();
     let report = generate(path.to_str().unwrap(), &spec(5000, 50), &mut |n_cells| {
         progress.push(n_cells);
-        // Nothing has the experiment's name before it is whole.
+        // Nothing has the experiment's name before it is complete.
         assert!(!path.exists());
     })
     .unwrap();
@@ -184,10 +184,10 @@ fn a_failure_half_way_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let fragments = folder.path().join("data.partial/experiment/ms/RNA/X/raw/__fragments");
-    // More genes than a tile has, so that the cells of a row of tiles are written when it ends.
+    // More genes than a tile has, so that a row of tiles is written as soon as its cells end.
     let failed = generate(path.to_str().unwrap(), &spec(5000, 2100), &mut |n_cells| {
         if n_cells == 2048 {
-            // A file stands where values are to go.
+            // A file stands at the path of the values.
             let fragment = fragments.join(&names(&fragments)[0]);
             fs::remove_dir_all(&fragment).unwrap();
             fs::write(&fragment, "").unwrap();

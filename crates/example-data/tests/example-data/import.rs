@@ -15,7 +15,7 @@ use test_storage::{PRIVATE, Server};
 
 const BANNER: &str = "%%MatrixMarket matrix coordinate integer general\n%a comment\n";
 
-/// Three genes by four cells; the third cell has nothing.
+/// Three genes by four cells; the third cell has no values.
 const MATRIX: &str = "3 4 5\n1 1 2\n3 1 7\n2 2 1\n1 4 1\n3 4 300\n";
 const BARCODES: &str = "AAAC-1\nAAAG-1\nAAAT-1\nAACA-1\n";
 const FEATURES: &str =
@@ -28,7 +28,7 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A folder in which all is well.
+    /// A valid folder.
     fn good() -> Self {
         let folder = Self::new();
         folder.put_gzip("matrix.mtx.gz", &format!("{BANNER}{MATRIX}"));
@@ -71,7 +71,7 @@ fn gzip(content: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A table of so many rows.
+/// A table of `n_rows` numbered rows.
 fn numbered(n_rows: u32) -> String {
     (0..n_rows).fold(String::new(), |text, row| text + &format!("row{row}\n"))
 }
@@ -105,7 +105,8 @@ fn other_spellings_of_the_same_folder_give_the_same() {
     plain.put("features.tsv", FEATURES);
     assert_eq!(plain.imported().1, expect);
 
-    // Windows line ends, empty lines, comments between entries, spaces, real numbers, no end of the last line.
+    // Windows line ends, empty lines, comments between entries, spaces, real numbers, no final
+    // newline.
     let odd = Folder::new();
     odd.put(
         "matrix.mtx",
@@ -115,7 +116,7 @@ fn other_spellings_of_the_same_folder_give_the_same() {
     odd.put("features.tsv", FEATURES.trim_end());
     assert_eq!(odd.imported().1, expect);
 
-    // Genes out of order within a cell; gzip in several members; a gzipped file without the ending.
+    // Genes out of order within a cell; gzip in several members; a gzipped file without the suffix.
     let split = Folder::good();
     let (head, tail) = MATRIX.split_at(9);
     let [head, tail] =
@@ -158,7 +159,7 @@ fn an_unsorted_matrix_is_sorted_where_memory_allows() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}, line 5: values are not sorted by cell, and sorting takes 120 bytes of memory where 119 are allowed: sort the file by its second column, or allow more",
+            "{}, line 5: values are not sorted by cell, and sorting needs 120 bytes of memory, but only 119 are allowed: sort the file by its second column, or allow more",
             matrix.display()
         )
     );
@@ -175,7 +176,7 @@ fn an_unsorted_matrix_is_noticed_before_anything_is_written_to_a_bucket() {
     let (_, expect) = Folder::good().imported();
     let server = Server::start();
     let mut config = server.config();
-    // s3s-fs takes no parts of an object from libtiledb.
+    // s3s-fs rejects libtiledb's multipart uploads.
     config.insert("vfs.s3.use_multipart_upload".into(), "false".into());
     let folder = Folder::good();
     let address = format!("s3://{PRIVATE}/experiment");
@@ -265,7 +266,8 @@ fn more_cells_than_a_piece_come_through() {
     assert_eq!(texts(&contents.obs, "obs_id")[4999], "cell5000");
 }
 
-/// Replaces a file of a good folder and looks at the error: its beginning is the file, which `{}` stands for.
+/// Replaces a file of a valid folder and checks the error. `{}` at its beginning stands for the
+/// file.
 #[track_caller]
 fn check(name: &str, content: &str, expect: &str) {
     let folder = Folder::good();
@@ -296,12 +298,12 @@ fn a_broken_matrix_is_an_error_with_its_line() {
     matrix("3 4 1\n1 5 1\n", "{}, line 4: cell 5 is not among 1 to 4");
     matrix("3 4 1\n1 a 1\n", "{}, line 4: \"a\" is not the number of a cell");
     matrix("3 4 1\n1 1 1.5\n", "{}, line 4: \"1.5\" is not a whole number");
-    matrix("3 4 2\n1 1 1\n", "{}, line 4: the file ends after 1 of 2 entries: is it cut off?");
+    matrix("3 4 2\n1 1 1\n", "{}, line 4: the file ends after 1 of 2 entries: is it truncated?");
     matrix("3 4 1\n1 1 1\n1 2 1\n", "{}, line 5: there are more entries than the 1 of the header");
     let twice = "3 4 3\n1 2 1\n3 2 1\n1 2 5\n";
-    matrix(twice, "{}, line 6: gene 1 of cell 2 stands already in line 4");
+    matrix(twice, "{}, line 6: gene 1 of cell 2 already stands in line 4");
     let twice_unsorted = "3 4 3\n1 2 1\n3 1 1\n1 2 5\n";
-    matrix(twice_unsorted, "{}, line 6: gene 1 of cell 2 stands already in line 4");
+    matrix(twice_unsorted, "{}, line 6: gene 1 of cell 2 already stands in line 4");
 }
 
 #[test]
@@ -314,10 +316,10 @@ fn a_broken_table_is_an_error_with_its_line() {
     check("barcodes.tsv", "", "{}, line 1: the file ends after 0 rows, the matrix has 4 cells");
     let more = "{}, line 5: there are more rows than the 4 cells of the matrix";
     check("barcodes.tsv", "a\nb\nc\nd\ne\n", more);
-    let twice = "{}, line 3: the barcode \"a\" stands already in line 1";
+    let twice = "{}, line 3: the barcode \"a\" already stands in line 1";
     check("barcodes.tsv", "a\nb\na\nd\n", twice);
     check("features.tsv", "a\tx\n\ty\nc\n", "{}, line 2: the feature id is empty");
-    check("features.tsv", "a\nb\nb\n", "{}, line 3: the feature id \"b\" stands already in line 2");
+    check("features.tsv", "a\nb\nb\n", "{}, line 3: the feature id \"b\" already stands in line 2");
     let long = "x".repeat(2 << 20);
     check("features.tsv", &long, "{}, line 1: it is longer than 1048576 bytes: is this text?");
 }
@@ -347,7 +349,7 @@ fn a_gzip_file_that_is_cut_off_is_an_error() {
         assert!(matches!(error, Error::Read { .. }), "{error:?}");
         let text = error.to_string();
         assert!(text.contains("matrix.mtx.gz, after line "), "{text}");
-        assert!(text.ends_with("the file is cut off, copy it again"), "{text}");
+        assert!(text.ends_with("the file is truncated, copy it again"), "{text}");
         assert_eq!(names(folder.0.path()), ["10x"]);
     }
     folder.put("matrix.mtx.gz", &whole);

@@ -8,7 +8,7 @@ use example_data::{Error, GenerateSpec, generate};
 
 use crate::contents::{names, read};
 
-/// Says to this test, started again as a process of its own, what to write.
+/// Environment variable with the path that the child process writes to.
 const TARGET: &str = "EXAMPLE_DATA_TEST_TARGET";
 
 fn spec(n_cells: u64) -> GenerateSpec {
@@ -18,7 +18,7 @@ fn spec(n_cells: u64) -> GenerateSpec {
 #[test]
 fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
     if let Some(target) = std::env::var_os(TARGET) {
-        // More than is ever finished before the kill.
+        // Far more than the child can write before it is killed.
         let whole = generate(target.to_str().unwrap(), &spec(500_000_000), &mut |_| {});
         panic!("this process was to be killed: {whole:?}");
     }

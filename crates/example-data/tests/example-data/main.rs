@@ -1,4 +1,4 @@
-//! What is written, read back through soma-io.
+//! Writes experiments and reads them back through soma-io.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod contents;

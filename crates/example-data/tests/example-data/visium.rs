@@ -1,4 +1,4 @@
-//! Real counts, as 10x wrote them and as tiledbsoma wrote the same.
+//! Compares real counts, as written by 10x, with the same experiment written by tiledbsoma.
 
 use std::path::PathBuf;
 

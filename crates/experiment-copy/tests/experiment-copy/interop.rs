@@ -1,4 +1,5 @@
-//! A slice holds what tiledbsoma itself selects of the source: every column, category and value.
+//! Compares a slice with tiledbsoma's own selection of the source: every column, category and
+//! value.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,7 +12,7 @@ use soma_io::{AxisQuery, Experiment, OpenOptions, RowRanges, ValueFilter};
 
 use crate::python;
 
-/// Takes a part here and there.
+/// Copies a part that is scattered over the source.
 #[track_caller]
 fn check(python: &Path, from: &Path, layer: &str, selection: &Value) {
     let folder = tempfile::tempdir().unwrap();
@@ -43,8 +44,8 @@ fn check(python: &Path, from: &Path, layer: &str, selection: &Value) {
     let report = slice(&experiment, target, &spec, &mut |_| ControlFlow::Continue(())).unwrap();
     let selection = selection.to_string();
     let found = python::run(python, "check_slice.py", &[source, target, layer, &selection]);
-    let told = json!({ "cells": report.n_cells, "genes": report.n_genes, "nnz": report.nnz });
-    assert_eq!(found, told);
+    let expected = json!({ "cells": report.n_cells, "genes": report.n_genes, "nnz": report.nnz });
+    assert_eq!(found, expected);
     assert!(report.nnz > 0);
 }
 
@@ -66,7 +67,7 @@ fn every_type_of_column_that_tiledbsoma_writes() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Cells that were never written are in the range.
+    // The range contains cells that were never written.
     check(&python, &from, "raw", &selection(None, None));
     let some = selection(Some(r#"level == "low" and int8 < -20"#), Some("uint16 > 9"));
     check(&python, &from, "raw", &some);
@@ -85,7 +86,7 @@ fn every_type_of_column_that_tiledbsoma_writes() {
         "{refused:?}"
     );
     assert!(!to.exists());
-    // Written twice in places, by an array without duplicates.
+    // Some values are written twice, in an array without duplicates.
     check(&python, &from, "default", &selection(Some("truth == True"), None));
 }
 

@@ -1,4 +1,5 @@
-//! Slices from an object store: the same as from a folder, whatever passes between; where something lasts, an error and nothing written.
+//! Slices from an object store equal those from a folder, despite passing faults; a lasting fault
+//! is an error, and nothing is written.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -7,14 +8,14 @@ use example_data::{GenerateSpec, generate};
 use experiment_copy::{Error, Genes, SliceReport, SliceSpec, slice};
 use soma_io::{Config, Experiment, OpenOptions, ValueFilter};
 
-use crate::held::held;
+use crate::contents::contents;
 use test_storage::{PRIVATE, Seen, Server, What};
 
 const N_CELLS: u64 = 600;
 /// The files that hold X.
 const X_FILES: &str = "ms/RNA/X/raw/__fragments/";
 
-/// A server with an experiment, and a folder for what is taken from it.
+/// A server with an experiment, and a folder for its slices.
 struct Bed {
     server: Server,
     folder: tempfile::TempDir,
@@ -58,7 +59,7 @@ fn a_slice_of_a_bucket_is_that_of_a_folder() {
     let local = bed.server.bucket(PRIVATE).join("atlas/experiment");
     let expected = bed.take(local.to_str().unwrap(), Config::new(), "of-folder").unwrap();
     drop(bed.server.seen());
-    // What passes on its way is got over.
+    // A passing fault is retried.
     bed.server.fault(X_FILES, 2, What::Status(503));
     bed.server.fault(X_FILES, 1, What::CutBody);
     let report = bed.take_remote("of-bucket").unwrap();
@@ -69,7 +70,7 @@ fn a_slice_of_a_bucket_is_that_of_a_folder() {
     );
     assert!(0 < report.n_cells && report.n_cells <= N_CELLS && report.n_genes == 70);
     let path = |name| bed.folder.path().join(name);
-    assert_eq!(held(&path("of-bucket")), held(&path("of-folder")));
+    assert_eq!(contents(&path("of-bucket")), contents(&path("of-folder")));
 }
 
 #[test]
@@ -88,5 +89,5 @@ fn a_store_that_stays_away_leaves_nothing_behind() {
     let path = bed.folder.path().join("of-bucket");
     assert!(!path.exists(), "{text}");
     let report = bed.take_remote("of-bucket").unwrap();
-    assert_eq!(held(&path).obs.num_rows() as u64, report.n_cells);
+    assert_eq!(contents(&path).obs.num_rows() as u64, report.n_cells);
 }

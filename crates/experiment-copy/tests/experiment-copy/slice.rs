@@ -1,4 +1,5 @@
-//! Slices of small experiments against a naive choice of rows and columns, and what is refused.
+//! Slices of small experiments compared with a naive choice of rows and columns, and rejected
+//! slices.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,23 +22,23 @@ use soma_io::{
     ValueFilter,
 };
 
-use crate::held::{Held, held, open};
+use crate::contents::{Contents, contents, open};
 
 const N_CELLS: u64 = 600;
 const N_GENES: u64 = 150;
-/// So few bytes that X is read in many pieces; less than a reader needs at least is refused.
+/// Small enough that X is read in many pieces, large enough for a reader.
 const LEAST_MEMORY: u64 = 35_200_000;
 
-fn source() -> &'static (tempfile::TempDir, Held) {
-    static SOURCE: OnceLock<(tempfile::TempDir, Held)> = OnceLock::new();
+fn source() -> &'static (tempfile::TempDir, Contents) {
+    static SOURCE: OnceLock<(tempfile::TempDir, Contents)> = OnceLock::new();
     SOURCE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("from");
         let spec =
             GenerateSpec { n_cells: N_CELLS, n_genes: N_GENES, seed: 9, ..GenerateSpec::default() };
         generate(path.to_str().unwrap(), &spec, &mut |_| {}).unwrap();
-        let held = held(&path);
-        (folder, held)
+        let contents = contents(&path);
+        (folder, contents)
     })
 }
 
@@ -58,7 +59,7 @@ fn texts(batch: &RecordBatch, name: &str) -> Vec<String> {
     texts.as_string::<i32>().iter().map(|text| text.unwrap().to_owned()).collect()
 }
 
-/// The names of data sets in order, by the slowest way there is.
+/// The names of data sets in order, computed naively.
 fn datasets(obs: &RecordBatch, sorted: bool) -> Vec<String> {
     let of_cells = texts(obs, "dataset_id");
     let mut names: Vec<String> = Vec::new();
@@ -77,7 +78,7 @@ fn datasets(obs: &RecordBatch, sorted: bool) -> Vec<String> {
     names
 }
 
-/// The rows of a frame without its joinids, as they are to be.
+/// The expected rows of a frame, without joinids.
 fn rows_of(batch: &RecordBatch, rows: &[u64]) -> Vec<ArrayRef> {
     let places = arrow_array::UInt64Array::from(rows.to_vec());
     batch.columns()[1..]
@@ -86,11 +87,11 @@ fn rows_of(batch: &RecordBatch, rows: &[u64]) -> Vec<ArrayRef> {
         .collect()
 }
 
-/// The slice at `path` holds these cells and genes of the source.
+/// Checks that the slice at `path` has these cells and genes of the source.
 #[track_caller]
 fn assert_holds(path: &Path, cells: &[u64], genes: &[u64]) {
     let (_, from) = source();
-    let found = held(path);
+    let found = contents(path);
     let joinids =
         |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
     assert!(joinids(&found.obs).into_iter().eq(0..cells.len() as i64));
@@ -116,7 +117,7 @@ fn assert_holds(path: &Path, cells: &[u64], genes: &[u64]) {
     }
 }
 
-/// A choice, with what it chooses.
+/// A choice and its expected result.
 #[derive(Debug)]
 struct Choice {
     spec: SliceSpec,
@@ -233,7 +234,7 @@ fn more_cells_than_are_looked_at_together() {
         consolidate: false,
         config: soma_io::Config::new(),
     };
-    // Data sets in runs, and one cell at the end of another.
+    // Data sets in runs, and one cell far from its run.
     let name_of = |cell: usize| {
         if cell == N - 1 { "set 0".to_owned() } else { format!("set {}", cell / 130_000) }
     };
@@ -256,10 +257,10 @@ fn more_cells_than_are_looked_at_together() {
     let spec = SliceSpec { datasets: Some(datasets), ..SliceSpec::default() };
     let report = slice(&open(&from), to.to_str().unwrap(), &spec, &mut go_on).unwrap();
     assert_eq!((report.n_cells, report.n_datasets), (260_001, Some(2)));
-    let found = held(&to);
+    let found = contents(&to);
     let expected = (0..260_000).chain([N - 1]);
     assert!(found.x.values.iter().map(|value| *value as usize).eq(expected));
-    // The least: 79,999 cells of the fifth; the most are in the first.
+    // The fifth data set has the fewest cells, 79,999; the first has the most.
     let datasets = DatasetSlice { column: "dataset_id".into(), start: 4, end: None, sorted: true };
     let spec =
         SliceSpec { datasets: Some(datasets), existing: Existing::Replace, ..SliceSpec::default() };
@@ -280,7 +281,7 @@ fn columns_are_chosen_and_old_joinids_kept() {
         ..SliceSpec::default()
     };
     take(&spec, &to).unwrap();
-    let found = held(&to);
+    let found = contents(&to);
     let names = |batch: &RecordBatch| -> Vec<String> {
         batch.schema().fields().iter().map(|field| field.name().clone()).collect()
     };
@@ -320,7 +321,7 @@ fn an_experiment_is_not_replaced_by_a_part_of_itself() {
             "{error}"
         );
     }
-    assert_eq!(held(&from).var.num_rows() as u64, N_GENES);
+    assert_eq!(contents(&from).var.num_rows() as u64, N_GENES);
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -332,12 +333,12 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The slice fails with a message that has `told`, and leaves nothing.
+/// Checks that the slice fails with a message that contains `message`, and leaves nothing.
 #[track_caller]
-fn fails(spec: &SliceSpec, told: &str) {
+fn fails(spec: &SliceSpec, message: &str) {
     let folder = tempfile::tempdir().unwrap();
     let error = take(spec, &folder.path().join("to")).unwrap_err();
-    assert!(error.to_string().contains(told), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
     assert!(names_in(folder.path()).is_empty());
 }
 
@@ -357,7 +358,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     let filter = Some(ValueFilter::parse("nnz < 0").unwrap());
     fails(&SliceSpec { obs_filter: filter, ..base() }, "no cell of");
     let beyond = Some(RowRanges::new(vec![5_000..6_000]).unwrap());
-    fails(&SliceSpec { joinids: beyond, ..base() }, "of 0 that were looked at");
+    fails(&SliceSpec { joinids: beyond, ..base() }, "none of 0 scanned cells");
     fails(
         &SliceSpec { datasets: datasets(4_000, Some(4_001), "dataset_id"), ..base() },
         "4000 to 4001",

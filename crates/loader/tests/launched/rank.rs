@@ -75,7 +75,7 @@ pub(crate) fn run(job: &Job) {
         chunks_per_block: 6,
         seed: 11,
         batch_rows: job.global_rows / world.size,
-        form: BatchForm::Csr,
+        batch_form: BatchForm::Csr,
         world,
         lanes: job.lanes,
         remainder: match job.remainder.as_str() {

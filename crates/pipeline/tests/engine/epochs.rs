@@ -31,7 +31,8 @@ fn the_next_epoch_is_read_while_this_one_is_consumed() {
     let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
     let mut epochs = pipeline.epochs(..);
     let mut first = epochs.next().unwrap().unwrap();
-    // Eight blocks an epoch; with the last batch in the making blocks of the next one are free.
+    // There are eight blocks an epoch; while the last batch is being made, blocks of the next epoch
+    // are free.
     assert_eq!(first.by_ref().take(20).count(), 20);
     for _ in 0..1000 {
         if pipeline.source().n_started.load(Ordering::SeqCst) > 8 {
@@ -40,12 +41,12 @@ fn the_next_epoch_is_read_while_this_one_is_consumed() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(pipeline.source().n_started.load(Ordering::SeqCst) > 8);
-    // Dropped without asking for its end, it is over all the same.
+    // Dropped before its end was asked for, it is over all the same.
     drop(first);
     let n_started = pipeline.source().n_started.load(Ordering::SeqCst);
     let second = epochs.next().unwrap().unwrap();
     assert_eq!(second.map(Result::unwrap).count(), 20);
-    // Nothing of it was read twice.
+    // No block was read twice.
     assert!(pipeline.source().n_started.load(Ordering::SeqCst) <= n_started.max(16) + 3);
 }
 
@@ -94,7 +95,8 @@ fn an_epoch_whose_end_is_not_asked_for_is_followed_by_the_next() {
     let mut epoch = epochs.next().unwrap().unwrap();
     let mut seen = Vec::new();
     loop {
-        // All batches, but not the end; and the epoch is still there when the next one is asked for.
+        // Takes all batches, but not the end; the epoch still exists when the next one is asked
+        // for.
         for _ in 0..pipeline.n_batches() {
             epoch.next().unwrap().unwrap();
         }
@@ -103,7 +105,7 @@ fn an_epoch_whose_end_is_not_asked_for_is_followed_by_the_next() {
         epoch = next.unwrap();
     }
     assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
-    // No block was read twice, so there was no gap either.
+    // No block was read twice, so there was no gap.
     assert_eq!(pipeline.source().n_started.load(Ordering::SeqCst), 6 * 8);
 }
 
@@ -164,7 +166,8 @@ fn as_much_ahead_as_there_is_may_be_asked_for() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// From any state, with another world size: the batches that would have come, and the epochs after.
+    /// From any state, with another world size: the next batches, and the epochs after, are the
+    /// same.
     #[test]
     fn a_state_goes_on_through_the_epochs_that_follow(
         n_rows in 1_u64..150,

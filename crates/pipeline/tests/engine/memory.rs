@@ -10,7 +10,7 @@ use crate::numbers::{NumbersError, ROW_BYTES, batches, of, pipeline, spec};
 /// Bytes that every pipeline needs beside blocks and batches.
 const FIXED: u64 = 64 << 20;
 
-/// The least that the settings need, as the error says.
+/// The least memory that the settings need, read from the error.
 fn least(spec: &PipelineSpec) -> u64 {
     let spec = PipelineSpec { memory: Budget::new(0), ..spec.clone() };
     match Pipeline::new(Arc::new(of(96)), spec, |batch| batch.rows.len()) {
@@ -21,7 +21,7 @@ fn least(spec: &PipelineSpec) -> u64 {
 
 #[test]
 fn the_least_is_what_is_needed_and_suffices() {
-    // A block of 12 rows, and two batches of 5; 4 bytes for the place of each row.
+    // A block of 12 rows, two batches of 5, and 4 bytes for the place of each row.
     let least = least(&spec());
     assert_eq!(least, FIXED + (12 + 2 * 5) * ROW_BYTES + 12 * 4);
     let expected = batches(&pipeline(of(96), spec()), 0);
@@ -75,7 +75,7 @@ fn blocks_are_leased_until_their_batches_are_taken() {
     let pipeline = pipeline(of(24), spec);
     let mut epoch = pipeline.epoch(0).unwrap();
     epoch.next().unwrap().unwrap();
-    // Both blocks are read by now, and the thread that read them has nothing more to do.
+    // Both blocks are read by now, and the thread that read them is idle.
     while epoch.stats().n_blocks < 2 {
         std::thread::yield_now();
     }

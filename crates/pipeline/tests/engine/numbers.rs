@@ -18,11 +18,11 @@ pub(crate) const ROW_BYTES: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     pub(crate) n_rows: u64,
-    /// Blocks with an even number take this long.
+    /// Delay of blocks with an even number.
     pub(crate) delay: Duration,
-    /// The block that cannot be read, as epoch and number.
+    /// The epoch and number of the block that cannot be read.
     pub(crate) broken: Option<(u64, u64)>,
-    /// The block whose reading panics.
+    /// The epoch and number of the block whose reading panics.
     pub(crate) panics: Option<(u64, u64)>,
     pub(crate) n_started: AtomicUsize,
     pub(crate) n_at_once: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Blocks whose size, delay and errors depend on their place: what a budget holds, and what comes
+//! Blocks whose size, delay and errors depend on their place: memory use, and which error comes
 //! first.
 
 use std::ops::Range;
@@ -22,11 +22,11 @@ const FIXED: u64 = 64 * MIB;
 /// Blocks of 12 rows, unless the settings say otherwise.
 struct Scripted {
     n_rows: u64,
-    /// Bytes of a row that are expected, of a typical block and of the largest.
+    /// Expected bytes per row, of a typical block and of the largest.
     expected: (u64, u64),
-    /// Bytes of a row by block.
+    /// Actual bytes per row, by block.
     actual: fn(u64) -> u64,
-    /// Milliseconds by block and first row.
+    /// Milliseconds, by block and first row.
     delay: fn(u64, u64) -> u64,
     broken: Vec<u64>,
     _lease: Option<Lease>,
@@ -135,7 +135,7 @@ fn blocks_that_are_being_read_count() {
             delay: |_, _| 10,
             ..scripted(96)
         };
-        // Room for four blocks as they are expected, which are two as they are.
+        // Room for four blocks of the expected size, which is two of the actual size.
         let memory = Budget::new(FIXED + 490 * MIB);
         let spec =
             PipelineSpec { memory: memory.clone(), prefetch_blocks: 3, read_threads, ..spec() };
@@ -151,7 +151,7 @@ fn blocks_that_are_being_read_count() {
 fn another_loader_does_not_take_the_room_of_a_large_block() {
     let memory = Budget::new(2 * FIXED + (12 * 10 + 12 * 20 + 5) * MIB);
     let few_ahead = PipelineSpec { memory, prefetch_blocks: 0, prefetch_batches: 0, ..spec() };
-    // Any block may take twice as much as most do; the fourth does.
+    // Any block may be twice the typical size; the fourth is.
     let varied = Scripted {
         expected: (10 * MIB, 20 * MIB),
         actual: |block_idx| if block_idx == 3 { 20 * MIB } else { 10 * MIB },
@@ -187,7 +187,7 @@ fn errors_of_several_threads_come_in_the_plans_order() {
 
 #[test]
 fn pieces_of_the_first_block_are_one_block() {
-    // The second block is there before the last piece of the first.
+    // The second block is ready before the last piece of the first.
     let delay = |_, row| match row {
         0 => 0,
         5 => 60,

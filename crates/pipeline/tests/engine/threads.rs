@@ -10,7 +10,7 @@ use shuffle::{Order, Remainder};
 
 use crate::numbers::{Numbers, NumbersError, batches, of, pipeline, spec};
 
-/// Fails if `work` has not ended in time: it hangs.
+/// Fails if `work` hangs.
 fn within_a_minute(work: impl FnOnce() + Send + 'static) {
     let (done, ended) = mpsc::channel();
     let worker = std::thread::spawn(move || {
@@ -25,7 +25,7 @@ fn within_a_minute(work: impl FnOnce() + Send + 'static) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// However many threads, blocks and batches ahead: the batches that a plan without threads gives,
+    /// For any number of threads, blocks and batches ahead: the same batches as without threads,
     /// and each row exactly once.
     #[test]
     fn the_order_does_not_depend_on_threads(

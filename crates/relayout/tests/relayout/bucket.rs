@@ -1,4 +1,4 @@
-//! Experiments laid out anew in an object store, where nothing that was written can be taken back.
+//! Relayouts to an object store, where writes cannot be undone.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::same::{CHEAP, LITTLE_MEMORY};
 use crate::small::{check, names, open, rows_with_a_late_fraction, write};
 use test_storage::{PRIVATE, Server};
 
-/// Lays out anew to a bucket, with temporary files in `folder`.
+/// Lays out an experiment to a bucket, with temporary files in `folder`.
 fn lay_out(
     server: &Server,
     folder: &Path,
@@ -18,7 +18,7 @@ fn lay_out(
     see: &mut dyn FnMut(RelayoutEvent<'_>),
 ) -> Result<RelayoutReport, Error> {
     let mut config = server.config();
-    // s3s-fs takes no parts of an object from libtiledb.
+    // s3s-fs rejects libtiledb's multipart uploads.
     config.insert("vfs.s3.use_multipart_upload".into(), "false".into());
     let spec = RelayoutSpec {
         config,
@@ -57,7 +57,7 @@ fn in_a_bucket_all_values_are_checked_before_anything_is_written() {
         let joinids: Vec<u64> = joinids.into_iter().map(u64::from).collect();
         check(&at, &rows, &joinids, shuffle_seed.map(|_| "source_joinid"));
     }
-    // A codec that was asked for is refused, and leaves nothing.
+    // A named codec is refused, and nothing is written.
     let codec = CodecChoice::Named(Codecs::named("packed", "packed").unwrap());
     let spec = RelayoutSpec { codec, ..RelayoutSpec::default() };
     let refused = lay_out(&server, folder.path(), "packed", spec, &mut |_| {}).unwrap_err();

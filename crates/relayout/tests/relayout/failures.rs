@@ -1,4 +1,4 @@
-//! What cannot be ends in an error that says so, and leaves nothing.
+//! Impossible requests end in a clear error, and leave nothing behind.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Runs that are killed at any moment.
+//! Runs that are killed at random moments.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use relayout::RelayoutSpec;
 
 use crate::small::{check, lay_out, names, open, rows, write};
 
-/// Says to this test, started again as a process of its own, in which folder it is to work.
+/// Names the working folder for this test, restarted as a separate process.
 const FOLDER: &str = "RELAYOUT_TEST_FOLDER";
 const TEST: &str = "killed::a_killed_run_never_looks_whole_and_the_next_one_cleans_up";
 
 fn spec() -> RelayoutSpec {
-    // So little memory that rows are in temporary files for most of the time.
+    // Little memory, so that rows are in temporary files for most of the time.
     RelayoutSpec { shuffle_seed: Some(9), memory_bytes: 4 << 20, ..RelayoutSpec::default() }
 }
 
@@ -43,7 +43,7 @@ fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
             n_killed += 1;
         }
         child.wait().unwrap();
-        // Whatever opens is whole, also under the name that it has until then.
+        // Any experiment that opens is complete, also under its temporary name.
         for path in [&to, &folder.path().join("to.partial/experiment")] {
             if open(path).is_ok() {
                 check(path, &rows, &joinids, Some("source_joinid"));

@@ -1,4 +1,4 @@
-//! Experiments laid out anew hold what they held.
+//! Relaid experiments contain the same data.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Whatever is laid out anew, both readers read from the copy what was in the source, where it was sent.
+//! Both readers read the same values from the copy as from the source, in their new places.
 
 use proptest::prelude::*;
 use relayout::{
@@ -75,7 +75,7 @@ fn the_quickest_codec_is_chosen_and_reported() {
     let report = lay_out(&from, &to, &spec).unwrap();
     assert_eq!(report.measured.len(), GENE_CODECS.len() + VALUE_CODECS.len() - 1);
     assert_eq!(report.measured[0].codecs, report.codecs);
-    // Behind the one that is taken the others by speed, none of which is much quicker.
+    // Behind the chosen codec the others come by speed; none is much faster.
     let speeds: Vec<f64> =
         report.measured.iter().map(|one| one.rows_per_second_of_storage).collect();
     assert!(speeds[1..].is_sorted_by(|a, b| a >= b) && speeds[0] >= 0.97 * speeds[1], "{speeds:?}");
@@ -86,7 +86,7 @@ fn the_quickest_codec_is_chosen_and_reported() {
     assert_eq!(names(folder.path()), ["from", "to"]);
 }
 
-/// Memory for which small experiments are large: rows are read in several pieces, wait in files,
+/// Memory for which small experiments are large: rows are read in several pieces and wait in files,
 /// and obs is read more than once.
 pub(crate) const LITTLE_MEMORY: u64 = 4 << 20;
 
@@ -105,14 +105,14 @@ fn many_pieces_and_buckets_come_out_as_one() {
     let report = lay_out(&from, &to, &spec).unwrap();
     let spilled = report.spilled;
     assert!(spilled.n_files > 2, "{spilled:?}");
-    // Some were written to before the last row came.
+    // Several files were written to before the last row came.
     assert!(spilled.n_writes > 2 * spilled.n_files, "{spilled:?}");
     assert!(spilled.n_bytes > report.nnz, "{spilled:?}");
     assert!(report.obs_passes > 2, "{}", report.obs_passes);
     let joinids: Vec<u64> = shuffle::storage_order(6_000, 11).into_iter().map(u64::from).collect();
     check(&to, &rows, &joinids, Some("source_joinid"));
     assert_eq!(names(folder.path()), ["from", "to"]);
-    // In order, nothing waits.
+    // In order, no row waits in a file.
     let kept = folder.path().join("kept");
     let report = lay_out(&from, &kept, &RelayoutSpec { shuffle_seed: None, ..spec }).unwrap();
     assert_eq!((report.spilled.n_writes, report.obs_passes), (0, 1));
@@ -146,8 +146,8 @@ fn a_value_that_is_no_whole_number_beyond_the_sample_begins_anew() {
             report.measured.iter().any(|one| one.codecs.values.whole_numbers),
             "the sample held it"
         );
-        // The first attempt had left rows in files when it met the value, and the second wrote as
-        // many as there are.
+        // The first attempt had left rows in files when it met the value; the second wrote as many
+        // rows as there are.
         assert_eq!(before.unwrap().n_writes > 0, seed.is_some(), "{before:?}");
         assert_eq!(report.spilled.n_writes > before.unwrap().n_writes, seed.is_some());
         let joinids =
@@ -200,7 +200,7 @@ fn an_experiment_makes_way_for_another_one_laid_out_anew() {
     let spec = RelayoutSpec { existing: soma_io::Existing::Replace, ..RelayoutSpec::default() };
     lay_out(&from, &to, &spec).unwrap();
     check(&to, &rows, &(0..200).collect::<Vec<u64>>(), None);
-    // And again, shuffled.
+    // Once more, shuffled.
     lay_out(&from, &to, &RelayoutSpec { shuffle_seed: Some(5), ..spec }).unwrap();
     let joinids: Vec<u64> = shuffle::storage_order(200, 5).into_iter().map(u64::from).collect();
     check(&to, &rows, &joinids, Some("source_joinid"));

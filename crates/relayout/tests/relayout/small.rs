@@ -1,4 +1,4 @@
-//! Small experiments whose every value is known, and reading them back.
+//! Small experiments with known values: writing them, and reading them back.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,7 +17,7 @@ use soma_io::{
 
 const CATEGORIES: [&str; 3] = ["B cell", "T cell", "unknown"];
 
-/// Rows of X: columns with values.
+/// Rows of X: columns with their values.
 pub(crate) type Rows = Vec<Vec<(u32, f32)>>;
 
 /// Writes rows of X with `n_var` genes; obs has a text and a category that follow from the joinid.
@@ -76,7 +76,7 @@ fn csr(rows: &Rows) -> CsrBuffers {
     out
 }
 
-/// Rows that look drawn: every third is empty, and about `n_row` values stand in the others.
+/// Rows that look random: every third is empty, the others have about `n_row` values.
 pub(crate) fn rows(n_rows: u64, n_var: u64, n_row: u64) -> Rows {
     let mix = |a: u64, b: u64| (a.wrapping_mul(0x9e37_79b9) ^ b.wrapping_mul(0x85eb_ca6b)) >> 7;
     let row = |row: u64| {
@@ -97,7 +97,7 @@ pub(crate) fn open(path: &Path) -> Result<Experiment, soma_io::Error> {
     Experiment::open(path.to_str().unwrap(), &OpenOptions::default())
 }
 
-/// Rows of counts but for the last, which no sample of little memory has.
+/// Rows of counts, except the last, which a sample with little memory does not contain.
 pub(crate) fn rows_with_a_late_fraction() -> Rows {
     let mut rows = rows(5_000, 2_000, 250);
     let last = rows.len() - 1;
@@ -105,7 +105,7 @@ pub(crate) fn rows_with_a_late_fraction() -> Rows {
     rows
 }
 
-/// Lays out anew with nobody watching.
+/// Lays out an experiment, ignoring events.
 pub(crate) fn lay_out(
     from: &Path,
     to: &Path,
@@ -114,7 +114,7 @@ pub(crate) fn lay_out(
     watched(from, to, spec, &mut |_| {})
 }
 
-/// Lays out anew, and shows each event to `see`.
+/// Lays out an experiment, and passes each event to `see`.
 pub(crate) fn watched(
     from: &Path,
     to: &Path,
@@ -128,7 +128,7 @@ pub(crate) fn watched(
     })
 }
 
-/// All rows of X, by a reader.
+/// Reads all rows of X with a reader.
 pub(crate) fn read_x(path: &Path, reader: ReaderChoice) -> Rows {
     let x = open(path).unwrap().measurement("RNA").unwrap().x("raw").unwrap();
     let mut out = CsrBuffers::default();
@@ -141,7 +141,8 @@ pub(crate) fn read_x(path: &Path, reader: ReaderChoice) -> Rows {
     (0..out.n_rows()).map(row).collect()
 }
 
-/// Makes sure that an experiment holds `rows` in the order of `joinids`, by both readers and in obs and var.
+/// Checks that an experiment contains `rows` in the order of `joinids`, with both readers and in
+/// obs and var.
 pub(crate) fn check(path: &Path, rows: &Rows, joinids: &[u64], joinid_column: Option<&str>) {
     let expected: Rows = joinids.iter().map(|joinid| rows[*joinid as usize].clone()).collect();
     for reader in [ReaderChoice::Native, ReaderChoice::Libtiledb] {

@@ -1,4 +1,4 @@
-//! The reference implementation reads the copy, and finds in it what was in the source.
+//! The reference implementation reads the same data from the copy as from the source.
 
 use example_data::{GenerateSpec, generate};
 use relayout::{CodecChoice, Codecs, GENE_CODECS, RelayoutSpec, VALUE_CODECS};

@@ -1,4 +1,4 @@
-//! The mean entropy of the batches of a plan, from how a label lies in chunks.
+//! The mean entropy of a plan's batches, from a label's distribution over chunks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,37 +6,63 @@ use super::hypergeometric::{between, mean};
 use super::layout::{ClassInChunks, LabelLayout, rows_log_rows};
 use crate::Error;
 
-/// What the entropy of batches should be on average.
+/// Expected entropy of a plan's batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
-    /// The mean, in bits.
+    /// Mean over the batches, in bits.
     pub bits: f64,
-    /// Whether it is within 0.05 bit, as the [module](crate::entropy) has it: where the batches draw from 64 chunks or more, and where
-    /// the order is a perfect shuffle. Otherwise [`simulate`](super::simulate) tells more.
+    /// Whether `bits` is within 0.05 bit (see the [module](crate::entropy)): true if the batches
+    /// draw from 64 chunks or more, and if the order is a perfect shuffle. Otherwise prefer
+    /// [`simulate`](super::simulate).
     pub is_close: bool,
 }
 
-/// From so many chunks a block on the expectation is close.
+/// The expectation is close if a block has at least this number of chunks.
 const CLOSE_CHUNKS: u64 = 64;
 
-/// So many of the batches must draw from that many chunks: an epoch's last block is often a small one.
+/// Share of batches that must draw from [`CLOSE_CHUNKS`] chunks. An epoch's last block is often
+/// small.
 const CLOSE_SHARE: f64 = 0.8;
 
-/// Kinds of batches that are told apart, at most.
+/// Largest number of kinds of batches that are computed separately.
 const MOST_KINDS: usize = 10;
 
-pub(super) fn expected(
+impl LabelLayout {
+    /// Mean entropy, in bits, of the batches of a shuffled plan with `chunks_per_block`.
+    ///
+    /// The [module](crate::entropy) derives it; [`Expected`] states its accuracy.
+    ///
+    /// # Errors
+    /// A block has no chunks; a batch has no rows.
+    pub fn expected(&self, chunks_per_block: u64, batch_rows: u64) -> Result<Expected, Error> {
+        for (size, rows) in
+            [("the number of chunks per block", chunks_per_block), ("the batch size", batch_rows)]
+        {
+            if rows == 0 {
+                return Err(Error::Zero { size });
+            }
+        }
+        let Expected { bits, is_close } = mean_over_batches(self, chunks_per_block, batch_rows)?;
+        // A class's mean share in a batch is its share of the data, so by concavity no mean entropy
+        // exceeds that of the data. An approximation may.
+        Ok(Expected { bits: bits.min(self.data_entropy()).max(0.0), is_close })
+    }
+}
+
+/// The mean over all kinds of batches, before rounding errors are cut off.
+fn mean_over_batches(
     layout: &LabelLayout,
     chunks_per_block: u64,
     batch_rows: u64,
 ) -> Result<Expected, Error> {
-    // Whole ones, of which the label is known to lie so; and one more for the rows behind them.
+    // The layout describes whole chunks only; `all_chunks` counts a short last one, too.
     let n_chunks = layout.n_rows / layout.chunk_rows;
     let all_chunks = layout.n_rows.div_ceil(layout.chunk_rows);
     let kinds = kinds_of_batches(layout, chunks_per_block, batch_rows);
     let (mut sum, mut n_batches, mut n_close) = (0.0, 0, 0);
     for (chunks, count) in kinds {
-        // A block of all chunks is a perfect shuffle, and so is a batch that no smaller block holds.
+        // A block of all chunks is a perfect shuffle, and so is a batch larger than any smaller
+        // block.
         let is_perfect = all_chunks <= chunks
             || n_chunks * layout.chunk_rows < batch_rows
             || layout.chunk_rows == 1;
@@ -52,17 +78,17 @@ pub(super) fn expected(
         n_batches += count;
     }
     if n_batches == 0 {
-        // No batch is full: all rows are one.
+        // No batch is full: all rows form a single one.
         return Ok(Expected { bits: layout.perfect(batch_rows)?, is_close: true });
     }
     let is_close = CLOSE_SHARE * n_batches as f64 <= n_close as f64;
     Ok(Expected { bits: sum / n_batches as f64, is_close })
 }
 
-/// How many full batches there are that draw from so many chunks.
+/// Counts the full batches by the number of chunks that they draw from.
 ///
-/// A batch with `m_i` of its rows from a block of `n_i` chunks counts with `1 / Σ (m_i/m)²/n_i` chunks, for then two of its rows are as
-/// likely to share one.
+/// A batch with `m_i` of its rows from a block of `n_i` chunks counts with `1 / Σ (m_i/m)²/n_i`
+/// chunks: two of its rows are then equally likely to share one.
 fn kinds_of_batches(
     layout: &LabelLayout,
     chunks_per_block: u64,
@@ -92,7 +118,7 @@ fn kinds_of_batches(
     merged(kinds)
 }
 
-/// The same with few kinds: those nearest to each other as one, of their mean.
+/// Merges kinds of similar size, so that at most [`MOST_KINDS`] are left; each gets its mean size.
 fn merged(kinds: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
     if kinds.len() <= MOST_KINDS {
         return kinds.into_iter().collect();
@@ -120,17 +146,17 @@ struct Draws<'a> {
     chunks: u64,
     block_rows: u64,
     batch_rows: u64,
-    /// `x log2 x` of the numbers that are small enough to be likely.
+    /// `x log2 x` for small `x`, which are the likely ones.
     logs: Vec<f64>,
-    /// The mean of `x log2 x` in the batch, by the class's rows in the block.
+    /// Mean of `x log2 x` in the batch, by the class's rows in the block.
     by_block: HashMap<u64, f64>,
 }
 
-/// As many logarithms as are worth keeping.
+/// Largest number of logarithms to keep.
 const MOST_LOGS: u64 = 1 << 16;
 
 impl<'a> Draws<'a> {
-    /// `chunks` is below `n_chunks`.
+    /// `chunks` must be below `n_chunks`.
     fn new(layout: &'a LabelLayout, n_chunks: u64, chunks: u64, batch_rows: u64) -> Self {
         let block_rows = (chunks * layout.chunk_rows).max(batch_rows);
         let logs = (0..=batch_rows.min(MOST_LOGS)).map(rows_log_rows).collect();
@@ -144,7 +170,7 @@ impl<'a> Draws<'a> {
         ((self.batch_rows as f64).log2() - sum / self.batch_rows as f64).max(0.0)
     }
 
-    /// The mean of `x log2 x` of a class.
+    /// Mean of `x log2 x` for one class.
     fn class(&mut self, class: &ClassInChunks) -> f64 {
         let TwoValues { low, high, share_high } = TwoValues::of(class, self.n_chunks as f64);
         let (n_chunks, chunks) = (self.n_chunks, self.chunks);
@@ -176,18 +202,18 @@ struct TwoValues {
 }
 
 impl TwoValues {
-    /// The one with the mean, variance and third moment of a class's rows in chunks: the nodes and weights of the two-point Gauss
-    /// quadrature.
+    /// Has the mean, variance and third moment of a class's rows in chunks: the nodes and weights
+    /// of the two-point Gauss quadrature.
     fn of(class: &ClassInChunks, n_chunks: f64) -> Self {
         let [first, second, third] = class.sums.map(|sum| sum / n_chunks);
         let variance = second - first * first;
-        // What rounding leaves of the same number in every chunk.
+        // Equal numbers in all chunks leave a variance of rounding errors only.
         if variance <= 1e-12 * second {
             return Self { low: first, high: first, share_high: 0.0 };
         }
         let deviation = variance.sqrt();
         let skew = (third - 3.0 * first * variance - first.powi(3)) / (variance * deviation);
-        // The roots of t² - skew t - 1; the one that would lose digits from the other.
+        // The roots of t² - skew t - 1. The root that would lose digits is computed from the other.
         let root = (skew * skew + 4.0).sqrt();
         let (below, above) = if skew < 0.0 {
             let below = (skew - root) / 2.0;

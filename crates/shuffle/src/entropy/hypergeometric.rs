@@ -1,17 +1,18 @@
 //! Means over the hypergeometric distribution, term by term.
 
-/// Terms that are less likely than the likeliest by this factor add nothing to a mean in 64 bits.
+/// Terms less likely than the mode by this factor do not change a mean in 64 bits.
 const NEGLIGIBLE: f64 = 1e-16;
 
-/// The mean of `f` over how many of `draws` without replacement are marked, where `marked` of a `population` are.
+/// The mean of `f` over the number of marked items among `draws` draws without replacement from
+/// `population` items, `marked` of which are marked.
 ///
-/// Takes some ten times as many terms as the standard deviation. `marked` and `draws` are at most `population`.
+/// Sums about ten standard deviations of terms. `marked` and `draws` are at most `population`.
 pub(super) fn mean(population: u64, marked: u64, draws: u64, mut f: impl FnMut(u64) -> f64) -> f64 {
     let least = (marked + draws).saturating_sub(population);
     let most = marked.min(draws);
     let mode = (u128::from(draws + 1) * u128::from(marked + 1) / u128::from(population + 2)) as u64;
     let mode = mode.clamp(least, most);
-    // Likelihoods relative to the mode's, each from the one beside it.
+    // Likelihoods relative to the mode's, each computed from its neighbour.
     let unmarked_left = |x: u64| (population - marked + x - draws) as f64;
     let (mut total, mut sum) = (1.0, f(mode));
     let mut weight = 1.0;
@@ -36,7 +37,7 @@ pub(super) fn mean(population: u64, marked: u64, draws: u64, mut f: impl FnMut(u
     sum / total
 }
 
-/// `f` at a number that is not whole, by the line between the whole numbers beside it.
+/// Interpolates `f` linearly at `at`, between the adjacent whole numbers.
 pub(super) fn between(at: f64, mut f: impl FnMut(u64) -> f64) -> f64 {
     let (below, part) = (at.floor(), at.fract());
     let value = f(below as u64);
@@ -69,7 +70,7 @@ mod tests {
         #[test]
         fn small_ones_are_counted_out(population in 1_u64..9, marked in 0_u64..9, draws in 0_u64..9) {
             let (marked, draws) = (marked.min(population), draws.min(population));
-            // Every set of draws, as the bits of a number; the first rows are marked.
+            // Every set of draws as the bits of a number; the first rows are marked.
             let sets = (0_u32..1 << population).filter(|set| u64::from(set.count_ones()) == draws);
             let found: Vec<f64> =
                 sets.map(|set| f64::from((set & ((1 << marked) - 1)).count_ones()).exp2()).collect();

@@ -1,15 +1,14 @@
-//! How a label lies on disk: what of it chunks hold.
+//! How a label is distributed over the chunks of the stored data.
 
-use super::expected::{Expected, expected};
 use super::hypergeometric;
 use super::measured::entropy;
 use super::runs::Runs;
 use crate::Error;
 
-/// How the classes of a label lie in chunks of consecutive rows.
+/// Distribution of a label's classes over chunks of consecutive rows.
 ///
-/// Counted from the data, or made from a model; 32 bytes for each class. A short last chunk is among the rows, but not among the
-/// chunks: an epoch has one.
+/// Counted from the data, or derived from a model; takes 32 bytes per class. A short last chunk
+/// counts among the rows but not among the chunks: an epoch has only one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelLayout {
     pub(super) chunk_rows: u64,
@@ -17,20 +16,21 @@ pub struct LabelLayout {
     pub(super) classes: Vec<ClassInChunks>,
 }
 
-/// One class, over all full chunks.
+/// One class, summed over all full chunks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct ClassInChunks {
-    /// Its rows, those of a short last chunk too.
+    /// Rows of the class, including those in a short last chunk.
     pub(super) n_rows: u64,
-    /// The sums over all full chunks of its rows in the chunk, of their squares, and of their cubes.
+    /// Sums over all full chunks of the class's rows per chunk, of their squares, and of their
+    /// cubes.
     pub(super) sums: [f64; 3],
 }
 
 impl LabelLayout {
-    /// The layout of labels that are there: the code of each row, in the order of the rows.
+    /// Counts the layout of labels. `codes` has the code of each row, in the order of the rows.
     ///
     /// # Errors
-    /// Chunks of no rows; a code that is not below `n_classes`.
+    /// A chunk has no rows; a code is not below `n_classes`.
     pub fn of_codes(
         codes: impl IntoIterator<Item = u32>,
         n_classes: usize,
@@ -65,10 +65,10 @@ impl LabelLayout {
         Ok(Self { chunk_rows, n_rows, classes })
     }
 
-    /// The layout of classes of these numbers of rows that come in runs.
+    /// Derives the layout of classes with `class_rows` rows each that come in `runs`.
     ///
     /// # Errors
-    /// Chunks of no rows; runs that cannot be.
+    /// A chunk has no rows; the runs are not possible ([`Runs::check`]).
     pub fn of_runs(class_rows: &[u64], chunk_rows: u64, runs: Runs) -> Result<Self, Error> {
         if chunk_rows == 0 {
             return Err(Error::Zero { size: "the chunk size" });
@@ -76,7 +76,7 @@ impl LabelLayout {
         runs.check()?;
         let n_rows: u64 = class_rows.iter().sum();
         let n_chunks = (n_rows / chunk_rows) as f64;
-        // Where the rows do not fill a chunk there is none, and nothing to work out for one.
+        // Without a full chunk the moments are never used.
         let in_chunk = chunk_rows.min(n_rows);
         let class = |rows: &u64| ClassInChunks {
             n_rows: *rows,
@@ -85,7 +85,7 @@ impl LabelLayout {
         Ok(Self { chunk_rows, n_rows, classes: class_rows.iter().map(class).collect() })
     }
 
-    /// All rows.
+    /// Number of rows.
     pub fn n_rows(&self) -> u64 {
         self.n_rows
     }
@@ -100,15 +100,15 @@ impl LabelLayout {
         self.classes.iter().map(|class| class.n_rows)
     }
 
-    /// The entropy of the data, in bits: the most that a batch of an even mix has.
+    /// Entropy of all rows, in bits: no mean over batches exceeds it.
     pub fn data_entropy(&self) -> f64 {
         entropy(self.class_rows())
     }
 
-    /// The mean entropy, in bits, of batches that are drawn at random from all rows, each row once.
+    /// Mean entropy, in bits, of batches drawn at random from all rows without replacement.
     ///
     /// # Errors
-    /// Batches of no rows.
+    /// A batch has no rows.
     pub fn perfect(&self, batch_rows: u64) -> Result<f64, Error> {
         if batch_rows == 0 {
             return Err(Error::Zero { size: "the batch size" });
@@ -121,26 +121,11 @@ impl LabelLayout {
         Ok(if rows == 0 { 0.0 } else { ((rows as f64).log2() - sum / rows as f64).max(0.0) })
     }
 
-    /// The mean entropy, in bits, of the batches of a shuffled plan with these chunks a block. See the
-    /// [module](crate::entropy) for where it comes from, and [`Expected`] for how near it is.
+    /// The correlation `ρ` of the labels of two rows of a chunk: how much likelier than by chance
+    /// they are equal.
     ///
-    /// # Errors
-    /// Blocks of no chunks, batches of no rows.
-    pub fn expected(&self, chunks_per_block: u64, batch_rows: u64) -> Result<Expected, Error> {
-        for (size, rows) in
-            [("the number of chunks per block", chunks_per_block), ("the batch size", batch_rows)]
-        {
-            if rows == 0 {
-                return Err(Error::Zero { size });
-            }
-        }
-        let Expected { bits, is_close } = expected(self, chunks_per_block, batch_rows)?;
-        // Shares in a batch are in the mean those in the data, so no mean of entropies is above the data's; what is not close may say so.
-        Ok(Expected { bits: bits.min(self.data_entropy()).max(0.0), is_close })
-    }
-
-    /// The correlation `ρ` of the labels of two rows of a chunk: how much likelier than by chance they are the same, from 0 (a mix) to
-    /// 1 (each chunk is of one class). Slightly below 0 where chunks are more even than chance would make them.
+    /// Ranges from 0 (mixed) to 1 (each chunk has one class); slightly below 0 if chunks are more
+    /// even than chance would make them.
     pub fn correlation(&self) -> f64 {
         let pairs = |rows: f64| rows * (rows - 1.0);
         let chance = self.class_rows().map(|rows| pairs(rows as f64)).sum::<f64>()
@@ -154,11 +139,12 @@ impl LabelLayout {
         (same / of_chunks - chance) / (1.0 - chance)
     }
 
-    /// The mean entropy by the second moments alone, in bits: what is commonly quoted, and can be worked out by hand. Good where each
-    /// class comes several times in a batch and from several chunks.
+    /// Mean entropy by the second moments alone, in bits: the formula that is usually quoted.
+    ///
+    /// Accurate if each class occurs several times in a batch and comes from several chunks.
     ///
     /// # Errors
-    /// Blocks of no chunks, batches of no rows.
+    /// A block has no chunks; a batch has no rows.
     pub fn second_order(&self, chunks_per_block: u64, batch_rows: u64) -> Result<f64, Error> {
         for (size, rows) in
             [("the number of chunks per block", chunks_per_block), ("the batch size", batch_rows)]
@@ -174,7 +160,7 @@ impl LabelLayout {
         let collisions = 1.0 / m + correlation * (1.0 - 1.0 / m) * same_chunk;
         let bits =
             self.data_entropy() - (n_classes - 1.0) / (2.0 * std::f64::consts::LN_2) * collisions;
-        // As many classes as chunks is the most that there can be where each chunk has one.
+        // If each chunk has one class, a batch has at most as many classes as chunks.
         let most = if correlation > 0.999 { n.log2() } else { f64::INFINITY };
         Ok(bits.clamp(0.0, most))
     }

@@ -1,8 +1,8 @@
-//! Entropy as it is: of labels that are counted, batch by batch.
+//! Entropy measured by counting labels batch by batch.
 
 use crate::Error;
 
-/// The entropy, in bits, of classes with these numbers of rows; 0 where there are no rows.
+/// Entropy, in bits, of classes with these numbers of rows; 0 if there are no rows.
 pub fn entropy(class_rows: impl IntoIterator<Item = u64>) -> f64 {
     let (mut n_rows, mut sum) = (0_u64, 0.0);
     for rows in class_rows.into_iter().filter(|rows| *rows > 0) {
@@ -12,25 +12,26 @@ pub fn entropy(class_rows: impl IntoIterator<Item = u64>) -> f64 {
     if n_rows == 0 {
         return 0.0;
     }
-    // Rounding could take the entropy of a single class below 0.
+    // Rounding could put the entropy of a single class below 0.
     ((n_rows as f64).log2() - sum / n_rows as f64).max(0.0)
 }
 
 /// Entropy over the full batches of an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchEntropy {
-    /// The mean, in bits.
+    /// Mean, in bits.
     pub mean: f64,
-    /// The standard deviation between batches, in bits; 0 for a single one.
+    /// Standard deviation between batches, in bits; 0 for a single batch.
     pub standard_deviation: f64,
-    /// Full batches.
+    /// Number of full batches.
     pub n_batches: u64,
 }
 
-/// Measures the entropy of a label in each batch, in time proportional to the batch's rows, whatever the number of classes.
+/// Measures the entropy of a label in each batch.
 ///
-/// Labels are codes below a number of classes. A row without a label is a row of the batch all the same: give null a code of its own,
-/// such as the one behind the others.
+/// Takes time proportional to the batch's rows, for any number of classes. Labels are codes below
+/// the number of classes. A row without a label counts, too: give null a code of its own, for
+/// instance one more than the largest.
 ///
 /// ```
 /// use shuffle::entropy::LabelEntropy;
@@ -40,7 +41,7 @@ pub struct BatchEntropy {
 /// assert_eq!(meter.add([2, 2, 2, 2])?, 0.0);
 /// meter.add([0])?;
 /// let batches = meter.batches().expect("there are full batches");
-/// // The short one is data, but no batch to compare.
+/// // The short batch counts as data, but not in the mean over batches.
 /// assert_eq!((batches.mean, batches.n_batches), (0.5, 2));
 /// assert_eq!(meter.class_rows(), [3, 2, 4]);
 /// # Ok::<(), shuffle::Error>(())
@@ -48,23 +49,24 @@ pub struct BatchEntropy {
 #[derive(Debug, Clone)]
 pub struct LabelEntropy {
     batch_rows: u64,
-    /// Rows of each class in the batch that is counted; all zero between batches.
+    /// Rows of each class in the current batch; all zero between batches.
     counts: Vec<u64>,
-    /// The classes that the batch has.
+    /// Classes that occur in the current batch.
     seen: Vec<u32>,
     /// Rows of each class in all batches.
     class_rows: Vec<u64>,
     n_batches: u64,
     mean: f64,
-    /// Sum of the squared distances from the mean.
+    /// Sum of squared deviations from the mean.
     squares: f64,
 }
 
 impl LabelEntropy {
-    /// A meter of batches of `batch_rows`, with labels from `0..n_classes`. Keeps 16 bytes for each class.
+    /// Creates a meter for batches of `batch_rows` and labels in `0..n_classes`. Takes 16 bytes per
+    /// class.
     ///
     /// # Errors
-    /// Batches of no rows.
+    /// `batch_rows` is 0.
     pub fn new(n_classes: usize, batch_rows: u64) -> Result<Self, Error> {
         if batch_rows == 0 {
             return Err(Error::Zero { size: "the batch size" });
@@ -80,10 +82,11 @@ impl LabelEntropy {
         })
     }
 
-    /// Counts a batch, and gives its entropy in bits. One that is not full counts as data, but not in [`batches`](Self::batches).
+    /// Counts a batch and returns its entropy in bits. A batch that is not full is left out of
+    /// [`batches`](Self::batches).
     ///
     /// # Errors
-    /// A code that is no class; nothing is counted then.
+    /// A code is not below the number of classes; the batch is then not counted.
     pub fn add(&mut self, codes: impl IntoIterator<Item = u32>) -> Result<f64, Error> {
         let mut n_rows = 0;
         let mut unknown = None;
@@ -109,7 +112,7 @@ impl LabelEntropy {
             return Err(Error::LabelCode { code, n_classes: self.counts.len() });
         }
         if n_rows == self.batch_rows {
-            // Welford's update, which does not lose digits to the size of the mean.
+            // Welford's update, which does not lose digits if the mean is large.
             self.n_batches += 1;
             let before = bits - self.mean;
             self.mean += before / self.n_batches as f64;
@@ -118,7 +121,7 @@ impl LabelEntropy {
         Ok(bits)
     }
 
-    /// Mean and spread over the full batches; none where there was none.
+    /// Mean and spread over the full batches; `None` if there was no full batch.
     pub fn batches(&self) -> Option<BatchEntropy> {
         (self.n_batches > 0).then(|| BatchEntropy {
             mean: self.mean,
@@ -127,7 +130,7 @@ impl LabelEntropy {
         })
     }
 
-    /// Rows of each class, of all batches.
+    /// Rows of each class in all batches.
     pub fn class_rows(&self) -> &[u64] {
         &self.class_rows
     }

@@ -1,24 +1,25 @@
-//! Models of how labels lie, for data that is not there to be counted.
+//! Models of the order of labels, for data that is not available for counting.
 
 use crate::Error;
 
-/// How labels come in runs. Each run's label is drawn on its own, by the shares of the classes, so that neighbours may have the same.
+/// How labels come in runs. Each run's label is drawn independently, by the shares of the classes,
+/// so neighbouring runs may have the same label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Runs {
-    /// All runs have so many rows; chunks begin anywhere in them.
+    /// All runs have the same length; a chunk begins at a random place in a run.
     Fixed {
         /// Rows of a run.
         rows: u64,
     },
-    /// After each row the run ends with the same chance, so that lengths are geometric.
+    /// The run ends after each row with the same probability, so lengths are geometric.
     Geometric {
-        /// Rows of a run on average, from 1 on.
+        /// Mean rows of a run, at least 1.
         mean_rows: f64,
     },
 }
 
 impl Runs {
-    /// Fails when there cannot be such runs.
+    /// Fails if runs of this length are not possible.
     pub fn check(self) -> Result<(), Error> {
         match self {
             Self::Fixed { rows: 0 } => Err(Error::Zero { size: "the run length" }),
@@ -30,11 +31,12 @@ impl Runs {
         }
     }
 
-    /// The correlation `ρ` of the labels of two rows of a chunk, which is the chance that they are of one run. 0 for chunks of one
-    /// row.
+    /// The correlation `ρ` of the labels of two rows of a chunk: the probability that they belong
+    /// to the same run. 0 for chunks of one row.
     ///
-    /// Over the `c - d` pairs at each distance `d`: with `q = 1 - 1/mean` a geometric run goes on for `d` rows with chance `q^d`, and a
-    /// fixed one of `r` rows with chance `1 - d/r`, so
+    /// Sums over the `c - d` pairs at each distance `d`. With `q = 1 - 1/mean` a geometric run goes
+    /// on for `d` rows with probability `q^d`, and a fixed one of `r` rows with probability `1 -
+    /// d/r`, so
     ///
     /// ```text
     /// geometric  ρ = 2 q (c - 1 - c q + q^c) / (c (c-1) (1-q)^2)
@@ -42,7 +44,7 @@ impl Runs {
     /// ```
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The same as [`check`](Self::check).
     pub fn correlation(self, chunk_rows: u64) -> Result<f64, Error> {
         self.check()?;
         if chunk_rows <= 1 {
@@ -61,7 +63,7 @@ impl Runs {
             Self::Geometric { mean_rows } => {
                 let (ends, goes_on) = (1.0 / mean_rows, 1.0 - 1.0 / mean_rows);
                 if c * ends < 1e-2 {
-                    // The closed form loses its digits: the first terms of its series.
+                    // The closed form would lose its digits: use the first terms of its series.
                     let second = (c + 1.0) * (c - 2.0) * ends * ends / 12.0;
                     let third = second * (c - 3.0) * ends / 5.0;
                     pairs * (1.0 - ends * (c + 1.0) / 3.0 + second - third)
@@ -74,7 +76,7 @@ impl Runs {
         Ok(same_run / pairs)
     }
 
-    /// The first three moments of the rows that a class with this share of the data has in a chunk.
+    /// The first three moments of the rows in a chunk of a class with this share of the data.
     pub(super) fn moments(self, share: f64, chunk_rows: u64) -> [f64; 3] {
         match self {
             Self::Fixed { rows } => fixed(share, chunk_rows, rows),
@@ -83,8 +85,9 @@ impl Runs {
     }
 }
 
-/// By where in a run the chunk begins, each place as likely: given that, the chunk is pieces of known lengths, each of the class or
-/// not on its own, and cumulants of independent pieces add.
+/// Averages over the chunk's place in a run, each equally likely. For a given place the chunk is
+/// made of pieces of known lengths, each of the class or not independently, and cumulants of
+/// independent pieces add.
 fn fixed(share: f64, chunk_rows: u64, rows: u64) -> [f64; 3] {
     let mut moments = [0.0; 3];
     let mut add = |chance: f64, pieces: &[(f64, f64)]| {
@@ -115,9 +118,10 @@ fn fixed(share: f64, chunk_rows: u64, rows: u64) -> [f64; 3] {
     moments
 }
 
-/// Row by row: the moments of the rows so far, apart by whether the last row is of the class.
+/// Goes row by row and updates the moments, separately for whether the last row is in the class.
 fn geometric(share: f64, chunk_rows: u64, ends: f64) -> [f64; 3] {
-    // The chance of being in the class, and the first three moments where it is; the same where it is not.
+    // The probability that the last row is in the class and the first three moments in that case;
+    // then the same for the case that it is not.
     let (mut within, mut outside) = ([share; 4], [1.0 - share, 0.0, 0.0, 0.0]);
     for _ in 1..chunk_rows {
         let (mut then_within, mut then_outside) = ([0.0; 4], [0.0; 4]);
@@ -126,7 +130,7 @@ fn geometric(share: f64, chunk_rows: u64, ends: f64) -> [f64; 3] {
             then_within[power] = (1.0 - ends) * within[power] + ends * share * all;
             then_outside[power] = (1.0 - ends) * outside[power] + ends * (1.0 - share) * all;
         }
-        // One row more, where it is of the class.
+        // One more row, in the case that it is in the class.
         let [zero, one, two, three] = then_within;
         within = [zero, one + zero, two + 2.0 * one + zero, three + 3.0 * (two + one) + zero];
         outside = then_outside;
@@ -139,8 +143,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The chance that two rows of a run's chunk are of one run, and the moments of a class, by counting all chunks of a long
-    /// stretch of fixed runs with all labellings of the runs that a chunk can meet.
+    /// The probability that two rows of a chunk are in the same run, and the moments of a class,
+    /// counted over all chunks of a long stretch of fixed runs with all labellings of the runs that
+    /// a chunk meets.
     fn counted(share: f64, chunk_rows: usize, rows: usize) -> (f64, [f64; 3]) {
         let (mut same, mut pairs, mut moments) = (0.0, 0.0, [0.0; 3]);
         for start in 0..rows {
@@ -187,7 +192,8 @@ mod tests {
                 (1..chunk_rows).map(|d| (c - d as f64) * goes_on.powi(d as i32)).sum();
             let correlation = runs.correlation(chunk_rows).unwrap();
             prop_assert!((correlation - 2.0 * same / (c * (c - 1.0))).abs() < 1e-6);
-            // The variance of a class is that of independent rows, and the pairs' correlation on top.
+            // The variance of a class is that of independent rows plus the correlation of the
+            // pairs.
             let [mean, second, _] = runs.moments(share, chunk_rows);
             let variance = c * share * (1.0 - share) * (1.0 + (c - 1.0) * correlation);
             prop_assert!(close(mean, c * share));
@@ -199,7 +205,7 @@ mod tests {
     fn runs_of_one_row_are_independent() {
         for runs in [Runs::Fixed { rows: 1 }, Runs::Geometric { mean_rows: 1.0 }] {
             assert_eq!(runs.correlation(64).unwrap(), 0.0);
-            // The binomial's moments, of 3 rows at a half.
+            // The binomial's moments, for 3 rows at probability 0.5.
             let moments = runs.moments(0.5, 3);
             assert!(
                 moments

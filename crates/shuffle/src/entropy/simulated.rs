@@ -1,15 +1,18 @@
-//! The plan itself, run on labels.
+//! Entropy measured by running the plan on labels.
 
 use std::ops::Range;
 
 use super::measured::{BatchEntropy, LabelEntropy};
 use crate::{Error, PlanSpec};
 
-/// The entropy of a label in the full batches of `epochs` of a plan, until about `most_rows` rows have come. Batches are cut across the
-/// borders of blocks, as a loader cuts them; `codes` has the label of each row. None where there is no full batch.
+/// Measures the entropy of a label in the full batches of `epochs` of a plan.
+///
+/// Stops after about `most_rows` rows. `codes` has the label of each row. Batches run across the
+/// borders of blocks, like a loader's. Returns `None` if there is no full batch.
 ///
 /// # Errors
-/// A plan that cannot be made; batches of no rows; labels that are not of the plan's rows; a code that is no class.
+/// The plan is invalid; a batch has no rows; `codes` has another number of rows than the plan; a
+/// code is not below `n_classes`.
 pub fn simulate(
     spec: &PlanSpec,
     batch_rows: u64,
@@ -24,7 +27,7 @@ pub fn simulate(
     let mut meter = LabelEntropy::new(n_classes, batch_rows)?;
     let mut n_rows = 0;
     for epoch in epochs {
-        // The rows of a block that wait for those of the next to fill a batch.
+        // Rows of a block that wait for the next block to fill a batch.
         let mut waiting: Vec<u32> = Vec::new();
         for block in spec.epoch(epoch)? {
             if most_rows <= n_rows {

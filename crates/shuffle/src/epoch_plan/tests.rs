@@ -1,4 +1,4 @@
-//! Plans against their definition, written down as naively as can be: the whole epoch at once, position by position.
+//! Compares plans with a naive definition: the whole epoch at once, position by position.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn shuffle_windows(spec: &PlanSpec, epoch: u64, lane: u64, rows: &mut [u64], win
     }
 }
 
-/// All global batches; each row of padding with `true`.
+/// All global batches; padding rows have `true`.
 fn global_batches(
     spec: &PlanSpec,
     batches: &BatchSpec,
@@ -45,7 +45,7 @@ fn global_batches(
     if batches.remainder == Remainder::Drop {
         sequence.truncate(sequence.len() / batch_rows * batch_rows);
     }
-    // Which lane has each position.
+    // The lane of each position.
     let lane_of = |position: usize| position % batch_rows / of_lane;
     let block_rows = (spec.chunk_rows * spec.chunks_per_block) as usize;
     let window_rows = match n_lanes {
@@ -77,7 +77,7 @@ struct Case {
     spec: PlanSpec,
     batches: BatchSpec,
     epoch: u64,
-    /// What is sampled, if so.
+    /// The sampled rows, if the epoch is a sample.
     sampled: Option<Arc<[u32]>>,
 }
 
@@ -108,7 +108,7 @@ impl Case {
 prop_compose! {
     fn case()(
         (n_rows, chunk_rows, chunks_per_block) in (0_u64..260, 1_u64..12, 1_u64..10),
-        // Rows that each lane gives, lanes; what both make has the world's size as a divisor.
+        // Rows per lane and number of lanes; the world size divides their product.
         (of_lane, lanes, world_size) in (1_u64..7, 1_u64..7, 1_u64..9),
         (remainder, is_in_order) in (0_usize..3, prop::bool::weighted(0.2)),
         (seed, epoch) in (any::<u64>(), 0_u64..4),
@@ -157,7 +157,8 @@ fn world_sizes(batches: &BatchSpec) -> Vec<u64> {
 }
 
 proptest! {
-    /// So the order does not depend on the world's size, ranks are disjoint and equally long, and no row but padding comes twice.
+    /// The order does not depend on the world size, ranks are disjoint and equally long, and only
+    /// padding comes twice.
     #[test]
     fn every_rank_delivers_its_part_of_the_global_batches(case in case()) {
         let expect = case.global_batches();
@@ -213,7 +214,7 @@ proptest! {
         }
     }
 
-    /// The naive definition itself: what it says of all rows.
+    /// Checks the naive definition itself against the promises about all rows.
     #[test]
     fn every_row_comes_once(case in case()) {
         let batches = case.global_batches();

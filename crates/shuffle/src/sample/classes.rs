@@ -1,29 +1,29 @@
-//! Draws of so many rows of each class.
+//! Draws a fixed number of rows of each class.
 
 use std::collections::BTreeMap;
 
 use super::weighted::reserved;
 use crate::random::{SampleDecision, below, sample_generator};
 
-/// The rows by class, and how many of each are drawn.
+/// The class of each row, and the number of rows to draw per class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Classes {
-    /// The class of each row, by the order of the codes.
+    /// Class of each row; classes are numbered in the order of their codes.
     class_of: Vec<u32>,
-    /// How many rows each class has.
+    /// Rows of each class.
     n_rows: Vec<u64>,
-    /// How many of them are drawn.
+    /// Rows to draw of each class.
     n_samples: Vec<u64>,
 }
 
 impl Classes {
-    /// The classes of rows, of which all are drawn.
+    /// Numbers the classes of `labels` and draws all rows of each.
     pub(super) fn count(labels: &[u32]) -> Self {
         let mut places: BTreeMap<u32, u32> = labels.iter().map(|label| (*label, 0)).collect();
         places.values_mut().zip(0..).for_each(|(place, class)| *place = class);
         let mut n_rows = vec![0; places.len()];
         let mut class_of = Vec::with_capacity(labels.len());
-        // Rows that are stored together are alike, so runs are worth a look-up, and rows are not.
+        // Neighbouring rows often have the same label, so look up each run once.
         for run in labels.chunk_by(|a, b| a == b) {
             let class = places.get(&run[0]).copied().unwrap_or(0);
             n_rows[class as usize] += run.len() as u64;
@@ -32,13 +32,14 @@ impl Classes {
         Self { class_of, n_samples: n_rows.clone(), n_rows }
     }
 
-    /// For each row, 1 over the rows of its class.
+    /// For each row, 1 / (rows of its class).
     pub(super) fn balanced_weights(&self) -> Vec<f64> {
         let of_class: Vec<f64> = self.n_rows.iter().map(|n_rows| 1.0 / *n_rows as f64).collect();
         self.class_of.iter().map(|class| of_class[*class as usize]).collect()
     }
 
-    /// So many rows in all, by largest remainders; there are no fewer.
+    /// Draws `n_samples` rows in all, by largest remainders. `n_samples` is at most the number of
+    /// rows.
     pub(super) fn in_proportion(mut self, n_samples: u64) -> Self {
         let total = u128::from(self.n_rows());
         let shares: Vec<u128> =
@@ -51,7 +52,7 @@ impl Classes {
         self
     }
 
-    /// At most so many rows of each class.
+    /// Draws at most `most` rows of each class.
     pub(super) fn at_most(mut self, most: u64) -> Self {
         self.n_samples = self.n_rows.iter().map(|n_rows| most.min(*n_rows)).collect();
         self
@@ -65,8 +66,10 @@ impl Classes {
         self.n_samples.iter().sum()
     }
 
-    /// The drawn rows, ascending: each row is taken with the probability of what its class still lacks to the rows that it still has,
-    /// which makes every choice as likely. `None` where there is no memory.
+    /// The drawn rows in ascending order; `None` if memory runs out.
+    ///
+    /// A row is drawn with probability (rows its class still needs) / (rows its class still has),
+    /// which makes all selections equally likely.
     pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
         let mut generator = sample_generator(seed, epoch, SampleDecision::OfClass);
         let (mut n_rows, mut n_wanted) = (self.n_rows.clone(), self.n_samples.clone());

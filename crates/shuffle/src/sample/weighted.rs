@@ -9,7 +9,7 @@ use super::Replacement;
 use crate::Error;
 use crate::random::{SampleDecision, sample_generator};
 
-/// Weights that can be drawn by, with the largest as 1: so neither their sum nor a quotient leaves the range of numbers.
+/// Checks weights and scales the largest to 1, so that neither their sum nor a quotient overflows.
 pub(super) fn scaled(
     weights: &[f64],
     n_samples: u64,
@@ -23,7 +23,7 @@ pub(super) fn scaled(
     if n_samples > 0 && largest == 0.0 {
         return Err(Error::NoWeights { n_rows: weights.len() });
     }
-    // The smallest of numbers would become nothing beside the largest, and their rows could then not be drawn.
+    // The smallest weights would be scaled to 0, and their rows could never be drawn.
     let scaled: Arc<[f64]> = match largest {
         0.0 => weights.into(),
         _ => weights
@@ -42,8 +42,9 @@ pub(super) fn scaled(
     Ok(scaled)
 }
 
-/// Independent draws, ascending: random places along the weights' sum, sorted, are walked through beside the running sum. `None` where
-/// there is no memory.
+/// Draws independently; the rows ascend. `None` if memory runs out.
+///
+/// Sorts random places along the sum of the weights and walks through them beside the running sum.
 pub(super) fn with_replacement(
     weights: &[f64],
     n_samples: usize,
@@ -51,7 +52,7 @@ pub(super) fn with_replacement(
 ) -> Option<Vec<u32>> {
     let mut generator = sample_generator(seed, epoch, SampleDecision::Draws);
     let mut draws: Vec<u64> = reserved(n_samples)?;
-    // What a sum of numbers of 53 bits can tell apart.
+    // A sum of 53-bit numbers distinguishes no more than these 53 bits.
     draws.extend((0..n_samples).map(|_| generator.next_u64() >> 11));
     draws.sort_unstable();
     let total: f64 = weights.iter().sum();
@@ -70,20 +71,24 @@ pub(super) fn with_replacement(
             rows.push(row);
         }
     }
-    // Rounding may put a place at the very end.
+    // Rounding may put a place past the last row.
     rows.resize(n_samples, last);
     Some(rows)
 }
 
-/// One by one without those drawn before, ascending: the rows with the smallest of keys that are exponentially distributed, each with its
-/// row's weight as rate. Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006). `None` where there is no memory.
+/// Draws one row after another without replacement; the rows ascend. `None` if memory runs out.
+///
+/// Each row gets an exponentially distributed key with its weight as the rate; the rows with the
+/// smallest keys are drawn. Efraimidis and Spirakis, "Weighted random sampling with a reservoir"
+/// (2006).
 pub(super) fn without_replacement(
     weights: &[f64],
     n_samples: usize,
     (seed, epoch): (u64, u64),
 ) -> Option<Vec<u32>> {
     let mut generator = sample_generator(seed, epoch, SampleDecision::Keys);
-    // No more than twice what is wanted is held: what cannot be among the smallest goes.
+    // Keeps at most about twice the wanted number of keys; larger ones cannot be among the
+    // smallest.
     let n_held = n_samples.saturating_mul(2).clamp(1024, weights.len().max(1024));
     let mut smallest: Vec<(f64, u32)> = reserved(n_held)?;
     for (row, weight) in (0..).zip(weights).filter(|(_, weight)| **weight > 0.0) {
@@ -100,7 +105,7 @@ pub(super) fn without_replacement(
 
 fn keep_smallest(keys: &mut Vec<(f64, u32)>, n: usize) {
     if n < keys.len() {
-        // Equal keys hardly happen; then the row decides.
+        // Equal keys are very unlikely; the row breaks the tie.
         keys.select_nth_unstable_by(n, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         keys.truncate(n);
     }
@@ -109,7 +114,7 @@ fn keep_smallest(keys: &mut Vec<(f64, u32)>, n: usize) {
 /// 2^-53.
 const EPSILON: f64 = f64::EPSILON / 2.0;
 
-/// A number between 0 and 1, neither of them, in the middle of one of 2^52 equal parts.
+/// A number strictly between 0 and 1, in the middle of one of 2^52 equal parts.
 fn unit(generator: &mut ChaCha8Rng) -> f64 {
     let part = generator.next_u64() >> 12;
     (2 * part + 1) as f64 * EPSILON

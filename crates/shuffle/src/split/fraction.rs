@@ -1,4 +1,4 @@
-//! Splits of rows that have nothing to keep together.
+//! Splits of independent rows.
 
 use std::str::FromStr;
 
@@ -12,18 +12,20 @@ use crate::random::{SplitDecision, below, split_generator};
 /// How the fractions become sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Sizes do not depend on the seed: each split gets the whole rows of its share, and the rows that are left over go one each
-    /// to the splits with the largest remainders, of equal ones to the later. 0.7 and 0.3 of 15 rows are 10 and 5.
+    /// Sizes do not depend on the seed. Each split gets its share rounded down, and the splits with
+    /// the largest remainders get one row more (of equal remainders, the later split). 0.7 and 0.3
+    /// of 15 rows are 10 and 5.
     Deterministic,
-    /// Each row's split is drawn for itself, so that sizes vary by about the square root of what is expected.
+    /// Each row's split is drawn independently, so sizes vary by about the square root of the
+    /// expectation.
     Multinomial,
-    /// Each share is rounded up or down at random, up as often as its remainder says: sizes are within one row of the share, and
-    /// on average over seeds they are the share.
+    /// Each share is rounded up or down at random, up with the probability of its remainder. Sizes
+    /// are within one row of the share, and equal it on average over seeds.
     StochasticRounding,
 }
 
 impl Method {
-    /// The name, as [`FromStr`] takes it.
+    /// The name that [`FromStr`] parses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Deterministic => "deterministic",
@@ -46,10 +48,10 @@ impl FromStr for Method {
 
 /// Splits the rows `0..n_rows` by `fractions`.
 ///
-/// Once the sizes are known, each division into splits of these sizes is as likely. Takes 8 bytes a row.
+/// All divisions into splits of the resulting sizes are equally likely. Takes 8 bytes per row.
 ///
 /// # Errors
-/// A fraction is outside 0 to 1, or they do not sum to 1; there is no memory for the rows.
+/// A fraction is outside 0 to 1; the fractions do not sum to 1; the rows do not fit into memory.
 ///
 /// ```
 /// use shuffle::split::{Method, by_fraction};
@@ -114,10 +116,11 @@ fn largest_remainders(shares: Shares) -> Vec<u64> {
     sizes
 }
 
-/// The shares with one more row for some, each as often as its remainder says.
+/// The shares rounded at random, up with the probability of the remainder (systematic sampling).
 ///
-/// The remainders are laid end to end, and a grid of marks one row apart is dropped on them: no remainder can hold two marks, all
-/// hold as many as they make rows, and each holds one in proportion to its length (systematic sampling).
+/// Lays the remainders end to end and drops a grid of marks one row apart on them. No remainder can
+/// get two marks, their number is that of the missing rows, and each gets one in proportion to its
+/// length.
 fn rounded_at_random(generator: &mut ChaCha8Rng, shares: Shares) -> Vec<u64> {
     let first_mark = u128::from(below(generator, WHOLE));
     let whole = u128::from(WHOLE);

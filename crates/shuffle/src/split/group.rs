@@ -7,20 +7,22 @@ use super::parts::{Parts, WHOLE};
 use crate::Error;
 use crate::random::{SplitDecision, permute, split_generator};
 
-/// How often all groups are looked at again for a better place; a few times are enough, as each takes the best move there is.
+/// Largest number of passes over all groups to improve their places. A few are enough, because each
+/// pass takes the best move of every group.
 const MOST_ROUNDS: usize = 32;
 
 /// Splits the rows `0..groups.len()` by `fractions`, whole groups at a time.
 ///
-/// `groups` has a code for each row, as of its donor; any codes will do. Rule: the groups, in random order, go one by one to the
-/// split that lacks most rows of its share; then a group is moved wherever that brings two splits nearer to their shares together.
-/// No split is further from its share than `(1 - 1/k)` of the largest group, with `k` splits whose fraction is above 0: for train
-/// and test that is half of the largest group. The exception is a split that would have got no group, its share being small
-/// beside the groups: it gets the smallest group that another one can spare.
+/// `groups` has a code for each row, for instance of its donor; any codes will do. The groups, in
+/// random order, go one by one to the split that lacks most rows of its share; then a group is
+/// moved whenever that brings two splits nearer to their shares together. No split is further from
+/// its share than `(1 - 1/k)` of the largest group, with `k` splits whose fraction is above 0: for
+/// train and test that is half of the largest group. One exception: a split whose share is too
+/// small to get a group gets the smallest group that another split can spare.
 ///
 /// # Errors
-/// A fraction is outside 0 to 1, or they do not sum to 1; there are rows, but fewer groups than splits with a fraction above 0;
-/// there is no memory for the rows.
+/// A fraction is outside 0 to 1; the fractions do not sum to 1; there are rows, but fewer groups
+/// than splits with a fraction above 0; the rows do not fit into memory.
 ///
 /// ```
 /// use shuffle::split::by_group;
@@ -36,13 +38,13 @@ pub fn by_group(groups: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<
     split(groups, None, fractions, seed)
 }
 
-/// As [`by_group`], with a look at `labels` too: each split is to have its share of the rows of each label.
+/// Splits like [`by_group`], and also gives each split its share of the rows of each label.
 ///
-/// Rule: as there, but what is kept small is the sum, over splits, of how far the split is from its share of all rows and from its
-/// share of each label's. Whole groups set limits to both, and there is no bound: a label that only one group has is in one split.
+/// Minimises the sum, over splits, of the distance from the split's share of all rows and from its
+/// share of each label's rows. There is no bound: a label of a single group is in a single split.
 ///
 /// # Errors
-/// As [`by_group`]; also where `groups` and `labels` differ in length.
+/// The same as [`by_group`]; `groups` and `labels` differ in length.
 ///
 /// ```
 /// use shuffle::split::by_group_stratified;
@@ -100,15 +102,15 @@ fn split(
     Ok(splits)
 }
 
-/// Rows of one kind: all rows are kind 0, those of a label another.
+/// A kind of rows: kind 0 is all rows, each label is one more kind.
 type Kind = usize;
 
-/// What the groups hold.
+/// Rows of each group, by kind.
 #[derive(Debug)]
 struct Groups {
-    /// The codes, ascending.
+    /// Codes of the groups, ascending.
     codes: Vec<u32>,
-    /// For each group the rows of each kind that it has; the first are all its rows.
+    /// For each group, the rows of each kind that it has; the first entry is all its rows.
     counts: Vec<Vec<(Kind, u64)>>,
     n_kinds: usize,
 }
@@ -146,13 +148,13 @@ impl Groups {
     }
 }
 
-/// Which split each group is in, and how far that leaves the splits from their shares.
+/// The split of each group, and the resulting distance of the splits from their shares.
 #[derive(Debug)]
 struct Assignment<'a> {
     groups: &'a Groups,
-    /// Of each group; 0 until it is placed.
+    /// Split of each group; 0 until it is placed.
     split_of: Vec<usize>,
-    /// Of each split and kind: the rows it has less its share, in parts of a row.
+    /// For each split and kind, its rows minus its share, in parts of a row.
     excess: Vec<Vec<i128>>,
 }
 
@@ -172,7 +174,8 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// Each group to the split where it does most good; of equal ones, to that which lacks most rows.
+    /// Places each group in the split that it improves most; of equal ones, in the split that lacks
+    /// most rows.
     fn place(&mut self, order: &[u32]) {
         for group_idx in order {
             let best = (0..self.excess.len()).min_by_key(|split_idx| {
@@ -209,7 +212,8 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// Gives each split that is due rows, but has no group, the smallest that a split with several has.
+    /// Gives each split that should have rows but has no group the smallest group of a split with
+    /// several.
     fn fill_empty(&mut self, parts: &Parts, order: &[u32]) {
         let mut n_groups = vec![0_usize; self.excess.len()];
         self.split_of.iter().for_each(|split_idx| n_groups[*split_idx] += 1);
@@ -228,7 +232,8 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// By how much the distance from the shares grows when a split gets a group (`sign` 1) or loses it (-1).
+    /// The change of the distance from the shares if a split gains a group (`sign` 1) or loses it
+    /// (-1).
     fn change(&self, group_idx: u32, split_idx: usize, sign: i128) -> i128 {
         let excess = &self.excess[split_idx];
         let counts = &self.groups.counts[group_idx as usize];

@@ -1,17 +1,18 @@
-//! Fractions as whole numbers of parts, and the shares of a number of rows.
+//! Fractions as integers, and the shares of a number of rows.
 
 use crate::Error;
 
-/// The parts that make a whole. A power of ten, so that 0.7 of ten rows is seven rows and not a little less.
+/// Parts of a whole. A power of ten, so that 0.7 of ten rows is exactly seven rows.
 pub(super) const WHOLE: u64 = 1_000_000_000_000;
 
-/// So many splits keep each part's rounding far below the largest fraction, and the rounding of tables quick.
+/// Largest number of splits: keeps the rounding of parts far below the largest fraction, and
+/// rounding of tables fast.
 const MOST_SPLITS: usize = 256;
 
 /// How far from 1 the sum of the fractions may be.
 const TOLERANCE: f64 = 1e-9;
 
-/// The fractions of the splits, in parts of [`WHOLE`], to which they sum.
+/// The fractions of the splits as parts of [`WHOLE`]; they sum to it.
 #[derive(Debug)]
 pub(super) struct Parts(Vec<u64>);
 
@@ -49,7 +50,7 @@ impl Parts {
         &self.0
     }
 
-    /// The share of each split in `n` rows: whole rows, and parts of a row.
+    /// The share of each split in `n` rows, as whole rows and parts of a row.
     pub(super) fn shares(&self, n: u64) -> Shares {
         let exact = self.0.iter().map(|part| u128::from(*part) * u128::from(n));
         let whole = u128::from(WHOLE);
@@ -60,17 +61,17 @@ impl Parts {
     }
 }
 
-/// What each split is due of a number of rows.
+/// The shares of the splits in a number of rows.
 #[derive(Debug)]
 pub(super) struct Shares {
     /// Whole rows.
     pub(super) rows: Vec<u64>,
-    /// Parts of one more row; they sum to a number of whole rows.
+    /// Parts of one more row. Their sum is a whole number of rows.
     pub(super) remainders: Vec<u64>,
 }
 
 impl Shares {
-    /// The rows that the remainders make together; fewer than there are remainders above 0.
+    /// The rows that the remainders add up to; fewer than the remainders above 0.
     pub(super) fn n_left(&self) -> usize {
         (self.remainders.iter().map(|part| u128::from(*part)).sum::<u128>() / u128::from(WHOLE))
             as usize
@@ -94,7 +95,7 @@ mod tests {
             let parts = Parts::new(fractions).unwrap();
             assert_eq!(parts.as_slice().iter().sum::<u64>(), WHOLE, "{fractions:?}");
         }
-        // The first of the largest takes what is left.
+        // The first of the largest gets the rest.
         assert_eq!(
             Parts::new(&[1.0 / 3.0; 3]).unwrap().as_slice(),
             [333_333_333_334, 333_333_333_333, 333_333_333_333]

@@ -1,20 +1,22 @@
-//! A table of shares rounded to whole rows, so that each entry, each line and each column is next to what it was.
+//! Rounds a table of shares to whole rows, so that each entry, line sum and column sum is rounded
+//! to a neighbouring whole number.
 //!
-//! Entries are parts of a row, below [`WHOLE`]; each line and each column sums to whole rows. As long as entries are left that are
-//! neither 0 nor a whole row, some of them form a cycle: two in each line and column that it passes. Adding to every other entry of
-//! a cycle what is taken from those between leaves all sums as they are, and can be done until one of its entries is whole. Which
-//! of them are added to is drawn so that each entry's expectation stays what it is: Cox, "A Constructive Procedure for Unbiased
-//! Controlled Rounding" (1987).
+//! Entries are parts of a row, below [`WHOLE`]; each line and each column sums to whole rows. As
+//! long as some entries are neither 0 nor a whole row, some of them form a cycle, with two entries
+//! in each line and column that it passes. Adding an amount to every other entry of the cycle and
+//! subtracting it from those between keeps all sums, up to the amount that makes an entry whole.
+//! The choice of the entries to add to is random and keeps each entry's expectation: Cox, "A
+//! Constructive Procedure for Unbiased Controlled Rounding" (1987).
 //!
-//! Lines are given one by one, and cycles removed at once. Without a cycle, lines that still have parts are fewer than columns, so
-//! that the work is a line's own whatever their number.
+//! Lines are added one by one, and cycles are removed at once. Without a cycle there are fewer open
+//! lines than columns, so the work per line does not grow with their number.
 
 use rand_chacha::ChaCha8Rng;
 
 use super::parts::WHOLE;
 use crate::random::below;
 
-/// A line that is not whole yet.
+/// A line with entries that are not whole yet.
 #[derive(Debug)]
 struct Line {
     line_idx: usize,
@@ -28,9 +30,10 @@ struct Place {
     column: usize,
 }
 
-/// Rounds lines of remainders; `rounded[line_idx][column]` says whether an entry became a row.
+/// Rounds lines of remainders; `rounded[line_idx][column]` is true if the entry became a row.
 ///
-/// Every line sums to a multiple of [`WHOLE`], and so does every column over all lines; entries are below it.
+/// Every line sums to a multiple of [`WHOLE`], and so does every column over all lines. Entries
+/// must be below [`WHOLE`].
 pub(super) fn round_lines(
     generator: &mut ChaCha8Rng,
     lines: impl Iterator<Item = Vec<u64>>,
@@ -63,10 +66,11 @@ fn close_whole_lines(open: &mut Vec<Line>, rounded: &mut [Vec<bool>]) {
     });
 }
 
-/// A cycle through entries that are parts of a row: two neighbours share a line, the next two a column, and so around.
+/// A cycle of entries that are parts of a row: two neighbours share a line, the next two a column,
+/// and so on.
 ///
-/// Only the last line is new, and the others have no cycle among them: a cycle passes through it, by two of its entries whose
-/// columns the other lines connect.
+/// Only the last line is new, and the others have no cycle among them, so the cycle passes through
+/// the last line, by two of its entries whose columns the other lines connect.
 fn find_cycle(open: &[Line]) -> Option<Vec<Place>> {
     let (last, others) = open.split_last()?;
     let mut is_goal: Vec<bool> = last.entries.iter().map(|entry| is_part(*entry)).collect();
@@ -74,7 +78,7 @@ fn find_cycle(open: &[Line]) -> Option<Vec<Place>> {
         if !is_goal[from] {
             continue;
         }
-        // Nor need a later search come back here: what would be found then is found now.
+        // A later search need not come back here: it would have been found now.
         is_goal[from] = false;
         let place = |column: usize| Place { open_idx: others.len(), column };
         let mut path = vec![place(from)];
@@ -87,7 +91,8 @@ fn find_cycle(open: &[Line]) -> Option<Vec<Place>> {
     None
 }
 
-/// Goes from column `from` to the first goal that the lines connect it with, and leaves on the path the entries on the way.
+/// Walks from column `from` to the first goal column that the lines connect with it, and leaves the
+/// entries on the way in `path`.
 fn connect(
     lines: &[Line],
     from: usize,
@@ -117,7 +122,7 @@ fn connect(
     None
 }
 
-/// Makes one entry of the cycle whole at least.
+/// Makes at least one entry of the cycle whole.
 fn shift(generator: &mut ChaCha8Rng, open: &mut [Line], cycle: &[Place]) {
     let entry = |place: &Place| open[place.open_idx].entries[place.column];
     let (mut even_up, mut even_down) = (WHOLE, WHOLE);
@@ -127,7 +132,7 @@ fn shift(generator: &mut ChaCha8Rng, open: &mut [Line], cycle: &[Place]) {
         even_up = even_up.min(up);
         even_down = even_down.min(down);
     }
-    // The longer way is taken the less often: the expectation of each entry stays.
+    // The longer step is taken less often, which keeps the expectation of each entry.
     let is_even_up = below(generator, even_up + even_down) < even_down;
     for (idx, place) in cycle.iter().enumerate() {
         let entry = &mut open[place.open_idx].entries[place.column];
@@ -145,7 +150,7 @@ mod tests {
     use super::*;
     use crate::random::{SplitDecision, split_generator};
 
-    /// Lines of thirds, so that no column is whole before the third line.
+    /// Uses lines of thirds, so that no column is whole before the third line.
     #[test]
     fn lines_and_columns_keep_their_sums() {
         let third = WHOLE / 3;

@@ -1,4 +1,4 @@
-//! Splits in which each label has its share.
+//! Splits that give each label its share.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,16 @@ use super::{deal, empty_splits};
 use crate::Error;
 use crate::random::{SplitDecision, split_generator};
 
-/// Splits the rows `0..labels.len()` by `fractions`, the rows of each label by the same fractions.
+/// Splits the rows `0..labels.len()` by `fractions`, and the rows of each label by the same
+/// fractions.
 ///
-/// `labels` has a code for each row, as of its cell type; any codes will do. Rounding: of each label, each split gets its share
-/// rounded up or down, and so it does of all rows; which of the two is drawn so that every expectation is the exact share. So a
-/// label of one row is in the test split of 0.1 for one seed in ten.
+/// `labels` has a code for each row, for instance of its cell type; any codes will do. Each split's
+/// share of each label is rounded up or down, and so is its share of all rows, at random so that
+/// every expectation is the exact share. A label with one row is in a test split of 0.1 for one
+/// seed in ten.
 ///
 /// # Errors
-/// A fraction is outside 0 to 1, or they do not sum to 1; there is no memory for the rows.
+/// A fraction is outside 0 to 1; the fractions do not sum to 1; the rows do not fit into memory.
 ///
 /// ```
 /// use shuffle::split::stratified;
@@ -30,7 +32,7 @@ use crate::random::{SplitDecision, split_generator};
 pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<u64>>, Error> {
     let parts = Parts::new(fractions)?;
     let mut label_rows: BTreeMap<u32, u64> = BTreeMap::new();
-    // Rows that are stored together are alike, so runs are worth a look-up, and rows are not.
+    // Neighbouring rows often have the same label, so look up each run once.
     for run in labels.chunk_by(|a, b| a == b) {
         *label_rows.entry(run[0]).or_default() += run.len() as u64;
     }
@@ -52,11 +54,12 @@ pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Ve
     Ok(splits)
 }
 
-/// How many rows of each label each split gets.
+/// Rows of each label in each split.
 fn sizes(parts: &Parts, label_rows: BTreeMap<u32, u64>, seed: u64) -> BTreeMap<u32, Vec<u64>> {
     let (labels, shares): (Vec<u32>, Vec<Shares>) =
         label_rows.into_iter().map(|(label, n_rows)| (label, parts.shares(n_rows))).unzip();
-    // One line more makes the columns whole; how it is rounded says whether a split's total is rounded down or up.
+    // One more line makes the columns whole; its rounding decides whether a split's total is
+    // rounded up or down.
     let mut missing = vec![0; parts.n_splits()];
     for shares in &shares {
         for (missing, remainder) in missing.iter_mut().zip(&shares.remainders) {

@@ -1,8 +1,8 @@
-//! Every row as often as it was drawn, over random epochs that stop and go on with other world
-//! sizes: none lost, none twice.
+//! Checks that every row comes as often as it was drawn, over random epochs that stop and resume
+//! with other world sizes.
 //!
-//! By default some million rows. `SOMAFEED_DRAWN_ROWS` is the number of rows to draw at least,
-//! `SOMAFEED_DRAWN_SEED` the seed of all choices. The long run takes minutes:
+//! Runs over about a million rows by default. `SOMAFEED_DRAWN_ROWS` sets the smallest number of
+//! rows to draw, `SOMAFEED_DRAWN_SEED` the seed of all choices. The long run takes minutes:
 //!
 //! ```text
 //! SOMAFEED_DRAWN_ROWS=1000000000 cargo test --release -p shuffle --test drawn -- --nocapture
@@ -15,14 +15,13 @@ use shuffle::{BatchSpec, Order, PlanSpec, Remainder};
 
 const N_ROWS: u64 = 4_000_000;
 const SEED: u64 = 42;
-/// An epoch's rows are at most two to this power: quick ones first, larger ones where many rows are
-/// drawn.
+/// An epoch has at most two to this power rows.
 const MOST_BITS: u32 = 22;
 const MOST_BITS_QUICKLY: u32 = 17;
-/// More chunks than this are not worth their permutation, which every rank makes anew.
+/// Largest number of chunks: every rank computes their permutation anew.
 const MOST_CHUNKS: u64 = 1 << 15;
 
-/// Random numbers that can be had again: `SplitMix64`.
+/// Reproducible random numbers: `SplitMix64`.
 struct Choices(u64);
 
 impl Choices {
@@ -34,19 +33,19 @@ impl Choices {
         z ^ (z >> 31)
     }
 
-    /// From 0 to `n`, `n` not included.
+    /// A number in `0..n`.
     fn below(&mut self, n: u64) -> u64 {
         self.any() % n
     }
 
-    /// From 1 to two to the power of `bits`; each number of bits as likely.
+    /// A number from 1 to two to the power of `bits`; every number of bits is equally likely.
     fn of_any_size(&mut self, bits: u32) -> u64 {
         let bits = self.below(u64::from(bits) + 1);
         1 + self.below(1 << bits)
     }
 }
 
-/// An epoch, and where it stops to go on with another world size.
+/// An epoch, and the places at which it stops to resume with another world size.
 #[derive(Debug)]
 struct Case {
     spec: PlanSpec,
@@ -55,7 +54,7 @@ struct Case {
     lanes: u64,
     remainder: Remainder,
     sampled: Option<Arc<[u32]>>,
-    /// World sizes, each with the global batch that it begins at.
+    /// World sizes, each with the global batch at which it starts.
     legs: Vec<(u64, u64)>,
     n_batches: u64,
 }
@@ -78,7 +77,7 @@ fn case(choices: &mut Choices, most_bits: u32) -> Case {
     };
     let epoch = choices.below(1000);
     let sampled = sampled(choices, n_rows, (spec.seed, epoch));
-    // Several worlds must divide it: a number with many divisors, and one without.
+    // Several world sizes must divide it: take a number with many divisors, or any.
     let of_lane = choices.of_any_size(6) * [1, 12][choices.below(2) as usize];
     let global_batch_rows = of_lane * lanes;
     let single =
@@ -98,7 +97,7 @@ fn case(choices: &mut Choices, most_bits: u32) -> Case {
     Case { spec, epoch, global_batch_rows, lanes, remainder, sampled, legs, n_batches }
 }
 
-/// Of two epochs one has a sample, of any kind.
+/// Samples every second epoch, in any way.
 fn sampled(choices: &mut Choices, n_rows: u64, key: (u64, u64)) -> Option<Arc<[u32]>> {
     if choices.below(2) == 0 {
         return None;
@@ -130,8 +129,7 @@ impl Case {
         drawn
     }
 
-    /// Draws the epoch leg by leg and rank by rank. Returns how many rows came, padding not
-    /// counted.
+    /// Draws the epoch leg by leg and rank by rank. Returns the number of rows, without padding.
     fn check(&self) -> u64 {
         let drawn = self.drawn();
         let n_drawn: u64 = drawn.iter().map(|n| u64::from(*n)).sum();
@@ -153,7 +151,7 @@ impl Case {
         n_came
     }
 
-    /// Takes a rank's batches of a leg off `left`.
+    /// Subtracts a rank's batches of a leg from `left`.
     fn check_rank(
         &self,
         (rank, world_size): (u64, u64),

@@ -1,12 +1,13 @@
-//! The meter against counting, and the expectation against the plan itself, run on labels.
+//! The meter compared with counting, and the expectation with the plan run on labels.
+
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use shuffle::entropy::{LabelEntropy, LabelLayout, Runs, entropy, simulate};
 use shuffle::{Error, Order, PlanSpec};
 
-/// Labels in geometric runs, of classes whose shares fall as `(1 + k)^-skew`; stretches of 5,000 rows are in no order at all, this
-/// part of them.
+/// Labels in geometric runs, with class shares that fall as `(1 + k)^-skew`. A part of them, in
+/// stretches of 5,000 rows, is in no order.
 #[derive(Debug, Clone, Copy)]
 struct Labels {
     n_rows: usize,
@@ -55,7 +56,7 @@ fn in_order(codes: &[u32]) -> impl Iterator<Item = u32> + '_ {
 /// Not a multiple of any chunk, block or batch.
 const N_ROWS: usize = 40_037;
 
-/// Labels as different as they come.
+/// Labels as different as possible.
 const LABELS: [Labels; 6] = [
     Labels { n_rows: N_ROWS, n_classes: 2, skew: 0.0, run_rows: 1000.0, mixed: 0.0 },
     Labels { n_rows: N_ROWS, n_classes: 14, skew: 1.0, run_rows: 30.0, mixed: 0.0 },
@@ -65,7 +66,7 @@ const LABELS: [Labels; 6] = [
     Labels { n_rows: N_ROWS, n_classes: 1000, skew: 0.0, run_rows: 150.0, mixed: 0.2 },
 ];
 
-/// How far the plan's batches are from what is expected: in bits, beside whether it should be close.
+/// Distance of the plan's batches from the expectation, in bits, and whether it should be close.
 fn distance(
     labels: Labels,
     chunk_rows: u64,
@@ -76,7 +77,7 @@ fn distance(
     let codes = labels.codes(seed);
     let layout = LabelLayout::of_codes(in_order(&codes), labels.n_classes, chunk_rows).unwrap();
     let expected = layout.expected(chunks_per_block, batch_rows).unwrap();
-    // As many blocks as it takes for chance to be small beside 0.05 bit.
+    // Enough blocks to make the effect of chance small compared to 0.05 bit.
     let n_rows = (150 * chunk_rows * chunks_per_block).clamp(40_000, 200_000);
     let spec = plan(labels.n_rows, chunk_rows, chunks_per_block, seed);
     let found = simulate(&spec, batch_rows, &codes, labels.n_classes, 0..9, n_rows);
@@ -93,7 +94,7 @@ fn from_64_chunks_on_the_expectation_is_within_a_twentieth_of_a_bit() {
                 let told =
                     format!("{labels:?} {chunk_rows} {chunks_per_block} {batch_rows}: {off}");
                 assert!(off.abs() < 0.05, "{told}");
-                // A block that is smaller than a batch is one of several that the batch has.
+                // A batch larger than a block draws from several.
                 assert!(is_close, "{told}");
                 n_checked += 1;
             }
@@ -116,14 +117,14 @@ fn with_fewer_chunks_the_expectation_says_that_it_may_be_off() {
             }
         }
     }
-    // Off, but not wildly so, and seldom without need.
+    // Not close, but not wildly off, and seldom flagged without need.
     assert!(0.05 < most[0] && most[0] < 0.3 && most[1] < 0.15, "{most:?}");
     assert!(n_flagged > 70, "{n_flagged}");
 }
 
 #[test]
 fn chunks_of_one_class_are_expected_exactly_however_few() {
-    // 300 runs of exactly one chunk, so that only chance is between the two.
+    // 300 runs of exactly one chunk, so that the two differ by chance alone.
     let codes: Vec<u32> = (0..9600).map(|row| row / 32 * 7919 % 300 % 40).collect();
     let layout = LabelLayout::of_codes(in_order(&codes), 40, 32).unwrap();
     assert!((layout.correlation() - 1.0).abs() < 1e-9);
@@ -135,9 +136,10 @@ fn chunks_of_one_class_are_expected_exactly_however_few() {
     }
 }
 
-/// The drug label of Tahoe-100M as stored, read by scDataset with batches of 4,096 from 16,384 rows, as annbatch's authors published
-/// it: entropy by rows of a chunk. The label has 8.42 bits and lies in runs far longer than a chunk; its shares were not published,
-/// so as many even classes stand for it.
+/// The drug label of Tahoe-100M as stored, read by scDataset with batches of 4,096 from 16,384
+/// rows, as annbatch's authors published it: entropy by rows per chunk. The label has 8.42 bits and
+/// lies in runs far longer than a chunk. Its shares were not published, so even classes stand for
+/// it.
 #[test]
 fn published_figures_are_met() {
     let published = [(16, 8.08), (32, 7.78), (64, 7.29), (128, 6.62), (256, 5.82)];
@@ -154,8 +156,9 @@ fn published_figures_are_met() {
     }
 }
 
-/// The plate label of the same data, 14 values, as scDataset's authors published it for batches of 64: entropy by chunks of a block,
-/// and 3.62 of a random order, which shares that fall as these do have too.
+/// The plate label of the same data, with 14 values, as scDataset's authors published it for
+/// batches of 64: entropy by chunks per block, and 3.62 for a random order, which these shares
+/// give, too.
 #[test]
 fn published_figures_of_few_classes_are_met_however_few_chunks() {
     let class_rows: Vec<u64> = (1..15).map(|k| (1e7 * f64::from(k).powf(-0.3)) as u64).collect();
@@ -192,7 +195,7 @@ fn the_second_moments_do_where_classes_are_few_and_chunks_many() {
             [layout.expected(64, 256).unwrap().bits, layout.second_order(64, 256).unwrap()];
         assert_eq!((expected - second).abs() < 0.02, close, "{expected} {second}");
     }
-    // Pure chunks: no more classes than chunks, whatever the formula would have.
+    // Pure chunks: a batch has no more classes than chunks, whatever the formula gives.
     let codes: Vec<u32> = (0..64_000).map(|row| row / 640).collect();
     let layout = LabelLayout::of_codes(in_order(&codes), 100, 64).unwrap();
     assert!(layout.second_order(2, 1 << 30).unwrap() <= 1.0);
@@ -274,7 +277,7 @@ proptest! {
 fn what_cannot_be_measured_is_refused() {
     let mut meter = LabelEntropy::new(2, 2).unwrap();
     assert_eq!(meter.add([0, 2]), Err(Error::LabelCode { code: 2, n_classes: 2 }));
-    // Nothing is left of the refused batch.
+    // The rejected batch leaves nothing behind.
     assert_eq!(meter.add([1, 1]), Ok(0.0));
     assert_eq!((meter.class_rows(), meter.batches().unwrap().n_batches), (&[0, 2][..], 1));
 

@@ -1,4 +1,5 @@
-//! Plans against what they promise, and golden plans that no release may change.
+//! Checks the promises of plans, and golden plans that no release may change.
+
 use proptest::prelude::*;
 use shuffle::{BatchLengths, BatchSpec, Error, Order, PlanSpec, Remainder};
 
@@ -42,7 +43,7 @@ proptest! {
             let is_last = block_idx + 1 == blocks.len();
             prop_assert!(block.n_rows() as u64 == spec.block_rows().unwrap() || is_last);
             prop_assert!(block.chunks.windows(2).all(|pair| pair[0].end <= pair[1].start));
-            // Chunks are cut at the borders of blocks, which the short one moves.
+            // Chunks are cut at the borders of blocks, which the short chunk moves.
             let whole = block.chunks.iter().filter(|chunk| chunk.end - chunk.start == spec.chunk_rows);
             prop_assert!(whole.clone().all(|chunk| chunk.start % spec.chunk_rows == 0));
             prop_assert!(whole.count() + 3 >= block.chunks.len());
@@ -55,7 +56,7 @@ proptest! {
 
     #[test]
     fn the_same_numbers_give_the_same_order_and_others_another(seed in any::<u64>(), epoch in 0_u64..1000) {
-        // 256 rows have so many orders that two alike do not happen.
+        // 256 rows have far too many orders for two to be equal by chance.
         let spec = PlanSpec { n_rows: 256, chunk_rows: 4, chunks_per_block: 16, order: Order::Shuffled, seed };
         let rows = delivered(&spec, epoch);
         prop_assert_eq!(&rows, &delivered(&spec, epoch));
@@ -90,7 +91,7 @@ fn golden_plans_for_seed_42() {
     insta::assert_snapshot!(format!("{:?}", spec.epoch(7).unwrap().block(1).unwrap()));
 }
 
-/// Three lanes, two rows of each in a batch of six; what each of two ranks delivers, by batch.
+/// Three lanes with two rows each per batch of six; the batches of each of two ranks.
 #[test]
 fn golden_plans_of_lanes_for_seed_42() {
     let spec = PlanSpec {
@@ -132,11 +133,12 @@ fn what_is_dropped_is_another_part_in_each_epoch() {
     assert_eq!(dropped.len(), 5 * 40);
     dropped.sort_unstable();
     dropped.dedup();
-    // Of 40 epochs, each with one or two of 24 chunks.
+    // Each of 40 epochs drops one or two of 24 chunks.
     assert!(dropped.len() > 60, "{dropped:?}");
 }
 
-/// Not a slice of its own: in every epoch a rank's rows are from everywhere, and others than in the last.
+/// A rank does not have a slice of its own: in every epoch its rows come from everywhere, and
+/// differ from those of the last.
 #[test]
 fn a_rank_draws_from_the_whole_data_in_every_epoch() {
     let spec = PlanSpec {
@@ -162,7 +164,7 @@ fn a_rank_draws_from_the_whole_data_in_every_epoch() {
             for row in &rows {
                 has_come[*row as usize] += 1;
             }
-            // Of 400 chunks a quarter is from each quarter: 100, with a standard deviation of 8.
+            // A quarter of 400 chunks comes from each quarter: 100, with a standard deviation of 8.
             for quarter in 0..4 {
                 let n = rows.iter().filter(|row| **row / 2000 == quarter).count();
                 assert!(
@@ -171,7 +173,7 @@ fn a_rank_draws_from_the_whole_data_in_every_epoch() {
                 );
             }
         }
-        // A row stays away from ten epochs with a probability of 0.75^10, 5.6 in a hundred.
+        // A row is absent in all of ten epochs with probability 0.75^10, 5.6 %.
         let n_never = has_come.iter().filter(|n| **n == 0).count();
         assert!((200..750).contains(&n_never), "rank {rank}: {n_never}");
     }
@@ -190,13 +192,13 @@ fn data_smaller_than_a_global_batch() {
     assert_eq!(of_rank(1, Remainder::Drop), (0, 0, vec![]));
     assert_eq!(of_rank(0, Remainder::Pad), (1, 1, vec![0, 1, 2, 0]));
     assert_eq!(of_rank(1, Remainder::Pad), (1, 4, vec![1, 2, 0, 1]));
-    // Nothing can be padded with nothing.
+    // An empty epoch has no rows to pad with.
     let none = PlanSpec { n_rows: 0, ..spec };
     let batches = BatchSpec { remainder: Remainder::Pad, ..BatchSpec::single(4) };
     assert_eq!(none.dealt_epoch(0, &batches).unwrap().n_batches(), 0);
 }
 
-/// A specification of which others are made that are refused.
+/// A valid specification; the tests make invalid ones from it.
 const POSSIBLE: PlanSpec =
     PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 2, order: Order::Shuffled, seed: 0 };
 
@@ -240,7 +242,7 @@ fn worlds_that_do_not_fit_are_refused() {
     assert!(matches!(check(large), Error::TooManyRows { .. }));
     let in_order = PlanSpec { order: Order::InOrder, ..spec };
     assert_eq!(in_order.dealt_epoch(0, &fits).unwrap_err(), Error::LanesInOrder { lanes: 3 });
-    // All lanes of many on one rank.
+    // All of many lanes on one rank.
     let wide = PlanSpec { n_rows: 1 << 40, chunk_rows: 1 << 20, chunks_per_block: 1 << 10, ..spec };
     let batches = BatchSpec { lanes: 8, remainder: Remainder::Drop, ..BatchSpec::single(1024) };
     assert_eq!(

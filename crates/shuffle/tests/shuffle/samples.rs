@@ -1,4 +1,4 @@
-//! Samples: what they promise, and how often rows come against their expectation.
+//! Checks the promises of samples, and the frequency of rows against their expectation.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use shuffle::sample::{Replacement, Sampling};
 
 const BOTH: [Replacement; 2] = [Replacement::With, Replacement::Without];
 
-/// How often each outcome came in so many epochs.
+/// Counts each outcome over `n_epochs` epochs.
 fn outcomes<T: Ord>(n_epochs: u64, outcome: impl Fn(u64) -> T) -> BTreeMap<T, f64> {
     let mut counts = BTreeMap::new();
     for epoch in 0..n_epochs {
@@ -17,7 +17,7 @@ fn outcomes<T: Ord>(n_epochs: u64, outcome: impl Fn(u64) -> T) -> BTreeMap<T, f6
     counts
 }
 
-/// The sum over all outcomes of (found - expected)^2 / expected; nothing else may have come.
+/// Sum over all outcomes of (observed - expected)^2 / expected; fails on any other outcome.
 #[track_caller]
 fn chi_squared<T: Ord + std::fmt::Debug>(
     found: &BTreeMap<T, f64>,
@@ -35,7 +35,7 @@ fn chi_squared<T: Ord + std::fmt::Debug>(
         .sum()
 }
 
-/// The probability of every set of `n` rows, by drawing them in each order.
+/// Probability of every set of `n` rows, computed by drawing them in each order.
 fn sets_without_replacement(weights: &[f64], n: usize) -> BTreeMap<Vec<u32>, f64> {
     fn go(weights: &[f64], n: usize, drawn: &[u32], p: f64, sets: &mut BTreeMap<Vec<u32>, f64>) {
         if drawn.len() == n {
@@ -55,7 +55,8 @@ fn sets_without_replacement(weights: &[f64], n: usize) -> BTreeMap<Vec<u32>, f64
     sets
 }
 
-/// 60,000 epochs; what is passed once in a thousand by chi-squared of so many degrees of freedom.
+/// 60,000 epochs; the limits are exceeded once in a thousand by chi-squared with that many degrees
+/// of freedom.
 #[test]
 fn sets_drawn_without_replacement_are_as_likely_as_by_drawing_one_by_one() {
     for (weights, n, bound) in [
@@ -87,8 +88,8 @@ fn draws_with_replacement_are_independent() {
     assert!(found < 20.5, "{found}");
 }
 
-/// Draws of one epoch of many rows, each row by its weight: chi-squared is near the number of rows less 1, with a standard deviation of
-/// the root of twice that.
+/// Draws one epoch of many rows, each row by its weight: chi-squared is near the number of rows
+/// less 1, with a standard deviation of the root of twice that.
 #[test]
 fn one_large_sample_has_each_row_as_often_as_expected() {
     let weights: Vec<f64> = (0..2000_u32).map(|row| f64::from(row % 7) + 0.5).collect();
@@ -135,7 +136,7 @@ fn balanced_classes_come_equally_often() {
     let third = [1, 4, 30].map(|label| (label, 1.0 / 3.0)).into();
     let found = chi_squared(&counts, &third);
     assert!(found < 13.8, "{counts:?}: {found}");
-    // Without replacement a class can give no more than it has.
+    // Without replacement a class cannot give more rows than it has.
     let sampling = Sampling::class_balanced(&labels, 300, Replacement::Without).unwrap();
     let counts = of_class(&labels, &sampling.rows(2, 0).unwrap());
     assert!(counts[&30] > 7.0 && counts[&1] > 55.0 && counts[&4] > 180.0, "{counts:?}");

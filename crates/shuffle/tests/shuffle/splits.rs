@@ -1,4 +1,4 @@
-//! Splits against what they promise, and golden splits that no release may change.
+//! Checks the promises of splits, and golden splits that no release may change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ fn fractions() -> impl Strategy<Value = Vec<f64>> {
         })
 }
 
-/// Rows in runs of the same code, as an atlas stores them, and some codes without any order.
+/// Rows in runs of the same code, like an atlas stores them, and some codes in no order.
 fn codes(n_codes: u32) -> impl Strategy<Value = Vec<u32>> {
     proptest::collection::vec((0..n_codes, 1_usize..8), 0..60)
         .prop_map(|runs| runs.iter().flat_map(|(code, n_rows)| vec![code * 7; *n_rows]).collect())
@@ -43,12 +43,13 @@ fn check_partition(splits: &[Vec<u64>], n_rows: usize, fractions: &[f64]) {
     assert_eq!(rows, (0..n_rows as u64).collect::<Vec<_>>());
 }
 
-/// Whether a size is its share rounded down or up. The slack is for the test's own share, which is not exact.
+/// Whether a size is its share rounded down or up. The slack covers the test's own share, which is
+/// not exact.
 fn is_rounded(size: u64, share: f64) -> bool {
     (share - 1e-6).floor() <= size as f64 && size as f64 <= (share + 1e-6).ceil()
 }
 
-/// Of a code, the rows in each split.
+/// Rows of a code in each split.
 fn rows_of(code: u32, codes: &[u32], splits: &[Vec<u64>]) -> Vec<u64> {
     splits
         .iter()
@@ -81,7 +82,7 @@ proptest! {
 
     #[test]
     fn deterministic_sizes_are_those_of_largest_remainders(n_rows in 0_u64..300, weights in proptest::collection::vec(0_u64..50, 1..6), seed in any::<u64>()) {
-        // Fractions of 64 parts are exact in binary, and in 12 decimals.
+        // Multiples of 1/64 are exact in binary and in 12 decimals.
         let total: u64 = weights.iter().sum();
         prop_assume!(0 < total && total <= 64);
         let mut weights = weights;
@@ -89,7 +90,7 @@ proptest! {
         let fractions: Vec<f64> = weights.iter().map(|weight| *weight as f64 / 64.0).collect();
         let mut expect: Vec<u64> = weights.iter().map(|weight| n_rows * weight / 64).collect();
         while expect.iter().sum::<u64>() < n_rows {
-            // The one that is furthest below its share, of equal ones the last.
+            // The split furthest below its share; of equal ones, the last.
             let lack = |idx: usize| n_rows * weights[idx] - (expect[idx] * 64).min(n_rows * weights[idx]);
             let idx = (0..expect.len()).max_by_key(|idx| lack(*idx)).unwrap();
             expect[idx] += 1;
@@ -137,7 +138,7 @@ proptest! {
         }
         let largest = group_rows.values().copied().fold(0.0, f64::max);
         let bound = largest * (1.0 - 1.0 / n_splits as f64) + 1e-6;
-        // A split that had to be given its only group is what the bound excepts.
+        // The bound excepts a split that had to be given its only group.
         let n_groups = |rows: &[u64]| rows.iter().map(|row| groups[*row as usize]).collect::<BTreeSet<_>>().len();
         let is_filled = splits.iter().zip(&fractions).any(|(rows, fraction)| {
             n_groups(rows) == 1 && groups.len() as f64 * fraction <= bound
@@ -165,7 +166,7 @@ proptest! {
 
     #[test]
     fn what_groups_and_labels_are_called_does_not_matter(codes in codes(9), seed in any::<u64>()) {
-        // The order of the codes is kept.
+        // Renaming keeps the order of the codes.
         let renamed: Vec<u32> = codes.iter().map(|code| code * 3 + 2).collect();
         let fractions = [0.75, 0.25];
         prop_assert_eq!(by_group(&codes, &fractions, seed), by_group(&renamed, &fractions, seed));
@@ -184,7 +185,7 @@ fn summed_sizes(n_seeds: u64, split: impl Fn(u64) -> Vec<Vec<u64>>) -> Vec<f64> 
     sums
 }
 
-/// Of 20,000 draws that come with a probability of at most 1/2, six standard deviations are at most 424.
+/// For 20,000 draws with a probability of at most 1/2, six standard deviations are at most 424.
 #[test]
 fn expectations_are_the_shares() {
     let fractions = [0.4, 0.3, 0.2, 0.1];
@@ -228,7 +229,7 @@ fn expectations_are_the_shares() {
 
 #[test]
 fn sizes_of_a_multinomial_vary_as_they_should() {
-    // The variance of the sizes of 0.25 of 16 rows is 3; that of 20,000 of them is known to about 1 in a hundred.
+    // The variance of the sizes of 0.25 of 16 rows is 3; 20,000 of them give it to about 1 %.
     let sizes: Vec<f64> = (0..20_000)
         .map(|seed| {
             by_fraction(16, &[0.25, 0.75], Method::Multinomial, seed).unwrap()[0].len() as f64
@@ -240,7 +241,8 @@ fn sizes_of_a_multinomial_vary_as_they_should() {
 
 #[test]
 fn every_row_is_as_likely_in_test() {
-    // 20,000 seeds, 3 of 10 rows each: 6,000 times each row, with a standard deviation of 65.
+    // 20,000 seeds with 3 of 10 rows each: each row comes 6,000 times, with a standard deviation of
+    // 65.
     for split in [
         |seed| by_fraction(10, &[0.7, 0.3], Method::Deterministic, seed),
         |seed| stratified(&[5; 10], &[0.7, 0.3], seed),
@@ -329,7 +331,7 @@ fn methods_have_names() {
 
 #[test]
 fn every_split_that_is_due_rows_gets_a_group() {
-    // By size alone all three donors would be for training.
+    // By size alone all three donors would be in the training split.
     let donors: Vec<u32> = (0..300).map(|row| row / 100).collect();
     let splits = by_group(&donors, &[0.8, 0.1, 0.1], 0).unwrap();
     assert_eq!(sizes(&splits), [100, 100, 100]);
@@ -346,7 +348,7 @@ fn every_split_that_is_due_rows_gets_a_group() {
 
 #[test]
 fn labels_come_nearer_to_their_shares_when_they_are_looked_at() {
-    // Forty donors of unlike sizes; each has mostly one of four cell types.
+    // Forty donors of different sizes; each has mostly one of four cell types.
     let mut donors = Vec::new();
     let mut types = Vec::new();
     for donor in 0..40_u32 {

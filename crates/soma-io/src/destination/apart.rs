@@ -1,4 +1,4 @@
-//! Whether what is read and what is written are apart from each other.
+//! Checks that the places to read and the places to write do not overlap.
 
 use std::fs;
 use std::io;
@@ -10,14 +10,14 @@ use storage::local_path;
 use crate::Error;
 use crate::error::file_error;
 
-/// Fails if one of `sources` equals, holds or lies in one of `places`, which may not be there yet.
+/// Fails if one of `sources` equals, contains or lies in one of `places`, which need not exist yet.
 /// All are local paths or addresses.
 ///
-/// Local paths are compared by the folders that they lead to, not by their text, so that links,
-/// `..` and mounts of the same folder are seen through.
+/// Local paths are compared by the folders that they lead to, not by their text, so links, `..` and
+/// repeated mounts of a folder are resolved.
 ///
 /// # Errors
-/// [`Error::SourceAtRisk`]; [`Error::File`] if a source cannot be looked at.
+/// [`Error::SourceAtRisk`]; [`Error::File`] if a source cannot be inspected.
 pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), Error> {
     for source in sources {
         for place in places {
@@ -38,30 +38,30 @@ pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a file or folder is, by whichever path.
+/// Identifies a file or folder, whichever path leads to it.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> io::Result<Identity> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
-/// A file or folder that is there, and all folders that it is in.
+/// Identities of an existing file or folder and of all its parents.
 fn identities(path: &Path) -> io::Result<Vec<Identity>> {
     fs::canonicalize(path)?.ancestors().map(identity).collect()
 }
 
 fn local_relation(source: &Path, place: &Path) -> Result<Option<&'static str>, Error> {
     let source_chain = match identities(source) {
-        // Whoever reads it finds out.
+        // Reading the source will report this.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(file_error("look at", source))?,
+        found => found.map_err(file_error("inspect", source))?,
     };
     let absolute =
         std::path::absolute(place).map_err(file_error("make an absolute path of", place))?;
     let place_identity = identity(&absolute).ok();
     let there = absolute.ancestors().find(|folder| folder.exists());
     let place_chain = there.map_or_else(|| Ok(Vec::new()), identities);
-    let place_chain = place_chain.map_err(file_error("look at", place))?;
+    let place_chain = place_chain.map_err(file_error("inspect", place))?;
     let of_source = source_chain.first().copied();
     Ok(if place_identity.is_some() && place_identity == of_source {
         Some("is")
@@ -78,7 +78,7 @@ fn remote_relation(source: &str, place: &str) -> Option<&'static str> {
     let names = |uri: &str| -> Vec<String> {
         let names = uri.split('/').filter(|name| !name.is_empty());
         let mut names: Vec<String> = names.map(str::to_owned).collect();
-        // Google Cloud Storage has two names.
+        // Google Cloud Storage has two scheme names.
         if let Some(scheme) = names.first_mut().filter(|scheme| *scheme == "gs:") {
             "gcs:".clone_into(scheme);
         }

@@ -1,4 +1,4 @@
-//! What a destination asks of the file system.
+//! File system operations of a destination.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,16 +7,16 @@ use std::path::Path;
 use crate::Error;
 use crate::error::file_error;
 
-/// Whether anything has this name, be it a link that leads nowhere.
+/// Whether anything has this name, including a broken link.
 pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(file_error("look at", path)(error)),
+        Err(error) => Err(file_error("inspect", path)(error)),
     }
 }
 
-/// Removes a file, or a folder with all that it holds. A link is removed, never what it leads to.
+/// Removes a file, or a folder with all its contents. Removes a link, never its target.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -26,18 +26,18 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits until the disk has a file, or the names in a folder.
+/// Waits until a file, or a folder's list of names, is on disk.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// [`sync`] of a folder.
+/// Like [`sync`], for a folder, with a typed error.
 pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
-    sync(path).map_err(file_error("bring to the disk", path))
+    sync(path).map_err(file_error("sync", path))
 }
 
-/// Makes a folder and those that it is in, and calls `sync` with each folder in which one was made.
-/// `path` is absolute.
+/// Creates a folder and its missing parents, and calls `sync` with each folder in which one was
+/// created. `path` is absolute.
 pub(super) fn create_folders(
     path: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
@@ -45,13 +45,13 @@ pub(super) fn create_folders(
     let missing = path.ancestors().take_while(|folder| !folder.exists()).count();
     fs::create_dir_all(path).map_err(file_error("create the folder", path))?;
     for parent in path.ancestors().skip(1).take(missing) {
-        sync(parent).map_err(file_error("bring to the disk", parent))?;
+        sync(parent).map_err(file_error("sync", parent))?;
     }
     Ok(())
 }
 
-/// Calls `sync` with each file and folder below a folder and with the folder itself, a folder after
-/// all that it holds. Returns the bytes of all files.
+/// Calls `sync` with each file and folder below a folder, and with the folder itself, a folder
+/// after its contents. Returns the bytes of all files.
 pub(super) fn sync_below(
     folder: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
@@ -65,9 +65,9 @@ pub(super) fn sync_below(
             n_bytes += sync_below(&path, sync)?;
         } else {
             n_bytes += found.len();
-            sync(&path).map_err(file_error("bring to the disk", &path))?;
+            sync(&path).map_err(file_error("sync", &path))?;
         }
     }
-    sync(folder).map_err(file_error("bring to the disk", folder))?;
+    sync(folder).map_err(file_error("sync", folder))?;
     Ok(n_bytes)
 }

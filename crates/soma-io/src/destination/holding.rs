@@ -1,8 +1,8 @@
-//! The marked folder that holds an experiment until it is whole.
+//! The marked folder that contains an experiment until it is complete.
 //!
-//! The marker is also the lock. It lies in the folder rather than beside it, so that a folder that
-//! the user puts at the same path is never taken for ours, and the experiment lies one level below,
-//! so that the marker never becomes a part of it.
+//! The marker is also the lock. It lies inside the folder, so that a user's own folder at the same
+//! path is never mistaken for ours. The experiment lies one level below, so that the marker never
+//! becomes part of it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -27,11 +27,11 @@ const PUBLISHED: &str = "published";
 const PUBLISHED_TEXT: &str =
     "The new experiment has its name: `replaced` is not needed any more.\n";
 
-/// A folder that carries our marker, which this process has locked. Dropping it removes the folder,
-/// unless it is [kept](Self::keep).
+/// A folder with our marker, locked by this process. Dropping it removes the folder, unless it is
+/// [kept](Self::keep).
 #[derive(Debug)]
 pub(super) struct Holding {
-    /// The path that the experiment will have.
+    /// The final path of the experiment.
     target: PathBuf,
     folder: PathBuf,
     /// Keeps the lock until the end.
@@ -41,12 +41,11 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    /// Makes, marks and locks `folder`; or locks the one that a killed run left, and removes what
-    /// is in it.
+    /// Creates, marks and locks `folder`; or locks the one that a killed run left, and empties it.
     pub(super) fn take(target: &Path, folder: PathBuf) -> Result<Self, Error> {
         let (marker, had_leftover) = lock(target, &folder)?;
         if had_leftover && let Some(parent) = folder.parent() {
-            // The run before may have exchanged two experiments without the disk having that yet.
+            // The previous run may have exchanged two experiments without syncing that to disk.
             sync_folder(parent)?;
         }
         // From here on a failure removes the folder again.
@@ -60,12 +59,12 @@ impl Holding {
         &self.folder
     }
 
-    /// Where the experiment is written.
+    /// The path to write the experiment to.
     pub(super) fn experiment(&self) -> PathBuf {
         self.folder.join(EXPERIMENT)
     }
 
-    /// Where an experiment that makes way is for a moment, on file systems that cannot exchange two
+    /// Where the old experiment waits for a moment, on file systems that cannot exchange two
     /// folders.
     pub(super) fn replaced(&self) -> PathBuf {
         self.folder.join(REPLACED)
@@ -80,8 +79,8 @@ impl Holding {
         self.folder.join(PUBLISHED)
     }
 
-    /// Notes on the disk that the new experiment has its name, so that the one that was set aside
-    /// for it may go. The disk must have both renames.
+    /// Notes on disk that the new experiment has its name, so that the old one, which was set
+    /// aside, may be removed. Both renames must be on disk.
     pub(super) fn note_published(&self) -> Result<(), Error> {
         let path = self.note();
         let write = || {
@@ -93,14 +92,14 @@ impl Holding {
         write().map_err(file_error("write", &path))
     }
 
-    /// Leaves the folder as it is when this is dropped, for the next run.
+    /// Makes dropping leave the folder in place, for the next run.
     pub(super) fn keep(&mut self) {
         self.keep = true;
     }
 
     /// Puts back an experiment that was set aside and has no successor, and removes everything else
-    /// that a run makes here. Fails if an experiment was set aside and it is not known whose the one
-    /// at its place is.
+    /// that a run creates here. Fails if an experiment was set aside and the owner of the one in
+    /// its place is unknown.
     pub(super) fn clear(&self) -> Result<(), Error> {
         let (replaced, note) = (self.replaced(), self.note());
         let is_published = self.is_published()?;
@@ -113,8 +112,8 @@ impl Holding {
         for left in [replaced, self.experiment()] {
             remove(&left).map_err(file_error("remove what an unfinished run left in", &left))?;
         }
-        // The note goes after what it is about, and is gone from the disk before anything else is
-        // set aside.
+        // The note is removed after the experiment it is about, and is gone from disk before
+        // another one is set aside.
         if is_published {
             sync_folder(&self.folder)?;
         }
@@ -125,8 +124,8 @@ impl Holding {
         Ok(())
     }
 
-    /// Whether a run has noted that the new experiment has its name. A note that was cut short does
-    /// not count.
+    /// Whether a run has noted that the new experiment has its name. A truncated note does not
+    /// count.
     fn is_published(&self) -> Result<bool, Error> {
         let note = self.note();
         match fs::read(&note) {
@@ -140,17 +139,17 @@ impl Holding {
 impl Drop for Holding {
     fn drop(&mut self) {
         // If something cannot be removed, the marker stays with it: the next run tries again, and
-        // says why it cannot.
+        // reports why it cannot.
         if !self.keep && self.clear().is_ok() {
             drop(fs::remove_file(self.folder.join(MARKER_FILE)));
-            // Another process may be about to mark the folder. Then, or if the user put something
-            // there, it stays.
+            // The folder stays if another process is about to mark it, or if the user has put
+            // something there.
             drop(fs::remove_dir(&self.folder));
         }
     }
 }
 
-/// Marks the folder and locks the marker. Returns whether the folder was there.
+/// Marks the folder and locks the marker. Returns whether the folder existed.
 fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
     let path = folder.join(MARKER_FILE);
     let failed = |source| file_error("lock", &path)(source);
@@ -161,7 +160,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
         }
         let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
         let mut marker = match opened {
-            // The run that ended just now has removed the folder.
+            // A run that has just ended removed the folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             opened => opened.map_err(|source| {
                 if !was_there {
@@ -177,8 +176,8 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // The run that ended just now may have removed the file: then others would not lock the
-        // same one.
+        // A run that has just ended may have removed the file; others would then not lock the same
+        // one.
         let still_there = fs::symlink_metadata(&path).map(|there| there.ino());
         if still_there.ok() != Some(marker.metadata().map_err(failed)?.ino()) {
             continue;
@@ -191,7 +190,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
                 return Err(not_ours(target, folder));
             }
             mark(&mut marker, &text, folder).map_err(|source| {
-                // Without a whole marker the next run could not tell whose folder it is.
+                // Without a complete marker the next run could not tell whose folder it is.
                 drop(fs::remove_file(&path));
                 drop(fs::remove_dir(folder));
                 file_error("write", &path)(source)
@@ -201,7 +200,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
     }
 }
 
-/// Makes the folder. Returns whether it was there.
+/// Creates the folder. Returns whether it existed.
 fn make(folder: &Path) -> Result<bool, Error> {
     match fs::create_dir(folder) {
         Ok(()) => Ok(false),
@@ -210,10 +209,9 @@ fn make(folder: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Whether it is a folder that has a marker, or nothing at all. Somebody else's folder must not
-/// even get a marker.
+/// Whether the folder has a marker or is empty. Somebody else's folder must not even get a marker.
 fn may_be_ours(folder: &Path) -> Result<bool, Error> {
-    let looked = || {
+    let inspected = || {
         if !fs::symlink_metadata(folder)?.is_dir() {
             return Ok(false);
         }
@@ -225,9 +223,9 @@ fn may_be_ours(folder: &Path) -> Result<bool, Error> {
             Err(error) => Err(error),
         }
     };
-    match looked() {
+    match inspected() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        looked => looked.map_err(file_error("look at", folder)),
+        inspected => inspected.map_err(file_error("inspect", folder)),
     }
 }
 
@@ -241,8 +239,7 @@ fn holds_only_marker(folder: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Writes what is missing of the marker, and brings it to the disk before anything is written
-/// beside it.
+/// Completes the marker, and syncs it to disk before anything is written beside it.
 fn mark(marker: &mut File, found: &[u8], folder: &Path) -> io::Result<()> {
     marker.write_all(&MARKER.as_bytes()[found.len()..])?;
     marker.sync_all()?;

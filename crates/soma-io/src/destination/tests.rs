@@ -1,5 +1,5 @@
-//! Whatever ends a run, nothing of it stays but a whole experiment, and nothing of anybody else's
-//! goes.
+//! However a run ends, it leaves nothing but a complete experiment, and nothing of anybody else's
+//! is removed.
 
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -19,8 +19,8 @@ fn claim(target: &Path, existing: Existing) -> Result<Destination, Error> {
     Destination::claim(target.to_str().unwrap(), existing, &[])
 }
 
-/// Claims and writes something, then ends without cleaning up, as a killed process does. The lock
-/// goes with the file.
+/// Claims a destination and writes to it, then ends without cleaning up, like a killed process. The
+/// lock ends with the file.
 fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     let claim = local(claim(target, existing).unwrap());
     write(&claim);
@@ -31,13 +31,13 @@ fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     fs::rename(&kept, &folder).unwrap();
 }
 
-/// An experiment without members, and a file in its folder by which it is known.
+/// An experiment without members, and a file in its folder that identifies it.
 fn experiment(at: &Path, content: &str) {
     group(at, Some("SOMAExperiment"));
     fs::write(at.join("content"), content).unwrap();
 }
 
-/// A group of TileDB, of a SOMA type or of none.
+/// A TileDB group, with or without a SOMA type.
 fn group(at: &Path, object_type: Option<&str>) {
     fs::create_dir_all(at).unwrap();
     let context = tiledb::Context::new(&tiledb::Config::new()).unwrap();
@@ -148,7 +148,7 @@ fn what_is_not_marked_stays() {
     refused("an experiment of the user's");
     let there = names(&elsewhere);
     assert_eq!((content(&partial), names(&partial)), ("kept".to_owned(), there.clone()));
-    // A marker of another kind.
+    // A marker of another program.
     fs::write(partial.join("somafeed-unfinished"), "mine").unwrap();
     refused("a file of the marker's name");
     assert_eq!(content(&partial), "kept");
@@ -254,7 +254,7 @@ fn addresses_are_compared_by_their_names() {
     ] {
         assert_eq!(check(source, place), relation, "{source}");
     }
-    // Google Cloud Storage has two names.
+    // Google Cloud Storage has two scheme names.
     for (source, place) in
         [("gs://bucket/a", "gcs://bucket/a"), ("gcs://bucket/a", "gs://bucket/a")]
     {
@@ -450,7 +450,7 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     experiment(&claimed.holding.experiment(), "new");
     claimed.rename_in_two_steps().unwrap();
     assert_eq!(content(&target), "new");
-    claimed.bring_renames_to_disk(&mut disk::sync).unwrap();
+    claimed.sync_renames(&mut disk::sync).unwrap();
     drop(claimed);
     assert_eq!(names(folder.path()), ["x"]);
     // Killed after the first step.
@@ -466,12 +466,12 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     assert!(next.leftover().is_some());
     drop(next);
     assert_eq!(names(folder.path()), ["x"]);
-    // Killed when the disk had the second, be the new one still there or not.
+    // Killed after the disk had the second step, whether the new one is still there or not.
     for is_moved in [false, true] {
         killed(&target, Existing::Replace, |claim| {
             experiment(&claim.holding.experiment(), "newer");
             claim.rename_in_two_steps().unwrap();
-            claim.bring_renames_to_disk(&mut disk::sync).unwrap();
+            claim.sync_renames(&mut disk::sync).unwrap();
         });
         if is_moved {
             fs::rename(&target, folder.path().join("y")).unwrap();
@@ -488,7 +488,7 @@ fn what_was_set_aside_goes_only_if_its_successor_is_known_to_be_there() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     let replaced = folder.path().join("x.partial/replaced");
-    // Whatever the disk has of the note.
+    // For any state of the note on disk.
     for note in [None, Some(""), Some("The new")] {
         experiment(&target, "old");
         killed(&target, Existing::Replace, |claim| {
@@ -563,7 +563,7 @@ fn only_an_experiment_is_replaced() {
             None => fs::create_dir(&target).unwrap(),
             Some(object_type) => group(&target, object_type),
         }
-        // As a collection of experiments has.
+        // Like a collection of experiments.
         experiment(&target.join("inner"), "kept");
         refused(place, why);
         assert_eq!(content(&target.join("inner")), "kept");

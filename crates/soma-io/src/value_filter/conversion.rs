@@ -1,24 +1,24 @@
-//! The values of a filter as values of the column's type.
+//! Converts the values of a filter to the column's type.
 
 use arrow_schema::{DataType, Field};
 
 use super::Problem;
 use super::expression::{Comparison, Leaf, Literal, Test, Value};
 
-/// What is asked of a column, in values of its type.
+/// A test on a column, with values of its type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Wanted {
-    /// Null, or not null.
+    /// Matches null, or everything but null.
     Null(bool),
     Booleans(Test<bool>),
-    /// All within the range of the column's type.
+    /// All values lie within the range of the column's type.
     Integers(Test<i128>),
-    /// All rounded to the column's type.
+    /// All values are rounded to the column's type.
     Floats(Test<f64>),
     Bytes(Test<Vec<u8>>),
 }
 
-/// What `leaf` asks of the column that `field` describes.
+/// Converts the test of `leaf` for the column that `field` describes.
 pub(super) fn wanted(leaf: &Leaf, field: &Field) -> Result<Wanted, Problem> {
     let values = match field.data_type() {
         DataType::Dictionary(_, values) => {
@@ -73,7 +73,7 @@ pub(super) fn wanted(leaf: &Leaf, field: &Field) -> Result<Wanted, Problem> {
     })
 }
 
-/// A test with each of its values converted.
+/// Converts each value of a test.
 fn each<V>(
     test: &Test<Literal>,
     convert: impl Fn(&Literal) -> Result<V, Problem>,
@@ -111,12 +111,12 @@ impl Convert<'_> {
         }
     }
 
-    /// A whole number that `N` can hold.
+    /// A whole number that fits `N`.
     fn integer<N: TryFrom<i128>>(&self, literal: &Literal) -> Result<i128, Problem> {
         let integer = match &literal.value {
             Value::Boolean(truth) => Some(i128::from(*truth)),
             Value::Integer(integer) => Some(*integer),
-            // What is past the range of i128 becomes its end, and that is past the range of every column.
+            // Values beyond i128 saturate, and those are out of range for every column.
             Value::Float(float) if float.fract() == 0.0 => Some(*float as i128),
             _ => None,
         };

@@ -1,4 +1,4 @@
-//! Which rows of a column match.
+//! Finds the rows of a column that match.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;
@@ -14,7 +14,8 @@ use arrow_schema::{DataType, TimeUnit};
 use super::conversion::Wanted;
 use super::expression::{Comparison, Test};
 
-/// Which values match; null matches only where null is wanted. `None` where the column is not of the type that `wanted` is for.
+/// The values that match; null matches only a test for null. `None` if the column does not have the
+/// type that `wanted` is for.
 pub(super) fn matches(column: &dyn Array, wanted: &Wanted) -> Option<BooleanBuffer> {
     let nulls = column.logical_nulls();
     if let Wanted::Null(is_null) = wanted {
@@ -32,7 +33,7 @@ pub(super) fn matches(column: &dyn Array, wanted: &Wanted) -> Option<BooleanBuff
     })
 }
 
-/// Which values of a column without categories match; what is found for null means nothing.
+/// The matching values of a column without categories; the result for nulls is meaningless.
 fn plain(column: &dyn Array, wanted: &Wanted) -> Option<BooleanBuffer> {
     Some(match (wanted, column.data_type()) {
         (Wanted::Booleans(test), DataType::Boolean) => {
@@ -103,7 +104,8 @@ fn bytes<T: ByteArrayType>(column: &GenericByteArray<T>, test: &Test<Vec<u8>>) -
     answer(column.len(), &test, value, |value| *value)
 }
 
-/// Categories match by their place in the list of categories: that is their order, and it is what libtiledb compares.
+/// Compares categories by their index in the list of categories: that is their order, and libtiledb
+/// does the same.
 fn categories(column: &dyn AnyDictionaryArray, wanted: &Wanted) -> Option<BooleanBuffer> {
     let categories = column.values();
     if categories.is_empty() {
@@ -131,7 +133,7 @@ fn categories(column: &dyn AnyDictionaryArray, wanted: &Wanted) -> Option<Boolea
     })
 }
 
-/// The answer for each row from that for its category. The key of a null may be past all categories.
+/// Maps each row to the result for its category. The key of a null may be out of range.
 fn by_key<K: ArrowPrimitiveType>(keys: &dyn Array, codes: &BooleanBuffer) -> Option<BooleanBuffer> {
     let keys = keys.as_primitive_opt::<K>()?.values();
     Some(BooleanBuffer::collect_bool(keys.len(), |row| {
@@ -140,7 +142,7 @@ fn by_key<K: ArrowPrimitiveType>(keys: &dyn Array, codes: &BooleanBuffer) -> Opt
     }))
 }
 
-/// Which categories match.
+/// The categories that match.
 fn codes<V: Clone>(
     categories: &dyn Array,
     test: &Test<V>,
@@ -156,7 +158,8 @@ fn codes<V: Clone>(
                 Some(code) => BooleanBuffer::collect_bool(n_categories, |other| {
                     compare(*comparison, &other, &code)
                 }),
-                // One that is not among them has no place: it is neither before nor after another.
+                // A value outside the categories has no index: it is neither before nor after
+                // another.
                 None if *comparison == Comparison::NotEqual => BooleanBuffer::new_set(n_categories),
                 None => BooleanBuffer::new_unset(n_categories),
             }
@@ -185,7 +188,8 @@ fn compare<V: PartialOrd>(comparison: Comparison, value: &V, wanted: &V) -> bool
     }
 }
 
-/// The answer for each row. `key` is that of a value by which lists are searched: floats have no order that all of them share.
+/// The result for each row. `key` maps a value to a sort key for searching lists, since floats have
+/// no total order.
 fn answer<V: PartialOrd, K: Ord>(
     n_rows: usize,
     test: &Test<V>,

@@ -1,6 +1,7 @@
-//! A filter after parsing: comparisons joined by `and` and `or`. There is no `not`; it is pushed down while parsing.
+//! A parsed filter: comparisons joined by `and` and `or`. It has no `not`, which is pushed down
+//! while parsing.
 
-/// What a row must fulfil.
+/// A condition on a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     /// All of these.
@@ -14,15 +15,15 @@ pub(super) enum Expression {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Leaf {
     pub(super) column: String,
-    /// At which character the column stands.
+    /// The index of the column's first character.
     pub(super) at: usize,
     pub(super) test: Test<Literal>,
 }
 
-/// What is asked of a value of type `V`.
+/// A test on a value of type `V`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Test<V> {
-    /// The column stands on the left.
+    /// The column is the left operand.
     Compare(Comparison, V),
     Member {
         negated: bool,
@@ -40,7 +41,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// A value as it is written, and the character where it stands.
+/// A value in the text of a filter, and the index of its first character.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Literal {
     pub(super) value: Value,
@@ -58,7 +59,8 @@ pub(super) enum Value {
 }
 
 impl Expression {
-    /// What `not` makes of it. Null matches a comparison as little as its opposite, as in tiledbsoma.
+    /// Negates the expression. Null matches neither a comparison nor its opposite, as in
+    /// tiledbsoma.
     pub(super) fn negated(self) -> Self {
         let negate_each =
             |parts: Vec<Self>| parts.into_iter().map(Self::negated).collect::<Vec<_>>();
@@ -100,7 +102,7 @@ impl Comparison {
         })
     }
 
-    /// True where this is false.
+    /// The comparison that is true when this one is false.
     fn opposite(self) -> Self {
         match self {
             Self::Equal => Self::NotEqual,
@@ -112,7 +114,7 @@ impl Comparison {
         }
     }
 
-    /// The same with its sides exchanged.
+    /// The comparison with its operands exchanged.
     pub(super) fn reversed(self) -> Self {
         match self {
             Self::Equal | Self::NotEqual => self,
@@ -123,14 +125,14 @@ impl Comparison {
         }
     }
 
-    /// Whether it asks for more than equality.
+    /// Whether it compares order, not only equality.
     pub(super) fn is_of_order(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 }
 
 impl Value {
-    /// What it is, for a message.
+    /// Describes the value for a message.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::None => "None".to_owned(),

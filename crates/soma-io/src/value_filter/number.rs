@@ -1,4 +1,4 @@
-//! Numbers as Python writes them: `1_000`, `0xff`, `2.5e-3`.
+//! Parses Python's numbers: `1_000`, `0xff`, `2.5e-3`.
 
 use super::Problem;
 
@@ -8,10 +8,10 @@ pub(super) enum Number {
     Float(f64),
 }
 
-/// Words that Python lets follow a number without a blank between.
+/// Words that Python allows directly after a number.
 const MAY_FOLLOW: [&str; 4] = ["and", "or", "in", "not"];
 
-/// The number that begins at `start`, and where it ends.
+/// Parses the number that begins at `start`. Returns it and its end.
 pub(super) fn number(text: &[char], start: usize) -> Result<(Number, usize), Problem> {
     let radix = match (text[start], text.get(start + 1)) {
         ('0', Some('x' | 'X')) => 16,
@@ -23,7 +23,7 @@ pub(super) fn number(text: &[char], start: usize) -> Result<(Number, usize), Pro
     let (found, end) = if radix == 10 {
         decimal(text, start, &mut digits)?
     } else {
-        // An underscore may stand between the prefix and the digits.
+        // An underscore may follow the prefix.
         let first = start + 2;
         let first = first + usize::from(text.get(first) == Some(&'_'));
         let end = run_of_digits(text, first, radix, &mut digits)?;
@@ -73,7 +73,8 @@ fn integer(digits: &str, radix: u32, start: usize) -> Result<Number, Problem> {
     })
 }
 
-/// Adds a run of digits to `digits`, and says where it ends. A single underscore may stand between two digits.
+/// Appends a run of digits to `digits`, and returns its end. A single underscore may separate two
+/// digits.
 fn run_of_digits(
     text: &[char],
     start: usize,
@@ -97,7 +98,7 @@ fn run_of_digits(
     Ok(at)
 }
 
-/// Fails when a word follows without a blank, unless it joins what stands on both sides.
+/// Fails if a word follows without a blank, unless the word is an operator.
 fn ends_there(text: &[char], end: usize) -> Result<(), Problem> {
     let word: String =
         text[end..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').take(20).collect();

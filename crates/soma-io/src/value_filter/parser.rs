@@ -1,13 +1,14 @@
-//! From text to expression, by Python's precedence: `or`, `and`, `not`, comparisons, `|`, `&`, signs.
+//! Parses the text of a filter, with Python's precedence: `or`, `and`, `not`, comparisons, `|`,
+//! `&`, signs.
 
 use super::Problem;
 use super::expression::{Comparison, Expression, Leaf, Literal, Test, Value};
 use super::token::{Token, TokenKind, Tokens};
 
-/// How deep parentheses may be nested: each level costs stack, here and when the filter is evaluated.
+/// The deepest nesting of parentheses: each level needs stack, here and during evaluation.
 const DEEPEST: usize = 64;
 
-/// Python's words; a column of such a name is written `attr("…")`.
+/// Python's keywords; a column with such a name is written `attr("…")`.
 const PYTHON_WORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
     "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
@@ -15,7 +16,7 @@ const PYTHON_WORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// What a part of a filter turned out to be, and the character where it begins.
+/// A parsed part of a filter, and the index of its first character.
 #[derive(Debug, Clone)]
 struct Operand {
     kind: OperandKind,
@@ -37,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, Problem> {
     if parser.next.kind == TokenKind::End {
         return Err(Problem::new(
             0,
-            "the filter is empty: expected a comparison, as `tissue == \"lung\"`",
+            "the filter is empty: expected a comparison, for example `tissue == \"lung\"`",
         ));
     }
     let operand = parser.either()?;
@@ -54,7 +55,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Goes on, and gives the token that was next.
+    /// Advances, and returns the token that was next.
     fn take(&mut self) -> Result<Token, Problem> {
         let following = self.tokens.next()?;
         Ok(std::mem::replace(&mut self.next, following))
@@ -88,7 +89,7 @@ impl Parser<'_> {
         if self.take_if(symbol)? { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
-    /// The next token is not what may stand there.
+    /// The problem that the next token is not allowed here.
     fn unexpected(&self, expected: &str) -> Problem {
         let hint = match &self.next.kind {
             TokenKind::Symbol("=") => "; equality is `==`",
@@ -108,7 +109,8 @@ impl Parser<'_> {
         Problem::new(self.next.at, format!("expected {expected}, found {found}{hint}"))
     }
 
-    /// The operand as a condition. Where it goes on with something that cannot follow it, that is what is wrong.
+    /// Turns the operand into a condition. If an invalid token follows, the problem names that
+    /// token.
     fn condition(&self, operand: Operand, role: &str) -> Result<Expression, Problem> {
         let ends = match &self.next.kind {
             TokenKind::End | TokenKind::Symbol(")") => true,
@@ -212,13 +214,13 @@ impl Parser<'_> {
         })
     }
 
-    /// The list after `in`.
+    /// Parses the list after `in`.
     fn membership(&mut self, left: Operand, negated: bool) -> Result<Leaf, Problem> {
         let OperandKind::Column(column) = left.kind else {
             return Err(Problem::new(left.at, "a column must stand before `in`"));
         };
         let list_at = self.next.at;
-        self.expect("[", "a list after `in`, as `[\"lung\", \"blood\"]`")?;
+        self.expect("[", "a list after `in`, for example `[\"lung\", \"blood\"]`")?;
         let mut values = Vec::new();
         while !self.next_is("]") {
             let item = self.signed()?;
@@ -337,7 +339,7 @@ impl Parser<'_> {
         Ok(inner)
     }
 
-    /// Texts that stand side by side are one, as in Python.
+    /// Joins adjacent texts, as Python does.
     fn quoted(&mut self) -> Result<Value, Problem> {
         let mut joined = match self.take()?.kind {
             TokenKind::Bytes(bytes) => Value::Bytes(bytes),
@@ -409,7 +411,7 @@ impl Parser<'_> {
         Ok(Operand { kind, at })
     }
 
-    /// The one argument of a function, up to its closing parenthesis.
+    /// Parses the single argument of a function, including its closing parenthesis.
     fn argument(&mut self) -> Result<Operand, Problem> {
         if self.depth == DEEPEST {
             let what = format!("parentheses are nested more than {DEEPEST} deep");
@@ -424,14 +426,15 @@ impl Parser<'_> {
     }
 }
 
-/// The operand as a condition; `role` says what needs one.
+/// Turns the operand into a condition; `role` says what needs one.
 fn condition(operand: Operand, role: &str) -> Result<Expression, Problem> {
     let found = match operand.kind {
         OperandKind::Condition(condition) => return Ok(condition),
         OperandKind::Column(name) => format!("the column `{name}` alone"),
         OperandKind::Value(value) => value.describe(),
     };
-    let what = format!("{role} must be a comparison, as `tissue == \"lung\"`; found {found}");
+    let what =
+        format!("{role} must be a comparison, for example `tissue == \"lung\"`; found {found}");
     Err(Problem::new(operand.at, what))
 }
 
@@ -445,7 +448,7 @@ fn tight_condition(operand: Operand, symbol: &str, word: &str) -> Result<Express
     })
 }
 
-/// A comparison of a column with a value, whichever stands first.
+/// Makes a comparison of a column with a value, in either order.
 fn leaf(left: Operand, comparison: Comparison, right: Operand) -> Result<Leaf, Problem> {
     let (column, at, comparison, value) = match (left.kind, right.kind) {
         (OperandKind::Column(column), OperandKind::Value(value)) => {

@@ -1,4 +1,4 @@
-//! Quoted texts as Python writes them, with its prefixes and escapes.
+//! Parses Python's quoted texts, with prefixes and escapes.
 
 use super::Problem;
 
@@ -8,7 +8,7 @@ pub(super) enum Quoted {
     Bytes(Vec<u8>),
 }
 
-/// How a quoted text is to be read, from its prefix.
+/// How to read a quoted text, given its prefix.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prefix {
     raw: bool,
@@ -16,7 +16,7 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix that a word before a quote is; `None` where it is none.
+    /// The prefix that a word before a quote represents; `None` if it is not one.
     pub(super) fn of(word: &str) -> Option<Self> {
         let (raw, bytes) = match word.to_ascii_lowercase().as_str() {
             "" | "u" => (false, false),
@@ -29,7 +29,7 @@ impl Prefix {
     }
 }
 
-/// The quoted text whose first quote is at `start`, and where it ends.
+/// Parses the quoted text whose first quote is at `start`. Returns it and its end.
 pub(super) fn quoted(
     text: &[char],
     start: usize,
@@ -87,7 +87,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A character given by its number.
+    /// Appends a character given by its code.
     fn push_code(&mut self, code: u32, at: usize) -> Result<(), Problem> {
         if self.prefix.bytes {
             let byte = u8::try_from(code)
@@ -101,7 +101,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// What stands from the backslash on.
+    /// Parses an escape, from the backslash on.
     fn escape(&mut self) -> Result<(), Problem> {
         let at = self.at;
         let Some(&c) = self.text.get(at + 1) else {
@@ -109,7 +109,8 @@ impl Reading<'_> {
         };
         self.at += 2;
         if self.prefix.raw {
-            // A quote after a backslash does not end the text, and the backslash stays.
+            // In a raw text a quote after a backslash does not end the text, and the backslash
+            // stays.
             self.push('\\', at)?;
             return self.push(c, at + 1);
         }
@@ -136,7 +137,7 @@ impl Reading<'_> {
                     "characters are not known by name here; write \\u and four digits",
                 ));
             }
-            // Python leaves an escape that it does not know as it is.
+            // Python leaves unknown escapes unchanged.
             _ => {
                 self.push('\\', at)?;
                 return self.push(c, at + 1);
@@ -145,7 +146,7 @@ impl Reading<'_> {
         self.push_code(code, at)
     }
 
-    /// The number that up to `most` digits make.
+    /// The number formed by up to `most` digits.
     fn digits(&mut self, radix: u32, most: usize) -> u32 {
         let mut code = 0_u32;
         for _ in 0..most {

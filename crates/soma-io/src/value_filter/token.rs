@@ -1,10 +1,10 @@
-//! The words, signs and values of a filter's text, one after the other.
+//! Splits a filter's text into words, symbols and values.
 
 use super::Problem;
 use super::number::{Number, number};
 use super::quoted::{Prefix, Quoted, quoted};
 
-/// A token, and the character where it begins.
+/// A token, and the index of its first character.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -13,7 +13,7 @@ pub(super) struct Token {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TokenKind {
-    /// A column's name, or a word of the grammar.
+    /// A column's name, or a keyword of the grammar.
     Word(String),
     Text(String),
     Bytes(Vec<u8>),
@@ -23,19 +23,20 @@ pub(super) enum TokenKind {
     End,
 }
 
-/// Longer ones first. Those that mean nothing in a filter are here so that they are told as a whole.
+/// Longer symbols first. Symbols without a meaning in filters are listed so that messages show them
+/// whole.
 const SYMBOLS: [&str; 41] = [
     "===", "**", "//", "<<", ">>", "<>", "==", "!=", "<=", ">=", "&&", "||", ":=", "(", ")", "[",
     "]", "{", "}", ",", "<", ">", "&", "|", "+", "-", "=", ".", "~", "^", "*", "/", "%", "@", ":",
     ";", "!", "$", "?", "`", "\\",
 ];
 
-/// Takes a text apart.
+/// Splits a text into tokens.
 #[derive(Debug)]
 pub(super) struct Tokens<'a> {
     text: &'a [char],
     at: usize,
-    /// How many parentheses and lists are open: a line may end within them.
+    /// Number of open parentheses and lists, inside of which a line may end.
     n_open: usize,
     is_first: bool,
 }
@@ -45,7 +46,7 @@ impl<'a> Tokens<'a> {
         Self { text, at: 0, n_open: 0, is_first: true }
     }
 
-    /// The next token; after the last one [`TokenKind::End`], as often as it is asked for.
+    /// Returns the next token; after the last one, always [`TokenKind::End`].
     pub(super) fn next(&mut self) -> Result<Token, Problem> {
         let crossed_line = self.skip_blanks();
         let at = self.at;
@@ -75,7 +76,7 @@ impl<'a> Tokens<'a> {
         Ok(Token { kind, at })
     }
 
-    /// Skips blanks and comments; says whether a line ended among them.
+    /// Skips blanks and comments; returns whether a line ended among them.
     fn skip_blanks(&mut self) -> bool {
         let mut crossed_line = false;
         while let Some(c) = self.text.get(self.at) {
@@ -96,7 +97,7 @@ impl<'a> Tokens<'a> {
         crossed_line
     }
 
-    /// A word, or the quoted text whose prefix it is.
+    /// A word, or the quoted text that it is the prefix of.
     fn word(&mut self) -> Result<TokenKind, Problem> {
         let start = self.at;
         let word: String =
@@ -143,7 +144,7 @@ impl<'a> Tokens<'a> {
 }
 
 impl TokenKind {
-    /// What it is, for a message.
+    /// Describes the token for a message.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Word(word) => format!("`{word}`"),

@@ -1,4 +1,4 @@
-//! Rows of a column as TileDB takes them.
+//! Rows of a column in the form that TileDB takes.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use tiledb::{Datatype, WriteColumn};
 use super::column::{ColumnKind, ColumnSpec};
 use super::layout;
 
-/// Cells of a column: values of fixed size are those of the array that came, not copied.
+/// Cells of a column. Values of fixed size borrow the input array's memory.
 pub(super) enum Cells {
     Int8(ScalarBuffer<i8>),
     Int16(ScalarBuffer<i16>),
@@ -32,24 +32,29 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    /// The rows of `array`, which must be of the column's kind; `codes` are those of a categorical column's values.
+    /// Converts the rows of `array`, which must be of the column's kind; `codes` are those of a
+    /// categorical column's values.
     ///
     /// # Errors
-    /// Why the array does not fit the column.
+    /// The reason why the array does not fit the column.
     pub(super) fn of(
         array: &ArrayRef,
         column: &ColumnSpec,
         codes: &HashMap<String, i32>,
     ) -> Result<Self, String> {
         let unfit = || {
-            format!("an array of type {} is no {} column", array.data_type(), name(&column.kind))
+            format!(
+                "an array of type {} does not fit a {} column",
+                array.data_type(),
+                name(&column.kind)
+            )
         };
         match &column.kind {
             ColumnKind::Text => Ok(Self::texts(&texts(array)?)),
             ColumnKind::Binary => Ok(Self::binary(&binary(array).ok_or_else(unfit)??)),
             ColumnKind::Categorical { values, .. } => {
                 let numbers = category_codes(array, codes)?;
-                // The enumeration has room for every code in the type that was chosen for it.
+                // The chosen code type has room for every code of the enumeration.
                 Ok(match layout::code_type(values.len()) {
                     Datatype::Int8 => {
                         Self::Int8(numbers.into_iter().map(|code| code as i8).collect())
@@ -64,12 +69,12 @@ impl Cells {
                 let dictionary = array.as_any_dictionary_opt().ok_or_else(unfit)?;
                 if dictionary.keys().data_type() != codes {
                     return Err(format!(
-                        "codes are of type {}, and were to be of type {codes}",
+                        "codes are of type {}, but should be of type {codes}",
                         dictionary.keys().data_type()
                     ));
                 }
                 if dictionary.values() != values {
-                    return Err("the values of the dictionary are not those of the column".into());
+                    return Err("the dictionary's values differ from the column's".into());
                 }
                 Self::fixed(dictionary.keys()).ok_or_else(unfit)
             }
@@ -86,7 +91,7 @@ impl Cells {
         }
     }
 
-    /// The cells under a name, to be written.
+    /// The cells under a name, for writing.
     pub(super) fn column<'a>(&'a self, name: &'a str) -> WriteColumn<'a> {
         match self {
             Self::Int8(values) => WriteColumn::fixed(name, values),
@@ -103,7 +108,7 @@ impl Cells {
         }
     }
 
-    /// Numbers and times; `None` for anything else.
+    /// Numbers and times; `None` for other types.
     fn fixed(array: &dyn Array) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Int8 => Self::Int8(array.as_primitive::<Int8Type>().values().clone()),
@@ -144,7 +149,8 @@ impl Cells {
         Self::var_sized(binary.value_data(), binary.value_offsets())
     }
 
-    /// `ends` are where values begin, and at last where the last one ends; the array may be a part of a longer one.
+    /// `ends` has the beginnings of the values, and the end of the last one; the array may be a
+    /// slice of a longer one.
     fn var_sized(bytes: &[u8], ends: &[i64]) -> Self {
         let start = ends.first().copied().unwrap_or(0);
         let end = ends.last().copied().unwrap_or(0);
@@ -156,7 +162,7 @@ impl Cells {
     }
 }
 
-/// A kind's name, without the values of a list.
+/// The name of a kind, without the values of a list.
 fn name(kind: &ColumnKind) -> String {
     match kind {
         ColumnKind::Categorical { .. } => "Categorical".into(),
@@ -182,7 +188,7 @@ fn texts(array: &ArrayRef) -> Result<LargeStringArray, String> {
     };
     if !matches!(values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null)
     {
-        return Err(format!("an array of type {} holds no texts", array.data_type()));
+        return Err(format!("an array of type {} does not contain texts", array.data_type()));
     }
     let cast = arrow_cast::cast(array, &DataType::LargeUtf8).map_err(|error| error.to_string())?;
     Ok(cast.as_string::<i64>().clone())
@@ -196,7 +202,7 @@ fn category_codes(array: &ArrayRef, codes: &HashMap<String, i32>) -> Result<Vec<
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         let values = texts(dictionary.values())?;
         if values.is_empty() {
-            // Every row is without a value.
+            // Every row is null.
             return Ok(vec![0; array.len()]);
         }
         let keys = dictionary.normalized_keys();

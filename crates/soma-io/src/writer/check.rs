@@ -1,4 +1,4 @@
-//! What an experiment to be written must be like, checked before anything is written.
+//! Checks the specification of an experiment before anything is written.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::{ColumnKind, ColumnSpec, ExperimentSpec, XLayout, layout};
 use crate::dataframe::JOINID;
 use crate::{Error, Filter};
 
-/// Fails when the experiment cannot be written as it is specified.
+/// Fails if the experiment cannot be written as specified.
 pub(super) fn check(spec: &ExperimentSpec, uri: &str) -> Result<(), Error> {
     sizes(spec)
         .and_then(|()| member("measurement", &spec.measurement))
@@ -25,15 +25,15 @@ fn sizes(spec: &ExperimentSpec) -> Result<(), String> {
     let most = [("cells", spec.n_obs, layout::MOST_ROWS), ("genes", spec.n_var, u32::MAX.into())];
     for (what, n, most) in most {
         if n == 0 {
-            return Err(format!("it is to have no {what}, and needs one at least"));
+            return Err(format!("it has no {what}, but needs at least one"));
         }
         if n > most {
-            return Err(format!("it is to have {n} {what}, and can have {most} at most"));
+            return Err(format!("it has {n} {what}, but can have at most {most}"));
         }
     }
     layout_of_x(&spec.x_layout)?;
     if spec.fragment_rows == Some(0) {
-        return Err("a fragment is to have no rows, and needs one at least".into());
+        return Err("a fragment has no rows, but needs at least one".into());
     }
     Ok(())
 }
@@ -42,14 +42,14 @@ fn layout_of_x(layout: &XLayout) -> Result<(), String> {
     for (what, n) in [("rows", layout.tile_rows), ("columns", layout.tile_columns)] {
         if !(1..=layout::MOST_OF_TILE).contains(&n) {
             return Err(format!(
-                "a tile of X is to have {n} {what}, and can have 1 to {}",
+                "a tile of X has {n} {what}, but can have 1 to {}",
                 layout::MOST_OF_TILE
             ));
         }
     }
     if !(1..=layout::MOST_CAPACITY).contains(&layout.capacity) {
         return Err(format!(
-            "a data tile of X is to have {} cells, and can have 1 to {}",
+            "a data tile of X has {} cells, but can have 1 to {}",
             layout.capacity,
             layout::MOST_CAPACITY
         ));
@@ -67,7 +67,7 @@ fn layout_of_x(layout: &XLayout) -> Result<(), String> {
     Ok(())
 }
 
-/// Names of members become names of folders, among those that TileDB makes itself.
+/// Names of members become names of folders, next to those that TileDB creates.
 fn member(what: &str, name: &str) -> Result<(), String> {
     let bad = name.is_empty()
         || name.starts_with("__")
@@ -75,7 +75,7 @@ fn member(what: &str, name: &str) -> Result<(), String> {
         || name.contains(|letter: char| "/\\".contains(letter) || letter.is_control());
     if bad {
         return Err(format!(
-            "{name:?} cannot be the name of a {what}: it must not be empty, hold slashes, or begin with \"__\""
+            "{name:?} cannot be the name of a {what}: it must not be empty, contain slashes, or begin with \"__\""
         ));
     }
     Ok(())
@@ -102,7 +102,7 @@ fn unique<T: AsRef<str>>(what: &str, names: &[T]) -> Result<(), String> {
     let mut seen = HashSet::new();
     for name in names.iter().map(AsRef::as_ref) {
         if !seen.insert(name) {
-            return Err(format!("{name:?} is there twice as {what}"));
+            return Err(format!("{name:?} occurs twice as {what}"));
         }
     }
     Ok(())

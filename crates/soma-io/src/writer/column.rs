@@ -1,4 +1,4 @@
-//! What a column of obs or var holds, in the writer's words, in Arrow's and in TileDB's.
+//! Types of columns of obs and var, as the writer, Arrow and TileDB describe them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -7,7 +7,7 @@ use tiledb::{Datatype, Enumeration, EnumerationValues};
 
 use super::layout::code_type;
 
-/// What a column of obs or var holds.
+/// The type of a column of obs or var.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ColumnKind {
@@ -22,17 +22,17 @@ pub enum ColumnKind {
         /// Whether they have an order.
         ordered: bool,
     },
-    /// Values of any type from a list, stored as codes of the type that is given, with an enumeration of the column's name. Rows come
-    /// as dictionaries of this type and these values.
+    /// Values of any type from a list, stored as codes of the given type, with an enumeration of
+    /// the column's name. Rows must be dictionaries of this type with these values.
     Dictionary {
-        /// The type of the codes: an integer type that can number one value more than there are.
+        /// The type of the codes: an integer type that can represent one value more than there are.
         codes: DataType,
-        /// The values, none of them null; code `i` stands for the `i`-th.
+        /// The values, without nulls; code `i` stands for the `i`-th.
         values: ArrayRef,
         /// Whether they have an order.
         ordered: bool,
     },
-    /// Truth values.
+    /// Booleans.
     Bool,
     /// 8-bit integers.
     Int8,
@@ -42,13 +42,13 @@ pub enum ColumnKind {
     Int32,
     /// 64-bit integers.
     Int64,
-    /// 8-bit integers from 0.
+    /// 8-bit unsigned integers.
     UInt8,
-    /// 16-bit integers from 0.
+    /// 16-bit unsigned integers.
     UInt16,
-    /// 32-bit integers from 0.
+    /// 32-bit unsigned integers.
     UInt32,
-    /// 64-bit integers from 0.
+    /// 64-bit unsigned integers.
     UInt64,
     /// 32-bit floats.
     Float32,
@@ -58,26 +58,27 @@ pub enum ColumnKind {
     Timestamp(TimeUnit),
 }
 
-/// A column of obs or var beside `soma_joinid`.
+/// A column of obs or var other than `soma_joinid`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnSpec {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub kind: ColumnKind,
-    /// Whether a row may have no value.
+    /// Whether rows may be null.
     pub nullable: bool,
 }
 
 impl ColumnSpec {
-    /// A column in which every row has a value.
+    /// Makes a column without nulls.
     pub fn new(name: &str, kind: ColumnKind) -> Self {
         Self { name: name.to_owned(), kind, nullable: false }
     }
 }
 
 impl ColumnKind {
-    /// The kind of a column without an enumeration whose rows come as this type; `None` where none is written so.
+    /// The kind of a column without an enumeration for this Arrow type; `None` if no kind has this
+    /// type.
     pub fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
@@ -98,7 +99,8 @@ impl ColumnKind {
         })
     }
 
-    /// The type of the cells of its attribute: of the codes, where it has an enumeration. `None` where codes are of no integer type.
+    /// The type of its attribute: that of the codes if it has an enumeration. `None` if the codes
+    /// are not of an integer type.
     pub(super) fn datatype(&self) -> Option<Datatype> {
         Some(match self {
             Self::Text => Datatype::StringUtf8,
@@ -124,10 +126,10 @@ impl ColumnKind {
         })
     }
 
-    /// Its values as an enumeration of this name, where it has a list of them.
+    /// Its values as an enumeration of this name, if it has a list of them.
     ///
     /// # Errors
-    /// Why the values cannot be those of an enumeration.
+    /// The reason why the values cannot form an enumeration.
     pub(super) fn enumeration(&self, name: &str) -> Result<Option<Enumeration>, String> {
         let (enumeration, ordered) = match self {
             Self::Categorical { values, ordered } => {
@@ -142,9 +144,9 @@ impl ColumnKind {
 
 fn enumeration_of(name: &str, values: &ArrayRef) -> Result<Enumeration, String> {
     if values.null_count() > 0 {
-        return Err("its list of values has a null among them".into());
+        return Err("its list of values contains a null".into());
     }
-    let unfit = || format!("values of type {} cannot be those of a dictionary", values.data_type());
+    let unfit = || format!("values of type {} cannot form a dictionary", values.data_type());
     let kind = ColumnKind::of(values.data_type()).ok_or_else(unfit)?;
     let cast = |to: DataType| {
         arrow_cast::cast(values, &to).map_err(|error| format!("its values: {error}"))

@@ -1,4 +1,4 @@
-//! Writes obs or var: rows in pieces, joinids counted on.
+//! Writes obs or var: rows in pieces, with consecutive joinids.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use super::{Extent, layout, mark, open_write};
 use crate::Error;
 use crate::dataframe::JOINID;
 
-/// A data frame that is being written.
+/// A data frame being written.
 #[derive(Debug)]
 pub(super) struct FrameWriter {
     uri: String,
     query: WriteQuery,
     columns: Vec<ColumnSpec>,
-    /// For each categorical column the code of each value.
+    /// The code of each value, for each categorical column.
     codes: Vec<HashMap<String, i32>>,
     n_rows: u64,
     n_written: u64,
@@ -53,7 +53,7 @@ impl FrameWriter {
         let n_after = self.n_written + rows.num_rows() as u64;
         if n_after > self.n_rows {
             return Err(self.failed(format!(
-                "{n_after} rows were given, the experiment is to have {}",
+                "{n_after} rows were given, but the experiment has {}",
                 self.n_rows
             )));
         }
@@ -63,13 +63,12 @@ impl FrameWriter {
             let array = rows
                 .column_by_name(&column.name)
                 .ok_or_else(|| self.failed(format!("column {} is missing", column.name)))?;
-            // As against its own, the nulls that follow from a dictionary's values as well.
+            // Includes the nulls that come from a dictionary's values.
             let nulls = array.logical_nulls();
             if nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) && !column.nullable {
-                return Err(self.failed(format!(
-                    "column {} has rows without a value, and is not nullable",
-                    column.name
-                )));
+                return Err(
+                    self.failed(format!("column {} has nulls, but is not nullable", column.name))
+                );
             }
             let problem =
                 |problem: String| self.failed(format!("column {}: {problem}", column.name));
@@ -95,7 +94,7 @@ impl FrameWriter {
     pub(super) fn finish(self) -> Result<(), Error> {
         if self.n_written != self.n_rows {
             return Err(
-                self.failed(format!("{} rows were written of {}", self.n_written, self.n_rows))
+                self.failed(format!("{} of {} rows were written", self.n_written, self.n_rows))
             );
         }
         Ok(self.query.finish()?)

@@ -1,4 +1,5 @@
-//! The schemas of the arrays: tiles, capacity, orders and filters as the Census builder chooses them.
+//! The schemas of the arrays: tiles, capacity, orders and filters as the Census builder chooses
+//! them.
 
 use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Schema};
 
@@ -8,19 +9,22 @@ use crate::sparse_array::{DATA, DIM_0, DIM_1};
 
 /// Rows and columns of a tile.
 const TILE: u64 = 2048;
-/// Cells of a data tile.
+/// Cells per data tile.
 const CAPACITY: u64 = 65_536;
 
-/// How the cells of a layer of X stand on storage: which are near each other, and how they are compressed.
+/// How the cells of a layer of X are arranged on storage: which are near each other, and how they
+/// are compressed.
 ///
-/// Cells stand by space tile, tiles row by row, and by row and column within one. A data tile is the next so many cells of that order.
+/// Cells are ordered by space tile, tiles row by row, and by row and column within a tile. A data
+/// tile is the next `capacity` cells in that order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct XLayout {
     /// Rows of a space tile.
     pub tile_rows: u64,
-    /// Columns of a space tile. With as many as there are genes, or more, the cells of a row stand together.
+    /// Columns of a space tile. With at least as many as there are genes, the cells of a row are
+    /// stored together.
     pub tile_columns: u64,
-    /// Cells of a data tile.
+    /// Cells per data tile.
     pub capacity: u64,
     /// The filters of the cells' rows, `soma_dim_0`.
     pub row_filters: Vec<Filter>,
@@ -31,7 +35,8 @@ pub struct XLayout {
 }
 
 impl XLayout {
-    /// The Census's: space tiles of 2,048 by 2,048, data tiles of 65,536 cells, zstd at a level: 9 in its newer releases, 5 in its older.
+    /// The Census's layout: space tiles of 2,048 by 2,048, data tiles of 65,536 cells, zstd at a
+    /// level, which is 9 in its newer releases and 5 in its older ones.
     pub fn census(zstd_level: i32) -> Self {
         let zstd = Filter::Zstd(zstd_level);
         Self {
@@ -47,20 +52,20 @@ impl XLayout {
 
 /// The most rows or columns of a space tile.
 pub(super) const MOST_OF_TILE: u64 = 1 << 32;
-/// The most cells of a data tile: what the native reader takes.
+/// The most cells of a data tile, a limit of the native reader.
 pub(super) const MOST_CAPACITY: u64 = 1 << 26;
-/// As many cells as joinids can number, whatever the tiles.
+/// The most rows that joinids can number, with any tiles.
 pub(super) const MOST_ROWS: u64 = i64::MAX as u64 - MOST_OF_TILE;
 
 fn dimension(name: &str, n: u64, tile: u64, extent: Extent, filters: Vec<Filter>) -> Dimension {
     let last = match extent {
-        // Leaves room for one more tile, as tiledbsoma has it.
+        // Leaves room for one more tile, as tiledbsoma does.
         Extent::CurrentDomain => i128::from(i64::MAX) - 1 - i128::from(tile),
         Extent::FixedDomain => i128::from(n.max(1)) - 1,
     };
     let tile = match extent {
         Extent::CurrentDomain => tile,
-        // A tile may not be larger than the domain.
+        // A tile must not be larger than the domain.
         Extent::FixedDomain => tile.min(n.max(1)),
     };
     Dimension {
@@ -100,7 +105,7 @@ fn schema(
     }
 }
 
-/// A layer of X.
+/// The schema of a layer of X.
 pub(super) fn matrix(n_obs: u64, n_var: u64, extent: Extent, layout: &XLayout) -> Schema {
     let value = Attribute {
         filters: layout.value_filters.clone(),
@@ -114,20 +119,19 @@ pub(super) fn matrix(n_obs: u64, n_var: u64, extent: Extent, layout: &XLayout) -
     schema(dimensions, &[n_obs, n_var], vec![value], layout.capacity, extent)
 }
 
-/// obs or var.
+/// The schema of obs or var.
 ///
 /// # Errors
-/// The column that cannot be, and why.
+/// The column that cannot be written, and why.
 pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Result<Schema, String> {
     let joinid =
         dimension(JOINID, n_rows, TILE, extent, vec![Filter::DoubleDelta(None), Filter::Zstd(19)]);
     let mut schema = schema(vec![joinid], &[n_rows], Vec::new(), CAPACITY, extent);
     for column in columns {
         let failed = |problem: String| format!("column {}: {problem}", column.name);
-        let datatype = column
-            .kind
-            .datatype()
-            .ok_or_else(|| failed(format!("{:?} is no kind that can be written", column.kind)))?;
+        let datatype = column.kind.datatype().ok_or_else(|| {
+            failed(format!("{:?} is not a kind that can be written", column.kind))
+        })?;
         let enumeration = column.kind.enumeration(&column.name).map_err(failed)?;
         let wide_numbers = enumeration.is_none() && datatype.size().is_some_and(|size| size > 1);
         let filters = if wide_numbers {
@@ -146,7 +150,8 @@ pub(super) fn frame(columns: &[ColumnSpec], n_rows: u64, extent: Extent) -> Resu
     Ok(schema)
 }
 
-/// The smallest signed type that numbers `n_values`. libtiledb demands that the type hold one number more than there are values.
+/// The smallest signed type for `n_values` codes. libtiledb requires room for one more code than
+/// there are values.
 pub(super) fn code_type(n_values: usize) -> Datatype {
     match n_values {
         0..=126 => Datatype::Int8,

@@ -1,8 +1,9 @@
-//! Writes a layer of X in the array's own order, so that nothing has to be sorted and all pieces make one fragment.
+//! Writes a layer of X in the array's own order, so that nothing has to be sorted and all pieces
+//! make one fragment.
 //!
-//! Cells stand in order of their space tile, and by row and column within it: rows are therefore held until a row of tiles is whole.
-//! Where a tile has all columns that is the order in which rows come, and they are held only to be written many at a time, or are written
-//! as they come without libtiledb.
+//! Cells are ordered by space tile, and by row and column within it, so rows are buffered until a
+//! row of tiles is complete. If a tile has all columns, that is the order in which rows come; they
+//! are buffered only to write many at a time, and without libtiledb they are written as they come.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,31 +14,31 @@ use super::{ExperimentSpec, layout, mark, open_write};
 use crate::Error;
 use crate::sparse_array::{DATA, DIM_0, DIM_1};
 
-/// Cells of rows that are written together where they need not be held: 80 MiB of them.
+/// Cells to write at a time if rows need not be buffered: 80 MiB.
 const SUBMIT_CELLS: usize = 4 << 20;
 
-/// A layer that is being written.
+/// A layer being written.
 #[derive(Debug)]
 pub(super) struct MatrixWriter {
     context: Context,
     uri: String,
-    /// The fragment that is being written.
+    /// The fragment being written.
     query: Option<WriteQuery>,
-    /// What writes it without libtiledb.
+    /// Writes the layer without libtiledb, if enabled.
     native: Option<FragmentWriter>,
     n_obs: u64,
     n_var: u64,
     fragment_rows: u64,
     tile_rows: u64,
     tile_columns: u64,
-    /// Rows that are written, and where the present fragment began.
+    /// Rows written so far, and the beginning of the present fragment.
     n_written: u64,
     fragment_start: u64,
-    /// Rows of tiles that are not yet whole, in CSR.
+    /// Rows of incomplete rows of tiles, in CSR.
     row_offsets: Vec<usize>,
     columns: Vec<u32>,
     values: Vec<f32>,
-    /// The same as TileDB takes it, kept for its memory.
+    /// The same cells in TileDB's order, kept to reuse the memory.
     submitted: Cells,
 }
 
@@ -77,13 +78,13 @@ impl MatrixWriter {
         })
     }
 
-    /// Has all rows written without libtiledb.
+    /// Makes all rows be written without libtiledb.
     pub(super) fn write_natively(&mut self, n_threads: usize, several: bool) -> Result<(), Error> {
         let Some(folder) = storage::local_path(&self.uri) else {
             return Err(self.failed("only libtiledb writes to an object store".to_owned()));
         };
         if self.n_written > 0 || !self.values.is_empty() || self.native.is_some() {
-            return Err(self.failed("its writing has begun already".to_owned()));
+            return Err(self.failed("writing it has already begun".to_owned()));
         }
         if several {
             return Err(self.failed("only libtiledb writes several fragments".to_owned()));
@@ -121,12 +122,12 @@ impl MatrixWriter {
         Ok(())
     }
 
-    /// Ends the layer, and says where it is.
+    /// Completes the layer, and returns its URI.
     pub(super) fn finish(mut self) -> Result<String, Error> {
         self.flush()?;
         if self.n_written != self.n_obs {
             return Err(
-                self.failed(format!("{} rows were written of {}", self.n_written, self.n_obs))
+                self.failed(format!("{} of {} rows were written", self.n_written, self.n_obs))
             );
         }
         if let Some(query) = self.query.take() {
@@ -142,7 +143,8 @@ impl MatrixWriter {
         self.row_offsets.len() as u64 - 1
     }
 
-    /// Whether the rows that are held are to be written: a row of tiles, or where a tile has all columns, many cells.
+    /// Whether to write the buffered rows: a complete row of tiles, or many cells if a tile has all
+    /// columns.
     fn is_enough(&self) -> bool {
         if self.tile_columns < self.n_var {
             return self.n_pending() == self.tile_rows;
@@ -151,7 +153,8 @@ impl MatrixWriter {
         self.values.len() >= SUBMIT_CELLS || ends_fragment
     }
 
-    /// Whether a fragment ends before row `n_rows`: it has as many rows as are wanted, and whole rows of tiles.
+    /// Whether a fragment ends before row `n_rows`: it has at least the requested rows, and whole
+    /// rows of tiles.
     fn ends_fragment(&self, n_rows: u64) -> bool {
         n_rows - self.fragment_start >= self.fragment_rows && n_rows.is_multiple_of(self.tile_rows)
     }
@@ -161,7 +164,7 @@ impl MatrixWriter {
         let n_after = self.n_written + self.n_pending() + n_rows;
         if n_after > self.n_obs {
             return Err(self.failed(format!(
-                "{n_after} rows were given, the experiment is to have {}",
+                "{n_after} rows were given, but the experiment has {}",
                 self.n_obs
             )));
         }
@@ -169,7 +172,7 @@ impl MatrixWriter {
             || columns.len() != values.len()
             || row_offsets.last().is_some_and(|last| *last > values.len())
         {
-            return Err(self.failed("row offsets, columns and values do not fit together".into()));
+            return Err(self.failed("row offsets, columns and values do not match".into()));
         }
         for (row_idx, pair) in row_offsets.windows(2).enumerate() {
             let row = &columns[pair[0]..pair[1]];
@@ -185,7 +188,8 @@ impl MatrixWriter {
         Ok(())
     }
 
-    /// Puts the rows that are held into the array's order: column of tiles by column of tiles, each row by row.
+    /// Puts the buffered rows into the array's order: one column of tiles after another, each row
+    /// by row.
     fn order(&mut self) {
         let n_rows = self.row_offsets.len() - 1;
         let nnz = self.values.len();
@@ -193,7 +197,7 @@ impl MatrixWriter {
         rows.clear();
         columns.clear();
         values.clear();
-        // Where each row goes on in the next column of tiles.
+        // The position of each row in the next column of tiles.
         let mut next = self.row_offsets[..n_rows].to_vec();
         let mut band_end = 0;
         while values.len() < nnz {
@@ -211,7 +215,7 @@ impl MatrixWriter {
         }
     }
 
-    /// Writes the rows that are held.
+    /// Writes the buffered rows.
     fn flush(&mut self) -> Result<(), Error> {
         let n_rows = self.row_offsets.len() - 1;
         self.order();

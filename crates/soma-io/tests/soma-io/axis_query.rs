@@ -88,8 +88,8 @@ fn rows_that_are_not_there_are_an_error() {
     let (_folder, obs, _) = written();
     let refused = |query: AxisQuery| obs.query(Some(&["count"]), &query).unwrap_err().to_string();
     for (query, expected) in [
-        (AxisQuery::list([4, 7, 4]), "joinid 4 comes twice"),
-        (AxisQuery::list([4, u64::MAX]), "is that of no row"),
+        (AxisQuery::list([4, 7, 4]), "joinid 4 occurs twice"),
+        (AxisQuery::list([4, u64::MAX]), "belongs to no row"),
         (AxisQuery::list([4, N_OBS]), "3000"),
         (AxisQuery::range(0..N_OBS + 1), "3000"),
         (AxisQuery::filter("nope == 1").unwrap(), "nope"),

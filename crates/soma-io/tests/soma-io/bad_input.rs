@@ -202,7 +202,7 @@ fn rows_and_genes_outside() {
     check(read(rows(0..u64::MAX), GeneSelection::All), &["12 rows"]);
     check(read(rows(0..3), GeneSelection::Range(4..11)), &["gene 10", "10 genes"]);
     check(read(rows(0..3), GeneSelection::List(vec![3, 1 << 50])), &["10 genes"]);
-    check(read(rows(0..3), GeneSelection::List(vec![3, 5, 3])), &["gene 3 comes twice"]);
+    check(read(rows(0..3), GeneSelection::List(vec![3, 5, 3])), &["gene 3 occurs twice"]);
     // Also where no row is read.
     check(read(RowRanges::default(), GeneSelection::Range(4..11)), &["gene 10"]);
     read(rows(0..12), GeneSelection::Range(10..10)).unwrap();
@@ -316,13 +316,13 @@ fn rows_of_x_that_do_not_fit() {
     check(write("raw", &[0, 2], &[3, 1]), &["X/raw", "row 0", "do not ascend"]);
     check(write("raw", &[0, 2], &[1, 1]), &["X/raw", "row 0", "do not ascend"]);
     check(write("raw", &[0, 1], &[4]), &["X/raw", "row 0 has column 4, there are 4"]);
-    check(write("raw", &[0, 2, 1], &[0, 1]), &["X/raw", "do not fit together"]);
-    check(write("raw", &[0, 3], &[0, 1]), &["X/raw", "do not fit together"]);
+    check(write("raw", &[0, 2, 1], &[0, 1]), &["X/raw", "do not match"]);
+    check(write("raw", &[0, 3], &[0, 1]), &["X/raw", "do not match"]);
     check(write("raw", &[0; 5], &[]), &["X/raw", "4 rows were given", "to have 3"]);
     write("raw", &[0, 1, 1], &[2]).unwrap();
     check(write("raw", &[0, 0, 1], &[2]), &["X/raw", "4 rows were given", "to have 3"]);
     check(write("raw", &[0, 2], &[3, 2]), &["row 2"]);
-    check(writer.write_x("raw", &[0, 1], &[1], &[]), &["do not fit together"]);
+    check(writer.write_x("raw", &[0, 1], &[1], &[]), &["do not match"]);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn rows_that_are_missing_at_the_end() {
         open(&path).unwrap_err();
         outcome
     };
-    check(finish("obs"), &["obs", "5 rows were written of 6"]);
-    check(finish("var"), &["var", "3 rows were written of 4"]);
-    check(finish("raw"), &["X/raw", "5 rows were written of 6"]);
+    check(finish("obs"), &["obs", "5 of 6 rows were written"]);
+    check(finish("var"), &["var", "3 of 4 rows were written"]);
+    check(finish("raw"), &["X/raw", "5 of 6 rows were written"]);
 }

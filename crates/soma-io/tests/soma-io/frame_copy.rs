@@ -198,7 +198,7 @@ fn what_cannot_be_taken_over_is_named() {
         FrameCopy::new(obs(), &ColumnChoice::Without(vec!["count".into()]), Some("count")).is_ok()
     );
     let error = obs_copy(None).read_in_order(&[4, 5, 4]).unwrap_err();
-    assert!(error.to_string().starts_with("joinid 4 comes twice"), "{error}");
+    assert!(error.to_string().starts_with("joinid 4 occurs twice"), "{error}");
     let error = obs_copy(None).read_in_order(&[N_ROWS]).unwrap_err();
     assert!(matches!(error, Error::RowsOutside { .. }), "{error}");
 }

@@ -39,7 +39,7 @@ fn texts_that_are_no_filters() {
     check_parse(
         "tissue",
         1,
-        "a filter must be a comparison, as `tissue == \"lung\"`; found the column `tissue`",
+        "a filter must be a comparison, for example `tissue == \"lung\"`; found the column `tissue`",
     );
     check_parse("(5)", 2, "found 5");
     check_parse("tissue = 'lung'", 8, "equality is `==`");

@@ -13,7 +13,7 @@ use crate::consumer::Consumer;
 use crate::grid::BlockSpec;
 use crate::job::{Opened, Point, PointTransform};
 use bench_report::EpochRecord;
-use loader::{Method, ReaderChoice};
+use loader::{BlockForm, ReaderChoice};
 
 /// Rows of a usual block of the probe, and of a large one.
 const BLOCK_ROWS: [u64; 2] = [1 << 13, 1 << 15];
@@ -91,7 +91,7 @@ pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunS
         chunk_rows: spec.chunk_rows,
         chunks_per_block: spec.chunks_per_block,
         batch_rows: args.batch_size,
-        method: Method::Native.name().to_owned(),
+        method: BlockForm::Csr.name().to_owned(),
         form: config::form(args.batch_form).name().to_owned(),
         transform: PointTransform::default(),
         shuffled: true,

@@ -185,7 +185,7 @@ impl Proposal<'_> {
     fn loader_spec(&self) -> String {
         let Candidate { spec, prefetch_blocks, .. } = self.chosen;
         format!(
-            "LoaderSpec {{ chunk_rows: {}, chunks_per_block: {}, batch_rows: {}, form: BatchForm::{:?}, prefetch_blocks: {}, \
+            "LoaderSpec {{ chunk_rows: {}, chunks_per_block: {}, batch_rows: {}, batch_form: BatchForm::{:?}, prefetch_blocks: {}, \
              prefetch_batches: {PREFETCH_BATCHES}, seed: {}, ..LoaderSpec::default() }} with DatasetSpec {{ reader: ReaderChoice::{}, .. }}",
             spec.chunk_rows,
             spec.chunks_per_block,

@@ -3,7 +3,7 @@
 use crate::datatype::Value;
 use crate::{Datatype, Error, Schema};
 
-/// What the schema says of a column, whether dimension or attribute.
+/// What the schema specifies for a column, whether dimension or attribute.
 pub(super) struct ColumnKind {
     pub(super) datatype: Datatype,
     pub(super) var_sized: bool,
@@ -11,7 +11,7 @@ pub(super) struct ColumnKind {
     pub(super) value_bytes: usize,
 }
 
-/// Looks a dimension or an attribute up.
+/// Finds a dimension or an attribute by name.
 pub(super) fn kind(schema: &Schema, uri: &str, name: &str) -> Result<ColumnKind, Error> {
     let failed =
         |message: String| Error::Column { column: name.to_owned(), uri: uri.to_owned(), message };
@@ -65,7 +65,8 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `n_bytes` for the values, and as many offsets and validity bytes as values can come with it.
+    /// Makes a buffer of `n_bytes` for the values, with enough offsets and validity bytes for the
+    /// cells that fit.
     pub(super) fn new(name: std::ffi::CString, kind: ColumnKind, n_bytes: usize) -> Self {
         let mut buffer = Self {
             name,
@@ -82,10 +83,11 @@ impl Buffer {
     }
 
     pub(super) fn grow(&mut self, n_bytes: usize) {
-        // Room for one cell at least.
+        // Room for at least one cell.
         let words = n_bytes.max(self.kind.value_bytes).div_ceil(8).max(1);
-        // Fresh zeroed memory, not a longer vector: pages that a read does not fill are then never touched, and what the buffers
-        // held is not needed, since they only grow when no cell came.
+        // Allocates zeroed memory instead of growing the vector: pages that a read does not fill
+        // are then never touched. The old contents are not needed, since buffers grow only if no
+        // cell fitted.
         self.data = vec![0; words];
         if self.kind.var_sized {
             self.offsets = vec![0; words];
@@ -99,7 +101,7 @@ impl Buffer {
         self.reset();
     }
 
-    /// Tells libtiledb's counters the whole room again, as before each submit.
+    /// Resets libtiledb's counters to the full size, before each submit.
     pub(super) fn reset(&mut self) {
         self.data_bytes =
             (self.data.len() * 8 / self.kind.value_bytes * self.kind.value_bytes) as u64;
@@ -132,7 +134,7 @@ impl Buffer {
     }
 }
 
-/// What a read brought of one column.
+/// A column of the cells that a read returned.
 #[derive(Clone, Copy)]
 pub struct Column<'a> {
     buffer: &'a Buffer,
@@ -156,7 +158,7 @@ impl<'a> Column<'a> {
         self.buffer.kind.datatype
     }
 
-    /// The values, one after another; the bytes of all texts for a var-sized column.
+    /// The values in order; for a var-sized column the bytes of all its texts.
     pub fn values<T: Value>(&self) -> Result<&'a [T], Error> {
         if !T::stands_for(self.datatype()) {
             return Err(Error::Column {
@@ -179,7 +181,8 @@ impl<'a> Column<'a> {
         &bytemuck::cast_slice::<u64, u8>(&self.buffer.data)[..self.buffer.data_bytes as usize]
     }
 
-    /// Where in the bytes each cell of a var-sized column begins; it ends where the next begins, the last where the bytes end.
+    /// Where each cell of a var-sized column begins in the bytes; it ends where the next one
+    /// begins, the last at the end of the bytes.
     pub fn offsets(&self) -> Option<&'a [u64]> {
         self.buffer
             .kind
@@ -187,7 +190,7 @@ impl<'a> Column<'a> {
             .then(|| &self.buffer.offsets[..self.buffer.offsets_bytes as usize / 8])
     }
 
-    /// For each cell of a nullable column, 1 where it has a value.
+    /// For each cell of a nullable column, 1 if it has a value.
     pub fn validity(&self) -> Option<&'a [u8]> {
         self.buffer
             .kind

@@ -1,11 +1,11 @@
-//! Deleting cells by condition.
+//! Deletes cells by condition.
 
 use super::buffer::kind;
 use crate::context::c_string;
 use crate::datatype::Value;
 use crate::{Array, Context, Error, sys};
 
-/// How a value is compared.
+/// How a column is compared with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// Less than.
@@ -46,7 +46,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Selects the cells whose value in `column` compares to `value` in this way.
+    /// Selects the cells whose value in `column` compares to `value` like this.
     pub fn new<T: Value>(column: &str, comparison: Comparison, value: T) -> Self {
         Self {
             column: column.to_owned(),
@@ -67,8 +67,8 @@ fn free_condition(functions: &sys::Functions, condition: &mut *mut sys::QueryCon
     unsafe { (functions.tiledb_query_condition_free)(condition) }
 }
 
-/// Deletes the cells that `condition` chooses from `array`, which must be open for deleting. Their
-/// bytes stay until they are consolidated and vacuumed.
+/// Deletes the cells of `array` that match `condition`; the array must be open for deleting. Their
+/// bytes stay until the array is consolidated and vacuumed.
 pub(crate) fn delete(context: &Context, array: &Array, condition: &Condition) -> Result<(), Error> {
     const OPERATION: &str = "deleting cells";
     let uri = array.uri();

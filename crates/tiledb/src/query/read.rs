@@ -9,11 +9,11 @@ use crate::{Array, Error, sys};
 /// The order in which cells are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Whatever is fastest.
+    /// In the fastest order.
     Unordered,
     /// By the first dimension, then the second.
     RowMajor,
-    /// As the array keeps them: by tile, then within the tile.
+    /// In the array's own order: by tile, then within the tile.
     Global,
 }
 
@@ -29,14 +29,14 @@ impl Layout {
 
 const STATUS_COMPLETED: i32 = 1;
 const STATUS_INCOMPLETE: i32 = 3;
-/// No buffer of a column grows past this, in bytes; a single cell that needs more is an error.
+/// The limit to which a column's buffer grows, in bytes; a single cell that needs more is an error.
 const LARGEST_BUFFER: usize = 1 << 32;
-/// No buffer is smaller, in bytes: one offset, or one value of any type.
+/// The smallest buffer, in bytes: one offset, or one value of any type.
 const LEAST_BUFFER: usize = 8;
 
-/// A sparse read that brings its cells in pieces, as many at a time as its buffers hold.
+/// A sparse read that returns its cells in pieces, as many at a time as fit its buffers.
 pub struct ReadQuery<'a> {
-    // Before the buffers, so that libtiledb lets go of them first.
+    // Declared before the buffers, so that libtiledb releases them before they are freed.
     query: Handle<sys::Query>,
     _subarray: Handle<sys::Subarray>,
     buffers: Vec<Buffer>,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for ReadQuery<'_> {
     }
 }
 
-/// The cells that one step of a read brought.
+/// The cells of one step of a read.
 #[derive(Clone, Copy)]
 pub struct Piece<'a> {
     buffers: &'a [Buffer],
@@ -66,15 +66,15 @@ impl std::fmt::Debug for Piece<'_> {
 }
 
 impl<'a> Piece<'a> {
-    /// How many cells there are.
+    /// Number of cells.
     pub fn n_cells(&self) -> usize {
         self.buffers.first().map_or(0, Buffer::n_cells)
     }
 
-    /// The column at the position that it had when the read was made.
+    /// The column with this index in the list that the read was made with.
     ///
     /// # Panics
-    /// When `column_idx` is not below the number of columns that the read was made with.
+    /// `column_idx` is not below the number of columns.
     pub fn column(&self, column_idx: usize) -> Column<'a> {
         self.buffers[column_idx].column(self.uri)
     }
@@ -91,11 +91,12 @@ fn free_subarray(functions: &sys::Functions, subarray: &mut *mut sys::Subarray) 
 }
 
 impl<'a> ReadQuery<'a> {
-    /// A read of `columns` from the cells of `array` whose coordinates lie in `ranges`.
+    /// Makes a read of `columns` from the cells of `array` whose coordinates lie in `ranges`.
     ///
-    /// `ranges[d]` are the ranges of dimension `d`, both ends included; none means all of it.
-    /// Dimensions must be integers or times for ranges to be given. Each column gets `buffer_bytes`
-    /// bytes to begin with (at least 8, at most 4 GiB), and more when a single cell needs it.
+    /// `ranges[d]` lists the ranges of dimension `d`, both ends included; an empty list selects the
+    /// whole dimension. A dimension with ranges must be of an integer or time type. Each column
+    /// starts with a buffer of `buffer_bytes` bytes (at least 8, at most 4 GiB), which grows if a
+    /// single cell needs more.
     pub fn new(
         array: &'a Array,
         layout: Layout,
@@ -142,7 +143,7 @@ impl<'a> ReadQuery<'a> {
         Ok(read)
     }
 
-    /// The next cells, or `None` when all have come.
+    /// Returns the next cells, or `None` after the last.
     ///
     /// After an error the read is over: every further call is an error.
     pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
@@ -153,17 +154,17 @@ impl<'a> ReadQuery<'a> {
                 message: "an earlier step of this read failed; make a new one",
             });
         }
-        // Until the step is over: one that fails may leave libtiledb with pointers to buffers that are gone.
+        // Cleared after the step: a failed step may leave libtiledb with pointers to freed buffers.
         self.failed = true;
         let n_cells = self.step()?;
         self.failed = false;
         Ok((n_cells > 0).then_some(Piece { buffers: &self.buffers, uri: self.array.uri() }))
     }
 
-    /// Submits until cells have come, and says how many; 0 when there are no more.
+    /// Submits until cells arrive, and returns their number; 0 at the end.
     fn step(&mut self) -> Result<usize, Error> {
         while !self.complete {
-            // The counters hold what the step before filled.
+            // The counters still have the sizes that the previous step filled.
             self.buffers.iter_mut().for_each(Buffer::reset);
             let context = self.array.context();
             context.call("reading", self.array.uri(), |functions, ctx| {
@@ -219,8 +220,9 @@ impl<'a> ReadQuery<'a> {
             let data = buffer.data_pointer().cast();
             let size = &raw mut buffer.data_bytes;
             context.call("setting a buffer", self.array.uri(), |functions, ctx| {
-                // SAFETY: `data` has the bytes that `size` says. Both live in the vector of buffers, which is not changed in
-                // length after construction, so that they stay where they are until the query is freed or they are set anew.
+                // SAFETY: `data` has as many bytes as `size` says. Both live in the vector of
+                // buffers, whose length does not change after construction, so they stay in place
+                // until the query is freed or they are set again.
                 unsafe { (functions.tiledb_query_set_data_buffer)(ctx, query, name, data, size) }
             })?;
             if buffer.kind.var_sized {
@@ -257,7 +259,7 @@ fn subarray(array: &Array, ranges: &[&[(i64, i64)]]) -> Result<Handle<sys::Subar
         unsafe { (functions.tiledb_subarray_alloc)(ctx, array.raw(), out) }
     })?;
     for (dimension_idx, ranges) in (0_u32..).zip(ranges) {
-        // libtiledb refuses ranges of a dimension that the array does not have.
+        // libtiledb rejects ranges of a dimension that the array does not have.
         let dimension = array.schema().dimensions.get(dimension_idx as usize);
         for (start, end) in *ranges {
             let bytes = |bound: i64| match dimension {
@@ -266,7 +268,7 @@ fn subarray(array: &Array, ranges: &[&[(i64, i64)]]) -> Result<Handle<sys::Subar
                         column: dimension.name.clone(),
                         uri: uri.to_owned(),
                         message: format!(
-                            "{bound} is no coordinate of type {:?}, so no range can end there",
+                            "{bound} is not a coordinate of type {:?}, so no range can end there",
                             dimension.datatype
                         ),
                     })

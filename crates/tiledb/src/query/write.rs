@@ -7,12 +7,13 @@ use crate::context::{Handle, c_string};
 use crate::datatype::Value;
 use crate::{Array, Error, sys};
 
-/// The order in which cells are handed over.
+/// The order in which cells are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOrder {
-    /// Any order: libtiledb sorts. All cells are handed over in one submit, which makes a fragment.
+    /// Any order: libtiledb sorts. All cells go into one submit, which makes one fragment.
     Unordered,
-    /// The array's own order, tile by tile: nothing is sorted, and all submits make one fragment together.
+    /// The array's own order, tile by tile: nothing is sorted, and all submits together make one
+    /// fragment.
     Global,
 }
 
@@ -23,14 +24,14 @@ const AFTER_FAILURE: &str = "an earlier submit of this write failed; make a new 
 pub struct WriteColumn<'a> {
     name: &'a str,
     bytes: &'a [u8],
-    /// Whether the type of the values fits a datatype.
+    /// Whether values of this type fit a datatype.
     fits: fn(crate::Datatype) -> bool,
     offsets: Option<&'a [u64]>,
     validity: Option<&'a [u8]>,
 }
 
 impl<'a> WriteColumn<'a> {
-    /// A column of values of fixed size.
+    /// Makes a column of values of fixed size.
     pub fn fixed<T: Value>(name: &'a str, values: &'a [T]) -> Self {
         Self {
             name,
@@ -41,7 +42,7 @@ impl<'a> WriteColumn<'a> {
         }
     }
 
-    /// A column of texts or bytes: where each begins in `bytes`.
+    /// Makes a column of texts or bytes; `offsets` says where each begins in `bytes`.
     pub fn var_sized(name: &'a str, bytes: &'a [u8], offsets: &'a [u64]) -> Self {
         Self {
             name,
@@ -52,21 +53,22 @@ impl<'a> WriteColumn<'a> {
         }
     }
 
-    /// The same with a byte per cell that says whether it has a value, for a nullable column.
+    /// Adds validity for a nullable column: one byte per cell, which is not 0 if the cell has a
+    /// value.
     #[must_use]
     pub fn with_validity(self, validity: &'a [u8]) -> Self {
         Self { validity: Some(validity), ..self }
     }
 }
 
-/// What may follow.
+/// The calls that may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// A submit, or the end.
     Open,
-    /// The end: an unordered write has had its submit.
+    /// Only the end: an unordered write has one submit.
     Full,
-    /// Nothing: a submit failed.
+    /// None: a submit failed.
     Failed,
 }
 
@@ -94,7 +96,7 @@ fn free(functions: &sys::Functions, query: &mut *mut sys::Query) {
 }
 
 impl WriteQuery {
-    /// A write to an array that is open for writing. The query keeps it open.
+    /// Makes a write to an array that is open for writing. The query keeps it open.
     pub fn new(array: &Arc<Array>, order: WriteOrder) -> Result<Self, Error> {
         let context = array.context();
         let query = context.make("making a write", array.uri(), free, |functions, ctx, out| {
@@ -112,10 +114,11 @@ impl WriteQuery {
         Ok(Self { query, order, stage: Stage::Open, array: Arc::clone(array) })
     }
 
-    /// Writes cells: every dimension and attribute of the array once, all with the same number of cells.
+    /// Writes cells: every dimension and attribute of the array once, all with the same number of
+    /// cells. Without cells it does nothing.
     ///
-    /// No cells are no submit. After an error the write is over: every further call is an error, and what a global write had taken
-    /// before is not on storage.
+    /// After an error the write is over: every further call is an error, and cells of a global
+    /// write's earlier submits are not on storage.
     pub fn submit(&mut self, columns: &[WriteColumn<'_>]) -> Result<(), Error> {
         match self.stage {
             Stage::Open => {}
@@ -127,7 +130,8 @@ impl WriteQuery {
             }
             Stage::Failed => return Err(self.refused("writing", AFTER_FAILURE)),
         }
-        // Until the submit is over: one that fails may leave libtiledb with pointers that the caller takes back.
+        // Reset after the submit: a failed submit may leave libtiledb with pointers to the caller's
+        // memory.
         self.stage = Stage::Failed;
         let n_cells = self.check(columns)?;
         if n_cells > 0 {
@@ -151,7 +155,8 @@ impl WriteQuery {
             .iter()
             .map(|column| c_string("a column's name", column.name))
             .collect::<Result<Vec<_>, _>>()?;
-        // The sizes of values, offsets and validity: libtiledb keeps pointers to them until the submit below is over.
+        // Sizes of values, offsets and validity: libtiledb keeps pointers to them until the submit
+        // below is over.
         let mut sizes: Vec<[u64; 3]> = columns
             .iter()
             .map(|column| {
@@ -164,8 +169,9 @@ impl WriteQuery {
             columns.iter().zip(&names).zip(&mut sizes)
         {
             context.call("setting a buffer", self.array.uri(), |functions, ctx| {
-                // SAFETY: a write only reads its buffers, which the caller lends for as long as this function runs; the next
-                // submit sets all of them anew, since all columns are required, and finishing a write reads none.
+                // SAFETY: a write only reads its buffers, which the caller lends while this
+                // function runs. The next submit sets all of them again, since all columns are
+                // required, and finishing a write reads none.
                 unsafe {
                     let data = column.bytes.as_ptr().cast_mut().cast();
                     let mut status = (functions.tiledb_query_set_data_buffer)(
@@ -205,18 +211,19 @@ impl WriteQuery {
         })
     }
 
-    /// Ends the write; its cells are then on storage. An error after a submit that failed.
+    /// Ends the write; its cells are then on storage. Fails if a submit failed.
     pub fn finish(self) -> Result<(), Error> {
         if self.stage == Stage::Failed {
             return Err(self.refused("finishing a write", AFTER_FAILURE));
         }
         self.array.context().call("finishing a write", self.array.uri(), |functions, ctx| {
-            // SAFETY: the query is live; what is left to write lies in its own memory.
+            // SAFETY: the query is live; remaining cells lie in its own memory.
             unsafe { (functions.tiledb_query_finalize)(ctx, self.query.get()) }
         })
     }
 
-    /// Checks names, types and lengths, since libtiledb would read past a buffer that is too short, or keep one of a submit before.
+    /// Checks names, types and lengths. libtiledb would read beyond a short buffer, or reuse one of
+    /// an earlier submit.
     fn check(&self, columns: &[WriteColumn<'_>]) -> Result<usize, Error> {
         let schema = self.array.schema();
         let dimensions = schema.dimensions.iter().map(|dimension| &dimension.name);
@@ -242,7 +249,7 @@ impl WriteQuery {
         Ok(first.unwrap_or(0))
     }
 
-    /// Checks one column, and counts its cells.
+    /// Checks one column, and returns its number of cells.
     fn check_column(&self, column: &WriteColumn<'_>) -> Result<usize, Error> {
         let failed = |message| self.failed(column.name, message);
         let kind = kind(self.array.schema(), self.array.uri(), column.name)?;

@@ -1,4 +1,4 @@
-//! Making a schema, and an array with it.
+//! Creates schemas, and arrays with them.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -11,7 +11,7 @@ use super::{ArrayType, Attribute, Dimension, Schema, VAR_SIZED};
 use crate::context::{Context, Handle, c_string};
 use crate::{Error, filter, sys};
 
-/// Makes an array at `uri` with `schema`.
+/// Creates an array at `uri` with `schema`.
 pub(crate) fn create(context: &Context, uri: &str, schema: &Schema) -> Result<(), Error> {
     let raw = build(context, uri, schema)?;
     let c_uri = c_string("a URI", uri)?;
@@ -29,7 +29,7 @@ fn build<'a>(context: &'a Context, uri: &'a str, schema: &Schema) -> Result<Raw<
     })?;
     let raw = Raw { context, handle, uri };
     let domain = build_domain(context, uri, &schema.dimensions)?;
-    // SAFETY: the schema is live, here and below, and takes copies of what it is given.
+    // SAFETY: the schema is live, here and below, and copies its arguments.
     raw.call(|functions, ctx, out| unsafe {
         (functions.tiledb_array_schema_set_domain)(ctx, out, domain.get())
     })?;
@@ -70,7 +70,7 @@ fn build<'a>(context: &'a Context, uri: &'a str, schema: &Schema) -> Result<Raw<
     Ok(raw)
 }
 
-/// Gives the schema its filters, enumerations and attributes.
+/// Adds filters, enumerations and attributes to the schema.
 fn add_parts(raw: &Raw<'_>, schema: &Schema) -> Result<(), Error> {
     let (context, uri) = (raw.context, raw.uri);
     if !schema.offsets_filters.is_empty() {
@@ -144,7 +144,8 @@ pub(super) fn build_domain(
             &dimension.name,
             free_dimension,
             |functions, ctx, out| {
-                // SAFETY: name, bounds and extent are live, and have the size of the datatype; libtiledb copies them.
+                // SAFETY: name, bounds and extent are live and have the size of the datatype;
+                // libtiledb copies them.
                 unsafe {
                     (functions.tiledb_dimension_alloc)(
                         ctx,
@@ -172,11 +173,11 @@ fn misfit(uri: &str, dimension: &Dimension, value: i128) -> Error {
     Error::Column {
         column: dimension.name.clone(),
         uri: uri.to_owned(),
-        message: format!("{value} is no coordinate of type {:?}", dimension.datatype),
+        message: format!("{value} is not a coordinate of type {:?}", dimension.datatype),
     }
 }
 
-/// The least and the greatest coordinate, one after the other.
+/// The least and the greatest coordinate as bytes, one after the other.
 fn bounds_bytes(
     uri: &str,
     dimension: &Dimension,
@@ -257,7 +258,7 @@ fn check_current_domain(
     Ok(())
 }
 
-/// A current domain of `bounds`, a pair for each of the dimensions of `domain`.
+/// Builds a current domain from `bounds`, one pair for each dimension of `domain`.
 pub(super) fn build_current_domain(
     (context, uri): (&Context, &str),
     domain: &Handle<sys::Domain>,
@@ -281,7 +282,8 @@ pub(super) fn build_current_domain(
             max_size: size,
         };
         context.call("making a current domain", uri, |functions, ctx| {
-            // SAFETY: the rectangle is live; the range points to coordinates of the dimension's type, which are copied.
+            // SAFETY: the rectangle is live; the range points to coordinates of the dimension's
+            // type, which are copied.
             unsafe {
                 (functions.tiledb_ndrectangle_set_range)(
                     ctx,

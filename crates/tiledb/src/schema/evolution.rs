@@ -1,21 +1,21 @@
-//! Changing the schema of an existing array.
+//! Changes the schema of an existing array.
 
 use super::Attribute;
 use super::build::{build_attribute, build_current_domain, build_domain};
 use crate::context::{Context, c_string};
 use crate::{Array, Error, sys};
 
-/// Changes to the schema of an array. Cells written before have the fill value of new attributes.
+/// Changes to the schema of an array. Existing cells get the fill value of new attributes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evolution {
     /// Attributes to add.
     pub added: Vec<Attribute>,
     /// Names of attributes to drop.
     pub dropped: Vec<String>,
-    /// The new current domain, which must contain the present one: per dimension the least and the
-    /// greatest coordinate, both included.
+    /// The new current domain, which must contain the present one: for each dimension the least and
+    /// the greatest coordinate, both included.
     pub current_domain: Option<Vec<(i128, i128)>>,
-    /// The time from which on the schema counts, in milliseconds since 1970; now if there is none.
+    /// The time from which the schema applies, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! libtiledb's objects that make up a schema, and how each is freed.
+//! libtiledb's objects that make up a schema, and how to free each.
 
 use crate::context::{Context, Handle};
 use crate::sys::Functions;
@@ -25,16 +25,16 @@ pub(super) fn free_attribute(functions: &Functions, attribute: &mut *mut sys::At
 }
 
 pub(super) fn free_current_domain(functions: &Functions, domain: &mut *mut sys::CurrentDomain) {
-    // SAFETY: the handle owns the object and frees it once. Its status says nothing that could be acted on.
+    // SAFETY: the handle owns the object and frees it once. Nothing could be done about a failure.
     let _ = unsafe { (functions.tiledb_current_domain_free)(domain) };
 }
 
 pub(super) fn free_rectangle(functions: &Functions, rectangle: &mut *mut sys::NdRectangle) {
-    // SAFETY: the handle owns the object and frees it once. Its status says nothing that could be acted on.
+    // SAFETY: the handle owns the object and frees it once. Nothing could be done about a failure.
     let _ = unsafe { (functions.tiledb_ndrectangle_free)(rectangle) };
 }
 
-/// A schema of libtiledb, with where it came from for messages.
+/// A libtiledb schema, with its array's URI for messages.
 pub(super) struct Raw<'a> {
     pub(super) context: &'a Context,
     pub(super) handle: Handle<sys::ArraySchema>,

@@ -11,7 +11,7 @@ use crate::context::{Context, Handle, bytes, from_c, take_string};
 use crate::sys::Functions;
 use crate::{Datatype, Error, filter, sys};
 
-/// Reads a schema that `get` hands out.
+/// Reads the schema that `get` returns.
 pub(crate) fn read(
     context: &Context,
     uri: &str,
@@ -144,7 +144,8 @@ fn read_dimension(
     })?;
     let datatype = Datatype::from_raw(number);
     let size = if datatype.is_string() { 0 } else { datatype.size().unwrap_or(0) };
-    // SAFETY: the domain is null or two coordinates, the extent null or one; they live as long as the dimension.
+    // SAFETY: the domain is null or two coordinates, the extent null or one; they live as long as
+    // the dimension.
     let (domain, extent) = unsafe { (bytes(domain.cast(), 2 * size), bytes(extent.cast(), size)) };
     let bounds = (size > 0 && domain.len() == 2 * size)
         .then(|| Some((datatype.integer(&domain[..size])?, datatype.integer(&domain[size..])?)))
@@ -187,7 +188,7 @@ fn read_attribute(
                 )
         }
     })?;
-    // libtiledb has no number of values for a var-sized attribute, but a mark in its place.
+    // libtiledb marks a var-sized attribute with a special number of values.
     let var_sized = values_per_cell == VAR_SIZED;
     Ok(Attribute {
         // SAFETY: a string that ends in zero, and lives as long as the attribute.
@@ -200,7 +201,7 @@ fn read_attribute(
             // SAFETY: the attribute and the out pointer are live.
             unsafe { (functions.tiledb_attribute_get_filter_list)(ctx, attribute.get(), out) }
         })?,
-        // SAFETY: a fresh string handle, or null where there is no enumeration.
+        // SAFETY: a new string handle, or null if there is no enumeration.
         enumeration: unsafe { take_string(context.functions(), enumeration) },
     })
 }
@@ -241,7 +242,7 @@ fn read_current_domain(
     read_rectangle(raw, &rectangle, dimensions)
 }
 
-/// The bounds of each dimension; `None` when one's coordinates are not integers.
+/// Reads the bounds of each dimension; `None` if a dimension's coordinates are not integers.
 fn read_rectangle(
     raw: &Raw<'_>,
     rectangle: &Handle<sys::NdRectangle>,
@@ -252,7 +253,8 @@ fn read_rectangle(
     for (dimension_idx, dimension) in dimensions.iter().enumerate() {
         let mut range = sys::Range { min: ptr::null(), min_size: 0, max: ptr::null(), max_size: 0 };
         context.call("reading the current domain", uri, |functions, ctx| {
-            // SAFETY: rectangle and range are live, and the index is below the number of dimensions.
+            // SAFETY: rectangle and range are live, and the index is below the number of
+            // dimensions.
             unsafe {
                 (functions.tiledb_ndrectangle_get_range)(
                     ctx,
@@ -262,7 +264,8 @@ fn read_rectangle(
                 )
             }
         })?;
-        // SAFETY: libtiledb filled in pointers with their sizes, which live as long as the rectangle.
+        // SAFETY: libtiledb filled in pointers with their sizes, which live as long as the
+        // rectangle.
         let (least, greatest) = unsafe {
             (
                 bytes(range.min.cast(), range.min_size as usize),

@@ -1,4 +1,4 @@
-//! A run's state on disk: one file, which is there whole or not at all.
+//! A run's state on disk: one file, complete or absent.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,28 +13,28 @@ const EPOCH: &str = "run.epoch";
 const LOADER: &str = "run.loader";
 const LOSSES: &str = "run.losses";
 
-/// Where a run stands in the order of its batches.
+/// The place of a run in the order of its batches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Position {
     pub(crate) epoch: u64,
-    /// Where in the epoch; at its beginning where there is none.
+    /// The place in the epoch; `None` at its beginning.
     pub(crate) loader: Option<LoaderState>,
 }
 
-/// Everything that the rest of a run depends on, and what it has found so far.
+/// Everything that the rest of a run depends on, and its results so far.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
-    /// Which run it is: its data and settings, in words.
+    /// The run's data and settings, in words.
     pub(crate) identity: String,
     pub(crate) position: Position,
-    /// Of each step.
+    /// The loss of each step.
     pub(crate) losses: Vec<f32>,
-    /// Of model and optimizer, by name.
+    /// Tensors of model and optimizer, by name.
     pub(crate) tensors: Vec<(String, Tensor)>,
 }
 
 impl Checkpoint {
-    /// Writes it under another name, and renames it when it is on disk.
+    /// Writes it under a temporary name, and renames it when it is on disk.
     pub(crate) fn save(mut self, path: &Path) -> Result<(), Failure> {
         let failed = |error: &dyn std::error::Error| -> Failure {
             format!("cannot write the checkpoint {}: {error}", path.display()).into()
@@ -61,13 +61,13 @@ impl Checkpoint {
         written.map_err(|error| failed(&error))
     }
 
-    /// The checkpoint at `path`, if there is one; it must be one of this run.
+    /// Loads the checkpoint at `path`, if there is one; it must belong to this run.
     pub(crate) fn load(path: &Path, identity: &str) -> Result<Option<Self>, Failure> {
         if !path.try_exists()? {
             return Ok(None);
         }
         let failed = |problem: &dyn std::fmt::Display| -> Failure {
-            format!("cannot go on from the checkpoint {}: {problem}", path.display()).into()
+            format!("cannot resume from the checkpoint {}: {problem}", path.display()).into()
         };
         let mut tensors = Tensor::read_safetensors(path).map_err(|error| failed(&error))?;
         let mut take = |name: &str, kind: Kind| {

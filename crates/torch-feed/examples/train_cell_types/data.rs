@@ -1,4 +1,4 @@
-//! The cells with their labels, and the parts of them that are trained on and held out.
+//! The cells with their labels, split into training and held-out parts.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Labeled {
     n_classes: usize,
 }
 
-/// The cells of a seed's run.
+/// The cells of one seed's run.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) train: Dataset,
@@ -25,7 +25,7 @@ pub(crate) struct Parts {
 }
 
 impl Labeled {
-    /// The cells of the experiment that the command line names.
+    /// Opens the cells of the experiment on the command line.
     pub(crate) fn open(arguments: &Arguments) -> Result<Self, Failure> {
         let Arguments { experiment, measurement, layer, label, .. } = arguments;
         let opened = Experiment::open(experiment, &OpenOptions::default()).map_err(|error| {
@@ -41,30 +41,31 @@ impl Labeled {
         };
         let dataset = Dataset::from_experiment(&opened, &wanted)?;
         // Fitted on all cells, so that a class means the same in every part and run.
-        let column = dataset.obs().column_by_name(label).ok_or("the label was asked for")?;
+        let column =
+            dataset.obs().column_by_name(label).ok_or("obs lacks the label that was selected")?;
         let encoder = LabelEncoder::fit(label, column, Rules::default())?;
         let n_classes = encoder.n_classes().ok_or("the labels of obs are finitely many")?;
         let dataset = dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?)?;
         Ok(Self { dataset, label: label.clone(), n_classes })
     }
 
-    /// The obs column, which the codes are named after.
+    /// The obs column, which also names the codes.
     pub(crate) fn label(&self) -> &str {
         &self.label
     }
 
-    /// How many labels there are.
+    /// Number of labels.
     pub(crate) fn n_classes(&self) -> usize {
         self.n_classes
     }
 
-    /// In words.
+    /// A summary for the user.
     pub(crate) fn describe(&self) -> String {
         let (n_cells, n_genes) = (self.dataset.n_rows(), self.dataset.n_columns());
         format!("{n_cells} cells x {n_genes} genes, {} of {}", self.n_classes, self.label)
     }
 
-    /// Of each label, the same share of its cells is held out.
+    /// Splits the cells, holding out the same share of each label.
     pub(crate) fn parts(&self, held_out: f64, seed: u64) -> Result<Parts, Failure> {
         let labels = self.dataset.groups(&[&self.label])?;
         let parts = split::stratified(&labels, &[1.0 - held_out, held_out], seed)?;

@@ -1,14 +1,15 @@
-//! Logistic regression on cell types, after the Census's PyTorch tutorial: the same cells in three orders, and what the order
-//! does to the loss and to what is learned.
+//! Logistic regression on cell types, after the Census's PyTorch tutorial: the same cells in three
+//! orders, and the effect of the order on the loss and the result.
 //!
 //! ```text
 //! cargo xtask generate my-experiment
 //! cargo run --release -p torch-feed --example train_cell_types -- my-experiment
 //! ```
 //!
-//! It prints macro-F1 on held-out cells for each order, and writes `loss.svg` and `losses.csv`. With `--checkpoint FOLDER` it can be
-//! stopped at any moment and goes on with `--resume`, to the same losses bit by bit on the same machine. `--help` has the rest.
-//! It is the same program on a GPU (`--device cuda:0`); it has not been run on one yet.
+//! It prints macro-F1 on held-out cells for each order, and writes `loss.svg` and `losses.csv`.
+//! With `--checkpoint FOLDER` it can be stopped at any moment and continues with `--resume`, to the
+//! same losses bit for bit on the same machine. `--help` lists all options. The same program runs
+//! on a GPU (`--device cuda:0`), which has not been tried yet.
 
 mod arguments;
 mod checkpoint;
@@ -30,10 +31,10 @@ use crate::data::Labeled;
 use crate::report::Finished;
 use crate::run::Run;
 
-/// What stops the program, told to its user.
+/// An error that stops the program, shown to its user.
 type Failure = Box<dyn Error + Send + Sync>;
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its results")]
 fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
     tch::set_num_threads(arguments.threads);
@@ -44,18 +45,18 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Trains with each order and seed, telling of each run as it ends.
-fn train_all(arguments: &Arguments, tell: &mut dyn FnMut(&str)) -> Result<Vec<Finished>, Failure> {
+/// Trains with each order and seed, and prints each result.
+fn train_all(arguments: &Arguments, print: &mut dyn FnMut(&str)) -> Result<Vec<Finished>, Failure> {
     let device = arguments.device.find()?;
     let data = Labeled::open(arguments)?;
-    tell(&data.describe());
+    print(&data.describe());
     let mut finished = Vec::new();
     for &order in &arguments.orders {
         for &seed in &arguments.seeds {
             let run = Run { data: &data, arguments, order, seed, device };
             let outcome = run.train(&mut |_| ControlFlow::Continue(()))?;
             let outcome = outcome.ok_or("a run that nobody stopped ended early")?;
-            tell(&outcome.describe(order, seed));
+            print(&outcome.describe(order, seed));
             finished.push(Finished { order, seed, outcome });
         }
     }

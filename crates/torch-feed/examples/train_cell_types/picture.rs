@@ -1,4 +1,4 @@
-//! The picture: loss by step, a panel for each order with one scale for all.
+//! The picture: loss by step, one panel per order, all with the same scale.
 
 use plotters::prelude::*;
 
@@ -6,15 +6,15 @@ use crate::Failure;
 use crate::arguments::RowOrder;
 use crate::report::{Finished, by_order};
 
-/// Of a panel.
+/// Size of a panel in pixels.
 const WIDTH: u32 = 380;
 const HEIGHT: u32 = 340;
 const TEXT: RGBColor = RGBColor(0x1f, 0x24, 0x2b);
 const GRID: RGBColor = RGBColor(0xe4, 0xe7, 0xeb);
-/// Of the first seed; the others are drawn thinner, under it.
+/// Color of the first seed; the others are drawn thinner, under it.
 const LINE: RGBColor = RGBColor(0x1f, 0x5f, 0xa8);
 
-/// An SVG file with the losses of all runs.
+/// Draws an SVG file with the losses of all runs.
 pub(crate) fn draw(finished: &[Finished]) -> Result<String, Failure> {
     let groups = by_order(finished);
     let losses = || finished.iter().flat_map(|run| &run.outcome.losses);

@@ -1,4 +1,4 @@
-//! What the runs found: a table, the losses as a file, and the picture.
+//! The results of the runs: a table, a file of losses, and the picture.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use crate::arguments::RowOrder;
 use crate::picture;
 use crate::run::Outcome;
 
-/// Losses on either side of the one that is compared with the median of them all.
+/// Losses on either side of a loss, for the median that it is compared with.
 const NEIGHBORS: usize = 10;
 
-/// A run that has ended.
+/// A finished run.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) order: RowOrder,
@@ -19,7 +19,7 @@ pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
 }
 
-/// The runs by their order, in the order of their coming.
+/// Groups the runs by order, in the order of their completion.
 pub(crate) fn by_order(finished: &[Finished]) -> Vec<(RowOrder, Vec<&Finished>)> {
     let mut groups: Vec<(RowOrder, Vec<&Finished>)> = Vec::new();
     for run in finished {
@@ -55,7 +55,8 @@ pub(crate) fn table(finished: &[Finished]) -> String {
     lines.join("\n")
 }
 
-/// How far each loss is from the median of those around it, on average: what a curve jumps by, whichever way it goes.
+/// The mean distance of each loss from the median of its neighbors: the jumps of a curve, whatever
+/// its trend.
 pub(crate) fn unsteadiness(losses: &[f32]) -> f64 {
     let distance = |step: usize| {
         let around = step.saturating_sub(NEIGHBORS)..losses.len().min(step + NEIGHBORS + 1);
@@ -66,7 +67,7 @@ pub(crate) fn unsteadiness(losses: &[f32]) -> f64 {
     (0..losses.len()).map(distance).sum::<f64>() / losses.len().max(1) as f64
 }
 
-/// Writes `losses.csv` and `loss.svg` into a folder.
+/// Writes `losses.csv` and `loss.svg` to a folder.
 pub(crate) fn write(folder: &Path, finished: &[Finished]) -> Result<(), Failure> {
     let mut csv = vec!["order,seed,step,loss".to_owned()];
     for Finished { order, seed, outcome } in finished {

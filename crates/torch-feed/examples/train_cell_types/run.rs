@@ -1,4 +1,5 @@
-//! One run: an order of the cells and a seed, trained from the beginning or from a checkpoint, then scored.
+//! One run: an order of the cells and a seed, trained from the beginning or from a checkpoint, then
+//! scored.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -14,10 +15,10 @@ use crate::checkpoint::{Checkpoint, Position};
 use crate::data::{Labeled, Parts};
 use crate::score::Confusion;
 
-/// Steps whose losses may lie on the device unread. Reading one waits for the device.
+/// Steps whose losses may stay unread on the device. Reading one waits for the device.
 const MOST_UNREAD: usize = 64;
 
-/// What one run is.
+/// The settings of one run.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) data: &'a Labeled,
@@ -27,7 +28,7 @@ pub(crate) struct Run<'a> {
     pub(crate) device: Device,
 }
 
-/// What came of it.
+/// The results of one run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The mean loss of each step's batch before the step, in order.
@@ -35,14 +36,14 @@ pub(crate) struct Outcome {
     /// On the held-out cells.
     pub(crate) macro_f1: f64,
     pub(crate) accuracy: f64,
-    /// Cells that were trained on in this process, each as often as it was.
+    /// Cells that this process trained on, counted each time.
     pub(crate) n_rows: u64,
-    /// How long that took.
+    /// Seconds of training.
     pub(crate) seconds: f64,
 }
 
 impl Outcome {
-    /// In words.
+    /// A summary for the user.
     pub(crate) fn describe(&self, order: RowOrder, seed: u64) -> String {
         let Self { losses, macro_f1, accuracy, n_rows, seconds } = self;
         let order = order.name();
@@ -54,19 +55,19 @@ impl Outcome {
     }
 }
 
-/// What changes while a run trains.
+/// The changing state of a run.
 #[derive(Debug)]
 struct Progress {
     model: LinearClassifier,
     position: Position,
     losses: Vec<f32>,
-    /// Losses of later steps, on the device.
+    /// Losses of later steps, still on the device.
     unread: Vec<Tensor>,
 }
 
 impl Run<'_> {
-    /// Trains and scores. `after_step` is told the number of steps, and may stop the run as a power cut would; then there is nothing
-    /// to tell.
+    /// Trains and scores. `after_step` receives the number of steps and may stop the run, like a
+    /// power cut; then the result is `None`.
     pub(crate) fn train(
         &self,
         after_step: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -98,7 +99,7 @@ impl Run<'_> {
         let seconds = started.elapsed().as_secs_f64();
         let confusion = self.score(&progress.model, held_out)?;
         let (macro_f1, accuracy) = (confusion.macro_f1(), confusion.accuracy());
-        let nobody = "no cell is held out: --held-out must be larger";
+        let nobody = "no cells are held out: raise --held-out";
         Ok(Some(Outcome {
             losses: progress.losses,
             macro_f1: macro_f1.ok_or(nobody)?,
@@ -108,13 +109,13 @@ impl Run<'_> {
         }))
     }
 
-    /// A loader of these cells, with its batches where the model is.
+    /// Makes a loader of these cells, with batches on the model's device.
     fn load(&self, cells: Dataset, spec: LoaderSpec) -> Result<TensorLoader, Error> {
         let loader = TensorLoader::new(cells, spec)?.to_device(self.device)?;
         if self.arguments.densify_on_device { loader.densify_on_device() } else { Ok(loader) }
     }
 
-    /// An untrained model, or what a checkpoint holds.
+    /// Starts with an untrained model, or with a checkpoint's.
     fn begin(&self, loader: &TensorLoader) -> Result<Progress, Failure> {
         let n_genes = loader.loader().dataset().n_columns();
         let (rate, n_classes) = (self.arguments.learning_rate, self.data.n_classes());
@@ -134,7 +135,7 @@ impl Run<'_> {
         Ok(progress)
     }
 
-    /// Writes a checkpoint, where they are wanted.
+    /// Writes a checkpoint, if they are enabled.
     fn save(&self, loader: &TensorLoader, progress: &mut Progress) -> Result<(), Failure> {
         let Some(path) = self.path() else { return Ok(()) };
         progress.read_losses()?;
@@ -152,7 +153,8 @@ impl Run<'_> {
         Some(folder.join(format!("{}-seed{}.safetensors", self.order.name(), self.seed)))
     }
 
-    /// All that the losses depend on but the number of epochs, which may grow, and the device, to which no result should matter.
+    /// Everything that the losses depend on, except the number of epochs, which may grow, and the
+    /// device, which should not matter.
     fn identity(&self, loader: &TensorLoader) -> String {
         let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
         let LoaderSpec { chunk_rows, chunks_per_block, seed, batch_rows, transform, .. } = spec;
@@ -168,7 +170,7 @@ impl Run<'_> {
         )
     }
 
-    /// The classes of the held-out cells beside what the model says.
+    /// Compares the classes of the held-out cells with the model's predictions.
     fn score(&self, model: &LinearClassifier, held_out: Dataset) -> Result<Confusion, Failure> {
         let spec = self.arguments.loader_spec(RowOrder::InOrder, self.seed, held_out.n_rows());
         let loader = self.load(held_out, spec)?;
@@ -188,7 +190,7 @@ impl Run<'_> {
 }
 
 impl Progress {
-    /// Trains on a batch, and gives the number of steps so far.
+    /// Trains on a batch, and returns the number of steps so far.
     fn step(&mut self, batch: &TensorBatch, label: &str) -> Result<u64, Failure> {
         self.unread.push(self.model.step(batch.x(), codes(batch, label)?)?);
         if MOST_UNREAD <= self.unread.len() {

@@ -1,10 +1,10 @@
-//! How well classes are told apart.
+//! Scores of a classification.
 
-/// How many cells of each class were given each class.
+/// Counts of cells by true and by predicted class.
 #[derive(Debug)]
 pub(crate) struct Confusion {
     n_classes: usize,
-    /// `n_classes` numbers for each true class.
+    /// `n_classes` counts for each true class.
     counts: Vec<u64>,
 }
 
@@ -16,7 +16,7 @@ impl Confusion {
     /// Counts cells with their true and predicted classes.
     ///
     /// # Panics
-    /// Where a class is not below the number of classes.
+    /// A class is not below the number of classes.
     pub(crate) fn add(&mut self, truth: &[i64], predicted: &[i64]) {
         for (&truth, &predicted) in truth.iter().zip(predicted) {
             let (truth, predicted) = (truth as usize, predicted as usize);
@@ -29,8 +29,8 @@ impl Confusion {
         self.counts[truth * self.n_classes + predicted]
     }
 
-    /// The mean, over the classes that any counted cell has, of the harmonic mean of precision and recall. A class of which no cell
-    /// was found counts 0. None without cells.
+    /// The mean F1 (harmonic mean of precision and recall) over the classes of the counted cells. A
+    /// class that was never predicted correctly counts 0. `None` without cells.
     pub(crate) fn macro_f1(&self) -> Option<f64> {
         let classes = 0..self.n_classes;
         let f1s: Vec<f64> = classes
@@ -45,7 +45,7 @@ impl Confusion {
         (!f1s.is_empty()).then(|| f1s.iter().sum::<f64>() / f1s.len() as f64)
     }
 
-    /// The share of cells that were given their class. None without cells.
+    /// The share of cells whose class was predicted. `None` without cells.
     pub(crate) fn accuracy(&self) -> Option<f64> {
         let n_cells: u64 = self.counts.iter().sum();
         let found: u64 = (0..self.n_classes).map(|class| self.count(class, class)).sum();
@@ -60,7 +60,7 @@ mod tests {
     #[track_caller]
     fn check(cells: &[(i64, i64)], f1: Option<f64>, accuracy: Option<f64>) {
         let mut confusion = Confusion::new(4);
-        // By and by, as batches come.
+        // In several steps, as batches come.
         for cells in cells.chunks(3) {
             let (truth, predicted): (Vec<i64>, Vec<i64>) = cells.iter().copied().unzip();
             confusion.add(&truth, &predicted);
@@ -77,19 +77,20 @@ mod tests {
     fn every_class_counts_the_same() {
         check(&[(0, 0), (1, 1), (2, 2)], Some(1.0), Some(1.0));
         check(&[(0, 1), (1, 0)], Some(0.0), Some(0.0));
-        // As scikit-learn's f1_score gives with average="macro": 6/7 and 2/3.
+        // scikit-learn's f1_score with average="macro" gives the same: 6/7 and 2/3.
         check(
             &[(0, 0), (0, 0), (0, 0), (0, 1), (1, 1)],
             Some(f64::midpoint(6.0 / 7.0, 2.0 / 3.0)),
             Some(0.8),
         );
-        // One large class found, one small class missed: accuracy hides it.
+        // A large class predicted correctly, a small one missed: accuracy hides it.
         check(&[(0, 0), (0, 0), (0, 0), (3, 0)], Some((6.0 / 7.0) / 2.0), Some(0.75));
     }
 
     #[test]
     fn classes_that_no_cell_has_do_not_count() {
-        // Class 2 was given to a cell, and is no cell's: class 0 has recall 1/2, precision 1.
+        // Class 2 was predicted for a cell, but is no cell's class: class 0 has recall 1/2,
+        // precision 1.
         check(&[(0, 0), (0, 2)], Some(2.0 / 3.0), Some(0.5));
         check(&[], None, None);
     }

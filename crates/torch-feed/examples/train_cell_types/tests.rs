@@ -23,7 +23,8 @@ fn experiment() -> TempDir {
     folder
 }
 
-/// Two epochs of 17 batches over blocks that are smaller than the data, on the CPU, with these arguments besides.
+/// Arguments for two epochs of 17 batches, over blocks smaller than the data, on the CPU, with
+/// `more` arguments.
 fn arguments(folder: &Path, more: &[&str]) -> Arguments {
     let experiment = folder.join("experiment");
     let first = ["train_cell_types", experiment.to_str().unwrap()];
@@ -35,7 +36,7 @@ fn arguments(folder: &Path, more: &[&str]) -> Arguments {
     Arguments::try_parse_from(all).unwrap()
 }
 
-/// Trains one run; stops it after `last_step` steps, if that is before its end.
+/// Trains one run, and stops it after `last_step` steps unless it has ended before.
 fn train(arguments: &Arguments, order: RowOrder, last_step: u64) -> Option<Outcome> {
     let data = Labeled::open(arguments).unwrap();
     let run = Run { data: &data, arguments, order, seed: 3, device: Device::Cpu };
@@ -53,10 +54,10 @@ fn bits(outcome: &Outcome) -> Vec<u32> {
 fn it_learns_and_shows_what_the_order_does() {
     let folder = experiment();
     let arguments = arguments(folder.path(), &["--learning-rate", "0.01"]);
-    let mut told = Vec::new();
-    let finished = train_all(&arguments, &mut |line| told.push(line.to_owned())).unwrap();
-    assert_eq!((finished.len(), told.len()), (3, 4), "{told:?}");
-    assert!(told[0].starts_with("2000 cells x 1000 genes"), "{told:?}");
+    let mut message = Vec::new();
+    let finished = train_all(&arguments, &mut |line| message.push(line.to_owned())).unwrap();
+    assert_eq!((finished.len(), message.len()), (3, 4), "{message:?}");
+    assert!(message[0].starts_with("2000 cells x 1000 genes"), "{message:?}");
     for run in &finished {
         assert_eq!(run.outcome.losses.len(), 34);
         assert_eq!(run.outcome.n_rows, 2 * 1600);
@@ -66,9 +67,9 @@ fn it_learns_and_shows_what_the_order_does() {
     for shuffled in [chunks, full] {
         let (first, last) = (mean(&shuffled.losses[..5]), mean(&shuffled.losses[29..]));
         assert!(last < 0.6 * first, "from {first} to {last}");
-        // Who always says the most frequent of some ninety types gets 0.003.
+        // Always guessing the most frequent of about ninety types scores 0.003.
         assert!(shuffled.macro_f1 > 0.1, "macro-F1 {}", shuffled.macro_f1);
-        assert!(in_order.macro_f1 < shuffled.macro_f1, "{told:?}");
+        assert!(in_order.macro_f1 < shuffled.macro_f1, "{message:?}");
         assert!(
             report::unsteadiness(&shuffled.losses) < report::unsteadiness(&in_order.losses),
             "{}",
@@ -97,8 +98,8 @@ fn a_run_that_was_stopped_goes_on_to_the_same_losses() {
     let resumed = arguments(folder.path(), &[&in_folder[..], &["--resume"]].concat());
     for order in [RowOrder::InOrder, RowOrder::Chunks, RowOrder::Full] {
         let expected = train(&whole, order, u64::MAX).unwrap();
-        // Before the first checkpoint, between two, at one, at an epoch's end, in the second epoch: what came after the last
-        // checkpoint is lost each time.
+        // Stops before the first checkpoint, between two, at one, at an epoch's end, and in the
+        // second epoch. Each time the steps since the last checkpoint are lost.
         assert!(train(&from_start, order, 3).is_none());
         for last_step in [8, 15, 17, 29] {
             assert!(train(&resumed, order, last_step).is_none(), "{order:?} {last_step}");
@@ -106,7 +107,8 @@ fn a_run_that_was_stopped_goes_on_to_the_same_losses() {
         let found = train(&resumed, order, u64::MAX).unwrap();
         assert_eq!(bits(&found), bits(&expected), "{order:?}");
         assert_eq!((found.macro_f1, found.accuracy), (expected.macro_f1, expected.accuracy));
-        // The last stop was at step 29, the last checkpoint at 25: 9 batches, of which one is short.
+        // The last stop was at step 29, the last checkpoint at 25: 9 batches remain, one of them
+        // short.
         assert_eq!(found.n_rows, 8 * 96 + 64, "{order:?}");
 
         let again = train(&resumed, order, u64::MAX).unwrap();
@@ -159,19 +161,22 @@ fn a_checkpoint_that_does_not_fit_is_refused() {
         run.train(&mut |_| ControlFlow::Continue(())).unwrap_err().to_string()
     };
     for other in [["--batch-rows", "95"], ["--learning-rate", "0.5"], ["--held-out", "0.3"]] {
-        let told = refused(&other);
-        assert!(told.contains("full-seed3.safetensors") && told.contains("another run"), "{told}");
+        let message = refused(&other);
+        assert!(
+            message.contains("full-seed3.safetensors") && message.contains("another run"),
+            "{message}"
+        );
     }
 
-    // What a stop in the middle of writing leaves is not looked at.
+    // The leftover of an interrupted write is ignored.
     let path = checkpoints.join("full-seed3.safetensors");
     fs::write(path.with_extension("partial"), "half").unwrap();
     assert_eq!(train(&fitting, RowOrder::Full, u64::MAX).unwrap().n_rows, 0);
 
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    let told = refused(&[]);
-    assert!(told.contains("cannot go on from the checkpoint"), "{told}");
+    let message = refused(&[]);
+    assert!(message.contains("cannot resume from the checkpoint"), "{message}");
 }
 
 #[test]
@@ -185,13 +190,13 @@ fn the_command_line_is_checked() {
     assert!(parse("--checkpoint-every 0").is_err());
     assert!(parse("--device gpu").is_err());
     assert_eq!(parse("--device cpu").unwrap().device.find().unwrap(), Device::Cpu);
-    let told = parse("--device cuda:99").unwrap().device.find().unwrap_err().to_string();
-    assert!(told.contains("cuda:99") && told.contains("--device cpu"), "{told}");
+    let message = parse("--device cuda:99").unwrap().device.find().unwrap_err().to_string();
+    assert!(message.contains("cuda:99") && message.contains("--device cpu"), "{message}");
     assert_eq!(parse("").unwrap().device.find().unwrap(), Device::cuda_if_available());
 
     let nowhere = parse("").unwrap();
-    let told = Labeled::open(&nowhere).unwrap_err().to_string();
-    assert!(told.contains("cargo xtask generate x"), "{told}");
+    let message = Labeled::open(&nowhere).unwrap_err().to_string();
+    assert!(message.contains("cargo xtask generate x"), "{message}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A stand-in for a GPU: it copies as late as the interface lets it, so that what is written too early comes out wrong.
+//! A stand-in for a GPU that copies as late as the interface allows, so that memory written too
+//! early gives wrong values.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use tch::{Device, Kind, Tensor};
 use crate::device::{CopyDevice, Ticket};
 use crate::error::Error;
 
-/// Copies are done when they are waited for, or when the test lets the device work.
+/// Copies are done when the host waits for them, or when the test lets the device work.
 #[derive(Debug, Default)]
 pub(super) struct LateDevice {
     state: Mutex<State>,
@@ -19,16 +20,16 @@ struct State {
     queue: VecDeque<Copy>,
     n_begun: u64,
     n_done: u64,
-    /// What `done` tells: a host learns late of what a device has done.
-    told: u64,
+    /// The result of `done`: a host learns late what a device has done.
+    reported: u64,
     n_waits: u64,
     most_queued: usize,
-    /// Addresses of host memory that was copied from.
+    /// Addresses of host memory that copies were made from.
     addresses: Vec<usize>,
     fails: bool,
 }
 
-/// One that the device has still to do.
+/// A copy that the device has still to do.
 #[derive(Debug)]
 struct Copy {
     from: Tensor,
@@ -50,40 +51,40 @@ impl LateDevice {
         Arc::default()
     }
 
-    /// Does so many copies, and tells nobody.
+    /// Does this many copies, without the host learning of it.
     pub(super) fn work(&self, n_copies: u64) {
         let mut state = self.state.lock().unwrap();
         let up_to = state.n_done + n_copies;
         state.work(up_to);
     }
 
-    /// Lets the host know of what is done.
-    pub(super) fn tell(&self) {
+    /// Lets the host learn which copies are done.
+    pub(super) fn report(&self) {
         let mut state = self.state.lock().unwrap();
-        state.told = state.n_done;
+        state.reported = state.n_done;
     }
 
-    /// Copies fail from now on.
+    /// Makes all further copies fail.
     pub(super) fn fail(&self) {
         self.state.lock().unwrap().fails = true;
     }
 
-    /// How many copies are not done.
+    /// Number of copies that are not done.
     pub(super) fn n_queued(&self) -> usize {
         self.state.lock().unwrap().queue.len()
     }
 
-    /// How many were not done at once at most.
+    /// The largest number of copies that were not done at one time.
     pub(super) fn most_queued(&self) -> usize {
         self.state.lock().unwrap().most_queued
     }
 
-    /// How often the host waited.
+    /// Number of times that the host waited.
     pub(super) fn n_waits(&self) -> u64 {
         self.state.lock().unwrap().n_waits
     }
 
-    /// How many different pieces of host memory it copied from.
+    /// Number of different pieces of host memory that copies were made from.
     pub(super) fn n_addresses(&self) -> usize {
         let mut addresses = self.state.lock().unwrap().addresses.clone();
         addresses.sort_unstable();
@@ -112,15 +113,15 @@ impl CopyDevice for LateDevice {
     }
 
     fn done(&self) -> Ticket {
-        Ticket(self.state.lock().unwrap().told)
+        Ticket(self.state.lock().unwrap().reported)
     }
 
     fn wait(&self, ticket: Ticket) -> Ticket {
         let mut state = self.state.lock().unwrap();
         state.n_waits += 1;
         state.work(ticket.0);
-        state.told = state.n_done;
-        Ticket(state.told)
+        state.reported = state.n_done;
+        Ticket(state.reported)
     }
 }
 

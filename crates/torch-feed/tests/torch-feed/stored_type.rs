@@ -1,4 +1,5 @@
-//! Tensors of X's own type hold the numbers that are stored, or there is an error.
+//! Tensors of X's own type contain the stored numbers, or there is an error.
+
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -11,7 +12,7 @@ use soma_io::{
 use tch::Kind;
 use torch_feed::{Error, TensorLoader};
 
-/// X in memory that says it is stored as another type.
+/// X in memory that claims to be stored as another type.
 #[derive(Debug)]
 struct Typed {
     inner: MemoryReader,
@@ -137,15 +138,15 @@ const KINDS: [(DataType, Kind, &[f32]); 7] = [
 #[test]
 fn numbers_come_back_as_they_are_stored() {
     for (data_type, kind, values) in KINDS {
-        for form in [BatchForm::Dense, BatchForm::Csr, BatchForm::Coo] {
-            let spec = LoaderSpec { form, ..LoaderSpec::default() };
+        for batch_form in [BatchForm::Dense, BatchForm::Csr, BatchForm::Coo] {
+            let spec = LoaderSpec { batch_form, ..LoaderSpec::default() };
             let feed = loader(dataset(data_type.clone(), values), &spec).unwrap();
             let (mut sum, mut n_rows) = (0.0, 0);
             for batch in feed.epoch(0).unwrap() {
                 let batch = batch.unwrap();
-                assert_eq!(batch.x().kind(), kind, "{data_type} {form}");
+                assert_eq!(batch.x().kind(), kind, "{data_type} {batch_form}");
                 assert_eq!(batch.x().size(), [batch.n_rows() as i64, values.len() as i64]);
-                let dense = if form == BatchForm::Dense {
+                let dense = if batch_form == BatchForm::Dense {
                     batch.x().shallow_clone()
                 } else {
                     batch.x().f_to_dense(None::<Kind>, false).unwrap()
@@ -157,7 +158,7 @@ fn numbers_come_back_as_they_are_stored() {
             assert_eq!(
                 sum,
                 values.iter().copied().map(f64::from).sum::<f64>(),
-                "{data_type} {form}"
+                "{data_type} {batch_form}"
             );
         }
     }
@@ -166,13 +167,13 @@ fn numbers_come_back_as_they_are_stored() {
 #[test]
 fn what_f32_has_rounded_is_an_error() {
     for data_type in [DataType::Int32, DataType::Int64] {
-        for form in [BatchForm::Dense, BatchForm::Csr, BatchForm::Coo] {
-            let spec = LoaderSpec { form, ..LoaderSpec::default() };
-            // What 16,777,217 is read as.
+        for batch_form in [BatchForm::Dense, BatchForm::Csr, BatchForm::Coo] {
+            let spec = LoaderSpec { batch_form, ..LoaderSpec::default() };
+            // 16,777,217 is read as this value.
             let feed = loader(dataset(data_type.clone(), &[1.0, -16_777_216.0]), &spec).unwrap();
             let mut epoch = feed.epoch(0).unwrap();
-            let told = epoch.find_map(Result::err).unwrap();
-            assert!(matches!(told, Error::Inexact { .. }), "{told}");
+            let error = epoch.find_map(Result::err).unwrap();
+            assert!(matches!(error, Error::Inexact { .. }), "{error}");
             assert!(epoch.next().is_none());
         }
     }
@@ -182,7 +183,7 @@ fn what_f32_has_rounded_is_an_error() {
 fn types_that_cannot_be_had_are_refused_before_reading() {
     let ints = || dataset(DataType::Int32, &[1.0]);
     let plain = LoaderSpec::default();
-    let f16 = LoaderSpec { form: BatchForm::F16, ..LoaderSpec::default() };
+    let f16 = LoaderSpec { batch_form: BatchForm::F16, ..LoaderSpec::default() };
     let log1p = Transform { log1p: true, ..Transform::default() };
     let transformed = LoaderSpec { transform: log1p, ..LoaderSpec::default() };
     let two = Dataset::concat(&[ints(), dataset(DataType::Int64, &[1.0])]).unwrap();
@@ -193,7 +194,7 @@ fn types_that_cannot_be_had_are_refused_before_reading() {
         (ints(), f16, "f16"),
         (ints(), transformed, "transformed"),
     ] {
-        let told = loader(dataset, &spec).unwrap_err().to_string();
-        assert!(told.contains(expected), "{told}");
+        let error = loader(dataset, &spec).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

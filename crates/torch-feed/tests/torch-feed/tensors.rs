@@ -1,4 +1,4 @@
-//! The tensors hold the loader's numbers, and memory that is used again disturbs no batch that lives.
+//! Tensors contain the loader's numbers, and reused memory disturbs no batch that lives.
 
 mod kept;
 
@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
-    BatchForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Method, Order,
+    BatchForm, BlockForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Order,
     Remainder,
 };
 use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, XReader};
@@ -19,18 +19,19 @@ use torch_feed::{TensorBatch, TensorLoader};
 
 const N_ROWS: u64 = 50;
 const N_GENES: u64 = 6;
-const WAYS: [(Method, BatchForm); 8] = [
-    (Method::NpArray, BatchForm::Dense),
-    (Method::ScipyCsr, BatchForm::Dense),
-    (Method::Native, BatchForm::Dense),
-    (Method::ScipyCsr, BatchForm::Csr),
-    (Method::Native, BatchForm::Csr),
-    (Method::NpArray, BatchForm::F16),
-    (Method::Native, BatchForm::F16),
-    (Method::Native, BatchForm::Coo),
+const WAYS: [(BlockForm, BatchForm); 8] = [
+    (BlockForm::Dense, BatchForm::Dense),
+    (BlockForm::ConvertedCsr, BatchForm::Dense),
+    (BlockForm::Csr, BatchForm::Dense),
+    (BlockForm::ConvertedCsr, BatchForm::Csr),
+    (BlockForm::Csr, BatchForm::Csr),
+    (BlockForm::Dense, BatchForm::F16),
+    (BlockForm::Csr, BatchForm::F16),
+    (BlockForm::Csr, BatchForm::Coo),
 ];
 
-/// A third of the values is stored, each saying its cell and gene; every seventh cell has none. All are f16 numbers.
+/// A third of the values is stored, each encoding its cell and gene; every seventh cell has none.
+/// All are exact in f16.
 fn value(joinid: u64, gene: u64) -> Option<f32> {
     let stored = !joinid.is_multiple_of(7) && (joinid + gene).is_multiple_of(3);
     stored.then(|| (joinid * 40 + gene + 1) as f32)
@@ -54,21 +55,21 @@ fn dataset() -> Dataset {
     Dataset::new(reader, Cells::Range(0..N_ROWS), obs, GeneSelection::All).unwrap()
 }
 
-fn spec(method: Method, form: BatchForm) -> LoaderSpec {
+fn spec(block_form: BlockForm, batch_form: BatchForm) -> LoaderSpec {
     LoaderSpec {
         chunk_rows: 4,
         chunks_per_block: 2,
         order: Order::Shuffled,
         seed: 7,
         batch_rows: 3,
-        method,
-        form,
+        block_form,
+        batch_form,
         ..LoaderSpec::default()
     }
 }
 
-fn loader(method: Method, form: BatchForm) -> TensorLoader {
-    TensorLoader::new(dataset(), spec(method, form)).unwrap()
+fn loader(block_form: BlockForm, batch_form: BatchForm) -> TensorLoader {
+    TensorLoader::new(dataset(), spec(block_form, batch_form)).unwrap()
 }
 
 fn joinids(tensor: &Tensor) -> Vec<i64> {
@@ -92,7 +93,7 @@ trait Layout {
 }
 
 impl Layout for Tensor {
-    /// Only tensors of compressed rows have row offsets.
+    /// Only CSR tensors have row offsets.
     fn is_sparse_csr(&self) -> bool {
         self.f_crow_indices().is_ok()
     }
@@ -115,17 +116,17 @@ fn check_batch(batch: &TensorBatch) {
 
 #[test]
 fn tensors_hold_what_the_loader_gives_without_torch() {
-    for (method, form) in WAYS {
-        let plain = Loader::new(dataset(), spec(method, BatchForm::Dense)).unwrap();
-        let feed = loader(method, form);
+    for (block_form, batch_form) in WAYS {
+        let plain = Loader::new(dataset(), spec(block_form, BatchForm::Dense)).unwrap();
+        let feed = loader(block_form, batch_form);
         for epoch in 0..2 {
             let mut n_rows = 0;
             let batches = feed.epoch(epoch).unwrap().map(Result::unwrap);
             for (tensors, batch) in batches.zip(plain.epoch(epoch).unwrap().map(Result::unwrap)) {
                 check_batch(&tensors);
-                assert_eq!(tensors.x().is_sparse_csr(), form == BatchForm::Csr);
-                assert_eq!(tensors.x().is_sparse(), form == BatchForm::Coo);
-                let kind = if form == BatchForm::F16 { Kind::Half } else { Kind::Float };
+                assert_eq!(tensors.x().is_sparse_csr(), batch_form == BatchForm::Csr);
+                assert_eq!(tensors.x().is_sparse(), batch_form == BatchForm::Coo);
+                let kind = if batch_form == BatchForm::F16 { Kind::Half } else { Kind::Float };
                 assert_eq!(tensors.x().kind(), kind);
                 assert_eq!(tensors.experiments(), vec![0; tensors.n_rows()]);
                 assert_eq!(values(tensors.x()), batch.x.dense().unwrap());
@@ -144,7 +145,7 @@ fn codes_are_tensors_beside_the_rows() {
     let doubled = LabelEncoder::fit("doubled", dataset().obs().column(0), Rules::default());
     let encoders = Encoders::new(vec![Arc::new(doubled.unwrap())]).unwrap();
     let dataset = dataset().with_encoders(&encoders).unwrap();
-    let feed = TensorLoader::new(dataset, spec(Method::Native, BatchForm::Dense)).unwrap();
+    let feed = TensorLoader::new(dataset, spec(BlockForm::Csr, BatchForm::Dense)).unwrap();
     for batch in feed.epoch(0).unwrap() {
         let batch = batch.unwrap().to_device(Device::Cpu).unwrap();
         // The labels ascend with the cells, so each cell's code is its joinid.
@@ -159,22 +160,22 @@ fn sums_over_an_epoch_are_the_datas_own() {
         .flat_map(|id| (0..N_GENES).filter_map(move |gene| value(id, gene)))
         .map(f64::from)
         .sum();
-    for (method, form) in WAYS {
-        let mut epoch = loader(method, form).epoch(0).unwrap();
+    for (block_form, batch_form) in WAYS {
+        let mut epoch = loader(block_form, batch_form).epoch(0).unwrap();
         let mut sum = 0.0;
         for batch in epoch.by_ref() {
             let sum_of_batch = batch.unwrap().x().f_sum(Kind::Double).unwrap();
             sum += sum_of_batch.f_double_value(&[]).unwrap();
         }
-        assert_eq!(sum, expected, "{method} {form}");
+        assert_eq!(sum, expected, "{block_form} {batch_form}");
         assert_eq!(epoch.stats().n_batches, epoch.n_batches());
     }
 }
 
 #[test]
 fn batches_that_live_are_not_written_over() {
-    for (method, form) in WAYS {
-        let feed = loader(method, form);
+    for (block_form, batch_form) in WAYS {
+        let feed = loader(block_form, batch_form);
         let kept: Vec<TensorBatch> = feed.epoch(0).unwrap().map(Result::unwrap).collect();
         feed.epoch(1).unwrap().map(Result::unwrap).for_each(|batch| check_batch(&batch));
         kept.iter().for_each(check_batch);
@@ -183,7 +184,7 @@ fn batches_that_live_are_not_written_over() {
 
 #[test]
 fn memory_of_dropped_batches_is_used_again() {
-    let feed = loader(Method::Native, BatchForm::Dense);
+    let feed = loader(BlockForm::Csr, BatchForm::Dense);
     let address = |batch: &TensorBatch| batch.x().data_ptr() as usize;
     let mut addresses: Vec<usize> =
         feed.epoch(0).unwrap().map(|batch| address(&batch.unwrap())).collect();
@@ -196,7 +197,7 @@ fn memory_of_dropped_batches_is_used_again() {
 
 #[test]
 fn parts_are_the_users_own() {
-    let feed = loader(Method::NpArray, BatchForm::Dense);
+    let feed = loader(BlockForm::Dense, BatchForm::Dense);
     let parts: Vec<_> = feed.epoch(0).unwrap().map(|batch| batch.unwrap().into_parts()).collect();
     feed.epoch(1).unwrap().map(Result::unwrap).for_each(|batch| check_batch(&batch));
     for (x, obs, ids) in &parts {
@@ -213,15 +214,15 @@ fn a_device_is_where_the_tensors_are() {
         vec![Device::Cpu]
     };
     for device in devices {
-        for (method, form) in WAYS {
-            let feed = loader(method, form).to_device(device).unwrap();
+        for (block_form, batch_form) in WAYS {
+            let feed = loader(block_form, batch_form).to_device(device).unwrap();
             let batches: Vec<_> = feed.epoch(0).unwrap().map(Result::unwrap).collect();
             for batch in batches {
                 assert_eq!((batch.x().device(), batch.joinids().device()), (device, device));
                 check_batch(&batch.to_device(Device::Cpu).unwrap());
             }
-            if let (Method::Native, BatchForm::Dense | BatchForm::F16) = (method, form) {
-                let feed = loader(method, form).to_device(device).unwrap();
+            if let (BlockForm::Csr, BatchForm::Dense | BatchForm::F16) = (block_form, batch_form) {
+                let feed = loader(block_form, batch_form).to_device(device).unwrap();
                 let mut n_rows = 0;
                 for batch in feed.densify_on_device().unwrap().epoch(0).unwrap() {
                     let batch = batch.unwrap();
@@ -237,11 +238,11 @@ fn a_device_is_where_the_tensors_are() {
 
 #[test]
 fn dropped_half_way_nothing_holds_the_data() {
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         for n_taken in 0..17 {
             let dataset = dataset();
             let reader = Arc::clone(dataset.readers().next().unwrap());
-            let feed = TensorLoader::new(dataset, spec(method, form)).unwrap();
+            let feed = TensorLoader::new(dataset, spec(block_form, batch_form)).unwrap();
             let mut epoch = feed.epoch(0).unwrap();
             let taken: Vec<_> = epoch.by_ref().take(n_taken).map(Result::unwrap).collect();
             drop(epoch);
@@ -253,16 +254,16 @@ fn dropped_half_way_nothing_holds_the_data() {
 
 #[test]
 fn an_epoch_goes_on_and_says_what_is_padding() {
-    let padded = LoaderSpec { remainder: Remainder::Pad, ..spec(Method::Native, BatchForm::Dense) };
+    let padded = LoaderSpec { remainder: Remainder::Pad, ..spec(BlockForm::Csr, BatchForm::Dense) };
     let feed = TensorLoader::new(dataset(), padded).unwrap();
-    let tell =
+    let describe =
         |batch: TensorBatch| (batch.batch_idx(), batch.n_padding(), joinids(batch.joinids()));
-    let whole: Vec<_> = feed.epoch(2).unwrap().map(|batch| tell(batch.unwrap())).collect();
+    let whole: Vec<_> = feed.epoch(2).unwrap().map(|batch| describe(batch.unwrap())).collect();
     assert_eq!((whole.len(), whole[16].1), (17, 1), "51 rows of 50");
     let mut epoch = feed.epoch(2).unwrap();
     assert_eq!(epoch.by_ref().take(9).count(), 9);
     let rest: Vec<_> =
-        feed.resume(&epoch.state()).unwrap().map(|batch| tell(batch.unwrap())).collect();
+        feed.resume(&epoch.state()).unwrap().map(|batch| describe(batch.unwrap())).collect();
     assert_eq!(rest, &whole[9..]);
 }
 
@@ -277,12 +278,12 @@ fn real_counts_come_through_as_tensors() {
     let experiment = Experiment::open(beside.to_str().unwrap(), &OpenOptions::default()).unwrap();
     let wanted = DatasetSpec { obs_columns: vec!["nnz".into()], ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
-    for form in BatchForm::ALL {
+    for batch_form in BatchForm::ALL {
         let sizes = LoaderSpec {
             chunk_rows: 64,
             chunks_per_block: 16,
             batch_rows: 100,
-            ..spec(Method::Native, form)
+            ..spec(BlockForm::Csr, batch_form)
         };
         let feed = TensorLoader::new(dataset.clone(), sizes).unwrap();
         let (mut sum, mut nnz) = (0.0, 0);
@@ -291,7 +292,7 @@ fn real_counts_come_through_as_tensors() {
             let batch = batch.unwrap();
             assert_eq!(batch.x().size(), [batch.n_rows() as i64, 19465]);
             sum += batch.x().f_sum(Kind::Double).unwrap().f_double_value(&[]).unwrap();
-            nnz += match form {
+            nnz += match batch_form {
                 BatchForm::Dense | BatchForm::F16 => {
                     batch.x().f_count_nonzero(None).unwrap().f_int64_value(&[]).unwrap()
                 }
@@ -300,7 +301,7 @@ fn real_counts_come_through_as_tensors() {
             };
             ids.extend(joinids(batch.joinids()));
         }
-        assert_eq!((nnz, sum), (1_069_459, 3_085_005.0), "{form}");
+        assert_eq!((nnz, sum), (1_069_459, 3_085_005.0), "{batch_form}");
         ids.sort_unstable();
         assert_eq!(ids, (0..2898).collect::<Vec<i64>>());
     }

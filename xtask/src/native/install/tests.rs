@@ -1,4 +1,4 @@
-//! Installing from wheels made here, through the real pip with a folder for an index: no network.
+//! Installs from wheels made here, with the real pip and a folder as its index: no network.
 
 use std::ffi::OsString;
 
@@ -23,7 +23,7 @@ print(hashlib.sha256(open(path, "rb").read()).hexdigest())
 
 const FILE: &str = "fakelib-1.0-cp311-cp311-manylinux_2_28_x86_64.whl";
 
-/// A package index in a folder, a cache, and the library that the one wheel holds.
+/// A package index in a folder, a cache, and the library in its only wheel.
 struct Bed {
     folder: TempDir,
     cache: Cache,
@@ -72,7 +72,7 @@ impl Bed {
         bed
     }
 
-    /// Puts a wheel with this library in it into the index; its sha256.
+    /// Adds a wheel with this library to the index; returns its sha256.
     fn publish(&self, content: &str) -> String {
         let path = self.folder.path().join("index").join(FILE);
         let output =
@@ -91,8 +91,8 @@ impl Bed {
 
     #[track_caller]
     fn fails(&self, expect: &str) {
-        let told = self.install().unwrap_err();
-        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
+        let message = self.install().unwrap_err();
+        assert!(message.contains(expect) && message.lines().count() == 1, "{message}");
         assert_eq!(find(&self.library, &self.cache), None);
         assert!(!self.path("fake-1.0").exists());
     }
@@ -114,7 +114,7 @@ fn a_library_is_laid_out_and_found_again() {
     assert_eq!(find(&bed.library, &bed.cache), None);
     let folder = bed.install().unwrap();
     bed.is_whole(&folder);
-    // Again: nothing is downloaded, the index may be gone.
+    // A second time nothing is downloaded: the index may be gone.
     fs::remove_file(bed.folder.path().join("index").join(FILE)).unwrap();
     assert_eq!(bed.install().unwrap(), folder);
     let left: Vec<_> =
@@ -161,7 +161,7 @@ fn an_earlier_truncated_download_is_replaced() {
 #[test]
 fn a_half_unpacked_library_is_made_anew() {
     let bed = Bed::new();
-    // As an xtask leaves it that was killed while it unpacked, and as a folder that someone damaged.
+    // Like an xtask leaves it that is killed while unpacking, and like a damaged folder.
     for name in ["fake-1.0.partial", "fake-1.0"] {
         fs::create_dir_all(bed.path(name).join("lib")).unwrap();
         fs::write(bed.path(name).join("lib/libfake.so"), "the lib").unwrap();

@@ -16,7 +16,7 @@ fn svg(records: &[EpochRecord]) -> String {
     draw_picture(&[source], &summarize(records), &options, Convention::FirstBatchCounted).unwrap()
 }
 
-/// Width and height that the picture says.
+/// Width and height that the picture declares.
 fn size(svg: &str) -> (f64, f64) {
     let of = |name: &str| {
         let (_, after) = svg.split_once(&format!("{name}=\"")).unwrap();
@@ -104,7 +104,7 @@ fn the_legend_stays_in_the_picture_whatever_names_are_called() {
 #[test]
 fn names_stand_beside_marks() {
     let text = svg(&fixture::loaders());
-    // In the legend, and beside a mark of each of both plots.
+    // In the legend, and beside a mark in each of both plots.
     for name in ["annbatch", "tiledbsoma-ml", "ExperimentDataPipe"] {
         assert!(text.matches(&format!("\n{name}\n")).count() >= 3, "{name}");
     }

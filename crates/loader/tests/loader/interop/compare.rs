@@ -2,7 +2,7 @@
 
 use half::f16;
 use loader::{
-    Batch, BatchForm, Dataset, Loader, LoaderSpec, Matrix, Method, Order, ReaderChoice, Totals,
+    Batch, BatchForm, BlockForm, Dataset, Loader, LoaderSpec, Matrix, Order, ReaderChoice, Totals,
     Transform,
 };
 use serde_json::Value;
@@ -12,17 +12,17 @@ use crate::interop::described;
 use crate::interop::selection::Selection;
 
 /// The methods with the forms they can give.
-const WAYS: [(Method, BatchForm); 10] = [
-    (Method::NpArray, BatchForm::Dense),
-    (Method::ScipyCsr, BatchForm::Dense),
-    (Method::Native, BatchForm::Dense),
-    (Method::NpArray, BatchForm::F16),
-    (Method::ScipyCsr, BatchForm::F16),
-    (Method::Native, BatchForm::F16),
-    (Method::ScipyCsr, BatchForm::Csr),
-    (Method::Native, BatchForm::Csr),
-    (Method::ScipyCsr, BatchForm::Coo),
-    (Method::Native, BatchForm::Coo),
+const WAYS: [(BlockForm, BatchForm); 10] = [
+    (BlockForm::Dense, BatchForm::Dense),
+    (BlockForm::ConvertedCsr, BatchForm::Dense),
+    (BlockForm::Csr, BatchForm::Dense),
+    (BlockForm::Dense, BatchForm::F16),
+    (BlockForm::ConvertedCsr, BatchForm::F16),
+    (BlockForm::Csr, BatchForm::F16),
+    (BlockForm::ConvertedCsr, BatchForm::Csr),
+    (BlockForm::Csr, BatchForm::Csr),
+    (BlockForm::ConvertedCsr, BatchForm::Coo),
+    (BlockForm::Csr, BatchForm::Coo),
 ];
 
 /// Selections with more values than this, zeros included, are not loaded in every way with every transform.
@@ -59,7 +59,7 @@ pub(crate) fn check(
     let chunk_rows = if dataset.n_rows() > 1000 { 64 } else { 16 };
     let plain = Wanted::Plain { values: &answer.values, halves: &answer.halves };
     let mut n_unequal = 0;
-    for (idx, (method, form)) in WAYS.into_iter().enumerate() {
+    for (idx, (block_form, batch_form)) in WAYS.into_iter().enumerate() {
         let mut run = |wanted, transform, totals, order| {
             let spec = LoaderSpec {
                 chunk_rows,
@@ -67,8 +67,8 @@ pub(crate) fn check(
                 order,
                 seed: 3,
                 batch_rows: 100,
-                method,
-                form,
+                block_form,
+                batch_form,
                 transform,
                 totals,
                 ..LoaderSpec::default()
@@ -104,9 +104,9 @@ fn without_categories_of_no_rows(frames: &mut Value) {
 
 /// One epoch: every cell once, with its obs and its values.
 fn check_epoch(dataset: &Dataset, answer: &Answer, wanted: Wanted<'_>, spec: LoaderSpec) -> usize {
-    let what = format!("{} {} {}", spec.method, spec.form, spec.transform);
+    let what = format!("{} {} {}", spec.block_form, spec.batch_form, spec.transform);
     let in_order = spec.order == Order::InOrder;
-    let check_obs = spec.transform.is_identity() && spec.form == BatchForm::Dense;
+    let check_obs = spec.transform.is_identity() && spec.batch_form == BatchForm::Dense;
     let loader = Loader::new(dataset.clone(), spec).unwrap();
     let mut order = Vec::new();
     let mut n_unequal = 0;

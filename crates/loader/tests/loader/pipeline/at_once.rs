@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, Cells, Dataset, DatasetSpec, ElementType, Elements,
-    ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, DatasetSpec, ElementType,
+    Elements, ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec,
     ReadableBuffer, ReaderChoice,
 };
 use soma_io::{Experiment, OpenOptions, RowRanges};
@@ -65,14 +65,14 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
     const BLOCK_ROWS: u64 = 8;
     for (prefetch_blocks, prefetch_batches) in [(0, 0), (1, 1), (2, 3)] {
         for n_blocks in [6, 60] {
-            for (method, form) in WAYS {
+            for (block_form, batch_form) in WAYS {
                 let n_rows = n_blocks * BLOCK_ROWS;
                 let reader = Arc::new(CountedReader::new(sample::reader(n_rows, 6), 0));
                 let x: Arc<CountedReader> = Arc::clone(&reader);
                 let dataset = sample::dataset(x, Cells::Range(0..n_rows), GeneSelection::All);
                 let spec = LoaderSpec {
-                    method,
-                    form,
+                    block_form,
+                    batch_form,
                     prefetch_blocks,
                     prefetch_batches,
                     ..sample::spec()
@@ -92,13 +92,16 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                     let n_made = n_delivered + (prefetch_batches as u64 + 1) * batch_rows;
                     let n_used_up = n_made / BLOCK_ROWS;
                     let n_read = reader.n_started.load(Ordering::SeqCst) as u64;
-                    assert!(n_read <= n_used_up + 1 + prefetch_blocks as u64, "{method} {form}");
+                    assert!(
+                        n_read <= n_used_up + 1 + prefetch_blocks as u64,
+                        "{block_form} {batch_form}"
+                    );
                 }
                 assert_eq!((n_delivered, live.load(Ordering::SeqCst)), (n_rows, 0));
                 assert_eq!(reader.n_started.load(Ordering::SeqCst) as u64, n_blocks);
                 // Waiting, in the making, with the consumer; a sparse batch that outgrows its buffers has twice as many for a moment.
                 let most = buffers.most.load(Ordering::SeqCst);
-                let (parts, grown) = match form {
+                let (parts, grown) = match batch_form {
                     BatchForm::Dense | BatchForm::F16 => (1, 0),
                     BatchForm::Csr => (2, 2),
                     BatchForm::Coo => (3, 2),
@@ -108,7 +111,7 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 let n_fresh = reader.n_fresh.load(Ordering::SeqCst);
                 // Fewer where one is used up before another is needed.
                 let expected =
-                    if method == Method::Native { 1..=1 + prefetch_blocks } else { 0..=0 };
+                    if block_form == BlockForm::Csr { 1..=1 + prefetch_blocks } else { 0..=0 };
                 assert!(expected.contains(&n_fresh), "{n_fresh} blocks were made");
             }
         }
@@ -123,8 +126,8 @@ fn collect(loader: &Loader, epoch: u64) -> Vec<(Vec<i64>, Vec<Vec<f32>>)> {
 
 /// Every epoch in a thread of its own gives what it gives alone.
 fn check_at_once(dataset: &Dataset) {
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let loader = Loader::new(dataset.clone(), spec).unwrap();
         let alone: Vec<_> = (0..4).map(|epoch| collect(&loader, epoch)).collect();
         std::thread::scope(|scope| {
@@ -144,7 +147,11 @@ fn check_at_once(dataset: &Dataset) {
             dropped.next().unwrap().unwrap();
             drop(dropped);
             for (epoch, thread) in threads {
-                assert_eq!(thread.join().unwrap(), alone[epoch as usize], "{method} {form}");
+                assert_eq!(
+                    thread.join().unwrap(),
+                    alone[epoch as usize],
+                    "{block_form} {batch_form}"
+                );
             }
         });
     }
@@ -183,13 +190,13 @@ fn a_read_that_comes_in_many_pieces_is_one_block() {
     };
     reader.read_coo(&all, &GeneSelection::All, &mut count).unwrap();
     assert!(n_pieces > 4, "{n_pieces} pieces");
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         for chunk_rows in [16, 1000] {
-            let spec = LoaderSpec { method, form, chunk_rows, ..sample::spec() };
-            let whole = LoaderSpec { method: Method::Native, ..spec.clone() };
+            let spec = LoaderSpec { block_form, batch_form, chunk_rows, ..sample::spec() };
+            let whole = LoaderSpec { block_form: BlockForm::Csr, ..spec.clone() };
             let expected = Loader::new(sample::whole(dataset.n_rows(), 9), whole).unwrap();
             let loader = Loader::new(dataset.clone(), spec).unwrap();
-            assert_eq!(collect(&loader, 2), collect(&expected, 2), "{method} {form}");
+            assert_eq!(collect(&loader, 2), collect(&expected, 2), "{block_form} {batch_form}");
         }
     }
 }

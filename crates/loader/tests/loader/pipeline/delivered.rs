@@ -7,7 +7,7 @@ use arrow_array::types::{Float16Type, Float32Type, Int64Type, UInt32Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use half::f16;
 use loader::{
-    Batch, BatchForm, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, Method, Totals,
+    Batch, BatchForm, BlockForm, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, Totals,
     Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
@@ -24,16 +24,16 @@ fn batches(dataset: &Dataset, spec: LoaderSpec) -> Vec<Batch> {
 
 #[test]
 fn half_floats_are_the_rounded_values() {
-    for method in Method::ALL {
-        let spec = LoaderSpec { method, ..sample::spec() };
+    for block_form in BlockForm::ALL {
+        let spec = LoaderSpec { block_form, ..sample::spec() };
         let whole = batches(&sample::whole(N_ROWS, N_GENES), spec.clone());
-        let spec = LoaderSpec { form: BatchForm::F16, ..spec };
+        let spec = LoaderSpec { batch_form: BatchForm::F16, ..spec };
         let half = batches(&sample::whole(N_ROWS, N_GENES), spec);
         assert_eq!(whole.len(), half.len());
         for (whole, half) in whole.iter().zip(&half) {
             let rounded: Vec<f16> =
                 whole.x.dense().unwrap().iter().copied().map(f16::from_f32).collect();
-            assert_eq!(half.x.dense_f16().unwrap(), rounded, "{method}");
+            assert_eq!(half.x.dense_f16().unwrap(), rounded, "{block_form}");
             assert!(half.x.dense().is_none() && whole.x.dense_f16().is_none());
             assert_eq!(half.joinids, whole.joinids);
         }
@@ -48,8 +48,8 @@ fn values_are_transformed_whatever_the_method_form_and_totals() {
     let transform = Transform { target_sum: Some(1e4), log1p: true, clip: Some((-1.0, 9.25)) };
     let mut n_clipped = 0;
     for totals in [Totals::Genes, Totals::Obs] {
-        for (method, form) in WAYS.into_iter().chain([(Method::Native, BatchForm::F16)]) {
-            let spec = LoaderSpec { method, form, transform, totals, ..sample::spec() };
+        for (block_form, batch_form) in WAYS.into_iter().chain([(BlockForm::Csr, BatchForm::F16)]) {
+            let spec = LoaderSpec { block_form, batch_form, transform, totals, ..sample::spec() };
             for batch in batches(&dataset, spec) {
                 for (row, joinid) in dense_rows(&batch.x).iter().zip(&batch.joinids) {
                     let joinid = *joinid as u64;
@@ -63,11 +63,14 @@ fn values_are_transformed_whatever_the_method_form_and_totals() {
                         let scaled = if value == 0.0 { 0.0 } else { value * (1e4 / total) };
                         let expected = (scaled.ln_1p() as f32).min(9.25);
                         n_clipped += usize::from(expected == 9.25);
-                        let expected = match form {
+                        let expected = match batch_form {
                             BatchForm::F16 => f16::from_f32(expected).to_f32(),
                             _ => expected,
                         };
-                        assert_eq!(*found, expected, "{method} {form} {totals:?}: {joinid} {gene}");
+                        assert_eq!(
+                            *found, expected,
+                            "{block_form} {batch_form} {totals:?}: {joinid} {gene}"
+                        );
                     }
                 }
             }
@@ -83,8 +86,9 @@ fn a_cell_without_a_total_is_named() {
     (totals[14], totals[15]) = (0.0, f64::NAN);
     let dataset = sample::whole(N_ROWS, N_GENES).with_totals(totals).unwrap();
     let transform = Transform { target_sum: Some(1.0), ..Transform::default() };
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, transform, totals: Totals::Obs, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec =
+            LoaderSpec { block_form, batch_form, transform, totals: Totals::Obs, ..sample::spec() };
         let mut epoch = Loader::new(dataset.clone(), spec).unwrap().epoch(0).unwrap();
         match epoch.find_map(Result::err).unwrap() {
             Error::Total { experiment: 0, joinid: 15, total } => assert_eq!(total, "NaN"),
@@ -99,7 +103,7 @@ fn a_cell_without_a_total_is_named() {
 #[test]
 fn batches_become_matrices_of_ndarray_and_sprs() {
     let dataset = sample::whole(N_ROWS, N_GENES);
-    let of_form = |form| batches(&dataset, LoaderSpec { form, ..sample::spec() });
+    let of_form = |batch_form| batches(&dataset, LoaderSpec { batch_form, ..sample::spec() });
     let dense = of_form(BatchForm::Dense);
     let half = of_form(BatchForm::F16);
     let sparse = of_form(BatchForm::Csr).into_iter().zip(of_form(BatchForm::Coo));
@@ -134,7 +138,7 @@ fn batches_become_matrices_of_ndarray_and_sprs() {
     let obs = sample::obs(&[0]);
     let x = Arc::new(MemoryReader::new(twice).unwrap());
     let dataset = Dataset::new(x, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
-    for batch in batches(&dataset, LoaderSpec { form: BatchForm::Csr, ..sample::spec() }) {
+    for batch in batches(&dataset, LoaderSpec { batch_form: BatchForm::Csr, ..sample::spec() }) {
         assert!(matches!(batch.x.into_sprs_csr(), Err(Error::Sprs { .. })));
     }
 }
@@ -142,8 +146,8 @@ fn batches_become_matrices_of_ndarray_and_sprs() {
 #[test]
 fn batches_become_arrow_record_batches() {
     let dataset = sample::whole(N_ROWS, N_GENES);
-    for form in BatchForm::ALL {
-        for batch in batches(&dataset, LoaderSpec { form, ..sample::spec() }) {
+    for batch_form in BatchForm::ALL {
+        for batch in batches(&dataset, LoaderSpec { batch_form, ..sample::spec() }) {
             let arrow = batch.to_arrow().unwrap();
             assert_eq!(arrow.num_rows(), batch.n_rows());
             let joinids = arrow.column_by_name("soma_joinid").unwrap();
@@ -157,7 +161,7 @@ fn batches_become_arrow_record_batches() {
             for (idx, row) in dense_rows(&batch.x).iter().enumerate() {
                 if let Some(x) = arrow.column_by_name("x") {
                     let of_row = x.as_fixed_size_list().value(idx);
-                    let found: Vec<f32> = match form {
+                    let found: Vec<f32> = match batch_form {
                         BatchForm::F16 => {
                             let values = of_row.as_primitive::<Float16Type>().values();
                             values.iter().map(|value| value.to_f32()).collect()
@@ -176,7 +180,7 @@ fn batches_become_arrow_record_batches() {
                 for (gene, value) in genes.values().iter().zip(values.values()) {
                     found[*gene as usize] = *value;
                 }
-                assert_eq!(&found, row, "{form}");
+                assert_eq!(&found, row, "{batch_form}");
             }
         }
     }

@@ -7,8 +7,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::split::{self, Method as SplitMethod};
 use loader::{
-    AxisQuery, Batch, BatchForm, Cells, Dataset, GeneSelection, Genes, Loader, LoaderSpec, Matrix,
-    Method, Remainder, Totals, Transform,
+    AxisQuery, Batch, BatchForm, BlockForm, Cells, Dataset, GeneSelection, Genes, Loader,
+    LoaderSpec, Matrix, Remainder, Totals, Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -23,11 +23,11 @@ fn batches(dataset: &Dataset, spec: LoaderSpec) -> Vec<Batch> {
 #[test]
 fn an_empty_selection_gives_no_batches_and_reads_nothing() {
     for cells in [Cells::Range(0..0), Cells::Range(7..7), Cells::List([].into())] {
-        for (method, form) in WAYS {
+        for (block_form, batch_form) in WAYS {
             let reader = ScriptedReader::new(20, 3, At::Never);
             let x: Arc<ScriptedReader> = Arc::clone(&reader);
             let dataset = sample::dataset(x, cells.clone(), GeneSelection::All);
-            let spec = LoaderSpec { method, form, ..sample::spec() };
+            let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
             let loader = Loader::new(dataset, spec).unwrap();
             assert_eq!((loader.n_batches(), loader.epoch(0).unwrap().count()), (0, 0));
             assert_eq!(reader.n_started(), 0);
@@ -43,13 +43,15 @@ fn every_shape_comes_with_two_dimensions() {
             let x = Arc::new(sample::reader(n_rows, 7));
             let dataset = sample::dataset(x, Cells::Range(0..n_rows), genes);
             for batch_rows in [1, 2, 100] {
-                for (method, form) in WAYS.into_iter().chain([(Method::NpArray, BatchForm::F16)]) {
-                    let spec = LoaderSpec { batch_rows, method, form, ..sample::spec() };
+                for (block_form, batch_form) in
+                    WAYS.into_iter().chain([(BlockForm::Dense, BatchForm::F16)])
+                {
+                    let spec = LoaderSpec { batch_rows, block_form, batch_form, ..sample::spec() };
                     let mut n_seen = 0;
                     for batch in batches(&dataset, spec) {
                         let expected = batch_rows.min(n_rows - n_seen);
                         let shape = (expected as usize, n_genes as usize);
-                        assert_eq!(batch.x.shape(), shape, "{method} {form}");
+                        assert_eq!(batch.x.shape(), shape, "{block_form} {batch_form}");
                         n_seen += expected;
                         check_converted(batch, shape);
                     }
@@ -100,11 +102,12 @@ fn cells_without_values_come_as_rows_of_zeros() {
     let scaled = Transform { target_sum: Some(1e4), log1p: true, clip: Some((-1.0, 1.0)) };
     for transform in [Transform::default(), scaled] {
         for totals in [Totals::Genes, Totals::Obs] {
-            for (method, form) in WAYS {
-                let spec = LoaderSpec { method, form, transform, totals, ..sample::spec() };
+            for (block_form, batch_form) in WAYS {
+                let spec =
+                    LoaderSpec { block_form, batch_form, transform, totals, ..sample::spec() };
                 let rows: Vec<Vec<f32>> =
                     batches(&dataset, spec).iter().flat_map(|batch| dense_rows(&batch.x)).collect();
-                assert_eq!(rows, vec![vec![0.0; 4]; 30], "{method} {form}");
+                assert_eq!(rows, vec![vec![0.0; 4]; 30], "{block_form} {batch_form}");
             }
         }
     }
@@ -128,8 +131,8 @@ fn values_obs_and_joinids_are_of_one_cell_in_every_epoch() {
     let x = Arc::new(MemoryReader::new(csr).unwrap());
     let cells = Cells::List(joinids.clone().into());
     let dataset = Dataset::new(x, cells, obs, GeneSelection::All).unwrap();
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let loader = Loader::new(dataset.clone(), spec).unwrap();
         let mut orders = Vec::new();
         for epoch in 0..3 {
@@ -148,7 +151,7 @@ fn values_obs_and_joinids_are_of_one_cell_in_every_epoch() {
             }
             orders.push(seen.clone());
             seen.sort_unstable();
-            assert_eq!(seen, joinids, "{method} {form}: each once");
+            assert_eq!(seen, joinids, "{block_form} {batch_form}: each once");
         }
         assert!(orders[0] != orders[1] && orders[1] != orders[2] && orders[0] != orders[2]);
     }
@@ -220,21 +223,22 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
     };
     let x = Arc::new(MemoryReader::new(twice).unwrap());
     let dataset = sample::dataset(x, Cells::Range(0..3), GeneSelection::All);
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, order: loader::Order::InOrder, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec =
+            LoaderSpec { block_form, batch_form, order: loader::Order::InOrder, ..sample::spec() };
         for batch in batches(&dataset, spec.clone()) {
             match &batch.x {
                 Matrix::Dense { .. } => {
                     let expected = [0.0, 2.0, 5.0, 0.0, 0.0, 0.0, 6.0, 0.0, 0.0];
-                    assert_eq!(batch.x.dense().unwrap(), expected, "{method}");
+                    assert_eq!(batch.x.dense().unwrap(), expected, "{block_form}");
                 }
                 Matrix::Csr(csr) => {
-                    assert_eq!(csr.columns(), [1, 1, 2, 0, 0, 0], "{method}");
-                    assert_eq!(csr.values(), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0], "{method}");
+                    assert_eq!(csr.columns(), [1, 1, 2, 0, 0, 0], "{block_form}");
+                    assert_eq!(csr.values(), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0], "{block_form}");
                 }
                 Matrix::Coo(coo) => {
-                    assert_eq!(coo.rows(), [0, 0, 0, 2, 2, 2], "{method}");
-                    assert_eq!(coo.columns(), [1, 1, 2, 0, 0, 0], "{method}");
+                    assert_eq!(coo.rows(), [0, 0, 0, 2, 2, 2], "{block_form}");
+                    assert_eq!(coo.columns(), [1, 1, 2, 0, 0, 0], "{block_form}");
                 }
             }
         }
@@ -242,7 +246,7 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
         let transform = Transform { target_sum: Some(7.0), ..Transform::default() };
         for batch in batches(&dataset, LoaderSpec { transform, ..spec }) {
             if let Some(values) = batch.x.dense() {
-                assert_eq!(values, [0.0, 2.0, 5.0, 0.0, 0.0, 0.0, 7.0, 0.0, 0.0], "{method}");
+                assert_eq!(values, [0.0, 2.0, 5.0, 0.0, 0.0, 0.0, 7.0, 0.0, 0.0], "{block_form}");
             }
         }
     }
@@ -269,10 +273,10 @@ fn a_query_that_selects_nothing_of_an_experiment_is_no_error() {
         };
         let dataset = Dataset::from_experiment(&experiment, &spec).unwrap();
         assert_eq!((dataset.n_rows(), dataset.n_columns()), shape);
-        for (method, form) in WAYS {
-            let spec = LoaderSpec { method, form, ..sample::spec() };
+        for (block_form, batch_form) in WAYS {
+            let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
             let n_rows: usize = batches(&dataset, spec).iter().map(Batch::n_rows).sum();
-            assert_eq!(n_rows as u64, shape.0, "{method} {form}");
+            assert_eq!(n_rows as u64, shape.0, "{block_form} {batch_form}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loader::{BatchForm, Cells, GeneSelection, Loader, LoaderSpec, Method, Order, Remainder};
+use loader::{BatchForm, BlockForm, Cells, GeneSelection, Loader, LoaderSpec, Order, Remainder};
 use proptest::prelude::*;
 
 use crate::pipeline::sample::{self, WAYS, check_rows, dense_rows};
@@ -51,8 +51,8 @@ fn spec() -> impl Strategy<Value = LoaderSpec> {
                 order: if in_order { Order::InOrder } else { Order::Shuffled },
                 seed,
                 batch_rows,
-                method: WAYS[way].0,
-                form: WAYS[way].1,
+                block_form: WAYS[way].0,
+                batch_form: WAYS[way].1,
                 remainder: if drop_last { Remainder::Drop } else { Remainder::Short },
                 prefetch_blocks: ahead.0,
                 prefetch_batches: ahead.1,
@@ -133,23 +133,23 @@ proptest! {
     #[test]
     fn methods_forms_and_reading_ahead_change_nothing(case in case()) {
         let base = collect(&loader(&case, case.spec.clone()), case.epoch);
-        for (method, form) in WAYS {
+        for (block_form, batch_form) in WAYS {
             let ahead = (case.spec.prefetch_blocks + 1) % 4;
-            let spec = LoaderSpec { method, form, prefetch_blocks: ahead, prefetch_batches: ahead, ..case.spec.clone() };
-            prop_assert_eq!(&collect(&loader(&case, spec), case.epoch), &base, "{} {}", method, form);
+            let spec = LoaderSpec { block_form, batch_form, prefetch_blocks: ahead, prefetch_batches: ahead, ..case.spec.clone() };
+            prop_assert_eq!(&collect(&loader(&case, spec), case.epoch), &base, "{} {}", block_form, batch_form);
         }
     }
 }
 
 #[track_caller]
 fn check_sizes(n_rows: u64, batch_rows: u64, drop_last: bool, expect: &[usize]) {
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         let remainder = if drop_last { Remainder::Drop } else { Remainder::Short };
-        let spec = LoaderSpec { batch_rows, remainder, method, form, ..sample::spec() };
+        let spec = LoaderSpec { batch_rows, remainder, block_form, batch_form, ..sample::spec() };
         let loader = Loader::new(sample::whole(n_rows, 5), spec).unwrap();
         let sizes: Vec<usize> =
             loader.epoch(0).unwrap().map(|batch| batch.unwrap().n_rows()).collect();
-        assert_eq!(sizes, expect, "{method} {form}");
+        assert_eq!(sizes, expect, "{block_form} {batch_form}");
         assert_eq!(loader.n_batches(), expect.len() as u64);
     }
 }
@@ -211,22 +211,28 @@ fn a_selection_without_obs_columns_or_genes_still_counts_cells() {
     let options = RecordBatchOptions::new().with_row_count(Some(10));
     let schema = Arc::new(arrow_schema::Schema::empty());
     let obs = RecordBatch::try_new_with_options(schema, vec![], &options).unwrap();
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         let reader = Arc::new(sample::reader(10, 4));
         let genes = GeneSelection::List(vec![]);
         let dataset =
             loader::Dataset::new(reader, Cells::Range(0..10), obs.clone(), genes).unwrap();
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let batches: Vec<_> =
             Loader::new(dataset, spec).unwrap().epoch(0).unwrap().map(Result::unwrap).collect();
         assert_eq!(batches.iter().map(|batch| batch.obs.num_rows()).sum::<usize>(), 10);
         assert!(
             batches.iter().all(|batch| batch.x.shape() == (batch.n_rows(), 0)),
-            "{method} {form}"
+            "{block_form} {batch_form}"
         );
         assert!(
-            batches.iter().all(|batch| (form == BatchForm::Dense) == batch.x.dense().is_some())
+            batches
+                .iter()
+                .all(|batch| (batch_form == BatchForm::Dense) == batch.x.dense().is_some())
         );
     }
-    assert!(Method::ALL.iter().all(|method| method.name().parse::<Method>().unwrap() == *method));
+    assert!(
+        BlockForm::ALL
+            .iter()
+            .all(|block_form| block_form.name().parse::<BlockForm>().unwrap() == *block_form)
+    );
 }

@@ -79,8 +79,8 @@ fn an_experiment_is_loaded_whole_or_in_part() {
         let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
         assert_eq!(dataset.n_rows(), cells.n_rows());
         assert_eq!(dataset.n_columns(), gene_joinids.len());
-        for (method, form) in WAYS {
-            let spec = LoaderSpec { method, form, ..sample::spec() };
+        for (block_form, batch_form) in WAYS {
+            let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
             let loader = Loader::new(dataset.clone(), spec).unwrap();
             let mut seen: Vec<u64> = Vec::new();
             for batch in loader.epoch(1).unwrap() {
@@ -89,7 +89,7 @@ fn an_experiment_is_loaded_whole_or_in_part() {
                 check_rows(&with_plain_text(batch), &gene_joinids, &mut seen);
             }
             seen.sort_unstable();
-            assert_eq!(seen, sample::joinids(&cells), "{method} {form}");
+            assert_eq!(seen, sample::joinids(&cells), "{block_form} {batch_form}");
         }
     }
 }
@@ -184,14 +184,14 @@ fn real_counts_come_through_every_method_form_and_order() {
         Dataset::from_experiment(&open(&uri), &DatasetSpec { obs_columns: columns, ..wanted() })
             .unwrap();
     assert_eq!((dataset.n_rows(), dataset.n_columns()), (2898, 19465));
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         for order in [Order::Shuffled, Order::InOrder] {
             let spec = LoaderSpec {
                 chunk_rows: 64,
                 chunks_per_block: 16,
                 batch_rows: 100,
-                method,
-                form,
+                block_form,
+                batch_form,
                 order,
                 ..sample::spec()
             };
@@ -217,7 +217,7 @@ fn real_counts_come_through_every_method_form_and_order() {
                 }
                 batch.joinids.iter().for_each(|joinid| *times.entry(*joinid).or_default() += 1);
             }
-            assert_eq!((nnz, sum), (1_069_459, 3_085_005.0), "{method} {form} {order:?}");
+            assert_eq!((nnz, sum), (1_069_459, 3_085_005.0), "{block_form} {batch_form} {order:?}");
             assert_eq!(times.len(), 2898);
             assert!(times.values().all(|n_times| *n_times == 1));
             assert_eq!((epoch.stats().nnz, epoch.stats().n_blocks), (1_069_459, 3));

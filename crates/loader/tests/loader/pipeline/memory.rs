@@ -37,9 +37,14 @@ fn less_is_read_ahead_and_the_same_batches_come() {
         n_columns: 6,
     };
     let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
-    for (method, form) in WAYS {
-        let spec =
-            LoaderSpec { method, form, prefetch_blocks: 3, prefetch_batches: 2, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec {
+            block_form,
+            batch_form,
+            prefetch_blocks: 3,
+            prefetch_batches: 2,
+            ..sample::spec()
+        };
         let rows = |memory| {
             let spec = LoaderSpec { memory, ..spec.clone() };
             let loader = Loader::new(data.clone(), spec).unwrap();
@@ -55,11 +60,14 @@ fn less_is_read_ahead_and_the_same_batches_come() {
         let mut ahead = Vec::new();
         for more in [0, 300, 600, 1_000, 2_000, 4_000, 1 << 20] {
             let (found, ran) = rows(Budget::new(least + more));
-            assert_eq!(found, expected, "{method} {form} with {more} more than the least");
+            assert_eq!(
+                found, expected,
+                "{block_form} {batch_form} with {more} more than the least"
+            );
             ahead.push(ran);
         }
-        assert_eq!((ahead[0], ahead[6]), ((0, 0), (3, 2)), "{method} {form}: {ahead:?}");
-        assert!(ahead.is_sorted(), "{method} {form}: {ahead:?}");
+        assert_eq!((ahead[0], ahead[6]), ((0, 0), (3, 2)), "{block_form} {batch_form}: {ahead:?}");
+        assert!(ahead.is_sorted(), "{block_form} {batch_form}: {ahead:?}");
     }
 }
 
@@ -67,8 +75,8 @@ fn less_is_read_ahead_and_the_same_batches_come() {
 fn what_cannot_fit_is_refused_before_it_is_read() {
     let reader = Arc::new(CountedReader::new(sample::reader(N_ROWS, 6), WORKING_BYTES));
     let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let least = least(&data, &spec);
         assert!(least > WORKING_BYTES);
         let short = LoaderSpec { memory: Budget::new(least - 1), ..spec.clone() };
@@ -90,7 +98,7 @@ fn a_block_that_is_denser_than_told_ends_the_epoch() {
         n_columns,
     };
     let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
-    let spec = LoaderSpec { form: loader::BatchForm::Csr, ..sample::spec() };
+    let spec = LoaderSpec { batch_form: loader::BatchForm::Csr, ..sample::spec() };
     let limited = LoaderSpec { memory: Budget::new(least(&data, &spec)), ..spec };
     let loader = Loader::new(data, limited).unwrap();
     let mut epoch = loader.epoch(0).unwrap();
@@ -108,7 +116,7 @@ const BLOCK: u64 = 8 * (6 * 8 + 20);
 fn counted() -> (Arc<CountedReader>, Dataset, LoaderSpec) {
     let reader = Arc::new(CountedReader::new(sample::reader(N_ROWS, 6), 0));
     let data = dataset(Arc::clone(&reader) as Arc<dyn XReader>);
-    (reader, data, LoaderSpec { form: loader::BatchForm::Csr, ..sample::spec() })
+    (reader, data, LoaderSpec { batch_form: loader::BatchForm::Csr, ..sample::spec() })
 }
 
 #[test]

@@ -100,8 +100,8 @@ fn ranks_share_the_data_in_equal_parts() {
 
 #[test]
 fn the_same_global_batches_come_from_eight_then_four_then_six_ranks() {
-    for (method, form) in WAYS {
-        let of = |size| move |rank| LoaderSpec { method, form, ..spec(24, rank, size) };
+    for (block_form, batch_form) in WAYS {
+        let of = |size| move |rank| LoaderSpec { block_form, batch_form, ..spec(24, rank, size) };
         for epoch in [0, 1] {
             let (whole, end) = steps(of(8), Err(epoch), usize::MAX);
             assert_eq!((whole.len(), end.batches_delivered()), (6, 6));
@@ -110,7 +110,7 @@ fn the_same_global_batches_come_from_eight_then_four_then_six_ranks() {
             let (second, state) = steps(of(4), Ok(&state), 3);
             let (third, state) = steps(of(6), Ok(&state), usize::MAX);
             assert_eq!(state, end);
-            assert_eq!([first, second, third].concat(), whole, "{method} {form}");
+            assert_eq!([first, second, third].concat(), whole, "{block_form} {batch_form}");
             assert!(steps(of(3), Ok(&end), usize::MAX).0.is_empty());
         }
     }
@@ -119,15 +119,20 @@ fn the_same_global_batches_come_from_eight_then_four_then_six_ranks() {
 #[test]
 fn any_number_of_ranks_delivers_any_number_of_lanes() {
     // Of blocks of 8 rows some ranks have none, where global batches are of 24.
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         for lanes in [1, 3, 24] {
             let of = |size| {
-                move |rank| LoaderSpec { lanes: Some(lanes), method, form, ..spec(24, rank, size) }
+                move |rank| LoaderSpec {
+                    lanes: Some(lanes),
+                    block_form,
+                    batch_form,
+                    ..spec(24, rank, size)
+                }
             };
             let (alone, _) = steps(of(1), Err(3), usize::MAX);
             for size in [2, 8, 24] {
                 let (found, _) = steps(of(size), Err(3), usize::MAX);
-                assert!(found == alone, "{method} {form}, {lanes} lanes, {size} ranks");
+                assert!(found == alone, "{block_form} {batch_form}, {lanes} lanes, {size} ranks");
             }
         }
     }
@@ -296,12 +301,12 @@ fn rows_that_are_sampled_several_times_are_delivered_as_often() {
     let mut expect: Vec<i64> =
         sampling.rows(42, 5).unwrap().iter().map(|row| i64::from(*row)).collect();
     expect.sort_unstable();
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         for size in [1, 2, 5] {
             let of_rank = |rank| LoaderSpec {
                 sampling: Some(sampling.clone()),
-                method,
-                form,
+                block_form,
+                batch_form,
                 ..spec(10, rank, size)
             };
             let (steps, _) = steps(of_rank, Err(5), usize::MAX);
@@ -315,7 +320,7 @@ fn rows_that_are_sampled_several_times_are_delivered_as_often() {
                 found.extend(joinids);
             }
             found.sort_unstable();
-            assert_eq!(found, expect, "{method} {form}, {size} ranks");
+            assert_eq!(found, expect, "{block_form} {batch_form}, {size} ranks");
         }
     }
 }

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use loader::{
-    Batch, BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Method, Order,
+    Batch, BatchForm, BlockForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Order,
     ReadableBuffer,
 };
 use soma_io::{
@@ -75,21 +75,21 @@ pub(crate) fn spec() -> LoaderSpec {
         order: Order::Shuffled,
         seed: 42,
         batch_rows: 3,
-        method: Method::Native,
-        form: BatchForm::Dense,
+        block_form: BlockForm::Csr,
+        batch_form: BatchForm::Dense,
         ..LoaderSpec::default()
     }
 }
 
 /// The methods with the forms they can give.
-pub(crate) const WAYS: [(Method, BatchForm); 7] = [
-    (Method::NpArray, BatchForm::Dense),
-    (Method::ScipyCsr, BatchForm::Dense),
-    (Method::Native, BatchForm::Dense),
-    (Method::ScipyCsr, BatchForm::Csr),
-    (Method::Native, BatchForm::Csr),
-    (Method::ScipyCsr, BatchForm::Coo),
-    (Method::Native, BatchForm::Coo),
+pub(crate) const WAYS: [(BlockForm, BatchForm); 7] = [
+    (BlockForm::Dense, BatchForm::Dense),
+    (BlockForm::ConvertedCsr, BatchForm::Dense),
+    (BlockForm::Csr, BatchForm::Dense),
+    (BlockForm::ConvertedCsr, BatchForm::Csr),
+    (BlockForm::Csr, BatchForm::Csr),
+    (BlockForm::ConvertedCsr, BatchForm::Coo),
+    (BlockForm::Csr, BatchForm::Coo),
 ];
 
 /// A batch's values as dense rows, whatever its form.

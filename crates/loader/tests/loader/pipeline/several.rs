@@ -41,8 +41,8 @@ fn csr(experiment: usize, n_rows: u64, genes: &str) -> CsrBuffers {
 
 /// Each row of every batch holds what its experiment has for its joinid; `genes` are the columns, `has` what experiments have.
 fn check(dataset: &Dataset, genes: &str, has: &[&str], expected: &[(u32, i64)]) {
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let loader = Loader::new(dataset.clone(), spec).unwrap();
         let mut seen = Vec::new();
         for batch in loader.epoch(1).unwrap() {
@@ -61,13 +61,13 @@ fn check(dataset: &Dataset, genes: &str, has: &[&str], expected: &[(u32, i64)]) 
                         .unwrap_or(0.0)
                 };
                 let values: Vec<f32> = genes.chars().map(of_gene).collect();
-                assert_eq!(row, values, "{method} {form}: cell {joinid} of {experiment}");
+                assert_eq!(row, values, "{block_form} {batch_form}: cell {joinid} of {experiment}");
                 let label = format!("cell {joinid} of {experiment}");
                 assert_eq!(labels.as_string::<i32>().value(idx), label);
             }
         }
         seen.sort_unstable();
-        assert_eq!(seen, expected, "{method} {form}");
+        assert_eq!(seen, expected, "{block_form} {batch_form}");
     }
 }
 

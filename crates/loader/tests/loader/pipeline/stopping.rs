@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use loader::{
-    BatchBuffers, Cells, ElementType, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader,
-    LoaderSpec, Method, Remainder,
+    BatchBuffers, BlockForm, Cells, ElementType, Error, GeneSelection, HeapBuffer, HeapBuffers,
+    Loader, LoaderSpec, Remainder,
 };
 
 use pipeline::Error as Engine;
@@ -47,13 +47,13 @@ fn assert_no_thread_reads(reader: &Arc<ScriptedReader>, n_loaders: usize) {
 #[test]
 fn dropped_at_any_point_its_threads_have_ended() {
     within_seconds(60, || {
-        for (method, form) in WAYS {
+        for (block_form, batch_form) in WAYS {
             for (prefetch_blocks, prefetch_batches) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 2)] {
                 for n_taken in 0..=22 {
                     let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
                     let spec = LoaderSpec {
-                        method,
-                        form,
+                        block_form,
+                        batch_form,
                         prefetch_blocks,
                         prefetch_batches,
                         ..sample::spec()
@@ -130,13 +130,13 @@ fn a_slow_consumer_bounds_reading_all_along() {
 #[test]
 fn a_failure_comes_once_after_the_batches_before_it() {
     within_seconds(60, || {
-        for (method, form) in WAYS {
+        for (block_form, batch_form) in WAYS {
             for (prefetch_blocks, prefetch_batches) in [(0, 0), (1, 1), (2, 0), (3, 4)] {
                 for at in 0..8 {
                     let reader = ScriptedReader::new(N_ROWS, 4, At::Fail(at));
                     let spec = LoaderSpec {
-                        method,
-                        form,
+                        block_form,
+                        batch_form,
                         prefetch_blocks,
                         prefetch_batches,
                         ..sample::spec()
@@ -191,7 +191,7 @@ fn what_is_dropped_at_the_end_is_not_read() {
     let spec = LoaderSpec {
         batch_rows: 30,
         remainder: Remainder::Drop,
-        method: Method::ScipyCsr,
+        block_form: BlockForm::ConvertedCsr,
         ..sample::spec()
     };
     // Two batches of 30 rows: the last block of 8 has four of them. With 50 rows it is one batch, in four blocks.
@@ -206,13 +206,13 @@ fn what_is_dropped_at_the_end_is_not_read() {
 
 #[test]
 fn a_reader_that_gives_other_rows_is_found_out() {
-    for (method, form) in WAYS {
+    for (block_form, batch_form) in WAYS {
         let reader = ScriptedReader::new(N_ROWS, 4, At::Stray(1));
-        let loader = loader(&reader, LoaderSpec { method, form, ..sample::spec() });
+        let loader = loader(&reader, LoaderSpec { block_form, batch_form, ..sample::spec() });
         let mut epoch = loader.epoch(0).unwrap();
         let error = epoch.find_map(Result::err).unwrap();
         let text = error.to_string();
-        if method == Method::Native {
+        if block_form == BlockForm::Csr {
             let expect = "reader \"memory\" gave 64 rows x 4 columns for block 1";
             assert!(text.starts_with(expect), "{text}");
         } else {

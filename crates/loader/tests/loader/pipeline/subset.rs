@@ -42,8 +42,8 @@ fn dataset(cells: Cells) -> Dataset {
 /// The joinids that an epoch delivers, each with its own values and obs beside it.
 fn delivered(dataset: &Dataset) -> Vec<u64> {
     let mut seen = Vec::new();
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         seen.clear();
         for batch in Loader::new(dataset.clone(), spec).unwrap().epoch(3).unwrap() {
             sample::check_rows(&batch.unwrap(), &[0, 1, 2, 3], &mut seen);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, Cells, Dataset, ElementType, Elements, ElementsMut,
-    Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, Method, ReadableBuffer,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Elements,
+    ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, ReadableBuffer,
     Totals, Transform,
 };
 
@@ -15,8 +15,8 @@ use crate::pipeline::scripted::{At, ScriptedReader};
 fn an_epoch_says_what_it_did() {
     let nnz = (0..50).flat_map(|id| (0..6).filter_map(move |gene| sample::value(id, gene))).count()
         as u64;
-    for (method, form) in WAYS {
-        let spec = LoaderSpec { method, form, ..sample::spec() };
+    for (block_form, batch_form) in WAYS {
+        let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let loader = Loader::new(sample::whole(50, 6), spec.clone()).unwrap();
         let mut epoch = loader.epoch(3).unwrap();
         assert_eq!(epoch.size_hint(), (0, Some(17)));
@@ -27,7 +27,7 @@ fn an_epoch_says_what_it_did() {
         assert_eq!((stats.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
         assert_eq!((stats.n_blocks, stats.max_block_rows, stats.n_columns), (7, 8, 6));
         assert_eq!((stats.n_batches, stats.max_batch_rows, stats.n_rows), (17, 3, 50));
-        assert_eq!(stats.nnz, nnz, "{method} {form}");
+        assert_eq!(stats.nnz, nnz, "{block_form} {batch_form}");
         assert_eq!(stats.wait_secs.len(), 17);
         let waited: f64 = stats.wait_secs.iter().sum();
         let first = stats.first_batch_secs.unwrap();
@@ -37,7 +37,7 @@ fn an_epoch_says_what_it_did() {
                 && waited <= stats.elapsed_secs
         );
         assert!(0.0 < stats.read_secs && 0.0 < stats.batch_secs);
-        assert_eq!(stats.convert_secs == 0.0, method == Method::Native);
+        assert_eq!(stats.convert_secs == 0.0, block_form == BlockForm::Csr);
     }
 }
 
@@ -134,8 +134,9 @@ fn settings_that_no_data_fit_are_refused() {
     check_refused(LoaderSpec { batch_rows: 0, ..sample::spec() }, "batches of 0 rows");
     check_refused(LoaderSpec { chunk_rows: 0, ..sample::spec() }, "chunk");
     check_refused(LoaderSpec { chunks_per_block: 0, ..sample::spec() }, "block");
-    for form in [BatchForm::Csr, BatchForm::Coo] {
-        let dense_sparse = LoaderSpec { method: Method::NpArray, form, ..sample::spec() };
+    for batch_form in [BatchForm::Csr, BatchForm::Coo] {
+        let dense_sparse =
+            LoaderSpec { block_form: BlockForm::Dense, batch_form, ..sample::spec() };
         check_refused(dense_sparse, "np.array holds each block as a dense array");
     }
     let transformed = |transform| LoaderSpec { transform, ..sample::spec() };
@@ -145,10 +146,10 @@ fn settings_that_no_data_fit_are_refused() {
     check_refused(transformed(Transform { clip: Some((1.0, 2.0)), ..scaled }), "zeros");
     let huge = LoaderSpec { chunk_rows: u64::MAX, chunks_per_block: 2, ..sample::spec() };
     check_refused(huge, "plan");
-    let error = "numpy".parse::<Method>().unwrap_err().to_string();
-    assert_eq!(error, "no method is called \"numpy\": take np.array, scipy.csr or native");
+    let error = "numpy".parse::<BlockForm>().unwrap_err().to_string();
+    assert_eq!(error, "no form of blocks is called \"numpy\": take np.array, scipy.csr or native");
     let error = "sparse".parse::<BatchForm>().unwrap_err().to_string();
-    assert_eq!(error, "no batch form is called \"sparse\": take dense, f16, csr or coo");
+    assert_eq!(error, "no form of batches is called \"sparse\": take dense, f16, csr or coo");
 }
 
 #[track_caller]

@@ -1,17 +1,16 @@
-//! A consumer may keep tensors, views of them and clones, write to them and resize them: no later
-//! batch is written into memory that a tensor still uses.
+//! A consumer may keep, clone, view, write to and resize tensors: no later batch is written into
+//! memory that a tensor still uses.
 
 use std::thread;
 
-use loader::{BatchForm, LoaderSpec, Method};
+use loader::{BatchForm, BlockForm, LoaderSpec};
 use proptest::prelude::*;
 use tch::{Kind, Tensor};
 use torch_feed::{TensorBatch, TensorLoader};
 
 use crate::tensors::{N_GENES, WAYS, check_batch, dataset, expected, joinids, loader, spec};
 
-/// The values of a tensor that is no matrix of compressed rows. (To ask torch whether it is takes
-/// milliseconds where it is not.)
+/// The values of a tensor that is not CSR. (Asking torch takes milliseconds if it is not.)
 fn plain(tensor: &Tensor) -> Vec<f32> {
     let dense = if tensor.is_sparse() {
         tensor.f_to_dense(None::<Kind>, false).unwrap()
@@ -21,7 +20,7 @@ fn plain(tensor: &Tensor) -> Vec<f32> {
     Vec::try_from(dense.f_flatten(0, -1).unwrap().to_kind(Kind::Float)).unwrap()
 }
 
-/// A tensor that outlives its batch, with what it must go on to hold.
+/// A tensor that outlives its batch, with its expected values.
 struct Kept {
     tensor: Tensor,
     values: Vec<f32>,
@@ -40,10 +39,10 @@ impl Kept {
     }
 }
 
-/// Each way to share the memory of a batch that safe code has.
-fn ways_to_keep(batch: &TensorBatch, form: BatchForm) -> Vec<Kept> {
+/// All ways in which safe code can share the memory of a batch.
+fn ways_to_keep(batch: &TensorBatch, batch_form: BatchForm) -> Vec<Kept> {
     let x = batch.x();
-    let shared = match form {
+    let shared = match batch_form {
         BatchForm::Csr => vec![
             x.f_values().unwrap(),
             x.shallow_clone().f_values().unwrap().f_narrow(0, 0, 1).unwrap(),
@@ -64,15 +63,15 @@ fn ways_to_keep(batch: &TensorBatch, form: BatchForm) -> Vec<Kept> {
 
 #[test]
 fn what_a_consumer_keeps_of_a_batch_stays() {
-    for (method, form) in WAYS {
-        let feed = loader(method, form);
+    for (block_form, batch_form) in WAYS {
+        let feed = loader(block_form, batch_form);
         let mut kept = Vec::new();
         for epoch in 0..2 {
             for batch in feed.epoch(epoch).unwrap() {
-                kept.extend(ways_to_keep(&batch.unwrap(), form));
+                kept.extend(ways_to_keep(&batch.unwrap(), batch_form));
             }
         }
-        // The memory is the tensors': neither the loader nor its pool need be there.
+        // The tensors own the memory: neither the loader nor its pool need exist.
         drop(feed);
         kept.iter().for_each(Kept::check);
     }
@@ -80,7 +79,7 @@ fn what_a_consumer_keeps_of_a_batch_stays() {
 
 #[test]
 fn a_single_small_view_keeps_the_memory() {
-    let feed = loader(Method::Native, BatchForm::Dense);
+    let feed = loader(BlockForm::Csr, BatchForm::Dense);
     let rows: Vec<Kept> = feed
         .epoch(0)
         .unwrap()
@@ -89,16 +88,16 @@ fn a_single_small_view_keeps_the_memory() {
     rows.iter().for_each(Kept::check);
 }
 
-/// Growth of a storage would take its memory from under whoever writes it. (A clone is the same
-/// tensor, so its new shape is the batch's, too.)
+/// Growing a storage would move its memory away from its writer. (A clone is the same tensor, so
+/// the batch gets its new shape, too.)
 #[test]
 fn a_clone_cannot_grow_the_memory_that_batches_share() {
-    let feed = loader(Method::Native, BatchForm::Dense);
+    let feed = loader(BlockForm::Csr, BatchForm::Dense);
     let mut clones = Vec::new();
     for batch in feed.epoch(0).unwrap() {
         let batch = batch.unwrap();
         check_batch(&batch);
-        // torch refuses, and leaves the shape that it refused: such a tensor is not to be read.
+        // torch fails, and leaves the rejected shape on the tensor, which must not be read.
         assert!(batch.x().f_narrow(0, 0, 1).unwrap().f_resize_([1 << 16]).is_err());
         check_batch(&batch);
         let mut clone = batch.x().shallow_clone();
@@ -108,9 +107,9 @@ fn a_clone_cannot_grow_the_memory_that_batches_share() {
     clones.iter().for_each(Kept::check);
 }
 
-/// A loader whose pool has room for more than it uses.
+/// A loader whose pool has more room than it needs.
 fn one_at_a_time() -> TensorLoader {
-    let spec = LoaderSpec { prefetch_batches: 0, ..spec(Method::Native, BatchForm::Dense) };
+    let spec = LoaderSpec { prefetch_batches: 0, ..spec(BlockForm::Csr, BatchForm::Dense) };
     TensorLoader::new(dataset(), spec).unwrap()
 }
 
@@ -141,7 +140,7 @@ fn memory_comes_back_with_the_last_tensor_wherever_it_is_dropped() {
     assert_eq!(feed.loader().buffers().n_free(), n_free + 1);
 }
 
-/// What a consumer does with a batch.
+/// A consumer's use of a batch.
 #[derive(Debug, Clone, Copy)]
 enum Use {
     Drop,
@@ -168,13 +167,14 @@ fn usage() -> impl Strategy<Value = Use> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However a consumer keeps, writes and drops, every batch and all that is kept is right.
+    /// However a consumer keeps, writes and drops tensors, every batch and every kept tensor is
+    /// right.
     #[test]
     fn no_use_of_tensors_disturbs_another(
         uses in prop::collection::vec(usage(), 17),
         prefetch_batches in 0_usize..3,
     ) {
-        let spec = LoaderSpec { prefetch_batches, ..spec(Method::Native, BatchForm::Dense) };
+        let spec = LoaderSpec { prefetch_batches, ..spec(BlockForm::Csr, BatchForm::Dense) };
         let feed = TensorLoader::new(dataset(), spec).unwrap();
         let (mut batches, mut kept) = (Vec::new(), Vec::<Kept>::new());
         for (batch, usage) in feed.epoch(0).unwrap().map(Result::unwrap).zip(uses) {

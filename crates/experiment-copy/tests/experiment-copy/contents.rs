@@ -1,4 +1,4 @@
-//! All that a small experiment holds, by libtiledb.
+//! Reads all of a small experiment with libtiledb.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use soma_io::{
     Config, CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
 };
 
-/// What an experiment holds, in memory.
+/// The contents of an experiment.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct Contents {
     pub(crate) obs: RecordBatch,
     pub(crate) var: RecordBatch,
     pub(crate) x: CsrBuffers,
@@ -20,7 +20,7 @@ pub(crate) fn open(path: &Path) -> Experiment {
     Experiment::open(path.to_str().unwrap(), &OpenOptions { config, timestamp: None }).unwrap()
 }
 
-pub(crate) fn held(path: &Path) -> Held {
+pub(crate) fn contents(path: &Path) -> Contents {
     let experiment = open(path);
     let measurement = experiment.measurement("RNA").unwrap();
     let obs = experiment.obs().unwrap().read(None, None).unwrap();
@@ -29,5 +29,5 @@ pub(crate) fn held(path: &Path) -> Held {
     let mut x = CsrBuffers::default();
     let rows = RowRanges::new(vec![0..obs.num_rows() as u64]).unwrap();
     reader.read_csr(&rows, &GeneSelection::All, &mut x).unwrap();
-    Held { obs, var, x }
+    Contents { obs, var, x }
 }

@@ -1,0 +1,99 @@
+//! Grid points with the names that they have in the charts.
+
+use std::collections::BTreeSet;
+
+use super::mark::shapes;
+use crate::{
+    EpochRecord, PointSummary, Source, series::SeriesNames, summary::group, table::grouped,
+};
+
+/// A point with its epochs and its name in the charts.
+pub(super) struct NamedPoint<'a> {
+    pub(super) summary: &'a PointSummary,
+    pub(super) epochs: Vec<&'a EpochRecord>,
+    /// Name of the point's settings other than chunks: the series, and the settings that differ
+    /// within it.
+    pub(super) kind: String,
+    /// The same without the data.
+    pub(super) kind_of_any_data: String,
+    /// The shape of its series.
+    pub(super) shape: usize,
+}
+
+impl NamedPoint<'_> {
+    /// The kind and the chunks.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.kind, self.chunks())
+    }
+
+    /// Chunks per block and rows per chunk.
+    pub(super) fn chunks(&self) -> String {
+        let point = &self.summary.point;
+        format!("{}×{}", grouped(point.chunks_per_block), grouped(point.chunk_size))
+    }
+}
+
+/// Names all points by the settings that differ within their series.
+pub(super) fn name_points<'a>(
+    sources: &'a [Source],
+    points: &'a [PointSummary],
+) -> Vec<NamedPoint<'a>> {
+    let groups = sources.iter().flat_map(|source| group(&source.records));
+    let series = SeriesNames::of(points);
+    let shapes = shapes(&series);
+    let settings: Vec<Vec<(&str, String)>> = points.iter().map(settings).collect();
+    // A setting that is the same in all points of a series adds nothing to its name.
+    let varies = |of: usize, setting: usize| {
+        let same = settings.iter().enumerate().filter(|(idx, _)| series.position(*idx) == of);
+        let different: BTreeSet<&String> = same.map(|(_, all)| &all[setting].1).collect();
+        different.len() > 1
+    };
+    let named = |(idx, (summary, epochs)): (usize, (&'a PointSummary, Vec<&'a EpochRecord>))| {
+        let of = series.position(idx);
+        let differing = settings[idx].iter().enumerate().filter(|(one, _)| varies(of, *one));
+        let shown = differing.filter(|(_, (_, value))| !value.is_empty());
+        let shown: Vec<&(&str, String)> = shown.map(|(_, setting)| setting).collect();
+        let name = |first: &str, leaves_out: &str| {
+            let shown =
+                shown.iter().filter(|(name, _)| leaves_out.is_empty() || *name != leaves_out);
+            let words =
+                shown.map(|(name, value)| format!(", {}{value}", name.trim_start_matches(DATA)));
+            words.fold(first.to_owned(), |all, word| all + &word)
+        };
+        NamedPoint {
+            summary,
+            epochs,
+            kind: name(series.name(idx), ""),
+            kind_of_any_data: name(series.without_data(idx), DATA),
+            shape: shapes[of],
+        }
+    };
+    points.iter().zip(groups).enumerate().map(named).collect()
+}
+
+/// Marks the name of the data among the settings; it needs no word in front of it.
+const DATA: &str = "data";
+
+/// Settings other than chunks, with a word in front of values that are unclear by themselves.
+fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
+    let (point, data) = (&summary.point, &summary.data);
+    let number = |value: Option<u64>| value.map_or_else(String::new, grouped);
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    vec![
+        ("", point.chunk_method.clone()),
+        ("", text(&summary.folder)),
+        ("", summary.hostname.clone()),
+        ("", point.reader.clone()),
+        ("", point.form.clone()),
+        ("", point.order.clone()),
+        ("", point.cache.clone()),
+        ("", text(&point.transform)),
+        ("consumer ", text(&point.consumer)),
+        ("batch ", grouped(point.batch_size)),
+        ("ahead ", grouped(point.prefetch_blocks)),
+        ("memory ", number(point.memory_limit)),
+        ("limit ", number(point.io_limit)),
+        (DATA, data.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()),
+        ("genes ", grouped(data.n_cols)),
+    ]
+}
