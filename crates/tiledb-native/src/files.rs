@@ -1,11 +1,11 @@
-//! Reading whole structures from a [`Storage`], with errors that say which file and where.
+//! Reads whole structures from a [`Storage`], with errors that name the file and the place in it.
 
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::storage::{Entry, Piece, Storage};
 
-/// A storage whose errors name the file and what was tried.
+/// A storage whose errors name the file and the operation.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     storage: Arc<dyn Storage>,
@@ -38,17 +38,17 @@ impl Files {
     }
 
     pub(crate) fn size(&self, file: &str) -> Result<u64, Error> {
-        self.storage.size(file).map_err(|source| self.error("learn the size of", file, source))
+        self.storage.size(file).map_err(|source| self.error("get the size of", file, source))
     }
 
-    /// The sizes of all, in their order.
+    /// The sizes of all files, in their order.
     pub(crate) fn sizes(&self, files: &[&str]) -> Result<Vec<u64>, Error> {
         let sizes = self.storage.sizes(files).into_iter().zip(files);
-        let action = "learn the size of";
+        let action = "get the size of";
         sizes.map(|(size, file)| size.map_err(|source| self.error(action, file, source))).collect()
     }
 
-    /// Every piece by itself, where the caller has made sure that the files are that long.
+    /// Reads each piece separately; the caller has checked the lengths of the files.
     pub(crate) fn read_each(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vec<u8>>, Error> {
         let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
         let mut bytes = vec![0; pieces.iter().map(len).sum()];
@@ -62,7 +62,7 @@ impl Files {
         Ok(each.collect())
     }
 
-    /// `len` bytes at `offset`, where the caller has made sure that the file is that long.
+    /// Reads `len` bytes at `offset`; the caller has checked the length of the file.
     pub(crate) fn read(&self, file: &str, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; len];
         self.read_into(

@@ -450,7 +450,7 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     experiment(&claimed.holding.experiment(), "new");
     claimed.rename_in_two_steps().unwrap();
     assert_eq!(content(&target), "new");
-    claimed.bring_renames_to_disk(&mut disk::sync).unwrap();
+    claimed.sync_renames(&mut disk::sync).unwrap();
     drop(claimed);
     assert_eq!(names(folder.path()), ["x"]);
     // Killed after the first step.
@@ -471,7 +471,7 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
         killed(&target, Existing::Replace, |claim| {
             experiment(&claim.holding.experiment(), "newer");
             claim.rename_in_two_steps().unwrap();
-            claim.bring_renames_to_disk(&mut disk::sync).unwrap();
+            claim.sync_renames(&mut disk::sync).unwrap();
         });
         if is_moved {
             fs::rename(&target, folder.path().join("y")).unwrap();

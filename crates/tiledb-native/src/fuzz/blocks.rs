@@ -4,7 +4,7 @@ use super::{first_byte, split_at_most};
 use crate::storage::cache::block::{BlockId, HEADER_BYTES, ObjectId, object_id};
 use crate::storage::{FileVersion, cache};
 
-/// Length of a name (1 byte), the name, and the block's file.
+/// Input: length of a name (1 byte), the name, and the block's file.
 pub(super) fn cache_block(input: &[u8]) {
     let (name_len, rest) = first_byte(input);
     let (name, file) = split_at_most(rest, name_len.into());
@@ -15,7 +15,7 @@ pub(super) fn cache_block(input: &[u8]) {
         assert_eq!(id.folder().len(), 2);
         check_file(&id, file);
     }
-    // A block of whatever is there: only whole, and only under its own name, is it taken for one.
+    // A block must be accepted only if complete, and only under its own name.
     let version = FileVersion { size: file.len() as u64, tag: Some(text.into_owned()) };
     let object: ObjectId = object_id("memory", "file", &version, 4096);
     let id = BlockId { object, idx: name.len() as u64 };

@@ -1,4 +1,4 @@
-//! Where the rows of a read go.
+//! The buffers that a read fills.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ impl Output<'_> {
         }
     }
 
-    /// No rows and no values; the memory stays.
+    /// Removes all rows and values; the memory stays.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Wide(csr) => csr.clear(),
@@ -43,14 +43,14 @@ impl Output<'_> {
         }
     }
 
-    /// Makes packed rows hold values as counts or as they are.
+    /// Makes packed rows store values as counts, or in full.
     pub(super) fn set_form(&mut self, is_counts: bool) {
         if let Self::Packed(csr) = self {
             csr.set_form(is_counts);
         }
     }
 
-    /// Where rows end, one for each row; before the first nothing is.
+    /// The end of each row; the first row begins at 0.
     pub(super) fn row_offsets(&mut self) -> &mut Vec<usize> {
         match self {
             Self::Wide(csr) => &mut csr.row_offsets,
@@ -58,8 +58,8 @@ impl Output<'_> {
         }
     }
 
-    /// Makes of the numbers of values of the rows, each where the offset of its row's end will be, those offsets, and room for the
-    /// values.
+    /// Turns the numbers of values of the rows, which `put_counts` writes to the places of their
+    /// end offsets, into those offsets, and makes room for the values.
     pub(super) fn begin(&mut self, n_rows: usize, put_counts: impl FnOnce(&mut [usize])) {
         let row_offsets = self.row_offsets();
         row_offsets.clear();
@@ -76,7 +76,7 @@ impl Output<'_> {
         }
     }
 
-    /// Writes values to their place. Returns whether they can be held there.
+    /// Writes values to their place. Returns false if a value does not fit the buffers' type.
     pub(super) fn put(&mut self, place: Range<usize>, columns: &[u32], values: &[f32]) -> bool {
         match self {
             Self::Wide(csr) => {
@@ -88,7 +88,8 @@ impl Output<'_> {
         }
     }
 
-    /// Calls `read` for buffers of the same kind, and then takes `rows` of what it read there, a row as often as it is among them.
+    /// Calls `read` with new buffers of the same kind, then copies `rows` of the result, which may
+    /// repeat rows.
     pub(super) fn fill_from<T, E>(
         &mut self,
         rows: &[Range<usize>],

@@ -1,4 +1,4 @@
-//! Arrays written by many versions of libtiledb (`tests/data/write.py`), as they are and damaged.
+//! Arrays written by many versions of libtiledb (`tests/data/write.py`), intact and damaged.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
