@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::storage::{Entry, Piece, Storage};
 
-/// A storage whose errors name the file and what was tried.
+/// A storage whose errors name the file and the operation.
 #[derive(Debug, Clone)]
 pub struct Files {
     storage: Arc<dyn Storage>,
@@ -43,13 +43,13 @@ impl Files {
 
     /// Bytes of a file.
     pub fn size(&self, file: &str) -> Result<u64, Error> {
-        self.storage.size(file).map_err(|source| self.error("learn the size of", file, source))
+        self.storage.size(file).map_err(|source| self.error("get the size of", file, source))
     }
 
     /// Bytes of each of `files`, in their order; the first error if any fails.
     pub fn sizes(&self, files: &[&str]) -> Result<Vec<u64>, Error> {
         let sizes = self.storage.sizes(files).into_iter().zip(files);
-        let action = "learn the size of";
+        let action = "get the size of";
         sizes.map(|(size, file)| size.map_err(|source| self.error(action, file, source))).collect()
     }
 

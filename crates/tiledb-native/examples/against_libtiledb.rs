@@ -1,7 +1,9 @@
-//! Both readers on the same array in turn, cell for cell and second for second: `against_libtiledb <array folder> [threads] [repetitions]`.
+//! Compares both readers on one array, values and speed:
+//! `against_libtiledb <array folder> [threads] [repetitions]`.
 //!
-//! Rows are drawn by a fixed generator. Each pattern is read by one reader, then by the other, over again; the first pair is a
-//! warm-up. libtiledb gives coordinates (COO), which is less work than the CSR that is made here.
+//! A fixed generator draws the rows. Each pattern is read by one reader, then by the other,
+//! repeatedly; the first pair is a warm-up. libtiledb returns coordinates (COO), which is less work
+//! than the CSR of this crate.
 #![expect(clippy::print_stdout, reason = "it is a program that reports")]
 
 use std::collections::HashMap;
@@ -12,7 +14,7 @@ use std::time::Instant;
 use tiledb::{Config, Context, Layout, ReadQuery};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 
-/// Buffers of libtiledb for each of the three columns.
+/// libtiledb's buffer for each of the three columns, in bytes.
 const BUFFER_BYTES: usize = 256 << 20;
 
 fn chunks(n_rows: u64, chunk_rows: u64, n: usize, seed: &mut u64) -> Vec<Range<u64>> {
@@ -28,7 +30,7 @@ fn chunks(n_rows: u64, chunk_rows: u64, n: usize, seed: &mut u64) -> Vec<Range<u
     starts.into_iter().map(|start| start * chunk_rows..(start + 1) * chunk_rows).collect()
 }
 
-/// Seconds of processor time that the process has used.
+/// Processor seconds that the process has used.
 fn cpu_secs() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<f64> = stat
@@ -41,7 +43,8 @@ fn cpu_secs() -> f64 {
     fields.get(10..12).map_or(0.0, |both| both.iter().sum::<f64>() / 100.0)
 }
 
-/// Reads `rows` with libtiledb; returns the cells read, and compares each with `csr` where that is given.
+/// Reads `rows` with libtiledb, and compares each cell with `csr` if given; returns the number of
+/// cells.
 fn libtiledb(
     array: &tiledb::Array,
     rows: &[Range<u64>],

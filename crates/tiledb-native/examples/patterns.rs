@@ -1,8 +1,10 @@
-//! How fast an array is read in the patterns that loaders have: `patterns <array folder> [threads] [repetitions] [pattern]`.
+//! Measures how fast an array is read in the patterns of loaders:
+//! `patterns <array folder> [threads] [repetitions] [pattern]`.
 //!
-//! Before the patterns the whole array is read once, some rows at a time, so that row indices, the places of chunks and the system's
-//! page cache are warm for all of them; how long that took is said, too. Rows are drawn by a fixed generator, so that runs compare.
-//! The first read of a pattern fills the buffers and is not counted; each figure is the median.
+//! First the whole array is read once, so that row indices, the places of chunks and the system's
+//! page cache are warm for all patterns; the time for that is printed, too. A fixed generator draws
+//! the rows, so that runs are comparable. The first read of a pattern fills the buffers and is not
+//! counted; each figure is the median.
 #![expect(clippy::print_stdout, reason = "it is a program that reports")]
 
 use std::ops::Range;
@@ -10,10 +12,10 @@ use std::time::Instant;
 
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
 
-/// Rows that the warm-up reads at a time.
+/// Rows per read of the warm-up.
 const WARM_UP_ROWS: u64 = 8192;
 
-/// Distinct starts of `n` chunks of `chunk_rows`, aligned, in the order drawn.
+/// Distinct starts of `n` chunks of `chunk_rows` rows, aligned, in random order.
 fn chunks(n_rows: u64, chunk_rows: u64, n: usize, seed: &mut u64) -> Vec<Range<u64>> {
     let n_chunks = n_rows / chunk_rows;
     let mut starts: Vec<u64> = (0..n_chunks).collect();
@@ -26,7 +28,7 @@ fn chunks(n_rows: u64, chunk_rows: u64, n: usize, seed: &mut u64) -> Vec<Range<u
     starts.into_iter().take(n).map(|start| start * chunk_rows..(start + 1) * chunk_rows).collect()
 }
 
-/// Seconds of processor time that the process has used, in user mode and in all.
+/// Processor seconds that the process has used, in user mode and in total.
 fn cpu_secs() -> (f64, f64) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<f64> = stat
@@ -36,12 +38,13 @@ fn cpu_secs() -> (f64, f64) {
         .split_whitespace()
         .filter_map(|field| field.parse().ok())
         .collect();
-    // After the name come state (not a number), then from the fourth field of the file on; times are in hundredths.
+    // After the name the state, which is not a number, then the file's fourth and later fields;
+    // times are in hundredths of a second.
     let at = |idx: usize| fields.get(idx).copied().unwrap_or(0.0) / 100.0;
     (at(10), at(10) + at(11))
 }
 
-/// Reads all rows once; the seconds it took.
+/// Reads all rows once; returns the seconds.
 fn warm_up(array: &Array, out: &mut CsrBuffers) -> Result<f64, Error> {
     let started = Instant::now();
     let mut start = 0;

@@ -1,8 +1,10 @@
-//! What a cache saves, and how long its blocks are best: `through_cache <array folder> [threads] [milliseconds a request]`.
+//! Measures the savings of a cache by the length of its blocks:
+//! `through_cache <array folder> [threads] [milliseconds a request]`.
 //!
-//! The array lies in a folder, behind an object store that answers each request late and sends 50 MB/s a request. For each length of
-//! blocks 16 random chunks of 64 rows are read: with an empty cache, again as a later process would, and then 16 others. Requests for
-//! bytes and for sizes are counted apart.
+//! The array lies in a folder, behind an object store that delays each request and sends 50 MB/s
+//! per request. For each block length, 16 random chunks of 64 rows are read: with an empty cache,
+//! again like a later process, and then 16 other chunks. Requests for bytes and for sizes are
+//! counted separately.
 #![expect(clippy::print_stdout, reason = "it is a program that reports")]
 
 use std::fmt;
@@ -25,7 +27,7 @@ use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions, is_in_fragm
 const BYTES_PER_SECOND: f64 = 50e6;
 const KIB: u64 = 1 << 10;
 
-/// A folder that answers like a store far away.
+/// A folder that responds like a remote store.
 #[derive(Debug)]
 struct Slow {
     inner: LocalFileSystem,
@@ -87,7 +89,7 @@ impl ObjectStore for Slow {
     }
 }
 
-/// Distinct chunks of 64 rows, by a fixed generator.
+/// Distinct chunks of 64 rows, drawn by a fixed generator.
 fn chunks(n_rows: u64, mut seed: u64) -> Vec<Range<u64>> {
     let mut starts: Vec<u64> = (0..n_rows / 64).collect();
     let n = starts.len().min(16);
@@ -99,7 +101,7 @@ fn chunks(n_rows: u64, mut seed: u64) -> Vec<Range<u64>> {
     starts.into_iter().take(n).map(|start| start * 64..start * 64 + 64).collect()
 }
 
-/// Opens the array and reads; prints what that took.
+/// Opens the array, reads, and prints counts and times.
 fn measure(what: &str, slow: &Slow, storage: Arc<dyn Storage>, threads: usize, seed: u64) {
     let counts = || [&slow.n_heads, &slow.n_gets, &slow.bytes].map(|n| n.load(Ordering::Relaxed));
     let before = counts();

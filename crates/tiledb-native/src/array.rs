@@ -1,4 +1,4 @@
-//! Opening an array, and what can be asked of it.
+//! Opens an array, and describes it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,39 +22,40 @@ use csr::PackedCsr;
 use storage::Files;
 use storage::{LocalStorage, Storage};
 
-/// The most fragments that libtiledb's sort, which is that of libstdc++, keeps in order where their
-/// times are equal.
+/// The most fragments that libtiledb's sort, libstdc++'s `std::sort`, keeps in order if their times
+/// are equal.
 const MOST_SORTED_STABLY: usize = 16;
 
 /// The threads that decode.
 #[derive(Debug, Clone)]
 pub enum Threads {
-    /// So many threads of the array's own, ended and joined when it is dropped.
+    /// This many threads of the array's own, which end when it is dropped.
     Own(usize),
-    /// A pool that others use too.
+    /// A pool that may have other users.
     Shared(Arc<ThreadPool>),
 }
 
-/// How an array is opened.
+/// Options for opening an array.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// The time to see the array at, in milliseconds since 1970; `None` for its latest state.
+    /// The time as of which to read, in milliseconds since 1970; `None` for the latest state.
     pub timestamp: Option<u64>,
     /// The threads that decode.
     pub threads: Threads,
-    /// The most memory that row indices may take; some 4 bytes for each row that a tile has cells of, 5 kB for a tile of 65,536
-    /// cells of 1,200 rows.
+    /// The most memory for row indices, in bytes. They take about 4 bytes for each row with cells
+    /// in a tile: 5 kB for a tile of 65,536 cells in 1,200 rows.
     pub index_bytes: usize,
 }
 
 impl OpenOptions {
-    /// The latest state, decoded by `n_threads` threads, with up to 256 MiB of row indices: enough for 3 billion cells.
+    /// Reads the latest state with `n_threads` decoding threads and up to 256 MiB of row indices,
+    /// enough for 3 billion cells.
     pub fn new(n_threads: usize) -> Self {
         Self { timestamp: None, threads: Threads::Own(n_threads), index_bytes: 256 << 20 }
     }
 }
 
-/// The pool that is meant.
+/// Returns the pool, and makes it if needed.
 pub(crate) fn pool(threads: &Threads) -> Result<Arc<ThreadPool>, Error> {
     let n_threads = match threads {
         Threads::Shared(pool) => return Ok(Arc::clone(pool)),
@@ -75,19 +76,21 @@ pub struct Array {
 }
 
 impl Array {
-    /// Opens the array in a folder of this machine.
+    /// Opens the array in a local folder.
     ///
     /// # Errors
-    /// As [`Array::open`].
+    /// Those of [`Array::open`].
     pub fn open_local(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, Error> {
         Self::open(Arc::new(LocalStorage::new(folder.as_ref())), options)
     }
 
-    /// Opens the array that is the root of `storage`: lists its folders and reads its schema and the footers of its fragments.
+    /// Opens the array at the root of `storage`: lists its folders and reads its schema and the
+    /// footers of its fragments.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when libtiledb can read such an array and this crate cannot; [`Error::NotAnArray`],
-    /// [`Error::Storage`], [`Error::Damaged`] when it cannot be opened at all; [`Error::Threads`].
+    /// [`Error::Unsupported`] if libtiledb can read the array but this crate cannot;
+    /// [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`] if it cannot be opened at all;
+    /// [`Error::Threads`].
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
         let files = Files::new(storage);
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
@@ -110,10 +113,11 @@ impl Array {
         Ok(Self { reader, pool })
     }
 
-    /// Why the array that is the root of `storage` cannot be read here; `None` when it can. Reads what [`Array::open`] reads.
+    /// Returns the reason why this crate cannot read the array at the root of `storage`; `None` if
+    /// it can. Reads as much as [`Array::open`].
     ///
     /// # Errors
-    /// When the array cannot be opened at all.
+    /// The array cannot be opened at all.
     pub fn supports(
         storage: Arc<dyn Storage>,
         timestamp: Option<u64>,
@@ -125,15 +129,16 @@ impl Array {
         }
     }
 
-    /// Reads `rows` into `out`: one CSR row for each row asked for, in the order asked, also where it has no cells; columns ascend
-    /// within a row. Rows may be asked for in any order, and more than once. Where the array allows duplicates, cells of one place
-    /// all stay, those of older fragments first; where it does not, the latest stays.
+    /// Reads `rows` into `out`: one CSR row for each requested row, in the requested order, empty
+    /// if it has no cells. Columns ascend within a row. Rows may be requested in any order and
+    /// repeatedly. If the array allows duplicates, all cells of a place stay, those of older
+    /// fragments first; otherwise only the latest.
     ///
-    /// What `out` held before is replaced; its memory is used again. After an error it is empty.
+    /// Replaces the contents of `out` and reuses its memory. After an error it is empty.
     ///
     /// # Errors
-    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::DuplicateColumn`] for what cannot be asked;
-    /// [`Error::Storage`], [`Error::Damaged`] for what cannot be read.
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::DuplicateColumn`] for an
+    /// invalid request; [`Error::Storage`], [`Error::Damaged`] if data cannot be read.
     pub fn read_csr(
         &self,
         rows: &[Range<u64>],
@@ -143,10 +148,12 @@ impl Array {
         self.pool.install(|| self.reader.read(rows, columns, Output::Wide(out)))
     }
 
-    /// Reads `rows` into `out` as [`Array::read_csr`] does, in half the memory; values are the same to the bit.
+    /// Reads `rows` into `out` like [`Array::read_csr`], in half the memory; values are the same
+    /// bit for bit.
     ///
     /// # Errors
-    /// As [`Array::read_csr`], and [`Error::TooManyToPack`] for more than [`PackedCsr::MAX_COLUMNS`].
+    /// Those of [`Array::read_csr`], and [`Error::TooManyToPack`] for more than
+    /// [`PackedCsr::MAX_COLUMNS`].
     pub fn read_packed(
         &self,
         rows: &[Range<u64>],
@@ -165,17 +172,17 @@ impl Array {
         self.pool.install(|| self.reader.read(rows, columns, Output::Packed(out)))
     }
 
-    /// One past the last row: of the current domain where the array has one, otherwise of the domain.
+    /// Number of rows: the end of the current domain if the array has one, otherwise of the domain.
     pub fn n_rows(&self) -> u64 {
         self.reader.layout.shape[0].1
     }
 
-    /// One past the last column, likewise.
+    /// Number of columns, from the same domain.
     pub fn n_columns(&self) -> u64 {
         self.reader.layout.shape[1].1
     }
 
-    /// Rows and columns within which all cells lie; `None` when there are none.
+    /// The bounds of rows and of columns that contain all cells; `None` if there are none.
     pub fn non_empty_domain(&self) -> Option<(Range<u64>, Range<u64>)> {
         let bounds = self.reader.fragments.iter().filter_map(|fragment| fragment.footer.bounds);
         let union = bounds
@@ -183,18 +190,19 @@ impl Array {
         union.map(|[rows, columns]| (rows.0..rows.1 + 1, columns.0..columns.1 + 1))
     }
 
-    /// Cells that the array's fragments hold: the number of values, unless some cells are outlived by later ones.
+    /// Number of cells in the array's fragments. It is the number of values unless later cells
+    /// replace earlier ones.
     pub fn n_cells(&self) -> u64 {
         self.reader.n_cells()
     }
 
-    /// Bytes of memory that a read of `nnz` cells of these columns takes at most, beside those of its result; more where cells repeat or
-    /// stand in no order, until a read has found that.
+    /// The most memory, in bytes, that a read of `nnz` cells of these columns takes in addition to
+    /// its result. More if cells repeat or are unordered, which is known only after a first read.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
     }
 
-    /// Fragments that count at the opening time.
+    /// Number of fragments that count at the opening time.
     pub fn n_fragments(&self) -> usize {
         self.reader.fragments.len()
     }
@@ -205,31 +213,32 @@ impl Array {
         (name, *datatype)
     }
 
-    /// Whether a place may hold more than one cell.
+    /// Whether several cells may have the same coordinates.
     pub fn allows_duplicates(&self) -> bool {
         self.reader.layout.allows_duplicates
     }
 
-    /// Keeps decoded cells of up to so many bytes for later reads, which then need not decode them: some 2 bytes a cell where values are
-    /// counts, otherwise 5 to 6. None is put out for another; of more than `limit_bytes` some go. 0, from the beginning, keeps none; and so does
-    /// [`Array::read_packed`] once it meets the first value that is no count, for its rows become larger then, until it is told again.
+    /// Keeps decoded cells of up to `limit_bytes` bytes for later reads, which then need not decode
+    /// them. They take about 2 bytes a cell for counts, otherwise 5 to 6. Nothing is evicted for
+    /// new cells; lowering the limit evicts. The initial limit is 0. [`Array::read_packed`] resets
+    /// it to 0 when it first meets a value that is not a count, since its rows become larger then.
     pub fn keep_decoded(&self, limit_bytes: u64) {
         self.reader.decoded.set_limit_bytes(limit_bytes);
     }
 
-    /// Memory that the decoded cells kept take at the moment.
+    /// Bytes of decoded cells kept at the moment.
     pub fn decoded_bytes(&self) -> u64 {
         self.reader.decoded.bytes()
     }
 
-    /// Memory that row indices take at the moment.
+    /// Bytes of row indices at the moment.
     pub fn index_bytes(&self) -> usize {
         self.reader.indices.bytes()
     }
 }
 
-/// The time of overlapping fragments of one time whose order is not known. libtiledb sorts
-/// fragments by time alone, and its sort keeps the order of equal ones only where there are few.
+/// The time of overlapping fragments whose order is unknown because their times are equal.
+/// libtiledb sorts fragments by time alone, and its sort is stable only for few of them.
 fn tied(fragments: &[Fragment]) -> Option<u64> {
     if fragments.len() <= MOST_SORTED_STABLY {
         return None;
@@ -246,13 +255,13 @@ fn tied(fragments: &[Fragment]) -> Option<u64> {
     })
 }
 
-/// The rows and columns of the array, if fragments have cells beside them. The array had another
-/// shape when those were written; at the opening time they are not part of it.
+/// The rows and columns of the array, if fragments have cells outside them. Those were written when
+/// the array had another shape; at the opening time they are not part of it.
 fn crop(layout: &Layout, fragments: &[Fragment]) -> Option<[Range<u64>; 2]> {
     let within = layout.current.map(|(first, end)| first..end);
     let lies_within = |fragment: &Fragment| {
         fragment.footer.bounds.is_none_or(|[rows, columns]| {
-            // Rows behind the last cannot be asked for.
+            // Rows beyond the last cannot be requested.
             rows.0 >= within[0].start && columns.0 >= within[1].start && columns.1 < within[1].end
         })
     };
@@ -305,7 +314,8 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
     Ok((layout, fragments))
 }
 
-/// A fragment whose schema lacks the attribute has evolved; anything else is said as it is.
+/// A fragment whose schema lacks the attribute belongs to an evolved array; other reasons are
+/// returned unchanged.
 fn evolved(fragment: &str, schema: &Schema, layout: &Layout, reason: Unsupported) -> Unsupported {
     if schema.attributes.iter().any(|attribute| attribute.name == layout.attribute.0) {
         return reason;
@@ -331,7 +341,7 @@ impl Schemas<'_> {
         Ok(schema)
     }
 
-    /// The schema called `name`, or that of the time before schemas had names.
+    /// The schema with this name; `None` means the one from before schemas had names.
     fn find(&self, name: Option<&str>, fragment: &str) -> Result<usize, Error> {
         let wanted = name.unwrap_or("__array_schema.tdb");
         let found = self.paths.iter().position(|path| path.rsplit('/').next() == Some(wanted));

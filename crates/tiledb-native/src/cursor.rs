@@ -1,4 +1,5 @@
-//! Reading little-endian fields from bytes that nobody vouches for: every step is checked, and a step too far is a [`Fault`].
+//! Reads little-endian fields from untrusted bytes: every step is checked, and reading past the end
+//! is a [`Fault`].
 
 use crate::error::Fault;
 
@@ -29,7 +30,7 @@ impl<'a> Cursor<'a> {
                     Fault::at(
                         self.at,
                         format!(
-                            "{what} needs {len} bytes where {} are left",
+                            "{what} needs {len} bytes, but {} are left",
                             self.bytes.len().saturating_sub(self.at)
                         ),
                     )
@@ -49,7 +50,7 @@ impl<'a> Cursor<'a> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
-    /// A flag written as one byte.
+    /// A flag stored as one byte.
     pub(crate) fn flag(&mut self, what: &str) -> Result<bool, Fault> {
         self.u8(what).map(|byte| byte != 0)
     }
@@ -70,7 +71,7 @@ impl<'a> Cursor<'a> {
         self.array(what).map(f64::from_le_bytes)
     }
 
-    /// A name with its length as a u32 before it.
+    /// A name, after its length as a u32.
     pub(crate) fn name(&mut self, what: &str) -> Result<String, Fault> {
         let len = self.u32(what)? as usize;
         self.text(len, what)
@@ -82,7 +83,7 @@ impl<'a> Cursor<'a> {
         String::from_utf8(bytes.to_vec()).map_err(|_| Fault::at(at, format!("{what} is not UTF-8")))
     }
 
-    /// `n` u64s in a row, without an allocation larger than the bytes that are there.
+    /// Reads `n` u64s, without allocating more than the bytes that are present.
     pub(crate) fn u64s(&mut self, n: u64, what: &str) -> Result<Vec<u64>, Fault> {
         let len = usize::try_from(n).ok().and_then(|n| n.checked_mul(8));
         let len = len.ok_or_else(|| Fault::at(self.at, format!("{n} {what} cannot be")))?;

@@ -1,10 +1,10 @@
-//! TileDB's datatypes, as the byte that stands for them in schemas and headers.
+//! TileDB's datatypes, as the bytes that represent them in schemas and headers.
 
 /// A datatype by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Datatype(pub(crate) u8);
 
-/// What a value is as a machine number, whatever TileDB calls it.
+/// The machine number that a value is stored as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Number {
     I8,
@@ -75,14 +75,14 @@ impl Datatype {
     pub(crate) const UINT64: Self = Self(10);
     pub(crate) const ANY: Self = Self(17);
 
-    /// The name TileDB gives it, or "datatype 77" for a number without a name.
+    /// TileDB's name for it, or "datatype 77" for a number without a name.
     pub fn name(self) -> String {
         NAMES
             .get(usize::from(self.0))
             .map_or_else(|| format!("datatype {}", self.0), |name| (*name).to_owned())
     }
 
-    /// Bytes of one value; `None` for a number that is no datatype.
+    /// Bytes of one value; `None` for a number that is not a datatype.
     pub(crate) fn size(self) -> Option<usize> {
         Some(match self.0 {
             4..=6 | 11 | 12 | 17 | 40..=43 => 1,
@@ -97,7 +97,8 @@ impl Datatype {
         matches!(self.0, 18..=39)
     }
 
-    /// The number that values of this type are computed with; strings and blobs are their code units.
+    /// The number type for computing with values of this type; strings and blobs are their code
+    /// units.
     pub(crate) fn number(self) -> Option<Number> {
         Some(match self.0 {
             0 => Number::I32,
@@ -114,12 +115,13 @@ impl Datatype {
         })
     }
 
-    /// The number that a value of an attribute has for somebody who wants an f32; `None` for times, strings and blobs.
+    /// The number type of an attribute's values if they convert to f32; `None` for times, strings
+    /// and blobs.
     pub(crate) fn value_number(self) -> Option<Number> {
         matches!(self.0, 0..=3 | 5..=10 | 41).then(|| self.number()).flatten()
     }
 
-    /// The number that a coordinate has, where this crate reads such coordinates.
+    /// The number type of coordinates, if this crate reads such coordinates.
     pub(crate) fn coordinate_number(self) -> Option<Number> {
         matches!(self.0, 0 | 1 | 9 | 10).then(|| self.number()).flatten()
     }

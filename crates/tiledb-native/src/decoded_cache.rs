@@ -1,9 +1,11 @@
-//! Decoded chunks that are kept in memory, so that what lies beside the rows of one read is there for the next.
+//! Keeps decoded chunks in memory, so that later reads find the cells beside the rows of an earlier
+//! read.
 //!
-//! A chunk is decoded whole where any of its rows is wanted. A loader that reads short runs of rows in a random order so decodes each
-//! chunk several times an epoch, and all again in the next. What is kept here is decoded once, and takes a sixth of what the filters
-//! gave: some 2 bytes a cell. Reads come in a random order, where no chunk is more likely to be wanted soon than another, so that nothing
-//! is ever put out to make room: what comes when there is none is not kept.
+//! A chunk is decoded as a whole if any of its rows is wanted. A loader that reads short runs of
+//! rows in random order therefore decodes each chunk several times an epoch, and again in the next
+//! epoch. Cached chunks are decoded once, and take a sixth of their decoded size: about 2 bytes a
+//! cell. In a random order every chunk is equally likely to be needed soon, so nothing is evicted
+//! for new chunks: once the cache is full, they are not kept.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +18,15 @@ use crate::values::{Columns, Values};
 /// Fragment, tile and field.
 type Key = (usize, usize, Field);
 
-/// What the allocator takes for each chunk, about.
+/// Approximate overhead of the allocator per chunk.
 const CHUNK_OVERHEAD_BYTES: u64 = 16;
-/// What the allocator and the table take for each tile, about.
+/// Approximate overhead of the allocator and the table per tile.
 const TILE_OVERHEAD_BYTES: u64 = 160;
 
-/// A chunk's cells, as small as they go without being rounded.
+/// A chunk's cells, as compact as they can be without rounding.
 #[derive(Debug)]
 pub(crate) enum DecodedChunk {
-    /// Columns, each as its distance from the first of the tile.
+    /// Columns, each as its distance from the tile's first column.
     Columns(PackedIntegers),
     /// Whole numbers from 0 to 65,535.
     Counts(PackedIntegers),
@@ -32,7 +34,8 @@ pub(crate) enum DecodedChunk {
     Floats(Box<[f32]>),
 }
 
-/// Of one field of a tile, the chunks that are kept. The memory is the cache's for as long as anybody has the tile.
+/// The cached chunks of one field of a tile. Their bytes count for the cache as long as anyone uses
+/// the tile.
 #[derive(Debug)]
 pub(crate) struct DecodedTile {
     chunks: Box<[OnceLock<DecodedChunk>]>,
@@ -40,7 +43,7 @@ pub(crate) struct DecodedTile {
     cache_bytes: Arc<AtomicU64>,
 }
 
-/// The chunks that are kept of an array, shared by the threads of all its reads.
+/// The cached chunks of an array, shared by the threads of all its reads.
 #[derive(Debug, Default)]
 pub(crate) struct DecodedCache {
     limit_bytes: AtomicU64,
@@ -49,7 +52,7 @@ pub(crate) struct DecodedCache {
 }
 
 impl DecodedChunk {
-    /// The columns of a whole chunk of `n`; none where some lie outside their bounds.
+    /// Packs the columns of a complete chunk of `n` cells; `None` if columns are out of bounds.
     pub(crate) fn of_columns(
         columns: &Columns<'_>,
         n: usize,
@@ -64,7 +67,7 @@ impl DecodedChunk {
         packed.map(Self::Columns)
     }
 
-    /// The values of a whole chunk of `n`.
+    /// Packs the values of a complete chunk of `n` cells.
     pub(crate) fn of_values(values: &Values<'_>, n: usize, scratch: &mut Vec<u8>) -> Self {
         let mut counts = Vec::new();
         let packed = PackedIntegers::pack(n, scratch, |range, out| {
@@ -93,7 +96,7 @@ impl DecodedChunk {
 }
 
 impl DecodedTile {
-    /// The chunk, where it is kept.
+    /// The chunk, if it is cached.
     pub(crate) fn get(&self, chunk: usize) -> Option<&DecodedChunk> {
         self.chunks.get(chunk)?.get()
     }
@@ -106,12 +109,12 @@ impl Drop for DecodedTile {
 }
 
 impl DecodedCache {
-    /// Whether anything is, or may be, kept.
+    /// Whether anything is or may be cached.
     pub(crate) fn is_used(&self) -> bool {
         self.limit_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Keeps at most so many bytes from now on. Of more that there are some tiles go, it does not matter which.
+    /// Sets the most bytes to keep. If more are cached, arbitrary tiles are evicted.
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
         let mut over = self.bytes().saturating_sub(limit_bytes);
@@ -127,12 +130,12 @@ impl DecodedCache {
         }
     }
 
-    /// Bytes that are kept.
+    /// Bytes of cached chunks.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// What is kept of a field of a tile that has `n_chunks`, and a place for more of it.
+    /// The cached chunks of a field of a tile that has `n_chunks`, with room for more.
     pub(crate) fn tile(
         &self,
         (fragment, tile): (usize, usize),
@@ -146,7 +149,7 @@ impl DecodedCache {
         if let Some(tile) = self.tiles.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(Arc::clone(tile));
         }
-        // Where there is no room, nobody waits for the table to find out.
+        // Checked first: without room there is no need to lock the table.
         let slots = n_chunks as u64 * size_of::<OnceLock<DecodedChunk>>() as u64;
         let bytes = slots + TILE_OVERHEAD_BYTES;
         if !self.reserve(bytes) {
@@ -158,11 +161,11 @@ impl DecodedCache {
             cache_bytes: Arc::clone(&self.bytes),
         });
         let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
-        // Where another thread was first, what was made gives its bytes back.
+        // If another thread was first, the new tile returns its bytes.
         Some(Arc::clone(tiles.entry(key).or_insert(made)))
     }
 
-    /// Takes so many bytes of those that there may be.
+    /// Reserves bytes below the limit.
     fn reserve(&self, bytes: u64) -> bool {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         let reserved = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
@@ -171,13 +174,14 @@ impl DecodedCache {
         reserved.is_ok()
     }
 
-    /// Whether there is room for a chunk of `n` cells, with 4 bytes for each: there may be where it is packed, but it is not packed to see.
+    /// Whether there is room for a chunk of `n` cells at 4 bytes each. A packed chunk might fit
+    /// even if not, but packing it to find out is too costly.
     pub(crate) fn has_room(&self, n: usize) -> bool {
         let most = n as u64 * size_of::<f32>() as u64 + CHUNK_OVERHEAD_BYTES;
         self.bytes() + most <= self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Keeps a chunk, where there is room.
+    /// Caches a chunk, if there is room.
     pub(crate) fn keep<'a>(
         &self,
         tile: &'a DecodedTile,

@@ -1,15 +1,18 @@
-//! Which schemas and which fragments of an array's folder count, at the time it is opened.
+//! Finds the schemas and fragments of an array's folder that count at the opening time.
 //!
-//! Specification: `format_spec/array_file_hierarchy.md`, `consolidated_commits_file.md`, `ignore_file.md`, `vacuum_file.md`,
-//! `timestamped_name.md`; the rules of choice are those of libtiledb's `array_directory.cc`.
+//! Specification: `format_spec/array_file_hierarchy.md`, `consolidated_commits_file.md`,
+//! `ignore_file.md`, `vacuum_file.md`, `timestamped_name.md`; the rules of selection are those of
+//! libtiledb's `array_directory.cc`.
 //!
-//! - A fragment counts when it is committed: by a `.wrt` file in `__commits` (format 12 and later), by an `.ok` file beside it (5 to
-//!   11), or by a line in a consolidated commits file (`.con`) that no ignore file (`.ign`) takes back.
-//! - A fragment that a vacuum file (`.vac`) lists has been consolidated into another one and no longer counts, provided the vacuum
-//!   file's own times lie before the opening time.
-//! - A fragment counts when its times end before the opening time. From format 15 on a consolidated fragment may hold the time of
-//!   each cell: it counts as soon as it begins before the opening time, and its cells are told apart when they are read.
-//! - The schema is the latest one not after the opening time, or the first one when all are later.
+//! - A fragment counts if it is committed: by a `.wrt` file in `__commits` (format 12 and later),
+//!   by an `.ok` file beside it (5 to 11), or by a line in a consolidated commits file (`.con`)
+//!   that no ignore file (`.ign`) revokes.
+//! - A fragment that a vacuum file (`.vac`) lists was consolidated into another one and no longer
+//!   counts, provided that the vacuum file's own times are before the opening time.
+//! - A fragment counts if its times end before the opening time. From format 15 on a consolidated
+//!   fragment may store the time of each cell: it counts as soon as it begins before the opening
+//!   time, and reads select its cells by time.
+//! - The schema is the latest one not after the opening time, or the first one if all are later.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,8 +24,8 @@ use storage::Files;
 use storage::Storage;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
-/// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote it set the
-/// flag.
+/// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote this format
+/// set the flag.
 const FIRST_WITH_CELL_TIMES: u32 = 15;
 const FIRST_IN_FOLDERS: u32 = 12;
 
@@ -31,12 +34,12 @@ const FIRST_IN_FOLDERS: u32 = 12;
 pub(crate) struct FragmentFolder {
     /// The last part of its path.
     pub(crate) name: String,
-    /// Its path from the array.
+    /// Its path, relative to the array.
     pub(crate) path: String,
     pub(crate) times: Times,
 }
 
-/// What an array's folder holds at a time.
+/// The contents of an array's folder at a time.
 #[derive(Debug)]
 pub(crate) struct Directory {
     /// Paths of all schemas, oldest first.
@@ -45,7 +48,7 @@ pub(crate) struct Directory {
     pub(crate) latest_schema: usize,
     /// The fragments that count, oldest first.
     pub(crate) fragments: Vec<FragmentFolder>,
-    /// A commit that this crate cannot honour.
+    /// A commit that this crate does not support.
     pub(crate) obstacle: Option<Unsupported>,
 }
 
@@ -84,8 +87,9 @@ impl Directory {
     }
 }
 
-/// Whether cells of the array that is the root of `storage` were deleted or updated by condition until `timestamp` (milliseconds since
-/// 1970; `None` for its latest state). Then its fragments hold more cells than the array. Reads what commits say and nothing else.
+/// Whether cells of the array at the root of `storage` were deleted or updated by condition until
+/// `timestamp` (milliseconds since 1970; `None` for the latest state). Its fragments then contain
+/// more cells than the array. Reads only the commits.
 ///
 /// # Errors
 /// [`Error::Storage`] and [`Error::Damaged`] if the commits cannot be read.
@@ -139,11 +143,11 @@ fn schemas(
     }
 }
 
-/// Where a fragment's commit was found.
+/// The place of a fragment's commit.
 ///
-/// libtiledb orders fragments of equal start time this way: those in the root, those of
-/// consolidated commits files, the others; by name within each. The order matters because of two
-/// cells with equal place and time, that of the last fragment counts.
+/// libtiledb orders fragments of equal start time by this: fragments in the root, those of
+/// consolidated commits files, the others; by name within each group. The order matters because of
+/// two cells with equal place and time, the one in the last fragment counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Root,
@@ -160,7 +164,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// Adds a fragment; of several sources the first counts.
+    /// Adds a fragment; if it has several sources, the first counts.
     fn add(&mut self, source: Source, path: String) {
         if let Some(times) = timestamped_name::parse(last_part(&path)) {
             let found = self.committed.entry(path).or_insert((source, times));
@@ -252,7 +256,7 @@ fn counts(times: Times, timestamp: u64) -> bool {
     if partly { times.start <= timestamp } else { times.end <= timestamp }
 }
 
-/// What follows the last dot of a name.
+/// The part of a name after its last dot.
 fn suffix(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
 }
@@ -261,7 +265,8 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The path from the array of what commit files name, which before format 19 they did by absolute addresses.
+/// The path, relative to the array, of an entry in a commit file; before format 19 these were
+/// absolute addresses.
 fn relative(line: &str) -> String {
     for folder in ["__fragments/", "__commits/"] {
         if let Some(at) = line.rfind(folder) {
@@ -269,7 +274,8 @@ fn relative(line: &str) -> String {
         }
     }
     let name = last_part(line.trim_end_matches('/'));
-    // A line without a folder is a file of the old layout, unless its own version says otherwise.
+    // An entry without a folder is a file of the old layout, unless the version in its name says
+    // otherwise.
     match timestamped_name::parse(name).and_then(|times| times.version) {
         Some(version)
             if version >= FIRST_IN_FOLDERS && !line.contains('/') && !name.contains('.') =>
@@ -288,7 +294,8 @@ fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// The lines of a consolidated commits file; after a `.del` or `.upd` line come the length of its condition and the condition.
+/// Splits a consolidated commits file into lines; the length of a condition and the condition
+/// follow a `.del` or `.upd` line.
 fn consolidated_lines(bytes: &[u8]) -> Result<Vec<String>, crate::error::Fault> {
     let mut out = Vec::new();
     let mut cursor = crate::cursor::Cursor::new(bytes);

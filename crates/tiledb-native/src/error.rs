@@ -1,4 +1,4 @@
-//! What can go wrong: one enum for the crate, and the lighter [`Fault`] that parsers use before they know which file they read.
+//! Errors: one enum for the crate, and the simpler [`Fault`] for parsers that do not know the file.
 
 use crate::unsupported::Unsupported;
 
@@ -6,118 +6,119 @@ use crate::unsupported::Unsupported;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no array at this place: no schema was found.
+    /// There is no array here: no schema was found.
     #[error(
         "{place} is not a TileDB array: it has no schema in `__schema` and no `__array_schema.tdb`"
     )]
     NotAnArray {
-        /// Where the array was looked for.
+        /// The place that was searched.
         place: String,
     },
-    /// The array is one that libtiledb can read and this crate cannot. Nothing was read yet.
+    /// libtiledb can read this array, but this crate cannot. Nothing was read yet.
     #[error("{place} cannot be read without libtiledb: {reason}")]
     Unsupported {
-        /// Where the array is.
+        /// The array.
         place: String,
-        /// What about it is beyond this crate.
+        /// The feature that this crate does not support.
         reason: Unsupported,
     },
-    /// A file or folder could not be listed, read or written.
+    /// A storage operation failed.
     #[error(transparent)]
     Storage(#[from] storage::Error),
-    /// A file does not hold what the format promises: it was damaged, cut short, or is not TileDB's.
+    /// A file does not match the format: it was damaged, truncated, or is not TileDB's.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {
         /// The file.
         file: String,
-        /// Where in the file the damaged structure begins.
+        /// Offset of the damaged structure in the file.
         offset: u64,
-        /// What was found.
+        /// The finding.
         what: String,
     },
-    /// Rows were asked for that the array does not have.
-    #[error("rows {start}..{end} were asked for, and the array has {n_rows}")]
+    /// Requested rows are beyond the array.
+    #[error("rows {start}..{end} were requested, but the array has {n_rows}")]
     RowsOutOfBounds {
-        /// First row asked for.
+        /// First requested row.
         start: u64,
-        /// One past the last row asked for.
+        /// End of the requested rows, exclusive.
         end: u64,
         /// Rows of the array.
         n_rows: u64,
     },
-    /// A column was asked for that the array does not have.
-    #[error("column {column} was asked for, and the array has {n_columns}")]
+    /// A requested column is beyond the array.
+    #[error("column {column} was requested, but the array has {n_columns}")]
     ColumnOutOfBounds {
-        /// The column asked for.
+        /// The requested column.
         column: u64,
         /// Columns of the array.
         n_columns: u64,
     },
-    /// The list of columns names one of them twice, so that it has no single position.
+    /// The list of columns names one of them twice, so that it has no unique position.
     #[error("column {column} is named twice in the list of columns")]
     DuplicateColumn {
         /// The column.
         column: u64,
     },
-    /// More columns were asked for than a CSR's u32 can number.
+    /// More columns were requested than a CSR's u32 can number.
     #[error(
-        "{n_columns} columns were asked for, more than the 4,294,967,296 that a u32 can number; ask for fewer"
+        "{n_columns} columns were requested, more than the 4,294,967,296 that a u32 can number; request fewer"
     )]
     TooManyColumns {
-        /// Columns asked for.
+        /// Number of requested columns.
         n_columns: u64,
     },
-    /// More columns were asked for than packed rows can have.
+    /// More columns were requested than packed rows can have.
     #[error(
-        "{n_columns} columns were asked for, more than the 65,536 of packed rows; read them as CSR"
+        "{n_columns} columns were requested, more than the 65,536 of packed rows; read them as CSR"
     )]
     TooManyToPack {
-        /// Columns asked for.
+        /// Number of requested columns.
         n_columns: u64,
     },
-    /// The array is one that libtiledb can write to and this crate cannot. Nothing was written yet.
+    /// libtiledb can write to this array, but this crate cannot. Nothing was written yet.
     #[error("{place} cannot be written without libtiledb: {reason}")]
     Unwritable {
-        /// Where the array is.
+        /// The array.
         place: String,
-        /// What about it is beyond this crate.
+        /// The feature that this crate does not support.
         reason: Unsupported,
     },
-    /// What is to be written are no rows of the array: lengths that do not fit together, or columns that do not ascend.
+    /// Rows to write are invalid: lengths do not match, or columns do not ascend.
     #[error("row {row} of {place} cannot be written: {problem}")]
     NoRow {
-        /// Where the array is.
+        /// The array.
         place: String,
         /// The row.
         row: u64,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A fragment was to be gone on with, or finished, after a part of it could not be written.
-    #[error("a fragment of {place} lacks what could not be written before: begin another")]
+    /// A fragment was continued or finished after a part of it could not be written.
+    #[error("a fragment of {place} is incomplete after a failed write: begin another")]
     Unfinished {
-        /// Where the array is.
+        /// The array.
         place: String,
     },
-    /// A compressor refused, or a value is none that the array's filters hold.
+    /// A compressor failed, or the array's filters cannot represent a value.
     #[error("values of {place} could not be encoded: {problem}")]
     Encode {
-        /// Where the array is.
+        /// The array.
         place: String,
-        /// What it said.
+        /// The compressor's message.
         problem: String,
     },
     /// The threads could not be started.
     #[error("could not start {n_threads} decoding threads")]
     Threads {
-        /// How many were asked for.
+        /// Number of requested threads.
         n_threads: usize,
-        /// What the pool said.
+        /// The pool's error.
         source: rayon::ThreadPoolBuildError,
     },
 }
 
-/// Something wrong in bytes whose origin the parser does not know: `at` counts from the start of those bytes.
+/// An error in bytes whose file the parser does not know: `at` counts from the start of those
+/// bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) at: u64,
@@ -133,7 +134,7 @@ impl Fault {
         Self { at: at as u64, what: what.into() }
     }
 
-    /// The fault of bytes that begin at `offset` of `file`.
+    /// Makes an error for bytes that begin at `offset` of `file`.
     pub(crate) fn in_file(self, file: impl Into<String>, offset: u64) -> Error {
         Error::Damaged {
             file: file.into(),
@@ -142,7 +143,8 @@ impl Fault {
         }
     }
 
-    /// The fault of bytes that were unfiltered from a structure at `offset` of `file`, where `at` is no place in the file.
+    /// Makes an error for unfiltered bytes of the structure at `offset` of `file`, in which `at` is
+    /// not an offset in the file.
     pub(crate) fn in_unfiltered(self, file: impl Into<String>, offset: u64) -> Error {
         let what = if self.at == 0 {
             self.what

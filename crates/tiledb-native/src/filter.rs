@@ -1,8 +1,9 @@
-//! Filter pipelines: how a schema writes them down, and what each filter means for values of a type.
+//! Filter pipelines: their form in schemas, and their meaning for a type of values.
 //!
-//! Specification: `format_spec/filter_pipeline.md` and `tile.md`. A pipeline is written with its options in a schema or in the
-//! header of a generic tile; which integer a filter computes with follows from the type of the values and from the filters before
-//! it, so a pipeline is *bound* to a type, and to the format version of the fragment, before it undoes anything.
+//! Specification: `format_spec/filter_pipeline.md` and `tile.md`. A schema or the header of a
+//! generic tile contains a pipeline and its options. The integer type that a filter computes with
+//! depends on the type of the values and on the filters before it. So a pipeline is *bound* to a
+//! type, and to the fragment's format version, before it decodes anything.
 
 mod checksum;
 mod compression;
@@ -18,11 +19,11 @@ use crate::datatype::{Datatype, Number};
 use crate::error::Fault;
 pub(crate) use pipeline::{Decoded, Decoder, Pipeline};
 
-/// A filter as a schema writes it.
+/// A filter as stored in a schema.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Filter {
     None,
-    /// With the level to write at.
+    /// With the compression level for writing.
     Compress(Codec, i32),
     Delta {
         reinterpret: Datatype,
@@ -42,7 +43,7 @@ pub(crate) enum Filter {
         byte_width: u64,
     },
     Xor,
-    /// Known by name, not undone here.
+    /// A known filter that this crate does not decode.
     Named(&'static str),
     Unknown(u8),
 }
@@ -57,10 +58,11 @@ pub(crate) enum Codec {
     Bzip2,
 }
 
-/// First format versions with the type that a delta filter reinterprets its input as.
+/// The first format versions that store the type to which a delta filter reinterprets its input.
 const DELTA_REINTERPRETS: u32 = 19;
 const DOUBLE_DELTA_REINTERPRETS: u32 = 20;
-/// First format version whose integer filters work on times; before it they left them alone.
+/// The first format version whose integer filters work on times; earlier ones leave times
+/// unchanged.
 const INTEGER_FILTERS_ON_TIMES: u32 = 20;
 
 /// Reads a pipeline of format `version`.
@@ -122,7 +124,7 @@ fn reinterpret(options: &mut Cursor<'_>, present: bool) -> Result<Datatype, Faul
     if present { options.u8("the type to reinterpret as").map(Datatype) } else { Ok(Datatype::ANY) }
 }
 
-/// A filter with what it needs to be undone.
+/// A filter with everything needed to decode it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     Compress(Codec, i32),
@@ -141,7 +143,7 @@ pub(crate) enum Step {
 /// Binds `filters` to values of `datatype` in tiles of format `version`.
 ///
 /// # Errors
-/// The name of a filter that is not undone here, or not for its type.
+/// The name of a filter that this crate does not decode, or not for this type.
 pub(crate) fn bind(
     filters: &[Filter],
     datatype: Datatype,
@@ -199,7 +201,7 @@ fn bind_one(
             ));
         }
         Filter::Xor => {
-            // Whatever went in, integers of its size come out: the filters after it see those.
+            // For any input it outputs integers of the same size, which the next filter sees.
             let output = match size {
                 1 => Datatype::INT8,
                 2 => Datatype::INT16,
@@ -221,11 +223,12 @@ fn delta_number(datatype: Datatype, what: &str) -> Result<Number, String> {
     }
 }
 
-/// What bit-width reduction and positive delta compute with; `None` where they leave the values alone.
+/// The type that bit-width reduction and positive delta compute with; `None` if they leave the
+/// values unchanged.
 fn integer(datatype: Datatype, version: u32) -> Option<Number> {
     if datatype.is_time() {
         return (version >= INTEGER_FILTERS_ON_TIMES).then_some(Number::I64);
     }
-    // Of the types of one byte, `char` and strings are left alone.
+    // Of the types of one byte, `char` and strings are left unchanged.
     matches!(datatype.0, 0 | 1 | 5..=10 | 40..=43).then(|| datatype.number()).flatten()
 }

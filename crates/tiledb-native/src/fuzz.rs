@@ -1,10 +1,9 @@
-//! Targets for fuzzing: functions that give any bytes to one part of the reader and panic if a
+//! Fuzz targets: functions that feed arbitrary bytes to one part of the reader, and panic if a
 //! promise is broken.
 //!
 //! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
 //! the package in `fuzz/` that runs them under libFuzzer. Hostile input may end in an error, never
-//! in a panic. How much memory a target may take is the fuzzer's to check, since it counts all
-//! allocations of the process.
+//! in a panic. The fuzzer checks memory use, since it counts all allocations of the process.
 
 mod array;
 mod directory;
@@ -13,7 +12,7 @@ mod schema;
 mod served;
 mod tile;
 
-/// A target's name, which is also that of its corpus, and the function.
+/// A target's name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
@@ -31,7 +30,7 @@ fn first_byte(input: &[u8]) -> (u8, &[u8]) {
     input.split_first().map_or((0, input), |(first, rest)| (*first, rest))
 }
 
-/// Splits off `len` bytes, or as many as there are.
+/// Splits off `len` bytes, or all if there are fewer.
 fn split_at_most(input: &[u8], len: usize) -> (&[u8], &[u8]) {
     input.split_at(len.min(input.len()))
 }

@@ -1,4 +1,5 @@
-//! Generic tiles: tiles with a header that says how they were filtered, as schemas and the parts of fragment metadata are.
+//! Generic tiles: tiles with a header that describes how they were filtered. Schemas and parts of
+//! fragment metadata are generic tiles.
 //!
 //! Specification: `format_spec/generic_tile.md`.
 
@@ -13,27 +14,27 @@ use crate::unsupported::Unsupported;
 use storage::Files;
 
 const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
-/// The largest generic tile believed in, unfiltered: the bounding rectangles of some 30 million tiles.
+/// The largest unfiltered generic tile accepted: the bounding rectangles of about 30 million tiles.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// A file that holds generic tiles.
+/// A file with generic tiles.
 pub(crate) struct Source<'a> {
     files: &'a Files,
     file: &'a str,
     file_bytes: u64,
-    /// What has been read of it, and where that begins.
-    held: (u64, &'a [u8]),
+    /// The bytes read so far, and their offset.
+    loaded: (u64, &'a [u8]),
 }
 
 impl<'a> Source<'a> {
-    /// A file of `file_bytes`.
+    /// A file of `file_bytes` bytes.
     pub(crate) fn new(files: &'a Files, file: &'a str, file_bytes: u64) -> Self {
-        Self { files, file, file_bytes, held: (0, &[]) }
+        Self { files, file, file_bytes, loaded: (0, &[]) }
     }
 
-    /// The same, of which `bytes` from `at` on are here.
-    pub(crate) fn holding(self, at: u64, bytes: &'a [u8]) -> Self {
-        Self { held: (at, bytes), ..self }
+    /// Adds `bytes`, which were read at offset `at`.
+    pub(crate) fn with_loaded(self, at: u64, bytes: &'a [u8]) -> Self {
+        Self { loaded: (at, bytes), ..self }
     }
 
     /// Reads the generic tile at `offset` and unfilters it.
@@ -43,9 +44,9 @@ impl<'a> Source<'a> {
 
     /// Bytes of the file.
     fn bytes(&self, offset: u64, len: usize) -> Result<Cow<'a, [u8]>, Error> {
-        let (at, held) = self.held;
+        let (at, loaded) = self.loaded;
         let start = offset.checked_sub(at).and_then(|start| usize::try_from(start).ok());
-        let here = start.and_then(|start| held.get(start..start.checked_add(len)?));
+        let here = start.and_then(|start| loaded.get(start..start.checked_add(len)?));
         match here {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
             None => Ok(Cow::Owned(self.files.read(self.file, offset, len)?)),

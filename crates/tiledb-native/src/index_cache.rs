@@ -1,7 +1,8 @@
-//! Row indices that are kept, within a bound of memory; the least recently used go first.
+//! Caches row indices within a memory limit; the least recently used are evicted first.
 //!
-//! Reads ask here for every tile that they touch, and seldom put something in: an index only carries the time of its last use, and which
-//! are the oldest is found out when there is no more room, for an eighth of them at once.
+//! Reads look up every tile that they touch here, and rarely insert. So an index only stores the
+//! time of its last use; when room is needed, the oldest are found, and an eighth of the limit is
+//! freed at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,13 +38,13 @@ impl IndexCache {
         Self { limit_bytes, kept: Mutex::default() }
     }
 
-    /// The indices of `keys` that are there, each marked as used.
+    /// The indices of `keys` that are cached, each marked as used.
     pub(crate) fn get_all(&self, keys: impl Iterator<Item = Key>) -> Vec<Option<Arc<TileIndex>>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         keys.map(|key| kept.touch(key)).collect()
     }
 
-    /// Keeps `index`, of `bytes`, and lets go of what is no longer within the bound.
+    /// Caches `index`, of `bytes` bytes, and evicts indices beyond the limit.
     pub(crate) fn insert(&self, key: Key, index: &Arc<TileIndex>, bytes: usize) {
         if bytes > self.limit_bytes {
             return;
@@ -59,7 +60,7 @@ impl IndexCache {
         }
     }
 
-    /// Bytes of the indices that are kept.
+    /// The most bytes of indices to keep.
     pub(crate) fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }
@@ -77,7 +78,7 @@ impl Kept {
         Some(Arc::clone(&entry.index))
     }
 
-    /// Lets go of the oldest until an eighth of `limit_bytes` is free; the latest stays in any case.
+    /// Evicts the oldest until an eighth of `limit_bytes` is free; always keeps the latest.
     fn make_room(&mut self, limit_bytes: usize) {
         let mut by_use: Vec<(u64, Key)> =
             self.entries.iter().map(|(key, entry)| (entry.used, *key)).collect();

@@ -1,10 +1,12 @@
-//! Reads TileDB sparse fragments without libtiledb: only the filter chunks that hold the wanted rows, straight into CSR. Writes them, too.
+//! Reads and writes sparse TileDB fragments without libtiledb. Reads decode only the filter chunks
+//! with wanted rows, straight into CSR.
 //!
-//! libtiledb decodes whole data tiles. In a matrix of cells by genes that was written tile by tile a data tile holds some columns of a
-//! thousand rows, so that 64 rows from a random place cost it sixteen times what was asked for. But a tile is not one compressed
-//! unit: it is cut into chunks of 64 KiB, each filtered by itself. A reader that knows where in a tile its rows are needs one or two
-//! of them. That is what this crate adds; everything it does not know how to read it declines before reading
-//! ([`Error::Unsupported`] with an [`Unsupported`] reason), and libtiledb takes over.
+//! libtiledb decodes whole data tiles. In a matrix of cells by genes written tile by tile, a data
+//! tile contains some columns of about a thousand rows, so 64 rows at a random place cost libtiledb
+//! sixteen times the necessary work. But a tile is not one compressed unit: it consists of chunks
+//! of 64 KiB, each filtered separately. A reader that knows where its rows are in a tile needs one
+//! or two of them. This crate does that. Arrays that it cannot read it rejects before reading
+//! ([`Error::Unsupported`] with an [`Unsupported`] reason), so that libtiledb can take over.
 //!
 //! ```no_run
 //! use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
@@ -17,78 +19,89 @@
 //! # Ok::<(), tiledb_native::Error>(())
 //! ```
 //!
-//! # What is read
+//! # What can be read
 //!
-//! Sparse arrays of two dimensions (int32, uint32, int64, uint64, not negative) and one attribute that is not nullable, of one value a
-//! cell, of any integer or float type or bool, which becomes f32. Format versions 5 to 23, which libtiledb 2.0 to 2.30 write; tests
-//! hold arrays of 6 to 22. Any number of fragments, overlapping or not, consolidated with or without the time of each cell, vacuumed
-//! or not, at the latest state or at a time before it. Any tile and cell order; fast where both are row-major. The filters zstd,
-//! gzip, LZ4, bzip2, RLE, byteshuffle, bitshuffle, bit-width reduction, positive delta, delta, double delta, float scale, XOR, MD5
-//! and SHA-256 (verified). Not: dense arrays, other dimensions, several or variable attributes, deletes and updates by condition,
-//! encryption, dictionaries, WebP, more than 16 fragments of which some of one
-//! time overlap in an array without duplicates.
+//! Sparse arrays of two dimensions (int32, uint32, int64, uint64, not negative) and one attribute
+//! that is not nullable, with one value per cell, of any integer or float type or bool, converted
+//! to f32. Format versions 5 to 23, which libtiledb 2.0 to 2.30 write; tests cover 6 to 22. Any
+//! number of fragments, overlapping or not, consolidated with or without the time of each cell,
+//! vacuumed or not, at the latest state or an earlier time. Any tile and cell order; fast if both
+//! are row-major. The filters zstd, gzip, LZ4, bzip2, RLE, byteshuffle, bitshuffle, bit-width
+//! reduction, positive delta, delta, double delta, float scale, XOR, MD5 and SHA-256 (verified).
 //!
-//! # How a read goes
+//! Not supported: dense arrays, other dimensions, several or variable attributes, deletes and
+//! updates by condition, encryption, dictionaries, WebP, and more than 16 fragments of which some
+//! with equal times overlap in an array without duplicates.
 //!
-//! 1. The rows are sorted and cut into *tasks* at the borders of space tiles, so that tasks share next to no tiles (`read::plan`).
-//! 2. For each task the bounding rectangles give the tiles that may hold its rows, and each tile's *row index* where in it they are.
-//!    Row indices are built from the tile's row coordinates, which compress to almost nothing, when first needed, and are kept within a
-//!    bound of memory (`row_index`, `index_cache`).
-//! 3. The number of values of each row is now known, and with it where each one goes in the caller's buffers. Chunks that hold wanted
-//!    cells are fetched, neighbours in one read, decoded once each, and copied to where they belong (`read::direct`). With a selection
-//!    of columns, or where the times of cells decide which count, tasks keep what they find until all is known (`read::staged`).
-//! 4. Rows whose columns do not ascend (several fragments, other orders) are sorted. In an array without duplicates a place that is
-//!    found twice sends the read through the staged path again, where the latest cell stays.
+//! # How a read works
 //!
-//! Tasks run on a rayon pool of the array's own or one handed in, never the global one. Files
-//! are read through a [`storage::Storage`], which is given many ranges at once: of a folder, or of
-//! an object store, with a cache or a limit of rate around it.
+//! 1. The rows are sorted and split into *tasks* at the borders of space tiles, so that tasks share
+//!    almost no tiles (`read::plan`).
+//! 2. For each task the bounding rectangles give the tiles that may contain its rows, and each
+//!    tile's *row index* gives the rows' places in it. Row indices are built when first needed,
+//!    from the tile's row coordinates, which compress to almost nothing, and are cached within a
+//!    memory limit (`row_index`, `index_cache`).
+//! 3. Now the number of values of each row is known, and with it the place of each value in the
+//!    caller's buffers. Chunks with wanted cells are fetched, neighbours in one read, decoded once
+//!    each, and copied to their places (`read::direct`). With a selection of columns, or if the
+//!    times of cells decide which count, tasks collect cells until everything is known
+//!    (`read::staged`).
+//! 4. Rows whose columns do not ascend (several fragments, other orders) are sorted. In an array
+//!    without duplicates, a repeated place repeats the read through the staged path, where the
+//!    latest cell stays.
 //!
-//! # What is written
+//! Tasks run on a rayon pool of the array's own or one passed in, never the global one. Files are
+//! read through a [`storage::Storage`], which takes many ranges at once: of a folder or of an
+//! object store, with a cache or a rate limit around it.
 //!
-//! A fragment of an array that libtiledb made ([`FragmentWriter`]): int64 by int64, one float32, cells row by row, format 16 to 22; the
-//! filters zstd, LZ4, RLE, byteshuffle, delta, bit-width reduction and float scale. Tests compare its metadata with that of libtiledb's
-//! own for the same cells, field by field. Two pipelines are read back with less work than filter by filter: delta with bit-width
+//! # What can be written
+//!
+//! A fragment of an array that libtiledb created ([`FragmentWriter`]): int64 by int64, one float32,
+//! cells row by row, format 16 to 22; the filters zstd, LZ4, RLE, byteshuffle, delta, bit-width
+//! reduction and float scale. Tests compare its metadata with libtiledb's own for the same cells,
+//! field by field. Two pipelines decode faster than filter by filter: delta with bit-width
 //! reduction, straight to four bytes a value, and run lengths of rows, straight to a row index.
 //!
-//! # The format, and where its specification says so
+//! # The format and its specification
 //!
-//! Files are those of `format_spec/` in TileDB-Inc/TileDB; what they leave open is in the library's source, under `tiledb/sm`.
+//! Files are those of `format_spec/` in TileDB-Inc/TileDB; details that they leave open are in the
+//! library's source, under `tiledb/sm`.
 //!
-//! | fact | where |
+//! | fact | source |
 //! |---|---|
-//! | A generic tile is a header (version, lengths, type, encryption, pipeline) and a tile; schemas, rectangles and offsets are such | `generic_tile.md` |
+//! | A generic tile is a header (version, lengths, type, encryption, pipeline) and a tile; schemas, rectangles and offsets are generic tiles | `generic_tile.md` |
 //! | A tile is a u64 number of chunks, then for each: original, filtered, metadata length (u32 each), metadata, data | `tile.md` |
-//! | libtiledb writes chunks of 64 KiB of whole values, whatever the pipeline's "max chunk size" says; up to 4 MiB are read | `tile/tile.cc` |
+//! | libtiledb writes chunks of 64 KiB of whole values, whatever the pipeline's "max chunk size"; this crate reads up to 4 MiB | `tile/tile.cc` |
 //! | Windows of bit-width reduction may have any length | `filter/bit_width_reduction_filter.cc` |
-//! | Sums, least and greatest values of tiles and fragments, and what stands for those that there are not | `fragment/fragment_metadata.cc`, `tile/tile_metadata_generator.cc` |
-//! | Filters are undone backwards; each one's metadata stands before that of the filters before it; compressors compress that, too | `tile.md`, `filter/filter_pipeline.cc` |
+//! | Sums, least and greatest values of tiles and fragments, and the placeholders for missing ones | `fragment/fragment_metadata.cc`, `tile/tile_metadata_generator.cc` |
+//! | Filters are undone in reverse order; each one's metadata precedes that of the filters before it; compressors also compress that metadata | `tile.md`, `filter/filter_pipeline.cc` |
 //! | Double delta, float scale, delta, XOR | `filters/*.md` |
 //! | Bitshuffle works on blocks of 8 KiB, and on multiples of eight values | `filter/bitshuffle_filter.cc` |
 //! | "Gzip" is a zlib stream, LZ4 a bare block | `compressors/` |
-//! | Bit-width reduction and positive delta leave times alone before format 20 | `tile.md` |
+//! | Bit-width reduction and positive delta leave times unchanged before format 20 | `tile.md` |
 //! | A dimension without filters has the schema's coordinate filters, which also filter the times of cells | `array_schema.md`, `array_schema/dimension.cc` |
-//! | An attribute's enumeration stands behind its order, from format 20 on | `array_schema/attribute.cc` |
-//! | The footer's length is the file's last u64 from format 10 on, and follows from the schema before | `fragment.md` |
-//! | Files count attributes first, then one place for coordinates of old, then dimensions, then times | `fragment/fragment_metadata.h` |
+//! | An attribute's enumeration follows its order, from format 20 on | `array_schema/attribute.cc` |
+//! | From format 10 on the footer's length is the file's last u64; before, it follows from the schema | `fragment.md` |
+//! | File numbers count attributes first, then one place for obsolete coordinates, then dimensions, then times | `fragment/fragment_metadata.h` |
 //! | Files are named after attributes and dimensions up to format 8 (percent-encoded in 8), by number from 9 on | `fragment.md` |
-//! | The last level of the R-tree has one rectangle a tile; all tiles but the last are as large as the capacity | `fragment.md`, `rtree/rtree.cc` |
-//! | Commits: `.ok` beside the fragment up to format 11, `__commits/*.wrt` from 12 on; `.con`, `.ign`, `.vac` | `array_file_hierarchy.md` and the files' own |
-//! | Which fragments and which schema count at a time | `array/array_directory.cc` |
-//! | Of two cells of one place the later counts; of one time, that of the later fragment, in it of the later tile, in it the first | `misc/comparators.h`, `query/readers/sparse_global_order_reader.cc` |
-//! | XOR gives integers of the size of what it was given to the filter after it | `filter/xor_filter.cc` |
-//! | Cells outside the current domain of the opening time are not the array's | `query/query.cc` |
-//! | Fragments hold the times of cells from format 15 on | `misc/constants.cc` |
+//! | The last level of the R-tree has one rectangle per tile; all tiles but the last are as large as the capacity | `fragment.md`, `rtree/rtree.cc` |
+//! | Commits: `.ok` beside the fragment up to format 11, `__commits/*.wrt` from 12 on; `.con`, `.ign`, `.vac` | `array_file_hierarchy.md` and the files' own specifications |
+//! | Selection of fragments and schema at a time | `array/array_directory.cc` |
+//! | Of two cells in one place the later counts; of equal times, the one in the later fragment, in it the later tile, in it the first | `misc/comparators.h`, `query/readers/sparse_global_order_reader.cc` |
+//! | XOR outputs integers of the size of its input | `filter/xor_filter.cc` |
+//! | Cells outside the current domain of the opening time do not belong to the array | `query/query.cc` |
+//! | Fragments store the times of cells from format 15 on | `misc/constants.cc` |
 //!
-//! Consolidated fragment metadata (`__fragment_meta/*.meta`) repeats the footers of fragments to save requests; fragments keep their
-//! own, which are read instead. Cells of a data tile stand in global order, that is by space tile: the rows of one data tile are a few
-//! ascending runs, not one.
+//! Consolidated fragment metadata (`__fragment_meta/*.meta`) repeats the footers of fragments to
+//! save requests; this crate reads the fragments' own. Cells of a data tile are in global order,
+//! that is by space tile: the rows of one data tile form a few ascending runs, not one.
 //!
 //! # Damage
 //!
-//! Files are believed nothing: every length is checked against what there is before memory is taken for it, what a chunk claims to
-//! unfilter to against what its bytes can possibly hold, coordinates against the bounds of their tile and these against the array.
-//! What is wrong is an [`Error::Damaged`] that names file and place. Damaged values cannot be told from others unless the array has
+//! Files are untrusted. Every length is checked against the file before memory is allocated for it,
+//! the claimed size of an unfiltered chunk against the most that its bytes can expand to,
+//! coordinates against the bounds of their tile, and these against the array. Damage is an
+//! [`Error::Damaged`] that names file and place. Damaged values go unnoticed unless the array has
 //! checksums. All code is safe Rust.
 #![forbid(unsafe_code)]
 

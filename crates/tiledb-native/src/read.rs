@@ -1,14 +1,16 @@
 //! Reads: rows and columns in, CSR out.
 //!
-//! A read goes in two rounds, each in parallel over *tasks*, which are runs of the wanted rows that share no tile with another task
-//! but at their edges. The first round finds the tiles and, from the row indices, where the cells are; the second fetches and
-//! decodes just the chunks that hold them.
+//! A read takes two rounds, each in parallel over *tasks*: runs of the wanted rows that share no
+//! tile with another task except at their edges. The first round finds the tiles and, from the row
+//! indices, the places of the cells. The second fetches and decodes only the chunks that contain
+//! them.
 //!
-//! Where all columns are wanted, or a range of them ([`kept`]), the first round already knows how many values each row has: the
-//! second writes straight into the caller's buffers, columns and values of a task apart from each other ([`direct`]). For a list of
-//! columns, or where the times of cells decide which of them count, tasks keep what they find and are put together afterwards
-//! ([`staged`]). A range is read that way, too, where a row's cells are in no order, and from an object store, which is told ahead what
-//! will be read.
+//! If all columns are wanted, or a range of them ([`kept`]), the first round already knows the
+//! number of values of each row. The second then writes straight into the caller's buffers, columns
+//! and values of a task separately ([`direct`]). For a list of columns, or if the times of cells
+//! decide which of them count, tasks keep their results, which are merged afterwards ([`staged`]).
+//! A range is also read that way if a row's cells are unordered, and from an object store, which is
+//! told in advance what will be read.
 
 mod chunks;
 mod direct;
@@ -37,29 +39,31 @@ pub(crate) use output::Output;
 use storage::Files;
 use storage::Piece;
 
-/// What a thread keeps, about: bytes as they were fetched, a chunk that is decoded, the wanted cells of the tiles in work.
+/// Approximate memory of a thread: fetched bytes, a decoded chunk, the wanted cells of the tiles
+/// being read.
 const THREAD_BYTES: u64 = 16 << 20;
 
-/// What a read did.
+/// Counts and times of a read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadStats {
     /// Values delivered.
     pub nnz: u64,
-    /// Cells whose columns were decoded: at least as many as were wanted, since a chunk is decoded whole, but for those that were kept
-    /// decoded.
+    /// Cells whose columns were decoded, without those taken from the cache. Usually more than were
+    /// wanted, since a chunk is decoded as a whole.
     pub cells_decoded: u64,
-    /// Bytes read from storage, those between coalesced ranges included.
+    /// Bytes read from storage, including those between coalesced ranges.
     pub bytes_read: u64,
-    /// Bytes that came out of the filters, of all fields.
+    /// Bytes after the filters, of all fields.
     pub bytes_decoded: u64,
-    /// Bytes that the values delivered take as they are stored: row, column and value of each.
+    /// Bytes of the delivered values as they are stored: row, column and value of each.
     pub bytes_needed: u64,
     /// Time that the threads spent fetching and decoding.
     pub times: ReadTimes,
-    /// Tiles whose row index had to be built.
+    /// Tiles whose row index was built.
     pub tiles_indexed: u64,
-    /// Requests sent to an object store, what was fetched ahead included; a try again of a failed one is not counted. The store counts
-    /// those of all reads, so that of two reads at the same time each counts some of the other's. `None` of a folder.
+    /// Requests sent to an object store, including those that fetch ahead but not repetitions after
+    /// a failure. The store counts the requests of all reads, so simultaneous reads count each
+    /// other's. `None` for a folder.
     pub requests: Option<u64>,
 }
 
@@ -74,7 +78,7 @@ impl ReadStats {
     }
 }
 
-/// What reads of one array share.
+/// The state that reads of one array share.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) files: Files,
@@ -85,18 +89,19 @@ pub(crate) struct Reader {
     pub(crate) timestamp: u64,
     /// Rows and columns of the array at that time, if a fragment has cells outside them.
     pub(crate) crop: Option<[Range<u64>; 2]>,
-    /// Whether a value was found that is no count, wanted or not.
+    /// Whether any value that is not a count was found, wanted or not.
     pub(crate) has_floats: AtomicBool,
-    /// Whether a read had to collect what it might have written to its place: later ones do not try.
+    /// Whether a read had to collect cells instead of writing them in place; later reads then
+    /// collect at once.
     pub(crate) is_collected: AtomicBool,
-    /// Buffers that threads of earlier reads have left.
+    /// Buffers left by the threads of earlier reads.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
 
 /// Buffers of one thread, reused from task to task and from read to read.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Filtered bytes as they were read.
+    /// Filtered bytes as read.
     bytes: Vec<u8>,
     decoding: Decoding,
     columns: Vec<u32>,
@@ -106,26 +111,26 @@ pub(crate) struct Scratch {
     times: Vec<u64>,
 }
 
-/// What decoding a chunk takes.
+/// Working memory for decoding a chunk.
 #[derive(Debug, Default)]
 struct Decoding {
     decoder: Decoder,
-    /// Cells that are about to be kept.
+    /// Packed cells, before they are cached.
     packed: Vec<u8>,
 }
 
 impl Reader {
-    /// Cells of all fragments.
+    /// Number of cells in all fragments.
     pub(crate) fn n_cells(&self) -> u64 {
         self.fragments.iter().map(Fragment::n_cells).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of memory that a read of `nnz` cells takes at most, beside those of its result: what each thread keeps, row indices, and
-    /// the rows of all tasks where they are collected before they are put together. That cells repeat, or stand in no order, is known
-    /// only after a read that found it so.
+    /// The most memory, in bytes, that a read of `nnz` cells takes in addition to its result: each
+    /// thread's memory, row indices, and the rows of all tasks if they are collected before they
+    /// are merged. Repeated or unordered cells are known only after a read has found them.
     pub(crate) fn working_bytes(&self, nnz: u64, columns: &ColumnSelection, n_threads: u64) -> u64 {
         let n_cells = self.n_cells();
-        // Row indices take fewer than an eighth of a byte for each cell.
+        // Row indices take less than an eighth of a byte per cell.
         let indices = (self.indices.limit_bytes() as u64).min(n_cells / 8);
         let is_all = *columns == ColumnSelection::All;
         let collected = if self.is_direct(is_all, columns.range().is_some()) {
@@ -139,8 +144,9 @@ impl Reader {
         collected.saturating_add(indices).saturating_add(n_threads.saturating_mul(THREAD_BYTES))
     }
 
-    /// Whether cells of all columns, or of a range of them, are written straight to their place, as far as is known. From a storage
-    /// that is told ahead what will be read, a range is collected as a list is.
+    /// Whether cells of all columns, or of a range, are written straight to their place, as far as
+    /// is known. From a storage that is told in advance what will be read, a range is collected
+    /// like a list.
     fn is_direct(&self, is_all: bool, is_range: bool) -> bool {
         let is_announced = self.files.storage().coalesce().prefetch;
         (is_all || (is_range && !is_announced))
@@ -149,8 +155,8 @@ impl Reader {
             && !self.is_collected.load(Ordering::Relaxed)
     }
 
-    /// Returns an error if a tile has columns outside the array although its fragment has none.
-    /// Packing would turn them into others.
+    /// Fails if a tile has columns outside the array although its fragment has none. Packing would
+    /// change them.
     fn check_columns(&self, planned: &[plan::Planned]) -> Result<(), Error> {
         let n_columns = self.layout.shape[1].1;
         for work in planned.iter().flat_map(|planned| &planned.works) {
@@ -170,7 +176,8 @@ impl Reader {
         self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp))
     }
 
-    /// Reads `rows` into `out`, on the current thread pool. Packed rows must not have more columns than those can have.
+    /// Reads `rows` into `out`, on the current thread pool. Packed rows must not exceed their limit
+    /// of columns.
     pub(crate) fn read(
         &self,
         rows: &[Range<u64>],
@@ -218,7 +225,7 @@ impl Reader {
             let (mut outcome, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
             stats.add(read);
             if outcome == Outcome::Unfit {
-                self.hold_floats(&mut out);
+                self.store_floats(&mut out);
                 let (again, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
                 stats.add(read);
                 outcome = again;
@@ -232,15 +239,15 @@ impl Reader {
         Ok(stats)
     }
 
-    /// Makes packed rows hold values as they are, now and in later reads: some are no counts. The rows become larger by that, so what is
-    /// kept of cells makes room, until it is told anew how much may be kept.
-    fn hold_floats(&self, out: &mut Output<'_>) {
+    /// Makes packed rows store full values, now and in later reads, because some are not counts.
+    /// The rows become larger, so cached cells are dropped until a new limit is set.
+    fn store_floats(&self, out: &mut Output<'_>) {
         self.has_floats.store(true, Ordering::Relaxed);
         self.decoded.set_limit_bytes(0);
         out.keep_counts(false);
     }
 
-    /// Whether a cell may be found more than once and only the latest counts.
+    /// Whether a cell may occur more than once, and only the latest counts.
     fn keeps_latest(&self) -> bool {
         !self.layout.allows_duplicates
             && (self.fragments.len() > 1
@@ -257,7 +264,7 @@ impl Reader {
         Ok((done, stats))
     }
 
-    /// Reads `wanted` into `buffer`, which only grows; returns where in it each piece is.
+    /// Reads `wanted` into `buffer`, which only grows. Returns the place of each piece in it.
     fn fetch(
         &self,
         wanted: &[Piece<'_>],
@@ -280,7 +287,7 @@ impl Reader {
     }
 }
 
-/// Writes the counts of a task's rows where the offsets of their ends will be.
+/// Writes the counts of a task's rows to the places of their end offsets.
 fn put_counts(task: &plan::Task, counts: &[u32], row_offsets: &mut [usize]) {
     for (pair, &out_row) in task.bases.windows(2).zip(&task.out_rows) {
         let ends = &mut row_offsets[out_row + 1..];

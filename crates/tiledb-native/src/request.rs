@@ -1,24 +1,24 @@
-//! What is asked for: rows and columns.
+//! The request of a read: rows and columns.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Error;
 
-/// Which columns a read delivers, and as what.
+/// The columns that a read delivers, and their indices in the result.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ColumnSelection {
-    /// All of them; a column is delivered as its number.
+    /// All columns; each keeps its index.
     #[default]
     All,
-    /// Those of a range; a column is delivered as its distance from the start.
+    /// A range; the index of a column is its distance from the start.
     Range(Range<u64>),
-    /// Those listed, in any order, none twice; a column is delivered as its position in the list.
+    /// A list of distinct columns in any order; the index of a column is its position in the list.
     List(Vec<u64>),
 }
 
 impl ColumnSelection {
-    /// The columns as a range, where they are one in ascending order; of all columns there is no need to say which.
+    /// The columns as a range, if they form one in ascending order; `None` for all columns.
     pub(crate) fn range(&self) -> Option<Range<u64>> {
         match self {
             Self::All => None,
@@ -31,24 +31,25 @@ impl ColumnSelection {
     }
 }
 
-/// No position.
+/// Marks an absent column.
 const ABSENT: u32 = u32::MAX;
-/// Above this span of columns positions are looked up in a hash table rather than an array.
+/// Wider spans of columns are looked up in a hash table instead of an array.
 const MAX_TABLE: u64 = 1 << 24;
 
-/// A [`ColumnSelection`] made ready to be applied.
+/// A [`ColumnSelection`] prepared for lookups.
 #[derive(Debug)]
 pub(crate) enum Columns {
     All,
-    /// First column, and how many.
+    /// The first column and the number of columns.
     Range(u32, u32),
-    /// Positions by column less the first one.
+    /// Positions, indexed by column minus the first one.
     Table(u32, Vec<u32>),
     Hash(HashMap<u32, u32>),
 }
 
 impl Columns {
-    /// Prepares `selection` for an array whose columns lie within `shape`; returns how many columns there are to deliver, too.
+    /// Prepares `selection` for an array whose columns lie within `shape`; also returns the number
+    /// of columns to deliver.
     pub(crate) fn new(
         selection: &ColumnSelection,
         shape: (u64, u64),
@@ -70,7 +71,7 @@ impl Columns {
             return Err(outside(range.end.max(range.start).saturating_sub(1)));
         }
         let n = range.end - range.start;
-        // Columns that a u32 cannot number hold no cell: an array that has such cells is not opened.
+        // Columns beyond u32 contain no cells: an array with such cells is not opened.
         let start = u32::try_from(range.start).unwrap_or(u32::MAX);
         let len = u32::try_from(n).unwrap_or(u32::MAX);
         Ok((Self::Range(start, len), usize::try_from(n).map_err(|_| too_many(n))?))
@@ -82,7 +83,8 @@ impl Columns {
         }
         let mut positions = HashMap::with_capacity(list.len());
         for (position, &column) in list.iter().enumerate() {
-            // The error, built once to learn the bound, is only returned when the column is beyond it.
+            // Builds the error once to learn the bound; it is returned only if the column is beyond
+            // it.
             let Error::ColumnOutOfBounds { n_columns, .. } = outside(column) else { continue };
             if column >= n_columns {
                 return Err(outside(column));
@@ -113,7 +115,7 @@ impl Columns {
         matches!(self, Self::All)
     }
 
-    /// The first column and one past the last, where they are a range.
+    /// The first column and the end, if the columns form a range.
     pub(crate) fn range(&self) -> Option<Range<u32>> {
         match self {
             Self::Range(start, len) => Some(*start..start.saturating_add(*len)),
@@ -121,10 +123,10 @@ impl Columns {
         }
     }
 
-    /// Whether a tile whose columns lie within `bounds` (both included) may hold any of them.
+    /// Whether a tile whose columns lie within `bounds` (both included) may contain any of them.
     pub(crate) fn meet(&self, bounds: (u32, u32)) -> bool {
         match self {
-            // Looking at all columns of a hash table would cost more than it saves.
+            // Searching all columns of a hash table would cost more than it saves.
             Self::All | Self::Hash(_) => true,
             Self::Range(start, len) => {
                 *len > 0
@@ -158,7 +160,7 @@ impl Columns {
     }
 }
 
-/// Rows that were asked for together, and where they go.
+/// Consecutive requested rows, and their place in the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) rows: Range<u64>,
@@ -166,19 +168,20 @@ pub(crate) struct Wanted {
     pub(crate) out_row: usize,
 }
 
-/// The asked-for rows in ascending order.
+/// The requested rows in ascending order.
 #[derive(Debug)]
 pub(crate) struct Rows {
     /// Sorted and disjoint.
     pub(crate) wanted: Vec<Wanted>,
     pub(crate) total: usize,
-    /// Where each asked-for range is found among the rows of `wanted`, when some rows were asked for more than once: then `wanted`
-    /// holds every row once, in ascending order, and these are first rows and lengths to copy from.
+    /// The place of each requested range among the rows of `wanted`, if some rows were requested
+    /// repeatedly. Then `wanted` contains every row once, in ascending order, and these ranges are
+    /// copied from it.
     pub(crate) copies: Option<Vec<Range<usize>>>,
 }
 
 impl Rows {
-    /// Sorts `asked`, whose rows must lie below `n_rows`.
+    /// Sorts the requested ranges, whose rows must be below `n_rows`.
     pub(crate) fn new(asked: &[Range<u64>], n_rows: u64) -> Result<Self, Error> {
         let mut wanted = Vec::with_capacity(asked.len());
         let mut out_row = 0_usize;

@@ -1,9 +1,11 @@
-//! Where each row begins in a tile: built from the tile's row coordinates, which compress to almost nothing and are quick to decode.
+//! The place of each row in a tile, built from the tile's row coordinates, which compress to almost
+//! nothing and decode quickly.
 //!
-//! Cells of a tile stand in the array's global order, which is by space tile first: the rows of a data tile are no ascending
-//! sequence as a whole, they are a few ascending runs, one for every space tile it has cells of. A run is kept as one position for
-//! each of its rows, so that finding a row is one subtraction. With another cell order than row-major there may be as many runs as
-//! cells; that is slow, but as correct.
+//! Cells of a tile are in the array's global order, which goes by space tile first. So the rows of
+//! a data tile do not ascend as a whole; they form a few ascending runs, one for every space tile
+//! that it has cells of. A run stores one position for each of its rows, so that finding a row is
+//! one subtraction. With another cell order than row-major there may be as many runs as cells,
+//! which is slow but correct.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -13,14 +15,14 @@ use crate::error::Fault;
 use crate::filter::Decoded;
 use crate::tile::Chunks;
 
-/// A row that is missing between two others costs a position; more missing rows than this begin a new run.
+/// Missing rows between two others cost one position each; more than this many begin a new run.
 const MAX_GAP: u64 = 8;
 
-/// The index of one tile, and where the chunks of its other files are once they have been seen.
+/// The index of one tile, and the places of the chunks of its other files once they are known.
 #[derive(Debug, Default)]
 pub(crate) struct TileIndex {
     runs: Box<[Run]>,
-    /// For each run the positions of the first cells of its rows, and the end of the last.
+    /// For each run the positions of the first cells of its rows, and the end of the last row.
     starts: Box<[u32]>,
     /// Chunks of columns, values and times.
     pub(crate) chunks: [OnceLock<Chunks>; 3],
@@ -34,23 +36,24 @@ struct Run {
     starts_at: u32,
 }
 
-/// Rows of a run that were asked for.
+/// Requested rows of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) first_row: u64,
     pub(crate) n_rows: u32,
-    /// Where in [`TileIndex::starts`] the position of the first of these rows is.
+    /// Index in [`TileIndex::starts`] of the first row's position.
     pub(crate) starts_at: u32,
 }
 
 impl TileIndex {
-    /// The positions of the first cells of the rows of `found`, and the end of the last.
+    /// The positions of the first cells of the rows of `found`, and the end of the last row.
     pub(crate) fn starts(&self, found: Found) -> &[u32] {
         let at = found.starts_at as usize;
         &self.starts[at..=at + found.n_rows as usize]
     }
 
-    /// Calls `each` with what the tile has of every one of the sorted, disjoint `wanted` row ranges, by ascending cell.
+    /// Calls `each` with the tile's part of every one of the sorted, disjoint `wanted` row ranges,
+    /// by ascending cell.
     pub(crate) fn find(&self, wanted: &[Range<u64>], mut each: impl FnMut(usize, Found)) {
         for run in &self.runs {
             let end = run.first_row + u64::from(run.n_rows);
@@ -72,14 +75,14 @@ impl TileIndex {
         }
     }
 
-    /// What it weighs in a cache, chunks included that may still be found.
+    /// Its size in a cache, including chunks that may be added.
     pub(crate) fn memory_bytes(&self, n_cells: usize) -> usize {
         let chunks = 3 * (n_cells / 4096 + 2) * 8;
         self.runs.len() * size_of::<Run>() + self.starts.len() * 4 + chunks + size_of::<Self>()
     }
 }
 
-/// Builds the index of a tile from its row coordinates, chunk after chunk.
+/// Builds the index of a tile from its row coordinates, chunk by chunk.
 #[derive(Debug)]
 pub(crate) struct Builder {
     bounds: (u64, u64),
@@ -131,7 +134,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Rows as little-endian words. A negative row becomes one beyond any bounds.
+    /// Adds rows given as little-endian words. A negative row becomes one beyond any bounds.
     fn add_words<const N: usize>(
         &mut self,
         words: &[[u8; N]],
@@ -142,8 +145,9 @@ impl Builder {
             self.begin(row(*first))?;
         }
         self.cell += 1;
-        // Most cells are of the row of the cell before: compare sixteen at once with those before them. Where among sixteen a row
-        // begins no processor can guess: note the places without a branch, then go to just these.
+        // Most cells are in the same row as the cell before, so sixteen are compared at once with
+        // their predecessors. The processor cannot predict where a row begins among them: record
+        // the places without a branch, then visit only these.
         let (blocks, rest) = after.as_chunks::<16>();
         let (before, _) = words.as_chunks::<16>();
         for (block, before) in blocks.iter().zip(before) {
@@ -174,18 +178,18 @@ impl Builder {
         Ok(())
     }
 
-    /// The cell at `self.cell` is the first of `row`.
+    /// Begins `row` at the cell `self.cell`.
     fn begin(&mut self, row: u64) -> Result<(), Fault> {
         if row < self.bounds.0 || row > self.bounds.1 {
             let (low, high) = self.bounds;
             return Err(Fault::new(format!(
-                "cell {} is of row {row}, outside the tile's bounds {low} to {high}",
+                "cell {} is in row {row}, outside the tile's bounds {low} to {high}",
                 self.cell
             )));
         }
         match (self.row, self.runs.last_mut()) {
             (Some(before), Some(run)) if row > before && row - before <= MAX_GAP => {
-                // Rows without cells in between begin where this one does.
+                // Rows without cells in between begin at the same cell.
                 for _ in before..row {
                     self.starts.push(self.cell);
                 }

@@ -1,7 +1,7 @@
-//! Tiles: a number of chunks, then chunk after chunk, each filtered by itself.
+//! Tiles: the number of chunks, then each chunk, filtered separately.
 //!
-//! Specification: `format_spec/tile.md`. A chunk is its length once unfiltered, its filtered length, the length of its metadata (u32
-//! each), the metadata, the data.
+//! Specification: `format_spec/tile.md`. A chunk consists of its unfiltered length, its filtered
+//! length, the length of its metadata (u32 each), the metadata, the data.
 
 use crate::cursor::Cursor;
 use crate::error::Fault;
@@ -10,25 +10,25 @@ use crate::filter::{Decoded, Decoder, Pipeline};
 
 /// Bytes of a chunk before its metadata.
 const HEADER_BYTES: usize = 12;
-/// The most that a byte of filtered data is believed to become, and what any chunk may become. zstd writes 128 KiB of one
-/// repeated byte in four.
+/// The largest plausible expansion of filtered data, and the size that any chunk may have. zstd
+/// writes 128 KiB of one repeated byte in four.
 const MAX_EXPANSION: usize = 1 << 17;
 const ALWAYS_FINE_BYTES: usize = 1 << 20;
 /// The largest unfiltered chunk that is read, 64 times the size that libtiledb and this crate
-/// write. Decoding takes about three times this memory, which must fit into the memory that each
-/// thread is counted with.
+/// write. Decoding takes about three times as much memory, which must fit into the memory estimate
+/// of a thread.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
 
-/// Where a tile's chunks begin, in the tile's bytes and in its values.
+/// The beginnings of a tile's chunks, in the tile's bytes and in its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chunks {
     /// Offsets of the chunks' headers from the start of the tile, and the end of the last chunk.
     offsets: Box<[u32]>,
-    /// Numbers of the chunks' first values, and the number of all values.
+    /// Indices of the chunks' first values, and the number of all values.
     values: Box<[u32]>,
 }
 
-/// Splits the chunk at the front of `bytes`.
+/// Reads the header of the chunk at the front of `cursor`.
 fn split_chunk(cursor: &mut Cursor<'_>) -> Result<(usize, usize, usize), Fault> {
     let original_len = cursor.u32("a chunk's length")? as usize;
     let data_len = cursor.u32("a chunk's filtered length")? as usize;
@@ -57,7 +57,7 @@ fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
 }
 
 impl Chunks {
-    /// Finds the chunks of the tile that is `tile`, of `n_values` values of `value_bytes`.
+    /// Finds the chunks of `tile`, which has `n_values` values of `value_bytes` bytes.
     pub(crate) fn find(tile: &[u8], n_values: usize, value_bytes: usize) -> Result<Self, Fault> {
         let mut cursor = Cursor::new(tile);
         let n_chunks = cursor.u64("the number of chunks")?;
@@ -83,13 +83,13 @@ impl Chunks {
             }
             value = value.saturating_add(chunk.original_len / value_bytes);
             if value > n_values {
-                return Err(Fault::at(at, format!("a tile of {n_values} cells holds more")));
+                return Err(Fault::at(at, format!("a tile of {n_values} cells contains more")));
             }
         }
         if value != n_values {
             return Err(Fault::at(
                 cursor.at(),
-                format!("a tile of {n_values} cells holds {value}"),
+                format!("a tile of {n_values} cells contains {value}"),
             ));
         }
         offsets.push(cursor.at() as u32);
@@ -101,7 +101,7 @@ impl Chunks {
         self.offsets.len() - 1
     }
 
-    /// The chunk that holds value `value`, which must be one of the tile's.
+    /// The chunk that contains value `value`, which must be one of the tile's.
     pub(crate) fn holding(&self, value: u32) -> usize {
         self.values
             .partition_point(|&first| first <= value)
@@ -114,13 +114,13 @@ impl Chunks {
         self.values[chunk]..self.values[chunk + 1]
     }
 
-    /// The bytes of chunk `chunk`, counted from the start of the tile.
+    /// The bytes of chunk `chunk`, relative to the start of the tile.
     pub(crate) fn bytes(&self, chunk: usize) -> std::ops::Range<u32> {
         self.offsets[chunk]..self.offsets[chunk + 1]
     }
 }
 
-/// Undoes the filters of the chunk that `bytes` are, header included.
+/// Decodes the chunk in `bytes`, including its header.
 pub(crate) fn decode_chunk<'a>(
     bytes: &'a [u8],
     pipeline: &Pipeline,
@@ -131,8 +131,8 @@ pub(crate) fn decode_chunk<'a>(
     pipeline.decode(chunk, value_bytes, decoder)
 }
 
-/// Calls `each` with the runs of the chunk that `bytes` are, header included, where run lengths are all that was made of it. Returns whether
-/// they are.
+/// Calls `each` with the runs of the chunk in `bytes`, including its header, if run lengths are its
+/// only encoding. Returns whether they are.
 pub(crate) fn runs_of_chunk(
     bytes: &[u8],
     pipeline: &Pipeline,
@@ -156,7 +156,7 @@ pub(crate) fn decode_whole(
     for _ in 0..n_chunks {
         let chunk = take_chunk(&mut cursor)?;
         if out.len().saturating_add(chunk.original_len) > len {
-            return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes holds more")));
+            return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes contains more")));
         }
         match pipeline.decode(chunk, value_bytes, &mut decoder)? {
             Decoded::Plain(bytes) => out.extend_from_slice(bytes),
@@ -177,7 +177,7 @@ pub(crate) fn decode_whole(
     if out.len() == len {
         Ok(out)
     } else {
-        Err(Fault::at(cursor.at(), format!("a tile of {len} bytes holds {}", out.len())))
+        Err(Fault::at(cursor.at(), format!("a tile of {len} bytes contains {}", out.len())))
     }
 }
 

@@ -1,8 +1,9 @@
-//! What this crate declines to read, as values a caller can match on. Each is known before any cell is read.
+//! Features that this crate does not read, as values that callers can match. Each is detected
+//! before any cell is read.
 
 use std::fmt;
 
-/// Why an array has to be read by libtiledb.
+/// The reason why only libtiledb can read an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unsupported {
@@ -13,9 +14,9 @@ pub enum Unsupported {
         /// The version found.
         version: u32,
     },
-    /// Not exactly two dimensions.
+    /// The array does not have exactly two dimensions.
     DimensionCount {
-        /// How many there are.
+        /// Number of dimensions.
         n_dimensions: u32,
     },
     /// A dimension is not one of int32, uint32, int64, uint64.
@@ -25,17 +26,17 @@ pub enum Unsupported {
         /// Its type, as TileDB names it.
         datatype: String,
     },
-    /// A dimension begins below 0 while its values are taken as positions.
+    /// A dimension begins below 0, but its values are used as positions.
     NegativeDomain {
         /// Name of the dimension.
         name: String,
     },
-    /// Not exactly one attribute.
+    /// The array does not have exactly one attribute.
     AttributeCount {
-        /// How many there are.
+        /// Number of attributes.
         n_attributes: u32,
     },
-    /// The attribute has a variable number of values a cell, or more than one.
+    /// The attribute has a variable number of values per cell, or more than one.
     ValuesPerCell {
         /// Name of the attribute.
         name: String,
@@ -52,26 +53,26 @@ pub enum Unsupported {
         /// Its type, as TileDB names it.
         datatype: String,
     },
-    /// A filter that is not implemented here, or not for that type.
+    /// This crate does not implement the filter, or not for that type.
     Filter {
-        /// Its name, or its number where even the name is unknown.
+        /// Its name, or its number if the name is unknown.
         name: String,
-        /// Which pipeline it is part of.
+        /// The field that it filters.
         of: String,
     },
     /// The array is encrypted.
     Encrypted,
     /// Cells were deleted by condition.
     DeleteConditions {
-        /// The commit file that says so.
+        /// The commit file with the condition.
         commit: String,
     },
     /// Cells were updated by condition.
     UpdateConditions {
-        /// The commit file that says so.
+        /// The commit file with the condition.
         commit: String,
     },
-    /// A fragment carries delete times of its cells.
+    /// A fragment has delete times of its cells.
     DeleteMetadata {
         /// Name of the fragment.
         fragment: String,
@@ -80,25 +81,26 @@ pub enum Unsupported {
     SchemaEvolution {
         /// Name of the fragment.
         fragment: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
-    /// Of more than 16 fragments, some of one time overlap, and which of two cells counts depends
+    /// Of more than 16 fragments, some with equal times overlap: which of two cells counts depends
     /// on how libtiledb happens to order them.
     TiedFragments {
         /// The time, in milliseconds since 1970.
         time: u64,
     },
-    /// Columns go beyond what a u32 can number.
+    /// Columns exceed u32.
     ColumnsTooWide {
-        /// The highest column that holds a cell.
+        /// The highest column with a cell.
         last: u64,
     },
-    /// Cells do not stand row by row: the orders differ, or tiles have fewer columns than the array. Of a writer.
+    /// Cells are not ordered row by row: the orders differ, or tiles have fewer columns than the
+    /// array. Only for writing.
     NotByRow,
-    /// Tiles of more cells than this crate is ready to hold in memory.
+    /// Tiles have more cells than this crate is willing to keep in memory.
     TileTooLarge {
-        /// Cells of a tile.
+        /// Cells per tile.
         capacity: u64,
     },
 }
@@ -123,7 +125,7 @@ impl fmt::Display for Unsupported {
                 write!(f, "it has {n_attributes} attributes, not 1")
             }
             Self::ValuesPerCell { name } => {
-                write!(f, "attribute `{name}` does not have exactly one value a cell")
+                write!(f, "attribute `{name}` does not have exactly one value per cell")
             }
             Self::Nullable { name } => write!(f, "attribute `{name}` is nullable"),
             Self::AttributeType { name, datatype } => {
@@ -150,7 +152,7 @@ impl fmt::Display for Unsupported {
                 )
             }
             Self::ColumnsTooWide { last } => write!(f, "column {last} does not fit 32 bits"),
-            Self::NotByRow => write!(f, "its cells do not stand row by row"),
+            Self::NotByRow => write!(f, "its cells are not ordered row by row"),
             Self::TileTooLarge { capacity } => {
                 write!(f, "its tiles have {capacity} cells, more than 67,108,864")
             }

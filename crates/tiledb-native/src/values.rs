@@ -1,9 +1,10 @@
-//! Taking values out of decoded chunks: columns as u32, values as f32, times as u64.
+//! Copies values out of decoded chunks: columns as u32, values as f32, times as u64.
 //!
-//! A chunk is made ready once and then copied from in pieces, which may be as short as the cells of one row.
+//! A chunk is prepared once and then copied from in pieces, which may be as short as the cells of
+//! one row.
 //!
-//! Values convert to f32 as Rust's `as` does: integers round to the nearest f32, ties to even, exactly up to 2^24; f64 rounds
-//! likewise and becomes infinite beyond f32's range; booleans are 0 and 1.
+//! Values convert to f32 like Rust's `as`: integers round to the nearest f32, ties to even, exactly
+//! up to 2^24; f64 rounds likewise and becomes infinite beyond f32's range; booleans are 0 and 1.
 
 use std::ops::Range;
 
@@ -14,16 +15,16 @@ use crate::filter::Decoded;
 use crate::packed_integers::PackedIntegers;
 use csr::pack_counts;
 
-/// The columns of a chunk, of a tile whose first and last columns are known.
+/// The columns of a chunk, in a tile whose first and last column are known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Columns<'a> {
     chunk: ColumnBytes<'a>,
     bounds: (u32, u32),
 }
 
-/// What columns are delivered as: their distance from the first wanted.
+/// The type of delivered columns: their distance from the first wanted one.
 pub(crate) trait Position: Copy {
-    /// Of a distance that it can be.
+    /// Converts a distance, which must fit.
     fn new(distance: u32) -> Self;
 }
 
@@ -41,7 +42,8 @@ impl Position for u16 {
     }
 }
 
-/// As they are stored. Of planes only those that the tile's last column leaves room for are copied; the rest must be 0.
+/// Columns as stored. Only the byte planes that the tile's last column needs are copied; the others
+/// must be 0.
 #[derive(Debug, Clone, Copy)]
 enum ColumnBytes<'a> {
     OnePlane(&'a [u8], ZeroPlanes<'a>),
@@ -49,11 +51,11 @@ enum ColumnBytes<'a> {
     FourPlanes([&'a [u8]; 4], ZeroPlanes<'a>),
     Words4(&'a [[u8; 4]]),
     Words8(&'a [[u8; 8]]),
-    /// Kept, each as its distance from the tile's first.
+    /// Cached, each as its distance from the tile's first column.
     Distances(&'a PackedIntegers),
 }
 
-/// Planes of `n` bytes each in which nothing but 0 is expected.
+/// Planes of `n` bytes each that must be 0.
 #[derive(Debug, Clone, Copy)]
 struct ZeroPlanes<'a> {
     planes: &'a [u8],
@@ -68,14 +70,14 @@ impl ZeroPlanes<'_> {
     }
 }
 
-/// The first `N` of the planes of a chunk of `n` values, and the rest.
+/// The first `N` planes of a chunk of `n` values, and the rest.
 fn planes<const N: usize>(planes: &[u8], n: usize) -> ([&[u8]; N], ZeroPlanes<'_>) {
     let first = std::array::from_fn(|byte| &planes[byte * n..(byte + 1) * n]);
     (first, ZeroPlanes { planes: &planes[N * n..], n })
 }
 
 impl<'a> Columns<'a> {
-    /// The columns of a chunk of `n`, none of which may lie outside `bounds`, both included.
+    /// Prepares the columns of a chunk of `n` cells; none may lie outside `bounds`, both included.
     pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number, bounds: (u32, u32)) -> Self {
         let (_, last) = bounds;
         let chunk = match chunk {
@@ -99,7 +101,8 @@ impl<'a> Columns<'a> {
         Self { chunk, bounds }
     }
 
-    /// Those of a kept chunk of the tile, which were checked before; none of one of values.
+    /// Prepares the columns of a cached chunk of the tile, which were checked before. `None` for a
+    /// chunk of values.
     pub(crate) fn kept(chunk: &'a DecodedChunk, bounds: (u32, u32)) -> Option<Self> {
         match chunk {
             DecodedChunk::Columns(kept) => {
@@ -114,7 +117,7 @@ impl<'a> Columns<'a> {
         self.bounds
     }
 
-    /// Makes sure that no column of `range` lies outside the bounds.
+    /// Checks that no column of `range` lies outside the bounds.
     pub(crate) fn check(&self, range: &Range<usize>) -> Result<(), Fault> {
         fn ends<T: Ord + Copy + Into<u64>>(columns: impl Iterator<Item = T> + Clone) -> (u64, u64) {
             let least = columns.clone().min().map_or(u64::MAX, Into::into);
@@ -123,7 +126,8 @@ impl<'a> Columns<'a> {
         let range = range.clone();
         let (first, last) = self.bounds;
         if let ColumnBytes::Words4(words) = self.chunk {
-            // One comparison each instead of two; which of them is outside, and where, is asked only where one is.
+            // One comparison per column instead of two; the offending column is searched only if
+            // there is one.
             let beyond = |word: &[u8; 4]| {
                 u32::from_le_bytes(*word).wrapping_sub(first) > last.wrapping_sub(first)
             };
@@ -170,7 +174,8 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
-    /// Copies the columns of `range`, which have been checked, into `out`: each as its distance from `first`.
+    /// Copies the columns of `range`, which have been checked, into `out`, each as its distance
+    /// from `first`.
     pub(crate) fn copy<T: Position>(&self, range: Range<usize>, first: u32, out: &mut [T]) {
         let position = |column: u32| T::new(column.wrapping_sub(first));
         match self.chunk {
@@ -209,7 +214,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Puts values of four bytes together.
+/// Assembles values of four bytes.
 fn join<T>(planes: [&[u8]; 4], range: Range<usize>, out: &mut [T], value: impl Fn([u8; 4]) -> T) {
     let [a, b, c, d] = planes.map(|plane| &plane[range.clone()]);
     let bytes = a.iter().zip(b).zip(c).zip(d);
@@ -221,17 +226,17 @@ fn join<T>(planes: [&[u8]; 4], range: Range<usize>, out: &mut [T], value: impl F
 pub(crate) enum Values<'a> {
     FloatPlanes([&'a [u8]; 4]),
     Floats(&'a [[u8; 4]]),
-    /// Planes of so many bytes each.
+    /// Planes of this many bytes each.
     Planes(&'a [u8], usize, Number),
     Plain(&'a [u8], Number),
-    /// Kept, whole numbers that 16 bits can hold.
+    /// Cached whole numbers that fit 16 bits.
     Counts(&'a PackedIntegers),
-    /// Kept.
+    /// Cached.
     Converted(&'a [f32]),
 }
 
 impl<'a> Values<'a> {
-    /// The values of a chunk of `n`.
+    /// Prepares the values of a chunk of `n` cells.
     pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number) -> Self {
         match (chunk, number) {
             (Decoded::Planes(bytes), Number::F32) => Self::FloatPlanes(planes(bytes, n).0),
@@ -242,7 +247,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Those of a kept chunk; none of one of columns.
+    /// Prepares the values of a cached chunk. `None` for a chunk of columns.
     pub(crate) fn kept(chunk: &'a DecodedChunk) -> Option<Self> {
         match chunk {
             DecodedChunk::Counts(counts) => Some(Self::Counts(counts)),
@@ -278,11 +283,12 @@ impl<'a> Values<'a> {
     }
 }
 
-/// How many values are converted together.
+/// Values that are converted together.
 const AT_ONCE: usize = 64;
 
 impl Values<'_> {
-    /// Copies the values of `range` as whole numbers into `out`. Returns whether all of them are such.
+    /// Copies the values of `range` as whole numbers into `out`. Returns false if any is not a
+    /// count.
     pub(crate) fn copy_counts(&self, range: Range<usize>, out: &mut [u16]) -> bool {
         match *self {
             Self::FloatPlanes(planes) => {
@@ -311,7 +317,8 @@ impl Values<'_> {
     }
 }
 
-/// Values of any type from planes of `n` bytes, plane after plane for some values at a time.
+/// Converts values of any type from planes of `n` bytes, plane by plane for several values at a
+/// time.
 fn convert_planes(planes: &[u8], n: usize, number: Number, range: Range<usize>, out: &mut [f32]) {
     for (start, out) in range.clone().step_by(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
         let mut words = [0; AT_ONCE];
@@ -323,12 +330,12 @@ fn convert_planes(planes: &[u8], n: usize, number: Number, range: Range<usize>, 
     }
 }
 
-/// Adds bytes number `plane` of some values.
+/// Adds the bytes of plane `plane` to these values.
 fn add_plane(words: &mut [u64], plane: usize, bytes: &[u8]) {
     words.iter_mut().zip(bytes).for_each(|(word, &byte)| *word |= u64::from(byte) << (8 * plane));
 }
 
-/// A value whose little-endian bytes are the low ones of `word`.
+/// Converts the value whose little-endian bytes are the low ones of `word`.
 fn convert(word: u64, number: Number) -> f32 {
     match number {
         Number::I8 => f32::from(word as u8 as i8),
@@ -344,7 +351,7 @@ fn convert(word: u64, number: Number) -> f32 {
     }
 }
 
-/// Copies the times `range` of a chunk of `n` into `out`.
+/// Copies the times in `range` of a chunk of `n` cells into `out`.
 pub(crate) fn copy_times(chunk: Decoded<'_>, n: usize, range: Range<usize>, out: &mut [u64]) {
     match chunk {
         Decoded::Plain(bytes) => {
@@ -370,7 +377,7 @@ mod tests {
 
     #[test]
     fn every_number_converts_from_both_forms() {
-        // More values than are converted at once, of which the first is not asked for.
+        // More values than are converted at once; the first is not requested.
         const N: usize = 100;
         let check = |number: Number, bytes: &[u8], expect: f32| {
             let other = vec![0x11; bytes.len()];

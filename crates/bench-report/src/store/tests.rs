@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fs};
 
 use arrow_array::{
     Array as _, BooleanArray, Float64Array, Int64Array, ListArray, StringArray,
-    TimestampMicrosecondArray, UInt64Array, types::{Float64Type, Int64Type},
+    TimestampMicrosecondArray, UInt64Array,
+    types::{Float64Type, Int64Type},
 };
 use arrow_schema::{DataType, TimeUnit};
 use tempfile::TempDir;

@@ -15,7 +15,7 @@ fn write(root: &Path, path: &str, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Paths of the fragments that count at `timestamp` in a folder with `files`.
+/// Checks the paths of the fragments that count at `timestamp` in a folder with `files`.
 #[track_caller]
 fn check(files: &[(&str, &str)], timestamp: u64, expect: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -86,12 +86,12 @@ fn vacuum_files_hide_what_was_consolidated() {
         ("__commits/__1_2_UUID_22.vac", vac),
     ];
     check(&files, u64::MAX, &["__fragments/__1_2_UUID_22"]);
-    // Within the consolidated fragment's times its cells' own times decide.
+    // Within the consolidated fragment's times, its cells' own times decide.
     check(&files, 1, &["__fragments/__1_2_UUID_22"]);
     check(&files, 0, &[]);
 }
 
-/// Consolidated fragments of format 14 have no times of cells, so they count from their last time
+/// Consolidated fragments of format 14 have no cell times, so they count only from their last time
 /// on.
 #[test]
 fn cells_of_format_14_have_no_times() {

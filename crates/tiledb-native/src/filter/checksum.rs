@@ -1,7 +1,7 @@
-//! Checksums, verified.
+//! Verifies checksums.
 //!
-//! Metadata: number of metadata parts, number of data parts, then for each its length and its digest; behind them the metadata of
-//! the filters before, untouched.
+//! Metadata: number of metadata parts, number of data parts, then the length and digest of each;
+//! after them the unchanged metadata of the earlier filters.
 
 use md5::Digest;
 

@@ -1,13 +1,15 @@
-//! The compressors. Unlike other filters they also compressed the metadata of the filters before them.
+//! Decompresses data. Unlike other filters, compressors also compressed the metadata of the earlier
+//! filters.
 //!
-//! Metadata: number of metadata parts, number of data parts, then the original and the compressed length of each; data: the
-//! compressed parts, those of the metadata first.
+//! Metadata: number of metadata parts, number of data parts, then the original and the compressed
+//! length of each. Data: the compressed parts, those of the metadata first.
 
 use super::Codec;
 use crate::cursor::Cursor;
 use crate::error::Fault;
 
-/// Undoes a compressor: `decompress(from, to, len)` appends exactly `len` bytes to the empty `to`.
+/// Decompresses with `decompress(from, to, len)`, which appends exactly `len` bytes to the empty
+/// `to`.
 pub(super) fn undo(
     metadata: &mut Cursor<'_>,
     data: &[u8],
@@ -48,7 +50,7 @@ fn check(codec: &str, found: usize, len: usize) -> Result<(), Fault> {
     if found == len {
         Ok(())
     } else {
-        Err(Fault::new(format!("{codec} gave {found} bytes where {len} were promised")))
+        Err(Fault::new(format!("{codec} returned {found} bytes instead of {len}")))
     }
 }
 
@@ -59,7 +61,7 @@ pub(super) fn zstd(
     len: usize,
 ) -> Result<(), Fault> {
     to.reserve(len);
-    // Written into the spare capacity: nothing is zeroed first.
+    // Written into the spare capacity, which need not be zeroed first.
     let found = decompressor
         .decompress_to_buffer(from, to)
         .map_err(|error| Fault::new(format!("zstd data is damaged: {error}")))?;
@@ -131,7 +133,8 @@ fn run_lengths(value_bytes: usize, from: &[u8], to: &mut Vec<u8>, len: usize) ->
     })
 }
 
-/// A value, then the length of its run as two bytes, the high one first: `each` is called with both, for `len` bytes of values.
+/// Calls `each` with every run, for `len` bytes of values. A run is stored as its value, then its
+/// length in two bytes, the high one first.
 pub(super) fn runs(
     value_bytes: usize,
     from: &[u8],
@@ -140,7 +143,7 @@ pub(super) fn runs(
 ) -> Result<(), Fault> {
     let run_bytes = value_bytes + 2;
     if value_bytes == 0 || !from.len().is_multiple_of(run_bytes) {
-        return Err(Fault::new(format!("{} bytes are no whole number of runs", from.len())));
+        return Err(Fault::new(format!("{} bytes are not a whole number of runs", from.len())));
     }
     let mut n_bytes = 0;
     for run in from.chunks_exact(run_bytes) {
@@ -148,7 +151,7 @@ pub(super) fn runs(
         let count = u16::from_be_bytes([count[0], count[1]]);
         n_bytes += usize::from(count) * value_bytes;
         if n_bytes > len {
-            return Err(Fault::new(format!("runs give more than the {len} bytes promised")));
+            return Err(Fault::new(format!("runs give more than {len} bytes")));
         }
         each(value, count)?;
     }

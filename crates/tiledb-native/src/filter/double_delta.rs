@@ -1,6 +1,7 @@
 //! Double delta: differences of differences, as a sign and a magnitude of a fixed number of bits.
 //!
-//! Specification: `format_spec/filters/double_delta.md`. The bits fill little-endian u64s from the highest bit down.
+//! Specification: `format_spec/filters/double_delta.md`. The bits fill little-endian u64s from the
+//! highest bit down.
 
 use super::integers::{is_signed, load, store};
 use crate::cursor::Cursor;
@@ -14,12 +15,12 @@ pub(super) fn undo(number: Number, from: &[u8], to: &mut Vec<u8>, len: usize) ->
     let n_values = from.u64("the number of values")?;
     if n_values.checked_mul(size as u64) != Some(len as u64) {
         return Err(Fault::new(format!(
-            "{n_values} values of {size} bytes are not the {len} bytes promised"
+            "{n_values} values of {size} bytes do not make {len} bytes"
         )));
     }
     to.reserve(len);
     if bits >= size * 8 - 1 {
-        // Not worth it for these values: they follow as they are.
+        // Incompressible values follow unchanged.
         to.extend_from_slice(from.take(len, "values")?);
         return Ok(());
     }
@@ -60,7 +61,7 @@ impl Bits<'_> {
                 let (word, rest) = self
                     .words
                     .split_first_chunk::<8>()
-                    .ok_or_else(|| Fault::new("double deltas are cut short"))?;
+                    .ok_or_else(|| Fault::new("double deltas are truncated"))?;
                 self.word = u64::from_le_bytes(*word);
                 self.words = rest;
                 self.left = 64;

@@ -1,14 +1,14 @@
-//! Applying a pipeline to the values of a chunk, as a writer does.
+//! Encodes the values of a chunk with a pipeline, as a writer does.
 //!
-//! What libtiledb leaves to the writer is chosen here: windows of bit-width reduction are as long as their values allow, not of a fixed
-//! length.
+//! libtiledb uses windows of a fixed length for bit-width reduction; here they are as long as their
+//! values allow.
 
 mod windows;
 
 use super::{Codec, Pipeline, Step};
 use crate::datatype::Number;
 
-/// Buffers and compression contexts, for one thread and reused from chunk to chunk.
+/// Buffers and compression contexts of one thread, reused from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct Encoder {
     zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
@@ -16,7 +16,7 @@ pub(crate) struct Encoder {
     next: Filtered,
 }
 
-/// What a filter has made of a chunk.
+/// The output of a filter for a chunk.
 #[derive(Debug, Default)]
 struct Filtered {
     metadata: Vec<u8>,
@@ -30,11 +30,12 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Pipeline {
-    /// The name of a filter that is undone here, but not applied; `None` when all are.
+    /// The name of a filter that is decoded but not encoded here; `None` if all are encoded.
     pub(crate) fn not_written(&self) -> Option<&'static str> {
         let splits = |step: &Step| matches!(step, Step::Compress(..) | Step::BitWidthReduction(_));
         self.steps().iter().enumerate().find_map(|(idx, step)| match step {
-            // What comes to them need be no whole number of values; libtiledb refuses most of it, too.
+            // Their input need not be a whole number of values; libtiledb rejects most of these,
+            // too.
             Step::Compress(Codec::Rle, _) if idx > 0 => Some("run lengths after another filter"),
             Step::Delta(_)
             | Step::BitWidthReduction(_)
@@ -61,17 +62,18 @@ impl Pipeline {
         })
     }
 
-    /// Whether what comes out are strings of bytes that some compressor found short: the longer a chunk, the shorter.
+    /// Whether the output is compressed bytes, which get shorter with longer chunks.
     pub(crate) fn compresses(&self) -> bool {
         let is_general =
             |step: &Step| matches!(step, Step::Compress(codec, _) if *codec != Codec::Rle);
         self.steps().iter().any(is_general)
     }
 
-    /// Appends the chunk of `values`, of `value_bytes` each, to `out`: its header, the filters' metadata, the filtered data.
+    /// Appends the chunk of `values`, of `value_bytes` bytes each, to `out`: its header, the
+    /// filters' metadata, the filtered data.
     ///
     /// # Errors
-    /// What a compressor said.
+    /// A compressor's message.
     pub(crate) fn encode(
         &self,
         values: &[u8],
@@ -104,7 +106,8 @@ fn put_u32(number: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&(number as u32).to_le_bytes());
 }
 
-/// Applies one filter. Whatever is no compressor puts its own metadata in front of that of the filters before it.
+/// Applies one filter. Filters other than compressors put their own metadata in front of that of
+/// the earlier filters.
 fn apply(
     step: &Step,
     (metadata, data): (&[u8], &[u8]),
@@ -121,7 +124,7 @@ fn apply(
         Step::FloatScale { scale, offset, stored_bytes, .. } => {
             if !scale_floats(data, (scale as f32, offset as f32), stored_bytes, &mut out.data) {
                 let bits = 8 * stored_bytes;
-                return Err(format!("a value is none that float scaling holds in {bits} bits"));
+                return Err(format!("a value does not fit float scaling to {bits} bits"));
             }
             put_u32(1, &mut out.metadata);
             put_u32(out.data.len(), &mut out.metadata);
@@ -167,7 +170,7 @@ fn apply(
     Ok(())
 }
 
-/// The context for a level, made when it is first needed.
+/// The context for a level, created when first needed.
 fn compressor<'a>(
     zstd: &'a mut Option<(i32, zstd::bulk::Compressor<'static>)>,
     level: i32,
@@ -184,8 +187,8 @@ fn compressor<'a>(
     Ok(zstd)
 }
 
-/// A compressor takes the metadata of the filters before it, too: the numbers of parts of both, the lengths of each part before and
-/// after, then the parts.
+/// Applies a compressor, which compresses the metadata of the earlier filters, too. Its metadata
+/// are the numbers of parts of both, and the lengths of each part before and after.
 fn compress(
     (metadata, data): (&[u8], &[u8]),
     out: &mut Filtered,
@@ -203,7 +206,7 @@ fn compress(
     Ok(())
 }
 
-/// The number of values, the first one, then the differences.
+/// Encodes differences: the number of values, the first one, then the differences.
 fn differences(values: &[u8], number: Number, out: &mut Vec<u8>) {
     fn of<const N: usize>(
         values: &[u8],
@@ -237,7 +240,7 @@ fn differences(values: &[u8], number: Number, out: &mut Vec<u8>) {
     }
 }
 
-/// A value, then the length of its run as two bytes, the high one first.
+/// Encodes runs: a value, then the length of its run in two bytes, the high one first.
 fn run_lengths(values: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     let mut values = values.chunks_exact(value_bytes.max(1)).peekable();
     while let Some(value) = values.next() {
@@ -250,7 +253,8 @@ fn run_lengths(values: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Floats as integers of so many bytes, by the arithmetic of libtiledb. Returns whether all are such once they are scaled and rounded.
+/// Stores floats as integers of `stored_bytes` bytes, with libtiledb's arithmetic. Returns false if
+/// a scaled and rounded value does not fit.
 fn scale_floats(
     values: &[u8],
     (scale, offset): (f32, f32),
@@ -259,7 +263,7 @@ fn scale_floats(
 ) -> bool {
     let (values, _) = values.as_chunks::<4>();
     let scaled = |value: &[u8; 4]| ((f32::from_le_bytes(*value) - offset) / scale).round();
-    // One more than the largest, which is no f32 where integers are long.
+    // One more than the largest integer, which f32 cannot represent for long integers.
     let end = 2.0_f32.powi(8 * stored_bytes as i32 - 1);
     let start = out.len();
     out.resize(start + values.len() * stored_bytes, 0);
@@ -279,7 +283,7 @@ fn scale_floats(
         1 => store!(i8),
         2 => store!(i16),
         4 if (scale, offset) == (1.0, 0.0) => {
-            // Rounding calls a function for each value; of whole numbers below 2^24 it changes nothing.
+            // Rounding calls a function for each value; whole numbers below 2^24 do not need it.
             let (to, _) = to.as_chunks_mut();
             to.iter_mut().zip(values).for_each(|(to, value)| {
                 let value = f32::from_le_bytes(*value);

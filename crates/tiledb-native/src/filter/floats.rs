@@ -1,6 +1,7 @@
 //! Float scaling: floats as integers, `round((value - offset) / scale)`.
 //!
-//! Specification: `format_spec/filters/float_scale.md`. Metadata: the number of parts, then the stored length of each.
+//! Specification: `format_spec/filters/float_scale.md`. Metadata: the number of parts, then the
+//! stored length of each.
 
 use super::integers::{load, widen};
 use crate::cursor::Cursor;
@@ -13,13 +14,14 @@ pub(super) struct Scaling {
 }
 
 impl Scaling {
-    /// Whether the integers are the values.
+    /// Whether the integers equal the values.
     fn is_none(self) -> bool {
         self.scale == 1.0 && self.offset == 0.0
     }
 }
 
-/// Appends the f32 that integers of `stored_bytes` are, in a loop that the compiler makes wide; false where there is none for them.
+/// Converts integers of `stored_bytes` bytes to f32, in a loop that the compiler vectorizes.
+/// Returns false if there is no loop for this size.
 fn widen_unscaled(part: &[u8], stored_bytes: usize, out: &mut Vec<u8>) -> bool {
     match stored_bytes {
         1 => widen(part, out, |bytes| f32::from(i8::from_le_bytes(bytes)).to_le_bytes()),
@@ -30,7 +32,7 @@ fn widen_unscaled(part: &[u8], stored_bytes: usize, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Undoes the scaling of integers of `bytes.0` bytes to floats of `bytes.1` bytes.
+/// Scales integers of `bytes.0` bytes back to floats of `bytes.1` bytes.
 pub(super) fn undo_scale(
     metadata: &mut Cursor<'_>,
     data: &[u8],
@@ -51,7 +53,7 @@ pub(super) fn undo_scale(
         for stored in part.chunks_exact(stored_bytes) {
             let integer = load(stored, true).cast_signed();
             if value_bytes == 4 {
-                // In this order the writer's library rounds: to f32, then in f64, then to f32.
+                // The writer's library rounds in this order: to f32, then in f64, then to f32.
                 let value = (scaling.scale * f64::from(integer as f32) + scaling.offset) as f32;
                 out.extend_from_slice(&value.to_le_bytes());
             } else {

@@ -1,12 +1,12 @@
 //! Filters that make integers smaller: bit-width reduction, positive delta, delta, exclusive or.
 //!
-//! Arithmetic wraps, as the writer's does: damaged data may give other numbers, never a panic.
+//! Arithmetic wraps, as in the writer: damaged data may give wrong numbers, but never a panic.
 
 use crate::cursor::Cursor;
 use crate::datatype::Number;
 use crate::error::Fault;
 
-/// An integer of `bytes.len()` bytes, sign-extended where `signed`.
+/// An integer of `bytes.len()` bytes, sign-extended if `signed`.
 pub(super) fn load(bytes: &[u8], signed: bool) -> u64 {
     let mut wide =
         [if signed && bytes.last().is_some_and(|&high| high >= 0x80) { 0xff } else { 0 }; 8];
@@ -24,9 +24,11 @@ pub(super) fn is_signed(number: Number) -> bool {
     matches!(number, Number::I8 | Number::I16 | Number::I32 | Number::I64)
 }
 
-/// Windows of values, each less an offset of its own and in as few of 8, 16, 32 bits as hold them.
+/// Decodes bit-width reduction: windows of values, each minus its window's offset, in 8, 16 or 32
+/// bits.
 ///
-/// Metadata: the original length, the number of windows, and for each its offset, its bits and its length once undone.
+/// Metadata: the original length, the number of windows, and for each its offset, its bits and its
+/// decoded length.
 pub(super) fn undo_bit_width(
     metadata: &mut Cursor<'_>,
     data: &[u8],
@@ -49,7 +51,7 @@ pub(super) fn undo_bit_width(
         let bits = usize::from(metadata.u8("a window's bits")?);
         let len = metadata.u32("a window's length")? as usize;
         if out.len() + len > original_len {
-            return Err(Fault::new("windows hold more than the chunk"));
+            return Err(Fault::new("windows contain more than the chunk"));
         }
         if bits >= size * 8 || !len.is_multiple_of(size) {
             out.extend_from_slice(data.take(len, "a window")?);
@@ -61,8 +63,9 @@ pub(super) fn undo_bit_width(
     Ok(())
 }
 
-/// Undoes differences of 8 bytes that were then reduced, in one go, into the low four bytes of each value. Returns false, with `out` in any
-/// state, where some value needs more bytes, or metadata is of another form than a writer's: then each step is to be undone by itself.
+/// Decodes differences of 8 bytes that were then reduced, in one pass, into the low four bytes of
+/// each value. Returns false, with `out` in an undefined state, if a value needs more bytes or the
+/// metadata have an unusual form: then decode step by step.
 pub(super) fn sum_windows(
     chunk: super::pipeline::Filtered<'_>,
     signed: bool,
@@ -74,7 +77,7 @@ pub(super) fn sum_windows(
     let reduced_len = metadata.u32("the length before bit-width reduction")? as usize;
     let n_windows = metadata.u32("the number of windows")? as usize;
     let windows = metadata.take(n_windows.saturating_mul(SIZE + 1 + 4), "windows")?;
-    // No part of metadata, one of data, of so many bytes, and with the number of values before them.
+    // No metadata part, one data part, with these lengths, and the number of values first.
     let one_part = [0, 1, chunk.original_len, chunk.original_len + SIZE];
     let parts = metadata.remaining().as_chunks::<4>().0.iter().map(|len| u32::from_le_bytes(*len));
     if reduced_len != chunk.original_len + SIZE || !parts.map(|len| len as usize).eq(one_part) {
@@ -100,7 +103,7 @@ pub(super) fn sum_windows(
             is_first = false;
             let (n, rest) = stored.split_at(bits / 8);
             if load(n, signed).wrapping_add(offset) != n_values as u64 {
-                return Err(Fault::new("differences are not of as many values as the chunk has"));
+                return Err(Fault::new("differences have another number of values than the chunk"));
             }
             stored = rest;
         }
@@ -128,7 +131,8 @@ pub(super) fn sum_windows(
     Ok(left == 0 && u32::try_from(any).is_ok())
 }
 
-/// Undoes a window of values of so many bits. A loop of its own for each pair of sizes, which the compiler makes wide.
+/// Decodes a window of values of `bits` bits. Each pair of sizes has its own loop, which the
+/// compiler vectorizes.
 fn widen_window(
     window: &[u8],
     bits: usize,
@@ -162,7 +166,7 @@ fn widen_window(
     Ok(())
 }
 
-/// Appends what `value` makes of each of the stored values.
+/// Appends `value` of each stored value.
 pub(super) fn widen<const FROM: usize, const TO: usize>(
     stored: &[u8],
     out: &mut Vec<u8>,
@@ -175,7 +179,7 @@ pub(super) fn widen<const FROM: usize, const TO: usize>(
     to.iter_mut().zip(stored).for_each(|(to, stored)| *to = value(*stored));
 }
 
-/// Windows of differences to the value before, the first to the window's offset.
+/// Decodes windows of differences to the previous value, the first one to the window's offset.
 ///
 /// Metadata: the number of windows, and for each its offset and its length.
 pub(super) fn undo_positive_delta(
@@ -204,7 +208,7 @@ pub(super) fn undo_positive_delta(
     Ok(())
 }
 
-/// The number of values, the first one, then the differences.
+/// Decodes differences: the number of values, the first one, then the differences.
 pub(super) fn undo_delta(
     number: Number,
     from: &[u8],
@@ -216,7 +220,7 @@ pub(super) fn undo_delta(
     let n_values = from.u64("the number of values")?;
     if n_values.checked_mul(size as u64) != Some(len as u64) {
         return Err(Fault::new(format!(
-            "{n_values} values of {size} bytes are not the {len} bytes promised"
+            "{n_values} values of {size} bytes do not make {len} bytes"
         )));
     }
     let differences = from.take(len, "differences")?;
@@ -239,7 +243,7 @@ pub(super) fn undo_delta(
     Ok(())
 }
 
-/// Each value's bits combined with those of the value before, part by part.
+/// Decodes exclusive or with the previous value, part by part.
 ///
 /// Metadata: the number of parts, then the length of each.
 pub(super) fn undo_xor(

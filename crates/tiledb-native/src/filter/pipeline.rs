@@ -1,10 +1,11 @@
-//! Undoing a pipeline, chunk by chunk.
+//! Decodes a pipeline, chunk by chunk.
 //!
-//! Each filter turned (metadata, data) into (metadata, data) when the tile was written. Undoing goes through the steps backwards:
-//! each reads its own metadata from the front, and what is left is the metadata of the step before it. Two things are done for
-//! speed. The commonest pipelines end in one decompression straight from the bytes of the file into a reused buffer. And a
-//! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so that whoever needs only some
-//! values, or only the low bytes of each, takes just those.
+//! When the tile was written, each filter turned (metadata, data) into (metadata, data). Decoding
+//! goes through the steps backwards: each reads its own metadata from the front, and the rest
+//! belongs to the step before it. Two shortcuts save time. The most common pipelines need one
+//! decompression, straight from the file's bytes into a reused buffer. And if byteshuffle was the
+//! first filter, its planes are returned as they are, so that a reader that needs only some values,
+//! or only their low bytes, takes just those.
 
 use super::integers::is_signed;
 use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
@@ -20,24 +21,24 @@ pub(crate) struct Pipeline {
 /// One filtered chunk, in the bytes of its tile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filtered<'a> {
-    /// Bytes once unfiltered.
+    /// Unfiltered length in bytes.
     pub(crate) original_len: usize,
     pub(crate) metadata: &'a [u8],
     pub(crate) data: &'a [u8],
 }
 
-/// A chunk's values.
+/// The values of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Decoded<'a> {
     /// Value after value.
     Plain(&'a [u8]),
-    /// All lowest bytes, then all second bytes, and so on.
+    /// The lowest bytes of all values, then all second bytes, and so on.
     Planes(&'a [u8]),
-    /// The low four bytes of each value, all of whose others are 0.
+    /// The low four bytes of each value; the other bytes are 0.
     LowFour(&'a [u8]),
 }
 
-/// Buffers and a decompression context, for one thread and reused from chunk to chunk.
+/// Buffers and a decompression context of one thread, reused from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct Decoder {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
@@ -58,13 +59,13 @@ impl Pipeline {
         Self { steps }
     }
 
-    /// The filters in the order in which they are applied.
+    /// The filters in the order of encoding.
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Calls `each` with the runs of `chunk`, a value's bytes and how many there are, where run lengths are all that was made of it. Returns
-    /// whether they are.
+    /// Calls `each` with the runs of `chunk`, a value's bytes and its number of repetitions, if run
+    /// lengths are the only filter. Returns whether they are.
     pub(crate) fn runs(
         &self,
         chunk: Filtered<'_>,
@@ -89,7 +90,7 @@ impl Pipeline {
         Ok(true)
     }
 
-    /// Undoes the filters of `chunk`, whose values are of `value_bytes` each.
+    /// Decodes `chunk`, whose values have `value_bytes` bytes each.
     pub(crate) fn decode<'a>(
         &self,
         chunk: Filtered<'a>,
@@ -124,13 +125,13 @@ impl Pipeline {
         for (idx, step) in before.iter().enumerate().rev() {
             let keep_planes = keep_planes && idx == 0;
             if keep_planes && shuffle::is_one_part(&decoder.metadata, &decoder.data, value_bytes) {
-                // The planes are there: nothing to undo.
+                // The planes are the result.
                 break;
             }
             let metadata = std::mem::take(&mut decoder.metadata);
             let data = std::mem::take(&mut decoder.data);
             let undone = decoder.undo(step, &metadata, &data, (limit, value_bytes), keep_planes);
-            // The old buffers serve the step after.
+            // The next step reuses the old buffers.
             decoder.spare = data;
             decoder.spare_metadata = metadata;
             undone?;
@@ -149,8 +150,8 @@ fn whole(bytes: &[u8], original_len: usize) -> Result<&[u8], Fault> {
 }
 
 impl Decoder {
-    /// Undoes one step from `metadata` and `data` into `self.metadata` and `self.data`; `sizes` are the most bytes that may come
-    /// out and those of a value.
+    /// Decodes one step from `metadata` and `data` into `self.metadata` and `self.data`; `sizes`
+    /// are the most output bytes and the bytes of a value.
     fn undo(
         &mut self,
         step: &Step,
@@ -170,7 +171,7 @@ impl Decoder {
             }
             step => {
                 undo_in_place_of_metadata(step, (&mut cursor, data), sizes.0, keep_planes, &mut out)
-                    // What this step left of the metadata belongs to the step before.
+                    // The rest of the metadata belongs to the step before.
                     .map(|()| metadata_out.extend_from_slice(cursor.remaining()))
             }
         };
@@ -179,7 +180,7 @@ impl Decoder {
         undone
     }
 
-    /// Undoes a compressor, which gives back metadata as well as data.
+    /// Decodes a compressor, which returns metadata as well as data.
     fn decompress(
         &mut self,
         step: &Step,
@@ -220,7 +221,7 @@ impl Decoder {
     }
 }
 
-/// Undoes a step that put its own metadata in front of that of the steps before.
+/// Decodes a step that put its own metadata in front of that of the earlier steps.
 fn undo_in_place_of_metadata(
     step: &Step,
     (metadata, data): (&mut Cursor<'_>, &[u8]),

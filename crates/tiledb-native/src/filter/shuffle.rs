@@ -1,6 +1,7 @@
-//! Byteshuffle and bitshuffle: bytes, or bits, of all values side by side by their significance.
+//! Byteshuffle and bitshuffle: the bytes, or bits, of all values grouped by their significance.
 //!
-//! Metadata of both: the number of parts, then the length of each; every part was shuffled by itself.
+//! Metadata of both: the number of parts, then the length of each; every part was shuffled
+//! separately.
 
 use crate::cursor::Cursor;
 use crate::error::Fault;
@@ -8,7 +9,8 @@ use crate::error::Fault;
 /// Bitshuffle works on blocks of this size.
 const BIT_BLOCK_BYTES: usize = 8192;
 
-/// Whether all of `data` was byteshuffled as one part of whole values, so that its planes can be used as they are.
+/// Whether all of `data` was byteshuffled as one part of whole values, so that its planes can be
+/// used directly.
 pub(super) fn is_one_part(metadata: &[u8], data: &[u8], value_bytes: usize) -> bool {
     let mut metadata = Cursor::new(metadata);
     let one = matches!(metadata.u32("the number of shuffled parts"), Ok(1));
@@ -16,7 +18,8 @@ pub(super) fn is_one_part(metadata: &[u8], data: &[u8], value_bytes: usize) -> b
         && data.len().is_multiple_of(value_bytes)
 }
 
-/// Undoes a byteshuffle of values of `value_bytes`; with `keep_planes` into planes over all parts.
+/// Decodes a byteshuffle of values of `value_bytes` bytes; with `keep_planes`, into planes over all
+/// parts.
 pub(super) fn undo_bytes(
     metadata: &mut Cursor<'_>,
     data: &[u8],
@@ -32,7 +35,7 @@ pub(super) fn undo_bytes(
         planes_to_values(part, value_bytes, out);
     }
     if keep_planes {
-        // Several parts have planes of their own: bring them into the one form that is expected.
+        // Several parts have separate planes: merge them.
         let values = std::mem::take(out);
         values_to_planes(&values, value_bytes, out);
     }
@@ -64,7 +67,7 @@ pub(super) fn values_to_planes(values: &[u8], value_bytes: usize, out: &mut Vec<
     out.extend_from_slice(&values[values.len() / value_bytes * value_bytes..]);
 }
 
-/// Undoes a bitshuffle of values of `value_bytes`.
+/// Decodes a bitshuffle of values of `value_bytes` bytes.
 pub(super) fn undo_bits(
     metadata: &mut Cursor<'_>,
     data: &[u8],
@@ -91,8 +94,8 @@ pub(super) fn undo_bits(
     }
 }
 
-/// One block: for each bit of a value, lowest first, that bit of all values, eight to a byte. Values beyond a multiple of eight
-/// follow as they are.
+/// Decodes one block: for each bit of a value, lowest first, that bit of all values, eight to a
+/// byte. Values beyond a multiple of eight follow unchanged.
 fn bits_to_values(block: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     let n_values = block.len() / value_bytes / 8 * 8;
     let start = out.len();
@@ -101,7 +104,7 @@ fn bits_to_values(block: &[u8], value_bytes: usize, out: &mut Vec<u8>) {
     let values = &mut out[start..];
     for (eight, values) in values.chunks_exact_mut(8 * value_bytes).enumerate() {
         for byte in 0..value_bytes {
-            // An 8 x 8 matrix of bits: bit `bit` of the eight values stands in `rows[bit]`.
+            // An 8 x 8 matrix of bits: bit `bit` of the eight values is in `rows[bit]`.
             let mut rows = [0; 8];
             for (bit, row) in rows.iter_mut().enumerate() {
                 *row = block[(byte * 8 + bit) * row_bytes + eight];

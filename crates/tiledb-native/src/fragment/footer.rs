@@ -14,36 +14,37 @@ const SCHEMA_NAMED: u32 = 10;
 const TIMESTAMPS: u32 = 14;
 const DELETE_METADATA: u32 = 15;
 const VALIDITY: u32 = 7;
-/// The longest footer believed in: file sizes and offsets of some 10,000 attributes.
+/// The longest footer accepted: file sizes and offsets of about 10,000 attributes.
 const MAX_FOOTER_BYTES: u64 = 1 << 20;
 const N_DIMENSIONS: usize = 2;
-/// Read of the end of each metadata file, in one go with its footer's length: more than most footers have.
+/// Bytes to read at the end of each metadata file, together with the footer's length; most footers
+/// are shorter.
 const TAIL_BYTES: u64 = 4096;
 /// Fragments whose footers are read together.
 const AT_ONCE: usize = 512;
 
-/// What a footer says.
+/// The contents of a footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) version: u32,
-    /// Bounds of rows and columns, both included; `None` when the fragment holds nothing.
+    /// Bounds of rows and columns, both included; `None` if the fragment is empty.
     pub(crate) bounds: Option<[(u64, u64); 2]>,
     pub(crate) n_tiles: u64,
     pub(crate) last_tile_cells: u64,
     pub(crate) has_timestamps: bool,
-    /// Bytes of the files of [`Field::ALL`]; 0 for timestamps that are not there.
+    /// Sizes of the files of [`Field::ALL`] in bytes; 0 if there are no timestamps.
     pub(crate) file_bytes: [u64; 4],
-    /// Where in the metadata file the offsets of tiles are, for [`Field::ALL`].
+    /// Places of the tile offsets in the metadata file, for [`Field::ALL`].
     pub(crate) tile_offsets_at: [u64; 4],
-    /// Where the bounding rectangles are.
+    /// Place of the bounding rectangles.
     pub(crate) rtree_at: u64,
-    /// Bytes of the metadata file.
+    /// Size of the metadata file in bytes.
     pub(crate) metadata_bytes: u64,
 }
 
 impl Footer {
-    /// All cells of the fragment, with `capacity` in each tile but the last; `None` for more than
-    /// can be counted.
+    /// Number of cells in the fragment, with `capacity` in each tile but the last; `None` if it
+    /// overflows.
     pub(crate) fn n_cells(&self, capacity: u64) -> Option<u64> {
         match self.n_tiles.checked_sub(1) {
             Some(n_full) => n_full.checked_mul(capacity)?.checked_add(self.last_tile_cells),
@@ -73,8 +74,8 @@ pub(crate) fn metadata_file(folder: &FragmentFolder) -> String {
 }
 
 impl RawFooter {
-    /// Reads the footers of the fragments in `folders`, many with one call of the storage; `old_schema` is that of arrays before format
-    /// 10, whose footers have no length.
+    /// Reads the footers of the fragments in `folders`, many with one call of the storage;
+    /// `old_schema` is the schema from before format 10, whose footers do not store their length.
     pub(crate) fn load_all(
         files: &Files,
         folders: &[FragmentFolder],
@@ -101,7 +102,7 @@ impl RawFooter {
         Ok(out)
     }
 
-    /// The footer of a metadata file of `size` bytes that ends in `tail`.
+    /// Reads the footer of a metadata file of `size` bytes that ends in `tail`.
     fn load(
         files: &Files,
         folder: &FragmentFolder,
@@ -162,7 +163,8 @@ impl RawFooter {
         Ok(Self { version, schema_name, bytes, fields_at, footer_at, metadata_bytes: size })
     }
 
-    /// Reads the fields, which need the fragment's schema; `attribute_idx` is the position of the attribute in it.
+    /// Parses the fields, which need the fragment's schema; `attribute_idx` is the attribute's
+    /// index in it.
     pub(crate) fn parse(
         &self,
         files: &Files,
@@ -213,7 +215,8 @@ impl RawFooter {
             + N_DIMENSIONS
             + usize::from(has_timestamps)
             + 2 * usize::from(has_delete_metadata);
-        // After the attributes comes the place of the zipped coordinates of old, which stays empty.
+        // The place after the attributes is for the zipped coordinates of old formats, and stays
+        // empty.
         let first_dimension = n_attributes + 1;
         let places =
             [first_dimension, first_dimension + 1, attribute_idx, first_dimension + N_DIMENSIONS];
@@ -230,7 +233,8 @@ impl RawFooter {
         }
         let rtree_at = cursor.u64("the place of the bounding rectangles")?;
         let tile_offsets_at = per_file(cursor, "places of tile offsets")?;
-        // What follows are places of offsets of variable tiles and validity tiles, and of statistics; none is needed.
+        // The remaining fields, places of variable tiles, validity tiles and statistics, are not
+        // needed.
         let footer = Footer {
             version,
             bounds,
@@ -243,14 +247,14 @@ impl RawFooter {
             metadata_bytes: self.metadata_bytes,
         };
         if footer.n_cells(schema.capacity).is_none() {
-            let what = format!("{n_tiles} tiles of {} cells are more than can be", schema.capacity);
+            let what = format!("{n_tiles} tiles of {} cells are impossibly many", schema.capacity);
             return Err(Fault::at(cursor.at(), what));
         }
         Ok((footer, has_delete_metadata))
     }
 }
 
-/// The length of a footer of formats 5 to 9, of an array of two dimensions of 8 or 4 bytes.
+/// The length of a footer of formats 5 to 9, of an array with two dimensions of 8 or 4 bytes.
 fn unwritten_length(version: u32, n_attributes: usize, bounds_bytes: usize) -> u64 {
     let n_files = (n_attributes + 1 + N_DIMENSIONS) as u64;
     let with_validity = if version >= VALIDITY { 2 } else { 0 };
@@ -268,7 +272,7 @@ fn bounds(cursor: &mut Cursor<'_>, schema: &Schema) -> Result<Option<[(u64, u64)
     Ok(Some([range(cursor, row)?, range(cursor, column)?]))
 }
 
-/// A range of coordinates that are not negative.
+/// Reads a range of coordinates that are not negative.
 pub(super) fn range(
     cursor: &mut Cursor<'_>,
     dimension: &schema::Dimension,

@@ -1,4 +1,4 @@
-//! Where a fragment's tiles are and what they bound.
+//! The places and bounds of a fragment's tiles.
 
 use super::footer::{metadata_file, range};
 use super::tree::RowTree;
@@ -10,7 +10,8 @@ use crate::schema::Dimension;
 use storage::Files;
 use storage::Piece;
 
-/// The most metadata of a fragment that is read in one piece: that of some 100,000 tiles, 6 billion cells.
+/// The most metadata of a fragment that is read in one piece: that of about 100,000 tiles, 6
+/// billion cells.
 const HELD_BYTES: u64 = 8 << 20;
 
 /// The bounding rectangle of a tile's cells, all bounds included.
@@ -25,12 +26,13 @@ pub(crate) struct Bounds {
 pub(crate) struct Tiles {
     bounds: Vec<Bounds>,
     tree: RowTree,
-    /// Offsets of the tiles in the files of [`Field::ALL`], and the file's end.
+    /// Offsets of the tiles in the files of [`Field::ALL`], followed by the file's end.
     offsets: [Vec<u64>; 4],
 }
 
 impl Tiles {
-    /// Reads the tiles of `fragments`: what their metadata says of them in one call of the storage, and how long the files are in another.
+    /// Reads the tiles of `fragments`: their metadata with one call of the storage, and the lengths
+    /// of their files with another.
     pub(super) fn load_all(files: &Files, fragments: &[&Fragment]) -> Result<Vec<Self>, Error> {
         let names = fragments.iter().flat_map(|&fragment| {
             fields(fragment).map(|field| fragment.files[field.idx()].as_str())
@@ -44,17 +46,17 @@ impl Tiles {
             .zip(fragments)
             .map(|(file, fragment)| Piece { file, range: places(fragment) })
             .collect();
-        let held = files.read_each(&pieces)?;
+        let loaded = files.read_each(&pieces)?;
         let mut sizes = sizes.into_iter();
-        let each = fragments.iter().zip(&pieces).zip(&held).map(|((fragment, piece), held)| {
+        let each = fragments.iter().zip(&pieces).zip(&loaded).map(|((fragment, piece), loaded)| {
             let source = Source::new(files, piece.file, fragment.footer.metadata_bytes)
-                .holding(piece.range.start, held);
+                .with_loaded(piece.range.start, loaded);
             Self::load(files, fragment, &source, &mut sizes)
         });
         each.collect()
     }
 
-    /// `sizes` gives those of the files of the fragment's fields.
+    /// Reads the tiles of one fragment; `sizes` are those of its fields' files.
     fn load(
         files: &Files,
         fragment: &Fragment,
@@ -102,15 +104,15 @@ impl Tiles {
     }
 }
 
-/// The fields that a fragment has files of; none where it holds nothing.
+/// The fields for which a fragment has files; none if it is empty.
 fn fields(fragment: &Fragment) -> impl Iterator<Item = Field> {
     let Footer { n_tiles, has_timestamps, .. } = fragment.footer;
     let has = move |field: &Field| n_tiles > 0 && (*field != Field::Times || has_timestamps);
     Field::ALL.into_iter().filter(has)
 }
 
-/// Where in the metadata file all is that is read of it: to its end, since only the beginnings are known. Nothing where that is much; it
-/// is then read piece by piece.
+/// The range of the metadata file to read: to its end, since only the beginnings of structures are
+/// known. Empty if that is too much; it is then read piece by piece.
 fn places(fragment: &Fragment) -> std::ops::Range<u64> {
     let footer = &fragment.footer;
     let offsets = fields(fragment).map(|field| footer.tile_offsets_at[field.idx()]);
@@ -123,7 +125,7 @@ fn places(fragment: &Fragment) -> std::ops::Range<u64> {
     }
 }
 
-/// The last level of the tree: one rectangle a tile.
+/// The last level of the tree, with one rectangle per tile.
 fn leaves(bytes: &[u8], fragment: &Fragment) -> Result<Vec<Bounds>, Fault> {
     let n_tiles = fragment.footer.n_tiles;
     let dimensions = fragment.layout.dimensions();
@@ -175,7 +177,7 @@ fn leaf(
     }
 }
 
-/// Offsets of `n_tiles` tiles that ascend up to `end`, with `end` behind them.
+/// Reads offsets of `n_tiles` tiles, which ascend up to `end`, and appends `end`.
 fn tile_offsets(bytes: &[u8], n_tiles: u64, end: u64) -> Result<Vec<u64>, Fault> {
     let mut cursor = Cursor::new(bytes);
     let n_offsets = cursor.u64("the number of tile offsets")?;

@@ -1,6 +1,8 @@
-//! Finding the tiles that meet a range of rows without looking at all of them: a tree of row bounds over the tiles in their order.
+//! A tree of row bounds over the tiles in their order, which finds the tiles that meet a range of
+//! rows without visiting all of them.
 //!
-//! The tree that the fragment itself stores bounds runs of its fanout; this one has the same shape for rows alone.
+//! The tree in the fragment's metadata bounds runs of its fanout; this one has the same shape, for
+//! rows only.
 
 use super::tiles::Bounds;
 
@@ -8,7 +10,8 @@ const FANOUT: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct RowTree {
-    /// Bounds of every run of [`FANOUT`] of the level below; the first level is over the tiles.
+    /// Bounds of every run of [`FANOUT`] nodes of the level below; the first level is over the
+    /// tiles.
     levels: Vec<Vec<(u64, u64)>>,
 }
 

@@ -1,4 +1,4 @@
-//! Whole arrays: stored ones with bytes written over them, and files of any content, opened and
+//! Whole arrays: stored ones with overwritten bytes, and files with arbitrary content, opened and
 //! read in every way.
 
 use std::sync::{Arc, OnceLock};
@@ -19,14 +19,14 @@ const STORED: [&[u8]; 8] = [
     include_bytes!("../../tests/data/format-22-consolidated.files"),
     include_bytes!("../../tests/data/format-22.files"),
 ];
-/// The stored arrays have a hundred rows. Most runs read few of them, which is quicker.
+/// The stored arrays have a hundred rows. Most runs read few of them, which is faster.
 const MAX_ROWS: u64 = 200;
 const FEW_ROWS: u64 = 6;
 const ALL: u8 = u8::MAX;
 
-/// Which stored array (1 byte), or for numbers beyond them files packed as those are; which rows
-/// to read (1 byte); then changes: file (1 byte), place (2 bytes), number of bytes (1 byte), bytes.
-/// A change of no bytes cuts the file there.
+/// Input: index of a stored array (1 byte), or beyond those, files packed in the same form; rows to
+/// read (1 byte); then changes: file (1 byte), place (2 bytes), number of bytes (1 byte), bytes. A
+/// change of no bytes truncates the file there.
 pub(super) fn array(input: &[u8]) {
     let (choice, rest) = first_byte(input);
     let (part, mut rest) = first_byte(rest);
@@ -59,7 +59,7 @@ fn stored() -> &'static [Served] {
 fn read(served: Served, part: u8) {
     let Ok(array) = Array::open(Arc::new(served), &options()) else { return };
     let _bounds = (array.non_empty_domain(), array.n_cells());
-    // An error is an answer, too.
+    // An error is an acceptable result.
     let _read = read_in_every_way(&array, part);
 }
 
@@ -78,7 +78,7 @@ fn read_in_every_way(array: &Array, part: u8) -> Result<(), Error> {
     let some = ColumnSelection::Range(n_columns.min(1)..n_columns.min(40));
     let list = ColumnSelection::List([3, 0, 17].into_iter().filter(|c| *c < n_columns).collect());
     let all = ColumnSelection::All;
-    // What is kept of the reads before serves the last one.
+    // Cached chunks of the earlier reads serve the last one.
     for (columns, kept) in [(&all, 0), (&some, 1 << 20), (&list, 1 << 20), (&all, 1 << 20)] {
         array.keep_decoded(kept);
         let read = array.read_csr(std::slice::from_ref(&rows), columns, &mut out);
@@ -113,7 +113,7 @@ fn check(out: &CsrBuffers, n_rows: u64) {
     }
 }
 
-/// A pool of the calling thread alone: handing each run to another one would take most of the time.
+/// A pool of only the calling thread: handing each run to another one would take most of the time.
 fn options() -> OpenOptions {
     thread_local! {
         static POOL: Arc<ThreadPool> = {

@@ -9,8 +9,8 @@ use super::{first_byte, split_at_most};
 use crate::directory::Directory;
 use crate::timestamped_name::{self, is_in_fragment};
 
-/// Files one after another: folder (1 byte), length of the name (1 byte) and of the content (1
-/// byte), name, content.
+/// Input: files one after another, each as folder (1 byte), length of the name (1 byte) and of the
+/// content (1 byte), name, content.
 pub(super) fn directory(input: &[u8]) {
     let mut served = Served::default();
     let mut rest = input;

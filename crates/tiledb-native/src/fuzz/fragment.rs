@@ -14,11 +14,11 @@ use storage::Files;
 /// The format versions that the first byte of the input chooses from.
 const VERSIONS: [u32; 8] = [5, 7, 9, 10, 14, 15, 21, 22];
 
-/// A fragment metadata file behind a byte that chooses the format version.
+/// Input: a byte that selects the format version, then a fragment metadata file.
 pub(super) fn fragment(input: &[u8]) {
     let (choice, file) = first_byte(input);
     let version = VERSIONS[usize::from(choice) % VERSIONS.len()];
-    // An error is an answer, too.
+    // An error is an acceptable result.
     let _read = read(version, file);
 }
 
@@ -61,7 +61,7 @@ fn fields(has_timestamps: bool) -> &'static [Field] {
     if has_timestamps { &Field::ALL } else { &Field::ALL[..3] }
 }
 
-/// That of a stored array.
+/// The schema of a stored array.
 fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {

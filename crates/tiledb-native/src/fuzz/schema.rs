@@ -7,7 +7,7 @@ use crate::generic_tile::Source;
 use crate::schema::{Layout, Schema};
 use storage::Files;
 
-/// An unfiltered schema, and its layout in fragments of several formats.
+/// Input: an unfiltered schema, parsed, and laid out in several formats.
 pub(super) fn schema(input: &[u8]) {
     let Ok(schema) = Schema::parse(input) else { return };
     let attribute = schema.attributes.last().map(|attribute| attribute.name.as_str());
@@ -21,14 +21,15 @@ pub(super) fn schema(input: &[u8]) {
     }
 }
 
-/// A file that holds one generic tile, which is also read as a schema.
+/// Input: a file with one generic tile, which is also read as a schema.
 pub(super) fn generic_tile(input: &[u8]) {
     const FILE: &str = "__schema/__1_1_70f1b2c0f0669ba097275f1a0db8dd1c";
     let files = Files::new(Arc::new(Served::one(FILE, input)));
     let whole = Source::new(&files, FILE, input.len() as u64).read(0);
-    // With its first bytes at hand it is the same tile.
-    let held =
-        Source::new(&files, FILE, input.len() as u64).holding(0, &input[..input.len() / 2]).read(0);
-    assert_eq!(whole.as_ref().ok(), held.as_ref().ok());
+    // With its first bytes loaded it is the same tile.
+    let loaded = Source::new(&files, FILE, input.len() as u64)
+        .with_loaded(0, &input[..input.len() / 2])
+        .read(0);
+    assert_eq!(whole.as_ref().ok(), loaded.as_ref().ok());
     let _schema = Schema::load(&files, FILE);
 }

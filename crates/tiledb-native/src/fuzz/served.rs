@@ -1,4 +1,4 @@
-//! Files in memory that stand for an array's folder.
+//! Files in memory that represent an array's folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use storage::{Coalesce, Entry, Piece, Storage};
 
-/// Bytes that every file without content has, as far as its size is asked for.
+/// Reported size of files without content.
 pub(super) const EMPTY_FILE_BYTES: u64 = 1 << 20;
 
 /// Files of an array by their paths, and entries of folders.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Served {
     pub(super) files: BTreeMap<String, Arc<Vec<u8>>>,
-    /// Whether files that are not there have [`EMPTY_FILE_BYTES`] zeros.
+    /// Whether missing files have [`EMPTY_FILE_BYTES`] zeros.
     pub(super) serves_all: bool,
 }
 
@@ -26,8 +26,8 @@ impl Served {
         }
     }
 
-    /// The array packed in `bytes`: for each file the length of its path (u16), its own length
-    /// (u32), its path, its bytes. What is cut short is left out.
+    /// Unpacks an array: for each file the length of its path (u16), its own length (u32), its
+    /// path, its bytes. Truncated files are left out.
     pub(super) fn unpack(bytes: &[u8]) -> Self {
         let mut files = BTreeMap::new();
         let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Tiles behind pipelines of filters, and the row index that is built of row coordinates.
+//! Tiles with filter pipelines, and the row index built from row coordinates.
 
 use super::{first_byte, split_at_most};
 use crate::cursor::Cursor;
@@ -8,13 +8,13 @@ use crate::filter::{self, Decoded, Decoder, Pipeline};
 use crate::row_index::{Builder, TileIndex};
 use crate::tile::{Chunks, decode_chunk, decode_whole, runs_of_chunk};
 
-/// A tile of up to this many values, so that what it may take of memory is known.
+/// The most values of a tile, which bounds its memory.
 const MAX_VALUES: usize = 1 << 13;
-/// Of the coordinates that an index is built of.
+/// Bounds of the coordinates for an index.
 const BOUNDS: (u64, u64) = (0, 100_000);
 
-/// Datatype, format version, number of values (u16), length of the pipeline's bytes; then those,
-/// and the tile.
+/// Input: datatype, format version, number of values (u16), length of the pipeline's bytes; then
+/// the pipeline, and the tile.
 pub(super) fn tile(input: &[u8]) {
     let (datatype, rest) = first_byte(input);
     let (version, rest) = first_byte(rest);
@@ -33,7 +33,7 @@ pub(super) fn tile(input: &[u8]) {
     let chunk_by_chunk = decode_chunks(tile, &pipeline, n_values, number.size());
     let whole = decode_whole(tile, &pipeline, number.size(), len);
     if let Ok(chunks) = chunk_by_chunk {
-        // The reverse need not hold: only chunks that are read by themselves must end with a value.
+        // The reverse need not hold: only chunks that are read separately must end with a value.
         let whole = whole.unwrap_or_else(|fault| panic!("{pipeline:?}: {fault:?}"));
         assert_eq!(chunks, whole, "{pipeline:?}");
     }
@@ -77,8 +77,7 @@ fn decode_chunks(
     Ok(out)
 }
 
-/// The index that is built value by value is the one that is built of run lengths, where there are
-/// such.
+/// The index built value by value equals the one built from run lengths, if there are any.
 fn index(tile: &[u8], pipeline: &Pipeline, n_values: usize, number: Number) {
     let by_value = build(tile, pipeline, (n_values, number), false);
     let by_run = build(tile, pipeline, (n_values, number), true);
@@ -111,7 +110,7 @@ fn build(
     Ok(Some(builder.finish()))
 }
 
-/// The row of each cell: every cell has one, and only one.
+/// The row of each cell; every cell has exactly one.
 fn cells(index: &TileIndex, n_values: usize) -> Vec<u64> {
     let mut rows = vec![u64::MAX; n_values];
     let wanted = BOUNDS.0..BOUNDS.1 + 1;

@@ -1,4 +1,5 @@
-//! Fetching and decoding the chunks that hold wanted cells, each once; those that are kept neither.
+//! Fetches and decodes the chunks with wanted cells, each once; cached chunks are neither fetched
+//! nor decoded.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,9 +21,9 @@ use storage::Piece;
 #[derive(Debug, Clone)]
 pub(super) struct Chunk<'a> {
     pub(super) field: Field,
-    /// Index of its tile among those asked for.
+    /// Index of its tile in the list of tiles.
     pub(super) work: usize,
-    /// The cells it holds.
+    /// The cells in it.
     pub(super) cells: Range<u32>,
     pub(super) content: Content<'a>,
 }
@@ -30,14 +31,14 @@ pub(super) struct Chunk<'a> {
 /// The cells of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Content<'a> {
-    /// As the filters gave them.
+    /// As the filters returned them.
     Decoded(Decoded<'a>),
-    /// As they are kept.
+    /// From the cache.
     Kept(&'a DecodedChunk),
 }
 
 impl<'a> Chunk<'a> {
-    /// Where in the chunk the tile's cells `cells` are.
+    /// The place of the tile's cells `cells` in the chunk.
     pub(super) fn place(&self, cells: &Range<u32>) -> Range<usize> {
         (cells.start - self.cells.start) as usize..(cells.end - self.cells.start) as usize
     }
@@ -76,8 +77,8 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Keeps its cells as number `idx` of the tile's, where there is room and nothing is wrong with them. Damage is for the part of the
-    /// read to find that wants what is damaged.
+    /// Caches the cells as chunk `idx` of the tile, if there is room and they are valid. Invalid
+    /// cells are reported by the read that wants them.
     fn keep(
         &mut self,
         reader: &Reader,
@@ -107,20 +108,20 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// That a chunk of another field is kept in the place of one of this.
+/// The fault that a cached chunk belongs to another field.
 fn misplaced(field: Field) -> Fault {
-    Fault::new(format!("no {field:?} are kept where they should be"))
+    Fault::new(format!("a cached chunk is not of field {field:?}"))
 }
 
-/// What is wanted of a tile: all of it while its chunks are not known, or a run of chunks.
+/// The part of a tile to read: all of it if its chunks are unknown, otherwise a run of chunks.
 struct Wish {
     field: Field,
     work: usize,
-    /// The chunks wanted; `None` for the whole tile.
+    /// The chunks; `None` for the whole tile.
     chunks: Option<Range<usize>>,
-    /// The bytes to fetch; none where the chunks are kept.
+    /// The bytes to fetch; none if the chunks are cached.
     range: Range<u64>,
-    /// Where the tile's chunks are kept, if any are.
+    /// The tile's cached chunks, if there are any.
     kept: Option<Arc<DecodedTile>>,
 }
 
@@ -129,13 +130,13 @@ impl Wish {
         self.range.end - self.range.start
     }
 
-    /// Whether all that is wanted is kept.
+    /// Whether everything wanted is cached.
     fn is_kept(&self) -> bool {
         self.range.is_empty()
     }
 }
 
-/// Tells a storage that wants to know which chunks of `fields` will be read, in the order given.
+/// Tells a storage with prefetching which chunks of `fields` will be read, in the given order.
 pub(super) fn announce_all<'a>(
     reader: &Reader,
     fields: impl Iterator<Item = (&'a Planned, Field)>,
@@ -155,7 +156,7 @@ pub(super) fn announce_all<'a>(
     Ok(())
 }
 
-/// How many of `works` to decode together so that about a batch of the storage is asked for.
+/// Number of `works` to decode together so that they make about one batch of requests.
 pub(super) fn batch_len(
     reader: &Reader,
     works: &[TileWork],
@@ -173,8 +174,9 @@ pub(super) fn batch_len(
     Ok(works.len())
 }
 
-/// Decodes the chunks of `fields` of the tiles `works` that hold wanted cells, and gives each to `sink`: by field, then by tile, then by
-/// ascending cell. No more than a batch of the storage is asked for at once.
+/// Decodes the chunks of `fields` of the tiles `works` that contain wanted cells, and passes each
+/// to `sink`: by field, then by tile, then by ascending cell. Requests at most one batch of the
+/// storage at a time.
 pub(super) fn for_each(
     reader: &Reader,
     works: &[TileWork],
@@ -223,12 +225,12 @@ fn stored<'a>(reader: &'a Reader, work: &TileWork, field: Field) -> &'a Stored {
     }
 }
 
-/// The chunks of `field` in the index; rows are not among them.
+/// The index of `field`'s chunks in the row index, which has none for rows.
 fn slot(field: Field) -> usize {
     field.idx().saturating_sub(1)
 }
 
-/// What to fetch of `fields` of `works`: by field, then by tile.
+/// The parts of `fields` of `works` to fetch: by field, then by tile.
 fn wishes(reader: &Reader, works: &[TileWork], fields: &[Field]) -> Result<Vec<Wish>, Error> {
     let mut out = Vec::with_capacity(fields.len() * works.len());
     for &field in fields {
@@ -268,7 +270,7 @@ fn piece<'a>(reader: &'a Reader, works: &[TileWork], wish: &Wish) -> Piece<'a> {
     Piece { file: &fragment.files[wish.field.idx()], range: wish.range.clone() }
 }
 
-/// Runs of chunks that hold cells of `parts`.
+/// Runs of chunks that contain cells of `parts`.
 fn needed<'a>(parts: &'a [Part], chunks: &'a Chunks) -> impl Iterator<Item = Range<usize>> + 'a {
     let holding = |part: &Part| chunks.holding(part.cells.0)..chunks.holding(part.cells.1 - 1) + 1;
     let mut rest = parts.iter().map(holding).peekable();
@@ -281,7 +283,7 @@ fn needed<'a>(parts: &'a [Part], chunks: &'a Chunks) -> impl Iterator<Item = Ran
     })
 }
 
-/// Decodes what `wish` brought; returns the cells decoded.
+/// Decodes the fetched bytes of `wish`; returns the number of decoded cells.
 fn decode(
     reader: &Reader,
     work: &TileWork,
@@ -300,11 +302,11 @@ fn decode(
         let found = Chunks::find(bytes, n_cells, size)?;
         known.get_or_init(|| found)
     };
-    // The bytes begin with the tile, or with the first of the chunks that were asked for.
+    // The bytes begin with the tile, or with the first requested chunk.
     let base = wish.chunks.as_ref().map_or(0, |run| chunks.bytes(run.start).start);
     let found = wish.chunks.is_none().then(|| needed(&work.parts, chunks));
     let runs = wish.chunks.clone().into_iter().chain(found.into_iter().flatten());
-    // Where the chunks were known, it was asked for them already.
+    // If the chunks were known, the cache was already asked.
     let tile = wish.kept.clone().or_else(|| {
         let of_new =
             || reader.decoded.tile((work.fragment, work.tile), wish.field, chunks.n_chunks());
@@ -336,7 +338,7 @@ fn decode(
     Ok(n_cells)
 }
 
-/// Makes sure that a chunk has as many values as were seen in it when its tile was first looked at.
+/// Checks that a chunk has as many values as when its tile was indexed.
 fn whole<'a>(decoded: Decoded<'a>, cells: &Range<u32>, size: usize) -> Result<Decoded<'a>, Fault> {
     let (bytes, size) = match decoded {
         Decoded::Plain(bytes) | Decoded::Planes(bytes) => (bytes, size),
@@ -350,11 +352,11 @@ fn whole<'a>(decoded: Decoded<'a>, cells: &Range<u32>, size: usize) -> Result<De
     }
 }
 
-/// Calls `each` for the parts of `parts[*next..]` that have cells in `cells`, with those cells; `next` moves past the parts that end
-/// there.
+/// Calls `each` for the parts of `parts[*next..]` that have cells in `cells`, with those cells;
+/// `next` moves past the parts that end there.
 ///
 /// # Errors
-/// The first of `each`.
+/// The first error of `each`.
 pub(super) fn overlaps(
     parts: &[Part],
     next: &mut usize,

@@ -1,7 +1,8 @@
-//! Decoding straight into the caller's buffers, where the row indices say how many values each row has.
+//! Decodes straight into the caller's buffers, using the number of values of each row from the row
+//! indices.
 //!
-//! Columns and values of a task are two *jobs*, which any two threads may do: more and smaller pieces of work than tasks are, so that
-//! threads end at about the same time.
+//! Columns and values of a task are two *jobs*, which may run on different threads. Jobs are
+//! smaller than tasks, so that threads end at about the same time.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -29,13 +30,14 @@ struct Job<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
-    /// A cell was found twice in an array that has no duplicates, or rows to be packed were in no order.
+    /// A cell occurred twice in an array without duplicates, or rows to be packed were unordered.
     Unordered,
-    /// Some value cannot be held as the buffers hold them.
+    /// A value does not fit the buffers' type.
     Unfit,
 }
 
-/// Reads what was planned; of a range of columns each as its distance from the first. Unless it is done, the buffers are in any state.
+/// Reads the planned rows; a range of columns as distances from its first. The buffers are in an
+/// undefined state unless the outcome is `Done`.
 pub(super) fn read(
     reader: &Reader,
     rows: &Rows,
@@ -56,7 +58,7 @@ pub(super) fn read(
     let (jobs, row_offsets) = jobs(reader, planned, &mut out);
     chunks::announce_all(reader, jobs.iter().map(|job| (job.planned, job.target.field())))?;
     let first_column = columns.range().map_or(0, |range| range.start);
-    // Unlike a parallel iterator over a slice, a bridge hands the jobs out in their order.
+    // Unlike a parallel iterator over a slice, a bridge hands out the jobs in order.
     let done: Result<Vec<ReadStats>, Error> = jobs
         .into_iter()
         .par_bridge()
@@ -95,7 +97,7 @@ pub(super) fn read(
     Ok((outcome, total))
 }
 
-/// All that has to be done, and where rows begin in the buffers.
+/// All jobs, with the offsets of their rows in the buffers.
 fn jobs<'a>(
     reader: &Reader,
     planned: &'a [Planned],
@@ -106,7 +108,8 @@ fn jobs<'a>(
     let mut jobs: Vec<_> = targets
         .flat_map(|(planned, targets)| targets.map(|target| Job { planned, target }))
         .collect();
-    // What takes longest first, for all threads to end together. But a storage far away has more to do with what lies side by side.
+    // The longest jobs come first, so that all threads end together. A remote storage is faster if
+    // neighbouring jobs run together.
     if !reader.files.storage().coalesce().prefetch {
         jobs.sort_by_cached_key(|job| {
             Reverse((job.target.field() == Field::Values, job.planned.n_cells()))
@@ -115,7 +118,7 @@ fn jobs<'a>(
     (jobs, row_offsets)
 }
 
-/// Fills a job's part of the buffers, columns by their distance from the first wanted.
+/// Fills a job's part of the buffers, columns as distances from the first wanted one.
 fn fill(
     reader: &Reader,
     job: &mut Job<'_>,
@@ -161,7 +164,7 @@ fn fill(
     })
 }
 
-/// Where the cells of a tile go.
+/// The destinations of a tile's cells.
 struct Cursor<'a> {
     planned: &'a Planned,
     work: &'a TileWork,
@@ -185,8 +188,8 @@ impl Cursor<'_> {
         })
     }
 
-    /// Copies the wanted cells of `chunk` to the slices of the task's ranges. `convert` makes them of those of the chunk that it is
-    /// told, those of many rows at once: rows are too short to do it row by row.
+    /// Copies the wanted cells of `chunk` to the slices of the task's ranges. `convert` converts
+    /// the cells of many rows at once: single rows are too short.
     fn scatter<T: Copy + Default>(
         self,
         chunk: &Chunk<'_>,
@@ -215,7 +218,8 @@ impl Cursor<'_> {
     }
 }
 
-/// Puts the columns of each row into ascending order. Returns whether none is there twice; unless `is_strict`, that is not asked.
+/// Sorts the columns of each row. Returns whether all are distinct, which is checked only if
+/// `is_strict`.
 fn sort(planned: &[Planned], out: &mut CsrBuffers, is_strict: bool) -> bool {
     let CsrBuffers { row_offsets, columns, values, .. } = out;
     let columns = target::split(planned, row_offsets, columns);

@@ -1,4 +1,4 @@
-//! Fetching ranges of bytes: neighbours are read as one.
+//! Fetches ranges of bytes, and joins neighbouring ones into one read.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use crate::error::Error;
 use storage::Files;
 use storage::Piece;
 
-/// What to read for some pieces.
+/// The reads for a list of pieces.
 struct Joined<'a> {
     reads: Vec<Piece<'a>>,
-    /// Where each piece is in what the reads bring, one after another.
+    /// The place of each piece in the concatenated reads.
     places: Vec<Range<usize>>,
     /// Bytes of all reads.
     len: u64,
 }
 
-/// Joins neighbours, in the order given, that lie no more than `gap` bytes apart.
+/// Joins neighbours, in the given order, that are at most `gap` bytes apart.
 fn join<'a>(wanted: &[Piece<'a>], gap: u64) -> Joined<'a> {
     let mut reads: Vec<Piece<'a>> = Vec::new();
     let mut places = Vec::with_capacity(wanted.len());
@@ -23,7 +23,7 @@ fn join<'a>(wanted: &[Piece<'a>], gap: u64) -> Joined<'a> {
     for piece in wanted {
         let start = match reads.last_mut() {
             Some(last) if joins(last, piece, gap) => {
-                // The place is found from the end of what the read brings so far.
+                // The place is relative to the end of the read so far.
                 let start = len + piece.range.start - last.range.end;
                 len += piece.range.end - last.range.end;
                 last.range.end = piece.range.end;
@@ -41,7 +41,8 @@ fn join<'a>(wanted: &[Piece<'a>], gap: u64) -> Joined<'a> {
     Joined { reads, places, len }
 }
 
-/// Reads `wanted` into `buffer`, which only grows; returns where in it each piece is, and how many bytes were read.
+/// Reads `wanted` into `buffer`, which only grows. Returns the place of each piece in it, and the
+/// number of bytes read.
 pub(super) fn fetch(
     files: &Files,
     wanted: &[Piece<'_>],
@@ -49,7 +50,7 @@ pub(super) fn fetch(
 ) -> Result<(Vec<Range<usize>>, u64), Error> {
     let Joined { reads, places, len } = join(wanted, files.storage().coalesce().gap_bytes);
     if buffer.len() < len as usize {
-        // What is there is not wanted any more: do not copy it.
+        // The old contents are not needed: growing should not copy them.
         buffer.clear();
         buffer.resize(len as usize, 0);
     }
@@ -57,7 +58,7 @@ pub(super) fn fetch(
     Ok((places, len))
 }
 
-/// Tells a storage that wants to know that `wanted` will be fetched soon.
+/// Tells a storage with prefetching that `wanted` will be fetched soon.
 pub(super) fn announce(files: &Files, wanted: &[Piece<'_>]) {
     let coalesce = files.storage().coalesce();
     if coalesce.prefetch && !wanted.is_empty() {
@@ -65,7 +66,7 @@ pub(super) fn announce(files: &Files, wanted: &[Piece<'_>]) {
     }
 }
 
-/// Whether `next` begins in or shortly behind `last`, and ends behind it.
+/// Whether `next` begins inside `last` or shortly after it, and ends after it.
 fn joins(last: &Piece<'_>, next: &Piece<'_>, gap: u64) -> bool {
     last.file == next.file
         && next.range.start >= last.range.start

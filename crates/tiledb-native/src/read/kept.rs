@@ -1,8 +1,9 @@
-//! Which cells of each row are wanted, where a tile has columns within a range of wanted columns and others beside it.
+//! Finds the wanted cells of each row if a tile has columns inside and outside a range of wanted
+//! columns.
 //!
-//! Cells of a row stand in a tile by ascending column, so the wanted ones are side by side. Their columns are decoded to count them;
-//! afterwards they can be written to their place as directly as if all columns were wanted. Only tiles on the range's border are
-//! looked at.
+//! Within a tile the cells of a row ascend by column, so the wanted ones are adjacent. Their
+//! columns are decoded to count them; afterwards they can be written as directly as if all columns
+//! were wanted. Only tiles on the border of the range need this.
 
 use std::ops::Range;
 
@@ -12,17 +13,17 @@ use super::{ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::Field;
 
-/// The wanted cells of each row of a tile's parts, one part's rows behind the other's.
+/// The wanted cells of each row of a tile's parts, part after part.
 #[derive(Debug)]
 pub(super) struct Kept(Vec<Range<u32>>);
 
 impl Kept {
-    /// Those of a part.
+    /// Those of one part.
     pub(super) fn of(&self, part: &Part) -> &[Range<u32>] {
         &self.0[part.n_rows_before..][..part.found.n_rows as usize]
     }
 
-    /// Adds wanted cells of a row. Returns whether they stand behind those that it has.
+    /// Adds wanted cells of a row. Returns whether they directly follow the row's earlier ones.
     fn add(&mut self, part: &Part, row: usize, cells: Range<u32>) -> bool {
         let of_row = &mut self.0[part.n_rows_before + row];
         if of_row.start == of_row.end {
@@ -35,8 +36,8 @@ impl Kept {
     }
 }
 
-/// Keeps of `works` the cells whose columns lie in `range`. Returns whether those of each row stand side by side: if not, nothing is
-/// known of them.
+/// Keeps those cells of `works` whose columns lie in `range`. Returns false if those of a row are
+/// not adjacent; the result is then meaningless.
 pub(super) fn keep(
     reader: &Reader,
     works: &mut Vec<TileWork>,
@@ -66,7 +67,8 @@ pub(super) fn keep(
     Ok(are_runs)
 }
 
-/// The cells of each of `works` whose columns lie in `range`, and whether those of every row stand side by side.
+/// The cells of each of `works` whose columns lie in `range`, and whether those of every row are
+/// adjacent.
 fn find(
     reader: &Reader,
     works: &[TileWork],
@@ -105,7 +107,8 @@ fn find(
     Ok((kept, are_runs))
 }
 
-/// From the first of `columns` in `range` to the last, and whether all between are. None where none is.
+/// The span from the first of `columns` in `range` to the last, and whether all between are in it.
+/// `None` if none is.
 fn span(columns: &[u32], range: &Range<u32>) -> Option<(Range<u32>, bool)> {
     let first = columns.iter().position(|column| range.contains(column))?;
     let last = columns.iter().rposition(|column| range.contains(column))?;

@@ -1,4 +1,4 @@
-//! Where the rows of a read go.
+//! The buffers that a read fills.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ impl Output<'_> {
         }
     }
 
-    /// No rows and no values; the memory stays.
+    /// Removes all rows and values; the memory stays.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Wide(csr) => csr.clear(),
@@ -47,7 +47,7 @@ impl Output<'_> {
         }
     }
 
-    /// Makes packed rows keep values as counts or as floats.
+    /// Makes packed rows store values as counts, or in full.
     pub(super) fn keep_counts(&mut self, is_counts: bool) {
         if let Self::Packed(csr) = self {
             csr.keep_counts(is_counts);
@@ -70,7 +70,7 @@ impl Output<'_> {
         }
     }
 
-    /// Writes values to their place. Returns whether they can be kept in its form.
+    /// Writes values to their place. Returns false if a value does not fit the buffers' type.
     pub(super) fn put(&mut self, place: Range<usize>, columns: &[u32], values: &[f32]) -> bool {
         match self {
             Self::Wide(csr) => {

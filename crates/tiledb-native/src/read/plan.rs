@@ -1,4 +1,4 @@
-//! Which tiles hold the wanted rows, and where in them the rows' cells are.
+//! Finds the tiles with wanted rows, and the rows' cells in them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,19 +18,21 @@ use crate::schema::Layout;
 use crate::tile::{self, Chunks};
 use storage::Piece;
 
-/// A task is about so many rows, or a row of space tiles where that is near.
+/// Approximate rows of a task; the border of a row of space tiles is preferred if it is near.
 pub(super) const TASK_ROWS: u64 = 2048;
-/// Tasks are not made smaller than this to give every thread one.
+/// Tasks are not split below this size to occupy every thread.
 const SMALLEST_TASK_ROWS: usize = 128;
 
-/// Wanted rows that are read by one thread.
+/// Wanted rows that one thread reads.
 #[derive(Debug)]
 pub(super) struct Task {
     /// Sorted and disjoint row ranges.
     pub(super) wanted: Vec<Range<u64>>,
-    /// Where in [`Rows::wanted`] the first of them comes from, and how many rows into it this task's part begins.
+    /// For each range, the index in [`Rows::wanted`] of the range that it comes from, and its
+    /// offset in that range, in rows.
     pub(super) out_rows: Vec<usize>,
-    /// For each range the number of its first row among the task's, and the number of all rows.
+    /// For each range the index of its first row among the task's rows, followed by the number of
+    /// all rows.
     pub(super) bases: Vec<usize>,
 }
 
@@ -50,7 +52,7 @@ impl Task {
         self.bases.last().copied().unwrap_or(0)
     }
 
-    /// Cuts the task in two halves of about as many rows.
+    /// Splits the task into two halves of about equal size.
     fn halves(&self) -> [Self; 2] {
         let half = self.n_rows() / 2;
         let mut parts = [Vec::new(), Vec::new()];
@@ -67,7 +69,8 @@ impl Task {
     }
 }
 
-/// Cuts the wanted rows at the borders of space tiles, and further where there are fewer tasks than threads.
+/// Splits the wanted rows at the borders of space tiles, and further if there are fewer tasks than
+/// threads.
 pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
     let unit = match layout.extent_rows {
         Some(extent) if extent <= 2 * TASK_ROWS => extent * (TASK_ROWS / extent).max(1),
@@ -104,21 +107,22 @@ pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
     tasks
 }
 
-/// A tile that holds wanted rows.
+/// A tile with wanted rows.
 #[derive(Debug)]
 pub(super) struct TileWork {
     pub(super) fragment: usize,
     pub(super) tile: usize,
     pub(super) index: Arc<TileIndex>,
-    /// What of it is wanted, by ascending cell.
+    /// The wanted parts, by ascending cell.
     pub(super) parts: Vec<Part>,
-    /// Where only some of the tile's columns are wanted, and it was asked which cells those are: the wanted cells of each row.
+    /// The wanted cells of each row, if only some of the tile's columns are wanted and those cells
+    /// were determined.
     pub(super) kept: Option<Kept>,
 }
 
 impl TileWork {
-    /// Calls `each` for every row of a part that has wanted cells among `cells`, with those: which of the part's rows it is, and its
-    /// cells. All of `cells` are the part's.
+    /// Calls `each` for every row of a part that has wanted cells among `cells`, with the row's
+    /// index in the part and those cells. All of `cells` belong to the part.
     pub(super) fn rows(
         &self,
         part: &Part,
@@ -142,7 +146,7 @@ impl TileWork {
         }
     }
 
-    /// How many wanted cells each row of a part has.
+    /// Number of wanted cells in each row of a part.
     fn counts(&self, part: &Part) -> impl Iterator<Item = u32> {
         let starts = self.index.starts(part.found);
         let kept = self.kept.as_ref().map(|kept| kept.of(part));
@@ -153,26 +157,26 @@ impl TileWork {
     }
 }
 
-/// Rows of a run of a tile, all of one wanted range.
+/// Consecutive rows of a tile, all from one wanted range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) found: Found,
-    /// The number of the first of the rows among the task's.
+    /// Index of the first row among the task's rows.
     pub(super) task_row: usize,
-    /// The first cell, and one past the last.
+    /// The first cell and the end.
     pub(super) cells: (u32, u32),
-    /// How many rows the tile's parts before it have.
+    /// Number of rows in the tile's earlier parts.
     pub(super) n_rows_before: usize,
 }
 
-/// A task and what it has to decode.
+/// A task and its tiles.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) task: Task,
     /// By fragment, then by tile.
     pub(super) works: Vec<TileWork>,
-    /// Wanted cells of each of the task's rows, in all tiles. Where a selection of columns is not known to be a run of cells in each
-    /// row, these are all cells.
+    /// Wanted cells of each of the task's rows, in all tiles. All cells, if the wanted columns may
+    /// not be adjacent in each row.
     pub(super) counts: Vec<u32>,
     /// Whether those are the cells to deliver.
     pub(super) is_counted: bool,
@@ -184,10 +188,10 @@ impl Planned {
     }
 }
 
-/// For each fragment that may hold rows of a task, by number, its tiles that may.
+/// The tiles that may contain rows of a task, by the index of their fragment.
 type Candidates = Vec<(usize, Vec<usize>)>;
 
-/// Finds the tiles of all tasks, building the row indices that are missing.
+/// Finds the tiles of all tasks, and builds missing row indices.
 pub(super) fn plan(
     reader: &Reader,
     tasks: Vec<Task>,
@@ -216,7 +220,7 @@ pub(super) fn plan(
     Ok((planned, stats))
 }
 
-/// The wanted row ranges that lie in the bounds of a fragment; none where its columns are not wanted.
+/// The wanted row ranges within the bounds of a fragment; none if its columns are not wanted.
 fn meeting<'a>(
     fragment: &Fragment,
     task: &'a Task,
@@ -232,7 +236,7 @@ fn meeting<'a>(
     task.wanted[first..last].iter()
 }
 
-/// Reads where the tiles are of all fragments that may hold rows of the tasks.
+/// Reads the tiles' places of all fragments that may contain rows of the tasks.
 fn load_tiles(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(), Error> {
     let meets = |fragment: &&Fragment| {
         tasks.iter().any(|task| meeting(fragment, task, columns).next().is_some())
@@ -262,7 +266,7 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
     Ok(found)
 }
 
-/// Tells a storage that wants to know which row coordinates will be read.
+/// Tells a storage with prefetching which row coordinates will be read.
 fn announce_rows(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(), Error> {
     if !reader.files.storage().coalesce().prefetch {
         return Ok(());
@@ -319,7 +323,7 @@ fn plan_one(
     Ok(Planned { task, works, counts, is_counted })
 }
 
-/// What a tile has of a task's rows.
+/// The parts of a tile that belong to a task's rows.
 fn parts(task: &Task, index: &TileIndex) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut n_rows_before = 0;
@@ -335,7 +339,7 @@ fn parts(task: &Task, index: &TileIndex) -> Vec<Part> {
     parts
 }
 
-/// The row indices of `tiles` of a fragment, from the cache or built.
+/// The row indices of `tiles` of a fragment, from the cache or newly built.
 fn indices(
     reader: &Reader,
     fragment_idx: usize,

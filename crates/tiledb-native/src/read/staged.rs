@@ -1,5 +1,6 @@
-//! Reading cells into buffers of each task, choosing among them, and putting the tasks together: for selections of columns, for
-//! cells whose times decide, and for arrays without duplicates whose fragments overlap.
+//! Reads cells into buffers of each task, selects among them, and merges the tasks: for selections
+//! of columns, for cells selected by time, and for arrays without duplicates whose fragments
+//! overlap.
 
 use std::cmp::Reverse;
 
@@ -12,33 +13,33 @@ use crate::error::Error;
 use crate::fragment::Field;
 use crate::request::{Columns, Rows};
 
-/// Of a cell of a task's rows, kept until all tasks are put together: column and value.
+/// Bytes of a cell in a task's rows, until all tasks are merged: column and value.
 pub(super) const TASK_CELL_BYTES: u64 = 8;
-/// Of a cell while its task is at work: place, value and age as found, and its place in order.
+/// Bytes of a cell while its task runs: place, value and age as collected, and its place in order.
 pub(super) const COLLECTED_CELL_BYTES: u64 = 36;
 
-/// Cells that a task has found, in the order they were found.
+/// Cells collected by a task, in the order of the files.
 #[derive(Debug, Default)]
 struct Cells {
     rows: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f32>,
-    /// Time of each cell, and the number of its tile in the order of fragments and tiles; only if
-    /// the latest cell is to be chosen.
+    /// The time of each cell, and the index of its tile in the order of fragments and tiles; only
+    /// if the latest cell must be selected.
     ages: Vec<(u64, u32)>,
 }
 
-/// A task's rows.
+/// The rows of a task.
 #[derive(Debug)]
 struct TaskRows {
     counts: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f32>,
-    /// Whether some place has more than one cell.
+    /// Whether any place has several cells.
     has_repeats: bool,
 }
 
-/// Reads what was planned, of the columns wanted.
+/// Reads the planned rows, in the wanted columns.
 pub(super) fn read(
     reader: &Reader,
     rows: &Rows,
@@ -46,7 +47,7 @@ pub(super) fn read(
     columns: &Columns,
     mut out: Output<'_>,
 ) -> Result<ReadStats, Error> {
-    // Which tiles' values will be wanted only their columns say.
+    // Only the columns tell which tiles' values are wanted.
     let fields: &[Field] =
         if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] };
     let announced =
@@ -63,7 +64,7 @@ pub(super) fn read(
                     })?;
                     Ok::<_, Error>(by_row(&cells, planned.task.n_rows()))
                 };
-                // Where every place has one cell, as nearly always, no times need be read to choose.
+                // Nearly always every place has one cell, so that no times are needed to select.
                 let rows = read(false)?;
                 if rows.has_repeats && reader.keeps_latest() { read(true) } else { Ok(rows) }
             })
@@ -79,7 +80,7 @@ pub(super) fn read(
         .collect();
     let ((), put) = Reader::timed(|_| {
         if !put(rows, planned, &done, &mut out) {
-            reader.hold_floats(&mut out);
+            reader.store_floats(&mut out);
             put(rows, planned, &done, &mut out);
         }
         Ok(())
@@ -88,7 +89,7 @@ pub(super) fn read(
     Ok(stats)
 }
 
-/// Puts the rows of all tasks together. Returns whether all values can be held.
+/// Merges the rows of all tasks. Returns false if a value does not fit the buffers' type.
 fn put(rows: &Rows, planned: &[Planned], done: &[TaskRows], out: &mut Output<'_>) -> bool {
     out.begin(rows.total, |row_offsets| {
         for (planned, done) in planned.iter().zip(done) {
@@ -109,7 +110,8 @@ fn put(rows: &Rows, planned: &[Planned], done: &[TaskRows], out: &mut Output<'_>
     fits
 }
 
-/// The cells of a task that count; with their ages, where the latest of those with one place is to be chosen.
+/// The cells of a task that count; with their ages if the latest of several in one place must be
+/// selected.
 fn collect(
     reader: &Reader,
     planned: &Planned,
@@ -128,7 +130,7 @@ fn collect(
         scratch.columns.clear();
         scratch.columns.resize(n_cells, 0);
         load(reader, works, &offsets, &[Field::Columns], scratch, stats)?;
-        // Values are not even fetched of tiles in which no column is wanted.
+        // The values of tiles without wanted columns are not even fetched.
         let chosen = |idx: usize| {
             let of = &scratch.columns[offsets[idx]..offsets[idx + 1]];
             columns.is_all() || of.iter().any(|&column| columns.position(column).is_some())
@@ -155,7 +157,7 @@ fn collect(
     Ok(cells)
 }
 
-/// For each tile where its wanted cells begin among those of all, and how many those are.
+/// The offset of each tile's wanted cells among all wanted cells, followed by their number.
 fn offsets(works: &[TileWork]) -> Vec<usize> {
     let mut offsets = vec![0];
     let mut n_cells = 0;
@@ -167,7 +169,8 @@ fn offsets(works: &[TileWork]) -> Vec<usize> {
     offsets
 }
 
-/// Decodes `fields` of the wanted cells of `works` into the scratch buffers, where those of each tile begin at `offsets`.
+/// Decodes `fields` of the wanted cells of `works` into the scratch buffers; those of each tile
+/// begin at `offsets`.
 fn load(
     reader: &Reader,
     works: &[TileWork],
@@ -203,8 +206,8 @@ fn load(
     })
 }
 
-/// Adds to `cells` the wanted cells of a tile, which lie in the scratch buffers from `scratch.1`
-/// on, and their ages if the tile has a number.
+/// Appends to `cells` the wanted cells of a tile, which begin at `scratch.1` in the scratch
+/// buffers, with their ages if the tile has a number.
 fn choose(
     reader: &Reader,
     work: &TileWork,
@@ -215,7 +218,7 @@ fn choose(
     let (scratch, mut at) = scratch;
     let fragment = &reader.fragments[work.fragment];
     let bounded = fragment.is_partly_after(reader.timestamp);
-    // Otherwise no cell's own time was read, nor is one needed.
+    // Otherwise cell times were not read and are not needed.
     let by_cell = fragment.footer.has_timestamps && (number.is_some() || bounded);
     let is_cropped = |row: u64, column: u32| {
         reader
@@ -247,9 +250,9 @@ fn choose(
     }
 }
 
-/// Sorts cells by row, then by column. If ages are known, only the latest cell of each place stays.
-/// Between equal times the last fragment wins, in it the last tile, and in the tile the first cell,
-/// as in libtiledb.
+/// Sorts cells by row, then by column. If ages are known, only the latest cell of each place stays:
+/// of equal times the last fragment wins, in it the last tile, and in the tile the first cell, as
+/// in libtiledb.
 fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
     let mut starts = vec![0_usize; n_rows + 1];
     for &row in &cells.rows {

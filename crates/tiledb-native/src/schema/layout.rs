@@ -1,4 +1,4 @@
-//! What the reader needs of a schema, once it is known that such an array can be read here.
+//! The parts of a schema that a reader needs, once it is known that this crate can read the array.
 
 use super::{Attribute, Dimension, Schema};
 use crate::datatype::{Datatype, Number};
@@ -7,26 +7,27 @@ use crate::unsupported::Unsupported;
 
 const MAX_CAPACITY: u64 = 1 << 26;
 
-/// How the cells of the fragments of one schema and format version are stored.
+/// How the cells of fragments with one schema and format version are stored.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) allows_duplicates: bool,
     pub(crate) capacity: u64,
-    /// First row and column of the domain, and one past the last, by the current domain where there
-    /// is one.
+    /// The first coordinate of the domain of rows and of columns, and the end of the current domain
+    /// if there is one.
     pub(crate) shape: [(u64, u64); 2],
-    /// First row and column, and one past the last, by the current domain or else the domain.
+    /// The first coordinate and the end, of the current domain if there is one, otherwise of the
+    /// domain.
     pub(crate) current: [(u64, u64); 2],
-    /// Rows of a space tile, where there is an extent.
+    /// Rows of a space tile, if tiles have an extent.
     pub(crate) extent_rows: Option<u64>,
     pub(crate) first_row: u64,
     pub(crate) rows: Stored,
     pub(crate) columns: Stored,
     pub(crate) values: Stored,
-    /// Timestamps of cells, where a fragment has them.
+    /// Timestamps of cells, if a fragment has them.
     pub(crate) times: Stored,
     pub(crate) attribute: (String, Datatype),
-    /// Position of the attribute among the schema's.
+    /// Index of the attribute in the schema.
     pub(crate) attribute_idx: usize,
     dimensions: [Dimension; 2],
 }
@@ -39,7 +40,8 @@ pub(crate) struct Stored {
 }
 
 impl Layout {
-    /// The layout of `schema` in fragments of format `version`, with the attribute `attribute`, or the only one.
+    /// The layout of `schema` in fragments of format `version`, with the attribute `attribute`, or
+    /// the only one.
     pub(crate) fn of(
         schema: &Schema,
         version: u32,
@@ -94,7 +96,8 @@ impl Layout {
         &self.dimensions
     }
 
-    /// What of another schema of the same array is read otherwise; `None` when its cells go with those of this one.
+    /// Describes how another schema of the same array differs for reading; `None` if its cells can
+    /// be read together with those of this one.
     pub(crate) fn differs(&self, other: &Self) -> Option<String> {
         if self.attribute != other.attribute {
             return Some(format!(
@@ -115,7 +118,7 @@ fn position(dimension: &Dimension, coordinate: i128) -> Result<u64, Unsupported>
         .map_err(|_| Unsupported::NegativeDomain { name: dimension.name.clone() })
 }
 
-/// The first coordinate of the domain, and one past the last of the current domain.
+/// The first coordinate of the domain, and the end of the current domain.
 fn shape(dimension: &Dimension, current: (u64, u64)) -> Result<(u64, u64), Unsupported> {
     let first = dimension.domain.map(|(low, _)| position(dimension, low)).transpose()?;
     Ok((first.unwrap_or(current.0), current.1))

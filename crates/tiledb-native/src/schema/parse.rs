@@ -1,4 +1,4 @@
-//! Reading a schema field by field.
+//! Reads a schema field by field.
 
 use super::{Attribute, Dimension, Schema, Span, VARIABLE};
 use crate::cursor::Cursor;
@@ -16,7 +16,7 @@ const DIMENSION_LABELS: u32 = 18;
 const ENUMERATIONS: u32 = 20;
 const CURRENT_DOMAIN: u32 = 22;
 
-/// The format versions whose schemas and fragments are read.
+/// The format versions of schemas and fragments that this crate reads.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 5..=23;
 
 impl Schema {
@@ -41,7 +41,7 @@ impl Schema {
         let version = cursor.u32("a format version")?;
         let allows_duplicates = cursor.flag("whether duplicates are allowed")?;
         let is_dense = cursor.u8("an array type")? == 0;
-        // A reader finds cells by their coordinates, whatever order they stand in.
+        // The reader finds cells by their coordinates, in any order.
         let tile_order = cursor.u8("a tile order")?;
         let cell_order = cursor.u8("a cell order")?;
         let capacity = cursor.u64("a capacity")?;
@@ -137,7 +137,8 @@ fn attribute(cursor: &mut Cursor<'_>, version: u32) -> Result<Attribute, Fault> 
     Ok(Attribute { name, datatype, values_per_cell, filters, nullable })
 }
 
-/// Labels say nothing about how cells are stored; the current domain stands behind them.
+/// Skips a dimension label, which says nothing about how cells are stored; the current domain
+/// follows the labels.
 fn skip_label(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     cursor.u32("a label's dimension")?;
     cursor.name("a label's name")?;
@@ -166,7 +167,8 @@ fn current_domain(
     dimensions.iter().map(|dimension| range(cursor, dimension)).collect::<Result<_, _>>().map(Some)
 }
 
-/// A range of a dimension's coordinates, as current domains, non-empty domains and bounding rectangles write it.
+/// Reads a range of a dimension's coordinates, the form of current domains, non-empty domains and
+/// bounding rectangles.
 pub(crate) fn range(cursor: &mut Cursor<'_>, dimension: &Dimension) -> Result<Option<Span>, Fault> {
     if dimension.values_per_cell == VARIABLE {
         let len = cursor.u64("the length of a range")?;
@@ -187,7 +189,7 @@ fn bounds(bytes: &[u8], number: Option<Number>) -> Option<Span> {
     })
 }
 
-/// The coordinate in `bytes`, which are as many as `number` has.
+/// The coordinate in `bytes`, which have the size of `number`.
 fn coordinate(bytes: &[u8], number: Number) -> i128 {
     let mut wide = [0; 8];
     for (to, &from) in wide.iter_mut().zip(bytes) {

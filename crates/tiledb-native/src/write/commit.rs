@@ -1,4 +1,4 @@
-//! The folder of a fragment that is being written: its files, and what makes it count.
+//! The folder of a fragment being written: its files, and its commit.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use crate::error::Error;
 const NAMES: [&str; 3] = ["d0.tdb", "d1.tdb", "a0.tdb"];
 const METADATA: &str = "__fragment_metadata.tdb";
 
-/// Tells the names of two fragments of one process and one millisecond apart.
+/// Distinguishes the names of fragments of one process and one millisecond.
 static N_NAMED: AtomicU64 = AtomicU64::new(0);
 
 /// A fragment's folder. Dropping it before it is committed removes it.
@@ -22,16 +22,16 @@ static N_NAMED: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Folder {
     path: PathBuf,
     commit: PathBuf,
-    /// Made with the first tile.
+    /// Created with the first tile.
     files: Option<[File; 3]>,
     file_bytes: [u64; 3],
-    /// Whether the folder is there, and by us.
+    /// Whether we have created the folder.
     is_made: bool,
     is_committed: bool,
 }
 
 impl Folder {
-    /// Nothing is made yet.
+    /// Prepares the folder without creating it.
     pub(super) fn new(array: &Path, timestamp: u64, version: u32) -> Self {
         let root = super::absolute(array);
         let name = format!("__{timestamp}_{timestamp}_{}_{version}", unique(&root));
@@ -84,13 +84,13 @@ impl Folder {
         let path = self.path.join(METADATA);
         let mut file = File::create_new(&path).map_err(failed("create", &path))?;
         file.write_all(bytes).map_err(failed("write to", &path))?;
-        file.sync_all().map_err(failed("bring to the disk", &path))
+        file.sync_all().map_err(failed("sync", &path))
     }
 
-    /// Brings all to the disk, and then makes the fragment count.
+    /// Syncs everything to disk, and then commits the fragment.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
         for (file, name) in self.files.take().iter().flatten().zip(NAMES) {
-            file.sync_all().map_err(failed("bring to the disk", &self.path.join(name)))?;
+            file.sync_all().map_err(failed("sync", &self.path.join(name)))?;
         }
         sync_folder(&self.path)?;
         sync_folder(&parent(&self.path))?;
@@ -99,9 +99,9 @@ impl Folder {
         let file = File::create_new(&self.commit).map_err(failed("create", &self.commit))?;
         let synced = file
             .sync_all()
-            .map_err(failed("bring to the disk", &self.commit))
+            .map_err(failed("sync", &self.commit))
             .and_then(|()| sync_folder(&commits));
-        // What is said to have failed must not count.
+        // A commit that is reported as failed must not count.
         self.is_committed = synced.is_ok() || fs::remove_file(&self.commit).is_err();
         synced
     }
@@ -114,14 +114,14 @@ fn parent(path: &Path) -> PathBuf {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_made && !self.is_committed {
-            // Where this fails, the folder still is no fragment.
+            // If this fails, the folder is still not a fragment.
             drop(fs::remove_dir_all(&self.path));
         }
     }
 }
 
 fn sync_folder(path: &Path) -> Result<(), Error> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(failed("bring to the disk", path))
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(failed("sync", path))
 }
 
 fn failed<'a>(action: &str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + use<'a> {

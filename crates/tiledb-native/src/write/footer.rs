@@ -1,27 +1,29 @@
-//! The file of a fragment's metadata: generic tiles, then the footer that says where they are.
+//! The metadata file of a fragment: generic tiles, then the footer with their places.
 //!
-//! Specification: `format_spec/fragment.md`. Fields are those of the attribute, the place of zipped coordinates of old, rows, columns.
-//! What the specification leaves open is as libtiledb has it: the place of old has a zero for every tile, and all variable sizes do.
+//! Specification: `format_spec/fragment.md`. The fields are the attribute, the obsolete zipped
+//! coordinates, rows, columns. Where the specification is silent, this follows libtiledb: the
+//! obsolete field has a zero for every tile, and so do all variable sizes.
 
 use std::io::Write as _;
 
 use super::metadata::{Tiles, union};
 use super::tile::{Form, add};
 
-/// Children of a node of the tree of rectangles.
+/// Children of a node in the tree of rectangles.
 const FANOUT: usize = 10;
-/// Bytes of a chunk of a generic tile.
+/// Bytes per chunk of a generic tile.
 const CHUNK_BYTES: usize = 1 << 16;
-/// The number of the gzip filter, and the level that libtiledb has for metadata.
+/// The number of the gzip filter, and libtiledb's level for metadata.
 const GZIP: (u8, i32) = (1, 1);
 /// The number of the datatype char.
 const CHAR: u8 = 4;
-/// Attribute, coordinates of old, rows, columns.
+/// Attribute, obsolete coordinates, rows, columns.
 const N_FIELDS: usize = 4;
 
 type Rectangle = [(u64, u64); 2];
 
-/// The bytes of the file, of a fragment that has tiles. `file_bytes` are those of rows, columns and values.
+/// The bytes of the file, for a fragment with tiles. `file_bytes` are the sizes of rows, columns
+/// and values.
 pub(super) fn metadata(form: &Form, tiles: &Tiles, file_bytes: [u64; 3]) -> Vec<u8> {
     let mut out = Metadata { bytes: Vec::new(), version: form.version };
     let n_tiles = tiles.summaries.len();
@@ -37,7 +39,7 @@ pub(super) fn metadata(form: &Form, tiles: &Tiles, file_bytes: [u64; 3]) -> Vec<
     let least = tiles.summaries.iter().flat_map(|tile| tile.least.to_le_bytes()).collect();
     let greatest = tiles.summaries.iter().flat_map(|tile| tile.greatest.to_le_bytes()).collect();
     for values in [least, greatest] {
-        // Of coordinates there are the rectangles; of those of old zeros.
+        // Coordinates are described by the rectangles; the obsolete ones have zeros.
         let fields = [values, vec![0; 16 * n_tiles], Vec::new(), Vec::new()];
         places.extend(fields.map(|values| out.tile(&sized(&values))));
     }
@@ -100,7 +102,7 @@ fn put_rectangle(bounds: &Rectangle, out: &mut Vec<u8>) {
     }
 }
 
-/// A number of values, and the values.
+/// The number of values, then the values.
 fn counted(values: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + 8 * values.len());
     put_all(&[values.len() as u64], &mut out);
@@ -108,7 +110,7 @@ fn counted(values: &[u64]) -> Vec<u8> {
     out
 }
 
-/// A number of bytes, none of variable length, and the bytes.
+/// The number of bytes, zero bytes of variable length, then the bytes.
 fn sized(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 + bytes.len());
     put_all(&[bytes.len() as u64, 0], &mut out);
@@ -116,7 +118,8 @@ fn sized(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The rectangles of tiles, and above them those of each so many of a level, up to one.
+/// The tree of rectangles: those of the tiles, and above each level the unions of [`FANOUT`]
+/// rectangles, up to one.
 fn rtree(tiles: &Tiles) -> Vec<u8> {
     let leaves: Vec<Rectangle> = tiles.summaries.iter().map(|tile| tile.bounds).collect();
     let mut levels = vec![leaves];
@@ -167,20 +170,21 @@ fn whole(tiles: &Tiles) -> Vec<u8> {
     out
 }
 
-/// A metadata file that is made.
+/// A metadata file being built.
 struct Metadata {
     bytes: Vec<u8>,
     version: u32,
 }
 
 impl Metadata {
-    /// Appends a generic tile, and says where.
+    /// Appends a generic tile, and returns its place.
     fn tile(&mut self, content: &[u8]) -> u64 {
         let at = self.bytes.len() as u64;
         let mut tile = (content.len().div_ceil(CHUNK_BYTES) as u64).to_le_bytes().to_vec();
         for chunk in content.chunks(CHUNK_BYTES) {
             let data = deflate(chunk);
-            // Of the chunk: its length before and after, that of the filter's metadata. Of the filter: no part of metadata, one of data.
+            // For the chunk: its length before and after, and that of the filter's metadata. For
+            // the filter: no metadata part, one data part.
             let lengths = [chunk.len(), data.len(), 16, 0, 1, chunk.len(), data.len()];
             for len in lengths {
                 tile.extend_from_slice(&(len as u32).to_le_bytes());
@@ -201,7 +205,8 @@ impl Metadata {
     }
 }
 
-/// The largest chunk, the number of filters, then the filter's number, the length of its options, the compressor and its level.
+/// The largest chunk, the number of filters, then the filter's number, the length of its options,
+/// the compressor and its level.
 fn gzip_pipeline() -> Vec<u8> {
     let (gzip, level) = GZIP;
     let mut out = (CHUNK_BYTES as u32).to_le_bytes().to_vec();
@@ -216,7 +221,7 @@ fn gzip_pipeline() -> Vec<u8> {
 fn deflate(bytes: &[u8]) -> Vec<u8> {
     let level = flate2::Compression::new(GZIP.1.unsigned_abs());
     let mut out = flate2::write::ZlibEncoder::new(Vec::new(), level);
-    // Into memory, which refuses nothing.
+    // Writing to memory cannot fail.
     drop(out.write_all(bytes));
     out.finish().unwrap_or_default()
 }

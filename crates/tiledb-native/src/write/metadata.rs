@@ -1,17 +1,17 @@
-//! What a fragment's metadata says of its tiles.
+//! Metadata of a fragment's tiles.
 
 use super::tile::{Summary, Tile};
 
-/// The tiles that were written.
+/// The tiles written so far.
 #[derive(Debug, Default)]
 pub(super) struct Tiles {
     pub(super) summaries: Vec<Summary>,
-    /// Where each begins in the files of rows, columns and values.
+    /// The beginning of each tile in the files of rows, columns and values.
     pub(super) offsets: [Vec<u64>; 3],
 }
 
 impl Tiles {
-    /// Adds tiles that are appended to files of these lengths.
+    /// Adds tiles, appended to files of these lengths.
     pub(super) fn add(&mut self, tiles: &[Tile], mut file_bytes: [u64; 3]) {
         for tile in tiles {
             self.summaries.push(tile.summary);
@@ -28,13 +28,13 @@ impl Tiles {
         self.summaries.iter().map(|tile| tile.n_cells).sum()
     }
 
-    /// The bounds of all, which must not be none.
+    /// The bounds of all tiles, of which there must be at least one.
     pub(super) fn bounds(&self) -> [(u64, u64); 2] {
         union(&self.summaries.iter().map(|tile| tile.bounds).collect::<Vec<_>>())
     }
 }
 
-/// The bounds of some rectangles.
+/// The smallest rectangle that contains all of these.
 pub(super) fn union(bounds: &[[(u64, u64); 2]]) -> [(u64, u64); 2] {
     let none = [(u64::MAX, 0); 2];
     bounds.iter().fold(none, |all, one| {

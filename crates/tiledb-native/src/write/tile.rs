@@ -1,32 +1,33 @@
-//! A tile: its cells as they are given, and its bytes in the three files.
+//! A tile: its cells, and its bytes in the three files.
 
 use crate::filter::Pipeline;
 use crate::filter::encode::Encoder;
 use crate::schema::Layout;
 
-/// The most cells of a chunk: 64 KiB of coordinates, as libtiledb has them.
+/// The most cells of a chunk: 64 KiB of coordinates, as in libtiledb.
 const MOST_CHUNK_CELLS: usize = 8192;
-/// Cells after which a chunk ends with the row, where decoding a chunk costs little more than its cells.
+/// Cells after which a chunk ends with the row, if decoding a chunk costs little more than its
+/// cells.
 const SHORT_CHUNK_CELLS: usize = 2048;
 
-/// What has to be known of an array to write to it.
+/// The facts about an array that a writer needs.
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) version: u32,
     /// The last part of the schema's path.
     pub(super) schema_name: String,
-    /// Cells of a tile.
+    /// Cells per tile.
     pub(super) capacity: usize,
     pub(super) first_row: u64,
     pub(super) n_rows: u64,
     pub(super) n_columns: u64,
     /// Cells after which a chunk of columns, or of values, ends with its row.
     pub(super) chunk_cells: [usize; 2],
-    /// Of rows, columns, values.
+    /// The pipelines of rows, columns and values.
     pub(super) pipelines: [Pipeline; 3],
 }
 
-/// After how many cells chunks of columns and of values end with the row.
+/// Numbers of cells after which chunks of columns and of values end with the row.
 pub(super) fn chunk_cells(layout: &Layout, wanted: Option<usize>) -> [usize; 2] {
     [&layout.columns, &layout.values].map(|stored| {
         let own = if stored.pipeline.compresses() { MOST_CHUNK_CELLS } else { SHORT_CHUNK_CELLS };
@@ -34,10 +35,10 @@ pub(super) fn chunk_cells(layout: &Layout, wanted: Option<usize>) -> [usize; 2] 
     })
 }
 
-/// The cells of a tile in their order.
+/// The cells of a tile in order.
 #[derive(Debug)]
 pub(super) struct Cells<'a> {
-    /// Rows, and how many cells each has here.
+    /// Rows, each with its number of cells in the tile.
     pub(super) runs: Vec<(u64, usize)>,
     pub(super) columns: &'a [u32],
     pub(super) values: &'a [f32],
@@ -46,18 +47,18 @@ pub(super) struct Cells<'a> {
 /// An encoded tile.
 #[derive(Debug, Default)]
 pub(super) struct Tile {
-    /// What stands in the files of rows, columns and values.
+    /// The bytes for the files of rows, columns and values.
     pub(super) bytes: [Vec<u8>; 3],
     pub(super) summary: Summary,
-    /// Of a chunk: coordinates, and values.
+    /// Coordinates and values of a chunk.
     coordinates: Vec<u8>,
 }
 
-/// What the metadata says of a tile.
+/// The metadata of a tile.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Summary {
     pub(super) n_cells: u64,
-    /// The least and the greatest row, and column.
+    /// The least and the greatest row, then column.
     pub(super) bounds: [(u64, u64); 2],
     pub(super) row_sum: i64,
     pub(super) column_sum: i64,
@@ -67,7 +68,7 @@ pub(super) struct Summary {
 }
 
 impl Tile {
-    /// Encodes `cells`, of which there must be some.
+    /// Encodes `cells`, which must not be empty.
     pub(super) fn encode(
         &mut self,
         cells: &Cells<'_>,
@@ -122,7 +123,7 @@ impl Tile {
     }
 }
 
-/// A tile of so many chunks.
+/// Begins a tile of `n_chunks` chunks.
 fn begin(tile: &mut Vec<u8>, n_chunks: usize) {
     tile.clear();
     tile.extend_from_slice(&(n_chunks as u64).to_le_bytes());
@@ -136,12 +137,13 @@ fn each(
     starts.zip(ends).try_for_each(|(start, end)| chunk(start..*end))
 }
 
-/// Where chunks end: with the first row that ends after `wanted` cells, and before a chunk gets longer than any may be.
+/// The ends of chunks: after the first row that ends after `wanted` cells, and before a chunk
+/// exceeds the limit.
 fn chunk_ends(runs: &[(u64, usize)], wanted: usize) -> Vec<usize> {
     let mut ends = Vec::new();
     let (mut start, mut end) = (0, 0);
     for (_, n) in runs {
-        // A row that does not fit beside the one before it, but into a chunk of its own, begins one.
+        // A row that fits a chunk but not the present one begins a new one.
         if end > start && end - start + n > MOST_CHUNK_CELLS {
             ends.push(end);
             start = end;
@@ -184,15 +186,15 @@ impl Summary {
     }
 }
 
-/// The least and greatest value, and the sum, as libtiledb finds them: value by value, so that what is no number, and the order of sums, come
-/// out alike.
+/// The least and the greatest value, and the sum, computed like libtiledb: value by value, so that
+/// NaN and the order of additions give the same results.
 fn value_summary(values: &[f32]) -> (f32, f32, f64) {
     let (mut least, mut greatest, mut sum) = (f32::MAX, f32::MIN, 0.0_f64);
     let mut is_full = false;
     for &value in values {
         least = if least < value { least } else { value };
         greatest = if greatest > value { greatest } else { value };
-        // An infinite value ends the sum at the largest number.
+        // An infinite value fixes the sum at the largest number.
         if !is_full {
             is_full = add(&mut sum, value.into());
         }
@@ -200,7 +202,7 @@ fn value_summary(values: &[f32]) -> (f32, f32, f64) {
     (least, greatest, sum)
 }
 
-/// Adds to a sum, which stays at the largest number where it would go beyond. Returns whether it does.
+/// Adds to a sum, which saturates at the largest number. Returns whether it did.
 pub(super) fn add(sum: &mut f64, value: f64) -> bool {
     if (*sum < 0.0) == (value < 0.0) && sum.abs() > f64::MAX - value.abs() {
         *sum = if *sum < 0.0 { f64::MIN } else { f64::MAX };
@@ -228,7 +230,7 @@ mod tests {
             let mut start = 0;
             for end in ends {
                 prop_assert!(end > start && end - start <= MOST_CHUNK_CELLS);
-                // Only a row of more than a chunk is cut.
+                // Only a row longer than a chunk is split.
                 prop_assert!(row_ends.contains(&end) || end - start == MOST_CHUNK_CELLS);
                 start = end;
             }

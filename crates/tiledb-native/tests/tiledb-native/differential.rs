@@ -1,4 +1,5 @@
-//! Random arrays, written by libtiledb and read both by libtiledb and by this crate: equal cell for cell.
+//! Random arrays, written by libtiledb and read by libtiledb and by this crate: equal cell for
+//! cell.
 #![expect(clippy::cast_lossless, reason = "small numbers made for tests")]
 
 mod edge_cases;
@@ -15,7 +16,7 @@ use std::path::Path;
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr};
 use written::Spec;
 
-/// What a read of `rows` and `columns` is to be, by the cells of the whole array.
+/// The expected result of reading `rows` and `columns`, given the cells of the whole array.
 fn expected(
     cells: &[(u64, u64, f32)],
     rows: &[Range<u64>],
@@ -43,7 +44,8 @@ fn expected(
     rows.iter().flat_map(Clone::clone).map(row).collect()
 }
 
-/// Reads `rows` and `columns` and compares with what libtiledb has given; the order of values in one place is not compared.
+/// Reads `rows` and `columns` and compares with libtiledb's read, except for the order of values in
+/// one place.
 #[track_caller]
 fn check_read(
     array: &Array,
@@ -93,7 +95,7 @@ fn check_packed(
     );
 }
 
-/// Writes `spec` and compares some reads at `timestamp`.
+/// Writes `spec` and compares several reads at `timestamp`.
 #[track_caller]
 fn check(
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! Arrays written by many versions of libtiledb (`tests/data/write.py`), as they are and damaged.
+//! Arrays written by many versions of libtiledb (`tests/data/write.py`), intact and damaged.
 
 mod cache;
 mod damage;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use storage::LocalStorage;
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions, Unsupported};
 
-/// X of the Visium experiment beside the checkout, if it is there.
+/// X of the Visium experiment beside the checkout, if it exists.
 #[expect(clippy::print_stdout, reason = "a test whose data is absent says so")]
 fn x() -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -15,7 +15,7 @@ fn x() -> Option<PathBuf> {
         return Some(path);
     }
     println!(
-        "{} is not there: nothing is checked here, the differential tests check generated arrays",
+        "{} does not exist: nothing is checked here, the differential tests check generated arrays",
         path.display()
     );
     None
@@ -80,7 +80,8 @@ fn parts_are_the_same_as_in_the_whole() {
     }
 }
 
-/// The experiment's other arrays, obs and var, have one dimension: they are declined before anything is read.
+/// The experiment's other arrays, obs and var, have one dimension: they are rejected before
+/// anything is read.
 #[test]
 fn data_frames_are_declined() {
     let Some(x) = x() else { return };

@@ -270,7 +270,7 @@ impl WriteQuery {
         } else {
             if !column.bytes.len().is_multiple_of(kind.value_bytes) {
                 return Err(failed(format!(
-                    "{} bytes are no whole number of cells of {} bytes",
+                    "{} bytes are not a whole number of cells of {} bytes",
                     column.bytes.len(),
                     kind.value_bytes
                 )));

@@ -1,4 +1,4 @@
-//! What is applied comes back when it is undone.
+//! Decoding returns what was encoded.
 
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn integer_filter() -> impl Strategy<Value = Filter> {
     ]
 }
 
-/// Runs of near numbers with some far ones among them.
+/// Runs of close numbers with some distant ones among them.
 fn numbers() -> impl Strategy<Value = Vec<u64>> {
     let number = prop_oneof![
         10 => 0_u64..200,
@@ -42,7 +42,7 @@ fn numbers() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
-/// None where such filters are not applied here.
+/// `None` if such filters are not encoded here.
 fn round_trip(filters: &[Filter], datatype: Datatype, values: &[u8]) -> Option<Vec<u8>> {
     let pipeline = bind(filters, datatype, 22).unwrap();
     if pipeline.not_written().is_some() {
@@ -117,7 +117,7 @@ fn a_far_number_costs_only_itself() {
         pipeline.encode(&bytes, 8, &mut Encoder::default(), &mut out).unwrap();
         out.len()
     };
-    // The header of the chunk, the lengths, one window.
+    // The chunk's header, the lengths, one window.
     assert_eq!(len(&values), 12 + 8 + 13 + 1000);
     values[500] = -60_000;
     assert_eq!(len(&values), 12 + 8 + 3 * 13 + 988 + 2 * 12);

@@ -1,17 +1,19 @@
-//! Bit-width reduction: windows of values, each less an offset of its own, in as few of 8, 16, 32 bits as hold them.
+//! Bit-width reduction: windows of values, each minus its window's offset, in 8, 16 or 32 bits.
 //!
-//! A window's length is the writer's to choose. It goes on while its values fit the same number of bits, so that a long run of small
-//! numbers is one window, whose values are read back in one loop, and a number that is far from its neighbours costs only those beside it.
+//! The writer chooses the length of windows. A window continues while its values fit the same
+//! number of bits. So a long run of small numbers is one window, which decodes in one loop, and a
+//! distant number affects only its neighbours.
 
 use super::{Filtered, put_u32};
 use crate::datatype::Number;
 
-/// Values that are looked at together.
+/// Values examined together.
 const STEP: usize = 32;
-/// Bytes of a window's metadata beside its offset: bits and length.
+/// Bytes of a window's metadata in addition to its offset: bits and length.
 const BITS_AND_LENGTH: usize = 1 + 4;
 
-/// A window that is being made: values from `start` to `end`, the least and greatest of them as integers that order them.
+/// A growing window: values from `start` to `end`, with the least and the greatest as ordered
+/// integers.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     start: usize,
@@ -21,7 +23,7 @@ struct Window {
 }
 
 impl Window {
-    /// Bits that hold each value less the offset, of values that have `full`.
+    /// Bits for each value minus the offset; `full` are the bits of a value.
     fn bits(&self, full: usize) -> usize {
         let range = self.greatest.wrapping_sub(self.least).cast_unsigned();
         let fits = |bits: &usize| *bits < full && range >> bits == 0;
@@ -38,12 +40,12 @@ impl Window {
     }
 }
 
-/// An integer as it is stored.
+/// An integer type as stored.
 trait Word: Copy {
     const BYTES: usize;
-    /// Whether narrow values are read back as signed.
+    /// Whether narrow values are decoded as signed.
     const SIGNED: bool;
-    /// A number that orders as this one does.
+    /// A number with the same order as this one.
     fn ordered(self) -> i64;
     fn from_ordered(ordered: i64) -> u64;
     fn bits(self) -> u64;
@@ -70,7 +72,7 @@ macro_rules! word {
             const BYTES: usize = size_of::<$type>();
             const SIGNED: bool = false;
             fn ordered(self) -> i64 {
-                // The order of u64 as i64 is that of the numbers less half their range.
+                // As i64, u64 numbers order like the numbers minus half their range.
                 (u64::from(self) ^ (1 << 63)).cast_signed()
             }
             fn from_ordered(ordered: i64) -> u64 {
@@ -89,7 +91,7 @@ word!(u16, unsigned);
 word!(u32, unsigned);
 word!(u64, unsigned);
 
-/// Reduces `data`, values of `number`; others than of 2, 4 or 8 bytes are no input of this filter.
+/// Reduces `data`, values of type `number`; values must have 2, 4 or 8 bytes.
 pub(super) fn reduce(data: &[u8], number: Number, out: &mut Filtered) {
     macro_rules! of {
         ($type:ty) => {
@@ -144,8 +146,8 @@ fn reduce_words<const N: usize, W: Word>(
     out.metadata[n_windows_at..n_windows_at + 4].copy_from_slice(&n_windows.to_le_bytes());
 }
 
-/// The values from `start` on that are looked at together: as one piece, or where one value is all that makes it wide, what stands before
-/// it, it, and what stands behind.
+/// Splits the next values from `start` on: one piece, or, if a single value makes it wide, the part
+/// before it, the value, and the part after it.
 fn pieces<const N: usize, W: Word>(
     words: &[[u8; N]],
     start: usize,
@@ -167,7 +169,7 @@ fn pieces<const N: usize, W: Word>(
             let value = word(words[*at]).ordered();
             value == whole.least || value == whole.greatest
         };
-        // The least or the greatest: whichever leaves the rest narrower.
+        // The least or the greatest value, whichever leaves the rest narrower.
         let cuts = (start..end).filter(is_extreme).take(2).map(|at| {
             let part = |start, end| (start < end).then(|| bounds(start, end));
             [part(start, at), part(at, at + 1), part(at + 1, end)]
@@ -189,7 +191,7 @@ fn write_window<const N: usize, W: Word>(
     out: &mut Filtered,
 ) {
     let bits = window.bits(8 * W::BYTES);
-    // Narrow signed values lie around zero: the offset is in the middle.
+    // Narrow signed values lie around zero, so the offset is in the middle.
     let middle = if W::SIGNED && bits < 64 { 1_i64 << (bits - 1) } else { 0 };
     let offset = W::from_ordered(window.least).wrapping_add(middle.cast_unsigned());
     out.metadata.extend_from_slice(&offset.to_le_bytes()[..W::BYTES]);

@@ -1,4 +1,4 @@
-//! Arrays chosen for what may go wrong in them.
+//! Arrays that provoke special cases.
 
 use tiledb::{CellOrder, Datatype, Filter};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
@@ -47,7 +47,8 @@ fn a_single_cell() {
     check_all(&plain((1, 1), vec![vec![(0, 0, 5)]]), &[None]);
 }
 
-/// Several filter chunks in a tile, cut at other cells for coordinates than for values, and rows across them.
+/// Several filter chunks in a tile, split at other cells for coordinates than for values, and rows
+/// across them.
 #[test]
 fn tiles_of_many_chunks() {
     for attribute_type in [Datatype::Float32, Datatype::UInt8, Datatype::Float64] {

@@ -1,4 +1,5 @@
-//! Fragments written by this crate: libtiledb reads from them what it reads from its own, and their metadata says the same.
+//! Fragments written by this crate: libtiledb reads the same cells from them as from its own, and
+//! their metadata are equal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use crate::differential::metadata::{Metadata, Section};
 use crate::differential::written::{Cell, Spec, context, plain};
 use crate::differential::{check, expected};
 
-/// The time of fragments that are written here; libtiledb's is 1.
+/// The time of this crate's fragments; libtiledb's is 1.
 const TIME: u64 = 7;
 
-/// Rows of columns with quarters of values.
+/// Rows of columns, with values in quarters.
 type Rows = Vec<BTreeMap<u32, i32>>;
 
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ struct Case {
     rows: Rows,
     spec: Spec,
     chunk_cells: Option<usize>,
-    /// How many rows are given at once.
+    /// Numbers of rows per call.
     pieces: Vec<usize>,
     n_threads: usize,
 }
@@ -47,7 +48,7 @@ impl Case {
         self.rows.iter().enumerate().flat_map(row).collect()
     }
 
-    /// Makes the array and writes its cells with this crate.
+    /// Creates the array and writes its cells with this crate.
     fn write(&self, at: &Path) {
         Spec { fragments: Vec::new(), ..self.spec.clone() }.write(at);
         let mut writer = FragmentWriter::create(at, &self.options()).unwrap();
@@ -119,7 +120,7 @@ fn case() -> impl Strategy<Value = Case> {
             let (capacity, extent, chunk_cells) = layout;
             let value = prop_oneof![6 => 0_i32..80, 1 => -4_000..4_000, 1 => 0..66_000_000];
             let value = value.prop_map(move |value| if whole { value / 4 * 4 } else { value });
-            // Values of more than 24 bits are no f32.
+            // Values of more than 24 bits do not fit f32.
             let value = value.prop_map(|value| (value as f32) as i32);
             let row =
                 prop::collection::btree_map(0..n_columns, value, 0..(n_columns as usize).min(60));
@@ -146,7 +147,7 @@ fn metadata(array: &Path) -> Metadata {
     Metadata::parse(&std::fs::read(fragment.join("__fragment_metadata.tdb")).unwrap(), &fragment)
 }
 
-/// Compares the metadata of the same cells, field by field but for places and lengths.
+/// Compares the metadata of the same cells, field by field except for places and lengths.
 fn compare(ours: &Metadata, theirs: &Metadata) {
     assert_eq!(ours.footer, theirs.footer);
     assert_eq!(ours.sections.len(), theirs.sections.len());
@@ -184,7 +185,7 @@ proptest! {
     }
 }
 
-/// 300 rows of some columns, in tiles of 100 cells.
+/// 300 rows with a few columns each, in tiles of 100 cells.
 fn ordinary() -> Case {
     let row = |row: u64| -> BTreeMap<u32, i32> {
         (0..row % 9)
@@ -270,7 +271,7 @@ fn nothing_counts_before_it_is_finished() {
     assert!(case.spec.read_with_libtiledb(&at, None).is_empty());
     drop(writer);
     assert_eq!(n_fragments(), 0);
-    // A writer of nothing makes nothing.
+    // A writer without cells creates nothing.
     let mut writer = FragmentWriter::create(&at, &case.options()).unwrap();
     writer.write(&[0, 0, 0], &[], &[]).unwrap();
     assert_eq!(writer.finish().unwrap().n_cells, 0);

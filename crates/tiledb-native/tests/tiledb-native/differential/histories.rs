@@ -17,7 +17,7 @@
 //! the folder where the array is kept. Running one array with that seed makes it again, except for
 //! the random names of fragments, which order fragments of equal time. If libtiledb itself crashes,
 //! `SOMAFEED_RANDOM_TRACE=1` prints each step as it is done.
-#![expect(clippy::print_stdout, reason = "a long run says what it has seen")]
+#![expect(clippy::print_stdout, reason = "a long run prints a summary")]
 
 mod array;
 mod draw;
@@ -38,17 +38,17 @@ use reads::Outcome;
 
 const DEFAULT_ARRAYS: u64 = 300;
 const DEFAULT_SEED: u64 = 0;
-/// Failures after which a run ends.
+/// Number of failures after which a run ends.
 const MOST_FAILURES: usize = 10;
 
 /// Counts of a run.
 #[derive(Debug, Default)]
 struct Tally {
     arrays: u64,
-    /// Arrays whose schema libtiledb refuses.
+    /// Arrays whose schema libtiledb rejects.
     refused: u64,
     steps: u64,
-    /// Writes and others that libtiledb refuses.
+    /// Writes and other steps that libtiledb rejects.
     refused_steps: u64,
     /// Arrays that were never read, at any time.
     never_read: u64,
@@ -72,7 +72,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// A context with one thread and little memory, because each consolidation allocates a part of the
+/// A context with one thread and little memory, because each consolidation allocates a part of its
 /// budget.
 fn context() -> Context {
     let parameters = [
@@ -85,7 +85,7 @@ fn context() -> Context {
     Context::new(&config).unwrap()
 }
 
-/// A folder in memory where the machine has one.
+/// A folder in memory, if the machine has one.
 fn folder() -> tempfile::TempDir {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() {
@@ -170,7 +170,7 @@ fn read_as_libtiledb_reads_at_every_time() {
         tally.failures.join("\n")
     );
     if n_arrays >= 100 {
-        // Otherwise little would be compared.
+        // Otherwise too little would be compared.
         assert!(tally.declined_percent() < 40.0);
         assert!(tally.refused_steps * 4 < tally.steps);
         assert!(tally.refused * 4 < tally.arrays && tally.never_read * 4 < tally.arrays);

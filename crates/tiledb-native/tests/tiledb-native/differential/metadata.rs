@@ -1,9 +1,10 @@
-//! Fragment metadata taken apart field by field, as the specification has it.
+//! Parses fragment metadata field by field, following the specification.
 
 use std::io::Read as _;
 use std::path::Path;
 
-/// What the sections of a metadata file are, each of one of the fields: attribute, coordinates of old, rows, columns.
+/// The sections of a metadata file, each for one of the fields: attribute, obsolete coordinates,
+/// rows, columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Tree,
@@ -19,7 +20,7 @@ pub(crate) enum Section {
     Conditions,
 }
 
-/// The footer but for the schema's name, the lengths of files and the places of sections.
+/// The footer except for the schema's name, the lengths of files and the places of sections.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Footer {
     version: u32,
@@ -68,7 +69,7 @@ impl Bytes<'_> {
 }
 
 impl Metadata {
-    /// Takes apart the bytes of the metadata of the fragment in `folder`, whose schema and files must be as it says.
+    /// Parses the metadata of the fragment in `folder`, whose schema and files must match it.
     pub(crate) fn parse(bytes: &[u8], folder: &Path) -> Self {
         let (rest, len) = bytes.split_at(bytes.len() - 8);
         let len = Bytes(len).u64() as usize;
@@ -103,7 +104,7 @@ impl Metadata {
         places.push((Section::Whole, footer.u64()));
         places.push((Section::Conditions, footer.u64()));
         assert!(footer.0.is_empty(), "the footer goes on");
-        // One behind the other, with nothing between them.
+        // One after the other, without gaps.
         let mut end = 0;
         let mut sections = Vec::new();
         for (section, at) in places {

@@ -85,7 +85,8 @@ fn orders() -> impl Strategy<Value = (CellOrder, CellOrder)> {
     prop_oneof![4 => (order(), order()), 1 => Just((CellOrder::RowMajor, CellOrder::Hilbert))]
 }
 
-/// Cells of a fragment: strewn, or whole stretches of rows; places are distinct unless `duplicates`.
+/// Cells of a fragment: scattered, or whole stretches of rows; places are distinct unless
+/// `duplicates`.
 fn cells(shape: (u64, u64), duplicates: bool) -> impl Strategy<Value = Vec<Cell>> {
     let (n_rows, n_columns) = shape;
     let strewn = prop::collection::vec((0..n_rows, 0..n_columns, 0_i32..100), 0..400);

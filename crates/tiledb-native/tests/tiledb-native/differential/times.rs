@@ -1,4 +1,4 @@
-//! Cells that count at a time, in cases that are easily missed.
+//! Which cells count at a time, in cases that are easily missed.
 
 use std::path::Path;
 
@@ -25,8 +25,8 @@ fn consolidate(at: &Path, vacuum: bool) {
     }
 }
 
-/// Of cells of equal place and time libtiledb takes the first of a tile, and between two tiles that
-/// of the later one.
+/// Of cells with equal place and time libtiledb takes the first within a tile, and of two tiles the
+/// later one's.
 #[test]
 fn equal_times_in_a_consolidated_fragment() {
     // With and without the end of a tile between cells of one place.
@@ -52,7 +52,7 @@ fn equal_times_in_a_consolidated_fragment() {
     }
 }
 
-/// Gives the only schema of the array at `at` a time.
+/// Sets the time of the array's only schema.
 fn date_schema(at: &Path, time: u64) {
     let folder = at.join("__schema");
     for entry in std::fs::read_dir(&folder).unwrap() {
@@ -129,7 +129,7 @@ fn cells_outside_the_shape_of_their_time() {
     }
 }
 
-/// XOR makes integers of floats, which the filters after it then see.
+/// XOR turns floats into integers, which the filters after it then see.
 #[test]
 fn filters_after_xor() {
     let chains = [
@@ -174,7 +174,7 @@ fn a_number_of_tiles_that_cannot_be_is_damage() {
     std::fs::write(&file, &bytes).unwrap();
     let opened = Array::open_local(&at, &OpenOptions::new(1)).map(|array| array.n_cells());
     assert!(matches!(opened, Err(Error::Damaged { .. })), "{opened:?}");
-    // Of many fragments of a number that can be, the sum need not be one.
+    // Each fragment's number of cells is possible, but their sum overflows.
     let most = u64::MAX / 50;
     bytes[n_tiles..n_tiles + 8].copy_from_slice(&most.to_le_bytes());
     bytes[n_tiles + 8..n_tiles + 16].copy_from_slice(&50_u64.to_le_bytes());
@@ -187,8 +187,7 @@ fn a_number_of_tiles_that_cannot_be_is_damage() {
     assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
 }
 
-/// libtiledb sorts fragments by time alone, with a sort that keeps the order of equal ones up to
-/// 16.
+/// libtiledb sorts fragments by time alone, with a sort that is stable up to 16 of them.
 #[test]
 fn many_fragments_of_one_time() {
     let open = |allows_duplicates, fragments: Vec<(u64, Vec<Cell>)>| {
@@ -218,8 +217,7 @@ fn many_fragments_of_one_time() {
         };
         assert!(refused.as_ref().is_err_and(is_tied), "{refused:?}");
     }
-    // With duplicates all cells count, and fragments that share no place cannot be in each other's
-    // way.
+    // With duplicates all cells count, and fragments that share no place do not affect each other.
     assert!(matches!(open(true, many(17, |_| 7)), Ok(17)));
     assert!(matches!(open(false, many(17, |value| value + 1)), Ok(17)));
     let apart = (0..18).map(|row| (7, vec![(row, 4, 4), (row, 5, 8)])).collect();

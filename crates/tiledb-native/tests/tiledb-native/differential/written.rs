@@ -1,4 +1,4 @@
-//! Arrays written by libtiledb for tests, and what libtiledb reads from them.
+//! Arrays written by libtiledb for tests, and libtiledb's reads of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tiledb::{
     ReadQuery, Schema, Value, WriteColumn, WriteOrder, WriteQuery,
 };
 
-/// A cell as a test gives it.
+/// A cell in a test: row, column, value.
 pub(crate) type Cell = (u64, u64, i32);
 
 /// An array to write.
@@ -28,7 +28,7 @@ pub(crate) struct Spec {
     pub(crate) upkeep: Upkeep,
 }
 
-/// What is done to the fragments once they are written.
+/// Maintenance of the fragments after they are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Upkeep {
     Nothing,
@@ -38,7 +38,7 @@ pub(crate) enum Upkeep {
     CommitsVacuumed,
 }
 
-/// An ordinary array of `shape`: int64, f32, zstd, in small tiles.
+/// An ordinary array of `shape`: int64, f32, zstd, small tiles.
 pub(crate) fn plain(shape: (u64, u64), fragments: Vec<Vec<Cell>>) -> Spec {
     Spec {
         shape,
@@ -148,7 +148,7 @@ impl Spec {
         write.finish().unwrap();
     }
 
-    /// What libtiledb reads at `timestamp`, by row and column, with values as f32.
+    /// libtiledb's read at `timestamp`, by row and column, with values as f32.
     pub(crate) fn read_with_libtiledb(
         &self,
         at: &Path,
@@ -187,7 +187,7 @@ pub(crate) fn context() -> Context {
     Context::new(&config).unwrap()
 }
 
-/// Numbers of a type.
+/// Numbers of one type.
 pub(crate) enum Numbers {
     I8(Vec<i8>),
     U8(Vec<u8>),

@@ -1,4 +1,5 @@
-//! A cached storage gives the bytes that the storage behind it has, whatever happens to the cache; and asks for each of them once.
+//! A cached storage returns the bytes of the storage behind it, whatever happens to the cache, and
+//! requests each byte once.
 
 mod arrays;
 mod behind;
@@ -19,7 +20,7 @@ use storage::{CacheSpec, CachedStorage, Piece, Storage};
 use tiledb_native::is_in_fragment;
 
 const BLOCK: u64 = 4096;
-/// What a block of 4 KiB takes on disk with its header.
+/// Size on disk of a block of 4 KiB with its header.
 const BLOCK_COST: u64 = 8192;
 
 fn spec(folder: &Path, n_blocks: u64) -> CacheSpec {
@@ -36,7 +37,7 @@ fn in_fragment(name: &str) -> String {
     format!("{FRAGMENT}/{name}")
 }
 
-/// Reads `ranges` of a file and compares with what is to be in it.
+/// Reads `ranges` of a file and compares with the expected bytes.
 #[track_caller]
 fn check_read(storage: &dyn Storage, file: &str, ranges: &[Range<u64>]) {
     let pieces: Vec<_> = ranges.iter().map(|range| Piece { file, range: range.clone() }).collect();
@@ -60,7 +61,7 @@ fn what_was_read_is_not_asked_for_again() {
         assert_eq!((stats.hits, stats.misses, stats.evictions, stats.not_kept), (4, 4, 0, 0));
         assert_eq!((stats.bytes_fetched, stats.bytes_from_cache), (13_136, 13_136));
     }
-    // As another process finds it.
+    // Like another process.
     let storage = cached(&behind, folder.path(), 100);
     check_read(&storage, &file, &[11_000..12_288, 49_999..50_000]);
     assert_eq!(behind.take_read(), []);
@@ -79,17 +80,18 @@ fn misses_are_asked_for_in_as_few_ranges_as_the_reader_made() {
     let storage = cached(&behind, folder.path(), 100);
     check_read(&storage, &file, &[8192..8200]);
     behind.take_read();
-    // Over what lies between as far as the storage behind wants it, 5000 bytes: over the one block there is, not over five.
+    // Joins ranges across gaps that the storage behind accepts: across the one cached block, but
+    // not across five.
     check_read(&storage, &file, &[0..20_000, 41_000..45_000]);
     assert_eq!(behind.take_read(), [(file.clone(), 0..20_480), (file.clone(), 40_960..45_056)]);
     assert_eq!(storage.stats().misses, 1 + 4 + 1);
-    // Files of one read are asked for in one call.
+    // Files of one read are requested in one call.
     let calls = behind.n_reads.load(Ordering::SeqCst);
     let pieces =
         [Piece { file: &file, range: 100_000..100_010 }, Piece { file: &other, range: 0..9 }];
     storage.read(&pieces, &mut [0; 19]).unwrap();
     assert_eq!(behind.n_reads.load(Ordering::SeqCst), calls + 1);
-    // So are their versions, those of files that are not known yet.
+    // So are the versions of files that are not known yet.
     assert_eq!(behind.n_versions.load(Ordering::SeqCst), 2);
     let storage = cached(&behind, folder.path(), 100);
     storage.read(&pieces, &mut [0; 19]).unwrap();
@@ -207,7 +209,7 @@ fn threads_that_miss_the_same_blocks_fetch_them_once() {
         }
     });
     let stats = storage.stats();
-    // Ranges between two blocks that are not there may hold some that are.
+    // Ranges between two missing blocks may contain cached ones.
     let asked: u64 = behind.take_read().iter().map(|(_, range)| range.end - range.start).sum();
     assert_eq!(stats.bytes_fetched, asked);
     assert!(stats.misses <= 61 + stats.not_kept, "{stats:?}");
@@ -266,7 +268,7 @@ proptest! {
         limit_blocks in 1_u64..40,
     ) {
         let folder = tempfile::tempdir().unwrap();
-        // One is no file of a fragment.
+        // One of these does not belong to a fragment.
         let files = [in_fragment("a0.tdb"), in_fragment("d0.tdb"), in_fragment("d1.tdb"), "__array_schema.tdb".to_owned()];
         let behind = Behind::new(files.iter().map(|file| (file.as_str(), 60_000)));
         let block_bytes = 1 << block_bits;
@@ -293,7 +295,7 @@ proptest! {
         }
     }
 
-    /// A storage that wants to know beforehand is told what it will be asked for, and not what is in the cache.
+    /// A storage with prefetching is told what will be requested, without what is cached.
     #[test]
     fn only_what_is_missing_is_announced(first in ranges(), second in ranges()) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Bytes that were flipped, cut off or overwritten, in every file: an error that says where, or values that the format cannot tell
-//! are wrong; never a panic, and never a wait.
+//! Flipped, truncated or overwritten bytes in every file: an error with the place, or wrong values
+//! that the format cannot detect; never a panic, never a hang.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, Pack
 use crate::stored::packed::MemoryStorage;
 use crate::stored::stored;
 
-/// The same numbers each time, so that a failure can be looked at.
+/// The same numbers each time, so that failures are reproducible.
 struct Numbers(u64);
 
 impl Numbers {
@@ -20,7 +20,8 @@ impl Numbers {
     }
 }
 
-/// Opens and reads; whatever comes, comes soon, and what is delivered is whole. Returns whether there was an error.
+/// Opens and reads, quickly in any case; delivered rows are consistent. Returns whether there was
+/// an error.
 fn open_and_read(storage: MemoryStorage, what: &str) -> bool {
     let started = Instant::now();
     let read = Array::open(Arc::new(storage), &OpenOptions::new(1)).and_then(|array| {
@@ -29,13 +30,13 @@ fn open_and_read(storage: MemoryStorage, what: &str) -> bool {
         let mut packed = PackedCsr::default();
         let some = 1..array.n_columns().clamp(1, 40);
         let all = ColumnSelection::All;
-        // What is kept of the reads before serves the last one.
+        // Cached chunks of the earlier reads serve the last one.
         for (columns, kept) in
             [(&all, 0), (&ColumnSelection::Range(some), 1 << 20), (&all, 1 << 20)]
         {
             array.keep_decoded(kept);
             array.read_csr(&[0..rows], columns, &mut out)?;
-            // What was wide is packed to the same, and what cannot be packed is refused.
+            // Packed rows equal the wide ones; rows that cannot be packed are an error.
             match array.read_packed(&[0..rows], columns, &mut packed) {
                 Ok(_) => {
                     let unpacked = packed.unpack();
@@ -138,7 +139,7 @@ fn files_that_are_missing() {
         let mut storage = whole.clone();
         storage.files.remove(path);
         let failed = open_and_read(storage, &format!("without {path}"));
-        // Without its commit a fragment does not count; nothing else can be missed unnoticed.
+        // Without its commit a fragment does not count; no other file can be missing unnoticed.
         assert_eq!(failed, !path.starts_with("__commits/"), "without {path}");
     }
 }

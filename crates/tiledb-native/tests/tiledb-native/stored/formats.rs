@@ -1,4 +1,4 @@
-//! Every format version from 6 to 22 reads as what was written.
+//! Every format version from 6 to 22 reads as written.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 
 use crate::stored::stored;
 
-/// The fragments that `write.py` writes: rows, step between columns, what is added to values; fragment `n` at time `n + 1`.
+/// The fragments of `write.py`: rows, step between columns, offset of the values; fragment `n` at
+/// time `n + 1`.
 const FRAGMENTS: [(std::ops::Range<u64>, u64, u64); 4] =
     [(0..40, 7, 0), (30..60, 11, 100), (70..100, 13, 200), (50..70, 9, 300)];
 
@@ -60,8 +61,8 @@ fn fragments_of_every_format() {
     }
 }
 
-/// Before format 15 consolidated cells lost their times: opened before the last of them, nothing is
-/// there, as libtiledb reads it.
+/// Before format 15 consolidated cells lost their times: opened before the last of them the array
+/// is empty, as libtiledb reads it.
 #[test]
 fn consolidated_fragments_of_every_format() {
     for format in 6..=22 {

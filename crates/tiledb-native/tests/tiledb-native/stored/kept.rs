@@ -1,4 +1,4 @@
-//! What was decoded once need not be again, within a limit.
+//! Decoded cells need not be decoded again, within a limit.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn what_is_kept_is_neither_read_nor_decoded_again() {
         assert!(0 < kept && kept < first.bytes_decoded, "{name}: {kept} bytes");
         let again = array.read_csr(&[0..100], &all, &mut out).unwrap();
         assert_eq!((again.cells_decoded, again.bytes_read, &out), (0, 0, &expect), "{name}");
-        // Rows and columns that are a part of what is kept, in another form.
+        // Rows and columns that are part of the cached ones, in another form.
         let mut packed = PackedCsr::default();
         let part = array.read_packed(&[7..9, 30..55], &some, &mut packed).unwrap();
         assert_eq!(part.cells_decoded, 0, "{name}");

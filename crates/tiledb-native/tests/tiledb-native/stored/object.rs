@@ -1,4 +1,5 @@
-//! Arrays in an object store read as they do from a folder, with few requests, many at a time; what goes wrong is said and ends.
+//! Arrays in an object store read like in a folder, with few requests, many at a time; failures are
+//! reported, and end.
 
 use std::fmt;
 use std::fs;
@@ -25,24 +26,24 @@ use tokio::sync::Barrier;
 use crate::stored::packed::MemoryStorage;
 use crate::stored::stored;
 
-/// A prefix that would not survive a second encoding.
+/// A prefix that a second encoding would change.
 const PREFIX: &str = "data/release 1%20~/X";
 const PLACE: &str = "memory://data";
 
-/// What a store does when it is asked for bytes.
+/// How a store responds to a request for bytes.
 #[derive(Debug)]
 enum Behaviour {
     Answer,
-    /// Answers when so many ask at once.
+    /// Responds when this many requests are pending.
     Together(Barrier),
     /// Waits a little, so that requests pile up.
     Slow,
-    /// Fails so many times where the key ends so.
+    /// Fails this many times for keys with this ending.
     Fail(&'static str, AtomicUsize),
     Never,
 }
 
-/// A store that counts who asks.
+/// A store that counts requests.
 #[derive(Debug)]
 struct Watched {
     inner: InMemory,
@@ -156,7 +157,7 @@ fn storage(store: &Arc<Watched>, options: ObjectOptions) -> Arc<ObjectStorage> {
     Arc::new(ObjectStorage::new(store, Path::parse(PREFIX).unwrap(), PLACE, options).unwrap())
 }
 
-/// One file "a" of 0, 1, 2 and so on.
+/// One file "a" with the bytes 0, 1, 2 and so on.
 fn one_file() -> MemoryStorage {
     let bytes = (0..40_000_u32).map(|idx| (idx % 251) as u8).collect();
     MemoryStorage { files: [("a".to_owned(), bytes)].into() }
@@ -175,7 +176,7 @@ fn check_read(storage: &ObjectStorage, pieces: &[Piece<'_>]) {
     assert!(into == expect, "{pieces:?}");
 }
 
-/// Ahead of reads nothing, everything, and less than a read needs, in small parts.
+/// Fetching ahead nothing, everything, and less than a read needs, in small parts.
 fn all_options() -> [ObjectOptions; 4] {
     let whole = ObjectOptions::default();
     let small = ObjectOptions { request_bytes: 700, gap_bytes: 100, batch_bytes: 1000, ..whole };
@@ -271,7 +272,7 @@ fn many_pieces_are_asked_for_at_once() {
     let store = Watched::new(&one_file(), Behaviour::Together(Barrier::new(32)));
     let told = storage(&store, ObjectOptions::default());
     check_read(&told, &apart());
-    // The parts of a long range, too; and what is announced.
+    // Also the parts of a long range, and announced ranges.
     let parts = ObjectOptions { request_bytes: 1000, ..ObjectOptions::default() };
     check_read(&storage(&store, parts), &pieces([0..32_000]));
     told.prefetch(&apart());
@@ -294,7 +295,8 @@ fn what_was_fetched_ahead_is_not_asked_for_again() {
     check_read(&storage, &pieces([0..2000, 2000..5000]));
     check_read(&storage, &pieces([9000..10_000]));
     assert_eq!(store.n_gets(), 2);
-    // Taken is taken; and of a read that was announced in part only the rest is asked for.
+    // What was fetched is not fetched again; of a read that was announced in part, only the rest is
+    // requested.
     check_read(&storage, &pieces([9000..10_000]));
     assert_eq!(store.n_gets(), 3);
     storage.prefetch(&pieces([20_000..21_000]));
@@ -325,7 +327,7 @@ fn what_is_fetched_ahead_goes_on_within_its_bound() {
     let told = storage(&store, little);
     told.prefetch(&pieces([0..20_000]));
     until(&store, 2);
-    // Long enough for more, were they begun.
+    // Long enough for more requests to begin.
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(store.n_gets(), 2);
     check_read(&told, &pieces([0..1000]));
@@ -366,7 +368,7 @@ fn random_chunks_take_fewer_requests_than_there_are_chunks() {
     assert_eq!(stats.requests, Some(n_gets as u64));
 }
 
-/// The reader's own announcements are what it then reads: fetching ahead asks for nothing twice.
+/// The reader announces exactly what it then reads: fetching ahead requests nothing twice.
 #[test]
 fn fetching_ahead_takes_no_more_requests() {
     for name in ["format-22", "format-22-consolidated", "format-09-appended"] {
@@ -445,7 +447,7 @@ fn a_dropped_storage_gives_its_requests_up() {
     let told = storage(&store, ObjectOptions::default());
     told.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)));
     drop(told);
-    // Its threads are gone: nobody else holds the store.
+    // Its threads have ended: nobody else uses the store.
     assert_eq!(Arc::strong_count(&store), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Arrays kept as one file each, served from memory.
+//! Arrays stored as one file each, served from memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,8 +12,8 @@ pub(crate) struct MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// The array packed in `bytes`: for each file the length of its path (u16), its own length (u32), its path, its bytes. What is
-    /// cut short is left out.
+    /// Unpacks an array: for each file the length of its path (u16), its own length (u32), its
+    /// path, its bytes. Truncated files are left out.
     pub(crate) fn unpack(bytes: &[u8]) -> Self {
         let mut files = BTreeMap::new();
         let mut rest = bytes;

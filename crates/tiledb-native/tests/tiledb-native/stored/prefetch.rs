@@ -1,4 +1,4 @@
-//! A storage that wants to know beforehand what will be read is told all of it, and nothing twice.
+//! A storage with prefetching is told everything that will be read, and nothing twice.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -63,10 +63,10 @@ fn what_is_read_was_announced() {
         let read = storage.read.lock().unwrap();
         let cells = read.iter().filter(|(file, _)| !file.ends_with("__fragment_metadata.tdb"));
         for (file, range) in cells {
-            let told = announced.iter().any(|(name, told)| {
-                name == file && told.start <= range.start && told.end >= range.end
+            let is_announced = announced.iter().any(|(name, announced)| {
+                name == file && announced.start <= range.start && announced.end >= range.end
             });
-            assert!(told, "{file} {range:?} was not announced for {rows:?}");
+            assert!(is_announced, "{file} {range:?} was not announced for {rows:?}");
         }
         for (idx, (file, range)) in announced.iter().enumerate() {
             let again = announced[idx + 1..].iter().any(|(name, other)| {

@@ -1,4 +1,4 @@
-//! Objects that change while an array is open: whole bytes of one version, or an error that says so.
+//! Objects that change while an array is open: reads return bytes of one version, or an error.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn bytes_of_two_versions_are_not_mixed() {
     assert_eq!(sized.size("a").unwrap(), 1000);
     put(&store, "a", vec![2; 1000]);
     for storage in [told, sized] {
-        // Fetched ahead or not, and for as long as the storage lives.
+        // Fetched ahead or not, for the life of the storage.
         storage.prefetch(&pieces(500..600));
         for range in [500..600, 900..1000, 0..100] {
             let error = storage.read(&pieces(range), &mut [0; 100]).unwrap_err().to_string();
@@ -40,7 +40,7 @@ fn bytes_of_two_versions_are_not_mixed() {
         }
         assert!(storage.size("a").is_err());
     }
-    // Who comes later reads what is there now.
+    // Readers that open it later read the new version.
     let mut into = [0; 100];
     other.read(&pieces(900..1000), &mut into).unwrap();
     assert_eq!(into, [2; 100]);
@@ -55,7 +55,7 @@ fn an_array_written_anew_has_to_be_opened_anew() {
     let mut out = CsrBuffers::new();
     let sent = array.read_csr(&[0..40], &ColumnSelection::All, &mut out).unwrap().requests;
     assert!(sent.is_some_and(|sent| sent > 0));
-    // The same bytes under another mark: what they are now, nobody has looked at.
+    // The same bytes with another tag: nobody has read the new version.
     files.files.iter().for_each(|(file, bytes)| put(&store, file, bytes.clone()));
     let error = array.read_csr(&[40..100], &ColumnSelection::All, &mut out).unwrap_err();
     let Error::Storage(storage::Error::File { file, source, .. }) = error else {
@@ -81,7 +81,7 @@ fn a_cache_knows_an_object_that_was_replaced() {
     put(&store, FILE, vec![1; 1000]);
     assert_eq!(read(), (1, 0, Some(2)));
     assert_eq!(read(), (1, 1, Some(1)));
-    // As long as the first, which only its mark tells apart.
+    // As long as the first version; only its tag differs.
     put(&store, FILE, vec![2; 1000]);
     assert_eq!(read(), (2, 0, Some(2)));
     assert_eq!(read(), (2, 1, Some(1)));

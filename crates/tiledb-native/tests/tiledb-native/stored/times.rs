@@ -1,4 +1,4 @@
-//! Time that a read spends fetching and decoding, over a storage that sleeps.
+//! Time that a read spends fetching and decoding, with a storage that sleeps.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 use crate::stored::packed::MemoryStorage;
 use crate::stored::stored;
 
-/// Least time that a read of the storage takes; it sleeps, so that it uses next to no processor time.
+/// Least time of a read of the storage; it sleeps, so it uses almost no processor time.
 const READ: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -51,13 +51,13 @@ fn fetching_is_told_from_decoding() {
     let array = Array::open(Arc::<Slow>::clone(&storage), &OpenOptions::new(2)).unwrap();
     let mut out = CsrBuffers::new();
     for columns in &[ColumnSelection::All, ColumnSelection::Range(10..200)] {
-        // Row indices are there from the first read on; columns and values are decoded by each.
+        // The first read builds the row indices; each read decodes columns and values.
         array.read_csr(&[0..100], columns, &mut out).unwrap();
         let before = storage.n_reads.load(Ordering::Relaxed);
         let stats = array.read_csr(&[0..100], columns, &mut out).unwrap();
         let n_reads = storage.n_reads.load(Ordering::Relaxed) - before;
         assert!(0 < n_reads);
-        // Sleeping counts as fetching, and not as work of the processor.
+        // Sleeping counts as fetching, not as processor time.
         assert!(READ * n_reads as u32 <= stats.times.fetch.wall, "{stats:?}");
         assert!(stats.times.fetch.cpu < stats.times.fetch.wall, "{stats:?}");
         assert!(Duration::ZERO < stats.times.decode.cpu, "{stats:?}");

@@ -18,25 +18,25 @@ use crate::differential::written::Numbers;
 /// times of one and of two digits matter because names are sorted as text.
 const LAST_TIMES: [u64; 4] = [3, 6, 11, 14];
 
-/// An array with all that was done to it.
+/// An array with its history.
 pub(super) struct History<'a> {
     context: &'a Context,
     uri: String,
-    /// Times at which something happened to it.
+    /// Times at which it changed.
     pub(super) times: BTreeSet<u64>,
-    /// What was done, a line for each step.
+    /// The history, a line for each step.
     pub(super) log: String,
     /// Whether values are small whole numbers.
     are_counts: bool,
     last_time: u64,
-    /// Places of cells that were written, which later writes go to again.
+    /// Places of written cells, to which later writes return.
     places: Vec<(u64, u64)>,
     n_written: i32,
     pub(super) n_steps: u64,
     pub(super) n_refused: u64,
 }
 
-/// Whether to print each step as it is done, to find the one in which libtiledb crashes.
+/// Whether to print each step before it runs, to find the one in which libtiledb crashes.
 pub(super) fn is_traced() -> bool {
     std::env::var_os("SOMAFEED_RANDOM_TRACE").is_some()
 }
@@ -124,7 +124,7 @@ impl<'a> History<'a> {
         time
     }
 
-    /// The schema that is written with.
+    /// The schema for writing.
     fn latest(&self) -> Result<Schema, Error> {
         let array = Array::open_for_writing(self.context, &self.uri, None)?;
         Ok(array.schema().clone())
@@ -147,7 +147,7 @@ impl<'a> History<'a> {
         (what, done)
     }
 
-    /// Places to write to: strewn, in stretches of rows, or where something was written before.
+    /// Places to write to: scattered, in stretches of rows, or written before.
     fn places(&mut self, draw: &mut Draw, schema: &Schema) -> Vec<(u64, u64)> {
         let bounds: Vec<(u64, u64)> = (0..2)
             .map(|idx| {

@@ -1,4 +1,4 @@
-//! Random filter pipelines, of the filters that libtiledb takes for a type.
+//! Random filter pipelines, of the filters that libtiledb accepts for a type.
 
 use tiledb::{Datatype, Filter};
 

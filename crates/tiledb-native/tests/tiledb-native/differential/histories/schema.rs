@@ -37,7 +37,7 @@ const VALUE_TYPES: [Datatype; 14] = [
 
 /// Rows and columns.
 fn shape(draw: &mut Draw) -> (u64, u64) {
-    // Where there are few places cells often share one.
+    // If there are few places, cells often share one.
     let is_small = draw.chance(30);
     let n_rows = match draw.below(20) {
         _ if is_small => draw.within(1..8),
@@ -81,7 +81,7 @@ fn current_domain(draw: &mut Draw, dimensions: &[Dimension]) -> Vec<(i128, i128)
     dimensions.iter().map(part).collect()
 }
 
-/// Mostly the values alone, of some arrays with another attribute before or behind them.
+/// Mostly the values alone; some arrays have another attribute before or after them.
 fn attributes(draw: &mut Draw) -> Vec<Attribute> {
     let value_type = draw.pick(&VALUE_TYPES);
     let data =
@@ -139,7 +139,7 @@ pub(super) fn schema(draw: &mut Draw) -> Schema {
     }
 }
 
-/// An attribute that is not the one of the values.
+/// An attribute other than the values.
 pub(super) fn another(draw: &mut Draw, name: &str, datatypes: &[Datatype]) -> Attribute {
     let datatype = draw.pick(datatypes);
     let filters = if datatype == Datatype::StringUtf8 {
@@ -150,7 +150,7 @@ pub(super) fn another(draw: &mut Draw, name: &str, datatypes: &[Datatype]) -> At
     Attribute { nullable: draw.chance(50), filters, ..Attribute::new(name, datatype) }
 }
 
-/// A coordinate between two, both included.
+/// A random coordinate between two, both included.
 pub(super) fn within(draw: &mut Draw, (low, high): (i128, i128)) -> i128 {
     low + i128::from(draw.within(0..(high - low + 1) as u64))
 }

@@ -50,7 +50,7 @@ fn read_as_they_do_without_one() {
         };
         let first = through(2000);
         assert!(first.misses > 0 && first.evictions == 0, "{name} {first:?}");
-        // Room for less than the array, so that much is fetched over and over.
+        // Room for less than the array, so that much is fetched again and again.
         let little = through(2);
         assert!(little.misses > 0 && little.evictions > 0, "{name} {little:?}");
         through(2000);

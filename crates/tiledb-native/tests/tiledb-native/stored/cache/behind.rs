@@ -1,4 +1,4 @@
-//! The storage behind a cache: files of known bytes, and a record of what was asked for.
+//! The storage behind a cache: files with known bytes, and a record of the requests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,10 +11,10 @@ use storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 use crate::stored::packed::MemoryStorage;
 
-/// A folder that is called as fragments are.
+/// A folder named like a fragment.
 pub(crate) const FRAGMENT: &str = "__fragments/__1_2_70f1b2c0f0669ba097275f1a0db8dd1c_22";
 
-/// Bytes of a file: not the same in any two blocks or files.
+/// Bytes of a file, different in any two blocks or files.
 pub(crate) fn bytes(file: &str, range: Range<u64>) -> impl Iterator<Item = u8> {
     let name = file.bytes().fold(7_u64, |sum, byte| sum * 31 % 65_521 + u64::from(byte));
     range.map(move |at| ((at ^ (name << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8)
@@ -42,7 +42,7 @@ impl Behind {
         Self::at("behind", files)
     }
 
-    /// Files of so many bytes.
+    /// Files of these sizes.
     pub(crate) fn at<'a>(
         place: &'static str,
         files: impl IntoIterator<Item = (&'a str, u64)>,
@@ -91,7 +91,7 @@ impl Behind {
         self.files.lock().unwrap().remove(file);
     }
 
-    /// What was read since this was last asked.
+    /// The reads since the last call.
     pub(crate) fn take_read(&self) -> Vec<Named> {
         std::mem::take(&mut self.read.lock().unwrap())
     }

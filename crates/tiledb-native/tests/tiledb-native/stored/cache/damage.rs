@@ -1,4 +1,5 @@
-//! Whatever happens to the files of a cache: right bytes, and what is damaged is replaced.
+//! Whatever happens to the files of a cache, reads return the right bytes, and damaged blocks are
+//! replaced.
 
 use std::fs;
 use std::io;
@@ -13,7 +14,7 @@ use super::{BLOCK, blocks, cached, check_read, in_fragment, spec};
 
 const N_BLOCKS: u64 = 20;
 
-/// A cache that is full of one file, and the storage behind it.
+/// A cache that is full with one file, and the storage behind it.
 fn filled(folder: &Path) -> (Arc<Behind>, String) {
     let file = in_fragment("a0.tdb");
     let behind = Behind::new([(file.as_str(), N_BLOCKS * BLOCK - 100)]);
@@ -33,14 +34,14 @@ fn damaged_blocks_are_fetched_again_and_replaced() {
         fs::write(path, bytes).unwrap();
     };
     let cut = |path: &Path, len: usize| fs::write(path, &fs::read(path).unwrap()[..len]).unwrap();
-    // In every field of the header, and in the payload.
+    // Damage in every field of the header, and in the payload.
     for (path, at) in all.iter().zip([0, 9, 13, 20, 35, 41, 47, 48, 2000, 3000]) {
         flip(path, at);
     }
     for (path, len) in all[10..].iter().zip([0, 1, 47, 48, 3000]) {
         cut(path, len);
     }
-    // Another block's file, something longer, something else, another one's name on it, and none.
+    // Another block's file, a longer file, other content, another block's name, and no file.
     fs::copy(&all[19], &all[15]).unwrap();
     fs::write(&all[16], [fs::read(&all[16]).unwrap(), vec![0]].concat()).unwrap();
     fs::write(&all[17], vec![0; 5000]).unwrap();
@@ -104,7 +105,7 @@ fn reading_goes_on_when_the_folder_no_longer_takes_blocks() {
         let stats = storage.stats();
         assert_eq!((stats.misses, stats.not_kept), (3 + 2 * round, 2 * round), "{stats:?}");
     }
-    // After the first failure no more is fetched than is read.
+    // After the first failure only wanted bytes are fetched.
     let read = behind.take_read();
     assert_eq!(read[0], (file.clone(), 10 * BLOCK..12 * BLOCK));
     assert!(read[1..].iter().all(|(_, range)| *range == (10 * BLOCK + 5..12 * BLOCK)), "{read:?}");
@@ -112,7 +113,7 @@ fn reading_goes_on_when_the_folder_no_longer_takes_blocks() {
     let problem = storage.problem().unwrap();
     assert!(problem.contains("could not keep a block in /"), "{problem}");
 
-    // Once it takes them again, it is given them.
+    // Once writing works again, blocks are cached again.
     fs::remove_file(&unfinished).unwrap();
     fs::rename(&aside, &unfinished).unwrap();
     check_read(&storage, &file, &[100 * BLOCK..200 * BLOCK]);

@@ -1,4 +1,4 @@
-//! Caches that several processes fill at once, that are left by a killed one, and whose disk is full.
+//! Caches that several processes fill at once, that a killed process left, and whose disk is full.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use tiledb_native::is_in_fragment;
 use super::behind::Behind;
 use super::{BLOCK, BLOCK_COST, blocks, cached, check_read, in_fragment};
 
-/// Says to a test, started again as a process of its own, which cache to fill.
+/// Tells a test, restarted as a separate process, which cache to fill.
 const FOLDER: &str = "TILEDB_NATIVE_TEST_CACHE";
 
 const FILE_BLOCKS: u64 = 200;
@@ -19,7 +19,8 @@ fn folder_to_fill() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This test again, as a process that is to fill the cache in `folder`; started by `through`, if anything.
+/// Runs this test again as a process that fills the cache in `folder`, started by the command
+/// `through`, if any.
 fn again(test: &str, folder: &Path, through: &[&str]) -> Child {
     let program = std::env::current_exe().unwrap();
     let mut command = match through {
@@ -38,7 +39,7 @@ fn again(test: &str, folder: &Path, through: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Reads random ranges of a file for so long, each checked.
+/// Reads random ranges of a file for this long, and checks each.
 fn fill(folder: &Path, n_blocks: u64, n_threads: u64, millis: u64) -> CacheStats {
     let file = in_fragment("a0.tdb");
     let behind = Behind::new([(file.as_str(), FILE_BLOCKS * BLOCK)]);
@@ -60,14 +61,14 @@ fn fill(folder: &Path, n_blocks: u64, n_threads: u64, millis: u64) -> CacheStats
     storage.stats()
 }
 
-/// What all files of a cache take, finished or not.
+/// Bytes of all files of a cache, finished or not.
 fn taken(folder: &Path) -> u64 {
     let mut taken = 0;
     let mut folders = vec![folder.join("blocks"), folder.join("unfinished")];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(folder) else { continue };
         for entry in entries.flatten() {
-            // It may be gone by now.
+            // It may have been removed by now.
             match entry.metadata() {
                 Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
                 Ok(metadata) => taken += metadata.len().div_ceil(4096) * 4096,
@@ -104,18 +105,19 @@ fn two_fill_it_at_once_within_its_limit() {
         std::thread::sleep(Duration::from_millis(2));
     };
     statuses.into_iter().for_each(check_success);
-    // A block of each thread is being written; and what is renamed or removed while it is looked at is seen twice or late.
+    // Each thread is writing a block; and files that are renamed or removed during the listing
+    // count twice or late.
     assert!(most > LIMIT_BLOCKS / 2 * BLOCK_COST, "{most}");
     assert!(most <= (LIMIT_BLOCKS + 4 + LIMIT_BLOCKS / 4) * BLOCK_COST, "{most}");
     assert!(taken(folder.path()) <= LIMIT_BLOCKS * BLOCK_COST);
-    // Nothing unfinished is left, and everything that is there is whole.
+    // Nothing unfinished is left, and every block is complete.
     assert_eq!(std::fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 0);
     let stats = read_all(folder.path(), 1000);
     assert_eq!(stats.damaged, 0);
     assert!(stats.hits > LIMIT_BLOCKS / 2, "{stats:?}");
 }
 
-/// Reads the whole file once, checked.
+/// Reads the whole file once, and checks it.
 fn read_all(folder: &Path, n_blocks: u64) -> CacheStats {
     let file = in_fragment("a0.tdb");
     let behind = Behind::new([(file.as_str(), FILE_BLOCKS * BLOCK)]);
@@ -137,7 +139,7 @@ fn one_that_is_killed_leaves_nothing_wrong() {
     for round in 0..8_u32 {
         let mut child = again(test, folder.path(), &[]);
         let started = Instant::now();
-        // It has begun, and then some: a different moment each time.
+        // Killed some time after it began: a different moment each time.
         while std::fs::read_dir(folder.path().join("unfinished"))
             .map_or(0, |writers| writers.flatten().filter(|writer| busy(&writer.path())).count())
             == 0
@@ -159,7 +161,7 @@ fn one_that_is_killed_leaves_nothing_wrong() {
     assert!(n_hits > 0);
 }
 
-/// Whether a writer's folder holds more than its lock.
+/// Whether a writer's folder contains more than its lock.
 fn busy(writer: &Path) -> bool {
     std::fs::read_dir(writer).is_ok_and(|files| files.count() > 1)
 }
@@ -187,7 +189,7 @@ fn a_full_disk_is_said_and_reading_goes_on() {
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "stored::cache::processes::a_full_disk_is_said_and_reading_goes_on";
-    // Files may become 16 KiB at most: writing more fails half-way, as it does on a full disk.
+    // Files are limited to 16 KiB: writing more fails halfway, like on a full disk.
     let small_files = ["sh", "-c", "trap '' XFSZ && ulimit -f 32 && exec \"$0\" \"$@\""];
     check_success(again(test, folder.path(), &small_files).wait().unwrap());
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
