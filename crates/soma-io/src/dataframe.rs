@@ -8,11 +8,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use tiledb::{Array, Datatype, Enumeration, Layout, ReadQuery};
 
 use crate::arrow::{GatheredColumn, field};
+use crate::columns::JOINID;
 use crate::soma_object::{Place, n_cells, open_array};
 use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
-
-/// The column that numbers the rows of a data frame.
-pub(crate) const JOINID: &str = "soma_joinid";
 
 /// The bytes of buffer that each column of a read gets to begin with.
 const BUFFER_BYTES: usize = 1 << 22;

@@ -106,22 +106,22 @@ impl CacheSpec {
 /// and then go on without keeping what they fetched. A block is written by the thread that fetched it, before its read
 /// returns: what is read for the first time waits for the disk as well. The folder's file system must know `flock`.
 ///
-/// ```no_run
+/// ```
 /// use std::sync::Arc;
-/// use tiledb_native::{Array, CacheSpec, CachedStorage, OpenOptions, Storage};
+/// use storage::{CacheSpec, CachedStorage, LocalStorage, Piece, Storage};
 ///
-/// # fn cached(remote: Arc<dyn Storage>) -> Result<(), Box<dyn std::error::Error>> {
-/// let spec = CacheSpec::new("/var/tmp/somafeed", 100 << 30);
-/// let cached = Arc::new(CachedStorage::new(remote, &spec)?);
-/// let array = Array::open(Arc::<CachedStorage>::clone(&cached), &OpenOptions::new(4))?;
-/// // Read, then see what came from where.
+/// # let (far, folder) = (tempfile::tempdir()?, tempfile::tempdir()?);
+/// # std::fs::write(far.path().join("chunk-7"), vec![7; 1000])?;
+/// let spec = CacheSpec::new(folder.path(), 100 << 30);
+/// let behind = Arc::new(LocalStorage::new(far.path()));
+/// let cached = CachedStorage::new(behind, &spec, |file| file.starts_with("chunk-"))?;
+/// cached.read(&[Piece { file: "chunk-7", range: 0..100 }], &mut [0; 100])?;
 /// let stats = cached.stats();
 /// println!("{} blocks found, {} fetched", stats.hits, stats.misses);
 /// if let Some(problem) = cached.problem() {
 ///     eprintln!("{} blocks could not be kept: {problem}", stats.not_kept);
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct CachedStorage {

@@ -11,7 +11,7 @@ use tiledb_native::{FragmentWriter, Threads, WriteOptions};
 
 use super::{ExperimentSpec, layout, mark, open_write};
 use crate::Error;
-use crate::sparse_array::{DATA, DIM_0, DIM_1};
+use crate::columns::{DATA, DIM_0, DIM_1};
 
 /// Cells of rows that are written together where they need not be held: 80 MiB of them.
 const SUBMIT_CELLS: usize = 4 << 20;
