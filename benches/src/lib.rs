@@ -1,7 +1,7 @@
 //! Criterion benches of somafeed, by layer, and the data that they share.
 //!
-//! `cargo bench` runs all: `plan` (orders of rows), `densify` (from COO and CSR to dense rows) and `read` (rows of X from disk).
-//! Throughput is in cells.
+//! `cargo bench` runs all: `plan` (orders of rows), `densify` (from COO and CSR to dense rows) and
+//! `read` (rows of X from disk). Throughput is in cells.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -23,8 +23,9 @@ pub struct Cells {
     pub n_columns: usize,
 }
 
-/// `n_rows` cells with some 1,400 of `n_columns` genes each, from a fixed seed: the number log-normal within 200 to 8,000 (and half of
-/// the genes at most), the genes at random places, each once in a cell and ascending.
+/// `n_rows` cells with some 1,400 of `n_columns` genes each, from a fixed seed: the number
+/// log-normal within 200 to 8,000 (and half of the genes at most), the genes at random places, each
+/// once in a cell and ascending.
 pub fn cells(n_rows: usize, n_columns: usize) -> Cells {
     let mut random = ChaCha8Rng::from_seed([7; 32]);
     let mut cells = Cells {

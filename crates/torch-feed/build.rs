@@ -1,9 +1,9 @@
 //! Lets this package's tests and examples find libtorch at run time, and passes its folder to
 //! dependents.
 //!
-//! Cargo does not pass link arguments on to the programs of dependents. `cargo run` and `cargo test` let
-//! them find libtorch all the same: they search folders that a build script names, if those lie within
-//! the target folder. So the libraries are linked into one there.
+//! Cargo does not pass link arguments on to the programs of dependents. `cargo run` and `cargo
+//! test` let them find libtorch all the same: they search folders that a build script names, if
+//! those lie within the target folder. So the libraries are linked into one there.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

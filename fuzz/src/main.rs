@@ -46,6 +46,7 @@ fn choose() -> Chosen {
     let name = std::env::var("SOMAFEED_FUZZ_TARGET").unwrap_or_default();
     let mut targets = tiledb_native::fuzz::TARGETS
         .iter()
+        .chain(&storage::fuzz::TARGETS)
         .chain(&pipeline::fuzz::TARGETS)
         .chain(&loader::fuzz::TARGETS);
     let target = targets.find(|(found, _)| *found == name);

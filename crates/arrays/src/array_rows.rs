@@ -39,12 +39,12 @@ impl<T: Element> std::fmt::Debug for ArrayRows<T> {
 }
 
 impl<T: Element> ArrayRows<T> {
-    /// Opens the array at `path` in `storage`, with names separated by `/`; empty for an array at the
-    /// storage's root.
+    /// Opens the array at `path` in `storage`, with names separated by `/`; empty for an array at
+    /// the storage's root.
     ///
     /// # Errors
-    /// There is no array, its metadata is not understood, it has no dimension, or its elements are not
-    /// of type `T`.
+    /// There is no array, its metadata is not understood, it has no dimension, or its elements are
+    /// not of type `T`.
     pub fn open(storage: Arc<dyn Storage>, path: &str) -> Result<Self, Error> {
         let store = Arc::new(Store::new(Arc::clone(&storage)));
         let path = path.trim_matches('/').to_owned();

@@ -1,7 +1,8 @@
 //! Regions of an array, read and decoded by whole chunks.
 //!
-//! zarrs can decode parts of chunks, but then checks no checksum; here every chunk that is touched is
-//! decoded as a whole. In a sharded array that is an inner chunk, fetched by its range of the shard.
+//! zarrs can decode parts of chunks, but then checks no checksum; here every chunk that is touched
+//! is decoded as a whole. In a sharded array that is an inner chunk, fetched by its range of the
+//! shard.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;

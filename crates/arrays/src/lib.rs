@@ -1,12 +1,12 @@
 //! Samples of N-d arrays in [Zarr](https://zarr.dev), for the engine of crate `pipeline`.
 //!
-//! [`ArrayRows`] opens an array in any [`Storage`]: each index of its first dimension is a sample, a
-//! *row*. A block is read as one region for each run of consecutive rows; a [`RowBatch`] holds the
-//! values of its rows in their order, ready to become a tensor of shape `[rows, ...]`.
+//! [`ArrayRows`] opens an array in any [`Storage`]: each index of its first dimension is a sample,
+//! a *row*. A block is read as one region for each run of consecutive rows; a [`RowBatch`] holds
+//! the values of its rows in their order, ready to become a tensor of shape `[rows, ...]`.
 //!
 //! Zarr v2 and v3 are read through crate `zarrs`: regular chunks or shards, compressed with blosc,
-//! gzip or zstd, or not. A chunk that is not stored reads as the array's fill value. Each read decodes
-//! on the thread that asks for it; `PipelineSpec::read_threads` is the number of threads.
+//! gzip or zstd, or not. A chunk that is not stored reads as the array's fill value. Each read
+//! decodes on the thread that asks for it; `PipelineSpec::read_threads` is the number of threads.
 //!
 //! ```
 //! # use zarrs::array::{ArrayBuilder, ArraySubset, data_type};
@@ -15,7 +15,8 @@
 //! # let stored = ArrayBuilder::new(vec![10, 2, 3], vec![4, 2, 3], data_type::float32(), 0.0_f32);
 //! # let stored = stored.build(store, "/fields")?;
 //! # stored.store_metadata()?;
-//! # stored.store_array_subset(&stored.subset_all(), (0..60).map(|n| n as f32).collect::<Vec<_>>())?;
+//! # let values: Vec<f32> = (0..60_u8).map(f32::from).collect();
+//! # stored.store_array_subset(&stored.subset_all(), &values)?;
 //! use std::sync::Arc;
 //!
 //! use arrays::{ArrayRows, RowBatch};
@@ -27,7 +28,8 @@
 //! let rows = ArrayRows::<f32>::open(storage, "fields")?;
 //! assert_eq!(rows.row_shape(), [2, 3]);
 //!
-//! let spec = PipelineSpec { chunk_rows: 2, chunks_per_block: 3, batch_rows: 4, ..Default::default() };
+//! let sizes = PipelineSpec { chunk_rows: 2, chunks_per_block: 3, ..Default::default() };
+//! let spec = PipelineSpec { batch_rows: 4, ..sizes };
 //! let pipeline = Pipeline::new(Arc::new(rows), spec, RowBatch::n_rows)?;
 //! let mut n_rows = 0;
 //! for batch in pipeline.epoch(0)? {

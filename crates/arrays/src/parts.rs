@@ -7,12 +7,12 @@ use zarrs::array::{ArrayBytesDecodeIntoTarget, ArrayBytesFixedDisjointView, Arra
 use crate::chunks::Cause;
 use crate::element::Element;
 
-/// Calls `decode` for each of `parts` of an array of shape `shape`, one after another, with the part's
-/// place in `into` as the target, which holds the whole array in C order.
+/// Calls `decode` for each of `parts` of an array of shape `shape`, one after another, with the
+/// part's place in `into` as the target, which holds the whole array in C order.
 ///
 /// # Errors
-/// `into` has another number of elements than `shape`; a part reaches beyond `shape`; the error of a
-/// part or of `decode`.
+/// `into` has another number of elements than `shape`; a part reaches beyond `shape`; the error of
+/// a part or of `decode`.
 pub(crate) fn for_each_part<T: Element, P>(
     into: &mut [T],
     shape: &[u64],
@@ -22,9 +22,9 @@ pub(crate) fn for_each_part<T: Element, P>(
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(into);
     for part in parts {
         let (part, with) = part?;
-        // SAFETY: `bytes` is borrowed anew for each view, so no two views exist at once. `new` checks
-        // that `bytes` is as long as `shape` times the element's size and that `part` lies within
-        // `shape`. Every bit pattern is a value of `T`, which is `Pod`.
+        // SAFETY: `bytes` is borrowed anew for each view, so no two views exist at once. `new`
+        // checks that `bytes` is as long as `shape` times the element's size and that `part` lies
+        // within `shape`. Every bit pattern is a value of `T`, which is `Pod`.
         let mut view = unsafe {
             ArrayBytesFixedDisjointView::new(
                 UnsafeCellSlice::new(bytes),

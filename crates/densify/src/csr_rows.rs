@@ -20,8 +20,8 @@ pub trait CsrRows: Copy {
     /// Copies the columns and values at a row's place into slices of the same length.
     fn copy(&self, place: Range<usize>, out: (&mut [u32], &mut [f32]));
 
-    /// The columns and values at a row's place, converted into `scratch` if they are kept in another
-    /// form.
+    /// The columns and values at a row's place, converted into `scratch` if they are kept in
+    /// another form.
     fn values_at<'s>(
         &'s self,
         place: Range<usize>,

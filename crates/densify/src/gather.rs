@@ -47,9 +47,9 @@ pub fn csr_gather_rows(
     gathered
 }
 
-/// Writes the columns and values of rows of `csr`, in the order of `rows`, into all of two slices of
-/// [`CsrRows::nnz_of`] elements, and appends the end of each row to `row_offsets`, counted on from
-/// its last.
+/// Writes the columns and values of rows of `csr`, in the order of `rows`, into all of two slices
+/// of [`CsrRows::nnz_of`] elements, and appends the end of each row to `row_offsets`, counted on
+/// from its last.
 pub fn csr_gather_rows_into(
     csr: impl CsrRows,
     rows: &[u32],

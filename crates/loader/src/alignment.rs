@@ -6,8 +6,8 @@ use arrow_array::{RecordBatch, UInt32Array};
 use soma_io::Experiment;
 
 use crate::dataset::Dataset;
-use crate::error::Error;
-use crate::selection::{DatasetSpec, Selected, open, project, selected, take_or_null, texts};
+use crate::error::{Error, open};
+use crate::selection::{DatasetSpec, Selected, project, selected, take_or_null, texts};
 
 /// Which genes several experiments are given when they become one data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
-use soma_io::{GeneSelection, ReadForm, XReader};
+use soma_io::{CsrBuffers, GeneSelection, MemoryReader, ReadForm, XReader};
 use twox_hash::XxHash3_64;
 
 use crate::cells::Cells;
-use crate::error::Error;
+use crate::error::{Error, open};
 use crate::selected_x::{GenePlaces, Part, SelectedX};
-use crate::selection::open;
 
 /// The selected cells and genes of X, with the obs columns of those cells in memory. Cheap to clone.
 ///
@@ -34,7 +33,59 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// A data set of parts: row `i` of `obs` belongs to the `i`-th of `cells`.
+    /// A data set of rows in memory: row `i` of `csr` is the cell that row `i` of `obs` describes,
+    /// and column `j` the gene that row `j` of `var` describes. Needs no experiment and no
+    /// libtiledb.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    /// use loader::{Dataset, Loader, LoaderSpec};
+    /// use soma_io::CsrBuffers;
+    ///
+    /// // Three cells x two genes.
+    /// let x = CsrBuffers {
+    ///     row_offsets: vec![0, 1, 3, 3],
+    ///     columns: vec![1, 0, 1],
+    ///     values: vec![5.0, 1.0, 2.0],
+    ///     n_columns: 2,
+    /// };
+    /// let texts = |texts: &[&str]| Arc::new(StringArray::from(texts.to_vec())) as ArrayRef;
+    /// let obs = RecordBatch::try_from_iter([("cell_type", texts(&["B", "T", "B"]))])?;
+    /// let var = RecordBatch::try_from_iter([("feature_id", texts(&["CD19", "CD3E"]))])?;
+    /// let dataset = Dataset::in_memory(x, obs, var)?;
+    ///
+    /// let loader = Loader::new(dataset, LoaderSpec { batch_rows: 2, ..LoaderSpec::default() })?;
+    /// let mut joinids = Vec::new();
+    /// for batch in loader.epoch(0)? {
+    ///     joinids.extend(batch?.joinids);
+    /// }
+    /// joinids.sort_unstable();
+    /// assert_eq!(joinids, [0, 1, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Parts of `csr` that do not fit together; `obs` and `var` that do not have a row for each row
+    /// and column of it.
+    pub fn in_memory(csr: CsrBuffers, obs: RecordBatch, var: RecordBatch) -> Result<Self, Error> {
+        let (n_rows, n_columns) = (csr.n_rows() as u64, csr.n_columns);
+        if var.num_rows() != n_columns {
+            return Err(Error::VarLength { n_genes: n_columns, n_var: var.num_rows() });
+        }
+        let x = MemoryReader::new(csr).map_err(open("rows in memory".to_owned()))?;
+        let genes = GenePlaces::new(GeneSelection::All, n_columns as u64)?;
+        let source = SelectedX { x: Arc::new(x), cells: Cells::Range(0..n_rows), genes };
+        Self::of_source(source, obs, var)
+    }
+
+    /// A data set of a reader's cells and genes, without var columns. Row `i` of `obs` describes
+    /// the `i`-th of `cells`.
+    ///
+    /// # Errors
+    /// Cells or genes that the reader does not have; cells that do not ascend; another number of
+    /// obs rows than of cells.
     pub fn new(
         x: Arc<dyn XReader>,
         cells: Cells,

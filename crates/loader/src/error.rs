@@ -123,6 +123,17 @@ pub enum Error {
         n_obs: usize,
     },
 
+    /// var and the columns of a matrix differ in number.
+    #[error(
+        "the matrix has {n_genes} columns, but var has {n_var} rows: give one var row for each column, in the same order"
+    )]
+    VarLength {
+        /// Columns of the matrix.
+        n_genes: usize,
+        /// Rows of var.
+        n_var: usize,
+    },
+
     /// Rows of a data set that are not there, or do not ascend.
     #[error("row {row} {problem}: give rows of the data set in ascending order, each once")]
     Rows {
@@ -321,4 +332,9 @@ pub enum Error {
         #[source]
         source: arrow_schema::ArrowError,
     },
+}
+
+/// Makes an [`Error::Open`] of an error of soma-io.
+pub(crate) fn open(what: String) -> impl FnOnce(soma_io::Error) -> Error {
+    move |source| Error::Open { what, source: Box::new(source) }
 }

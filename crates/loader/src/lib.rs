@@ -50,6 +50,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "libtiledb")]
 mod alignment;
 mod assemble;
 mod batch;
@@ -57,7 +58,6 @@ mod block;
 mod buffers;
 mod cell_source;
 mod cells;
-mod convert;
 mod dataset;
 pub mod encode;
 mod epoch;
@@ -69,11 +69,18 @@ mod need;
 mod obs;
 mod read;
 mod selected_x;
+#[cfg(feature = "libtiledb")]
 mod selection;
 mod spec;
 mod stats;
 mod subset;
+mod to_arrow;
+#[cfg(feature = "ndarray")]
+mod to_ndarray;
+#[cfg(feature = "sprs")]
+mod to_sprs;
 
+#[cfg(feature = "libtiledb")]
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
 pub use buffers::{
@@ -87,6 +94,7 @@ pub use epoch::{Epoch, Epochs};
 pub use error::Error;
 pub use loader::Loader;
 pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
+#[cfg(feature = "libtiledb")]
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
@@ -94,6 +102,6 @@ pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals};
 pub use stats::EpochStats;
 
 /// The example of the README, so that it is compiled and run as a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "libtiledb"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

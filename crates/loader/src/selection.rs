@@ -11,7 +11,7 @@ use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoi
 
 use crate::cells::{Cells, JOINID};
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::{Error, open};
 use crate::selected_x::{GenePlaces, SelectedX};
 
 /// Which part of an experiment is wanted. The default is all of `RNA`'s layer `raw`, without obs or var columns.
@@ -118,10 +118,6 @@ impl Dataset {
             None => Ok(dataset),
         }
     }
-}
-
-pub(crate) fn open(what: String) -> impl FnOnce(soma_io::Error) -> Error {
-    move |source| Error::Open { what, source: Box::new(source) }
 }
 
 fn with_joinid<'a>(columns: &[&'a str]) -> Vec<&'a str> {

@@ -8,14 +8,14 @@ use arrow_array::types::{
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Int64Array, LargeBinaryArray, LargeStringArray,
-    PrimitiveArray, RecordBatch,
+    ArrayRef, BooleanArray, DictionaryArray, LargeBinaryArray, LargeStringArray, PrimitiveArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
 use tiledb::{Attribute, Column, Datatype, Enumeration, EnumerationValues};
 
 use crate::Error;
+use crate::columns::DATA;
 
 /// The Arrow type of values of a TileDB datatype, as tiledbsoma gives it.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
@@ -276,29 +276,10 @@ fn dictionary_of<K: ArrowDictionaryKeyType>(
     Ok(Arc::new(dictionary))
 }
 
-/// A piece of X: joinids of cells and genes, and values.
-pub(crate) fn coo_batch(
-    uri: &str,
-    cells: Int64Array,
-    genes: Int64Array,
-    values: ArrayRef,
-) -> Result<RecordBatch, Error> {
-    let schema = Schema::new(vec![
-        Field::new(crate::sparse_array::DIM_0, DataType::Int64, false),
-        Field::new(crate::sparse_array::DIM_1, DataType::Int64, false),
-        Field::new(crate::sparse_array::DATA, values.data_type().clone(), false),
-    ]);
-    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(cells), Arc::new(genes), values])
-        .map_err(|source| Error::Arrow { uri: uri.to_owned(), what: "a piece".into(), source })
-}
-
 /// A column of numbers of fixed size as an Arrow array, for a piece of X.
 pub(crate) fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Error> {
-    let broken = |problem: String| Error::BrokenColumn {
-        uri: uri.to_owned(),
-        column: crate::sparse_array::DATA.into(),
-        problem,
-    };
+    let broken =
+        |problem: String| Error::BrokenColumn { uri: uri.to_owned(), column: DATA.into(), problem };
     let data_type = data_type(values.datatype(), false).ok_or_else(|| Error::Values {
         uri: uri.to_owned(),
         datatype: format!("{:?}", values.datatype()),

@@ -8,11 +8,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use tiledb::{Array, Datatype, Enumeration, Layout, ReadQuery};
 
 use crate::arrow::{GatheredColumn, field};
+use crate::columns::JOINID;
 use crate::soma_object::{Place, n_cells, open_array};
 use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
-
-/// The column with the joinids of a data frame's rows.
-pub(crate) const JOINID: &str = "soma_joinid";
 
 /// The initial buffer of each column of a read, in bytes.
 const BUFFER_BYTES: usize = 1 << 22;

@@ -278,6 +278,7 @@ pub enum Error {
     #[error(transparent)]
     Native(#[from] tiledb_native::Error),
     /// libtiledb failed.
+    #[cfg(feature = "libtiledb")]
     #[error(transparent)]
     TileDb(#[from] tiledb::Error),
     /// Arrow refused an array or a batch.

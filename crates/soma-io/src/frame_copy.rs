@@ -8,7 +8,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::dataframe::JOINID;
+use crate::columns::JOINID;
 use crate::{AxisQuery, ColumnKind, ColumnSpec, DataFrame, Error, RowRanges};
 
 /// Which columns of a data frame are taken over.

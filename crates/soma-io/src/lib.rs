@@ -1,61 +1,105 @@
 //! SOMA experiments on TileDB: opening them, reading obs, var and X, and writing new ones.
 //!
-//! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on TileDB, encoding versions 1 and 1.1.0:
-//! an [`Experiment`] leads to its obs ([`DataFrame`]) and to measurements with a var ([`DataFrame`]) and layers of X
-//! ([`SparseNdArray`]). Whoever reads X does it through the [`XReader`] trait: from the array's files ([`NativeReader`]),
-//! through libtiledb ([`LibtiledbReader`]) or from memory ([`MemoryReader`]). [`ReaderChoice`] says which.
+//! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on
+//! TileDB, encoding versions 1 and 1.1.0. An [`Experiment`] leads to its obs ([`DataFrame`]) and to
+//! measurements with a var ([`DataFrame`]) and layers of X ([`SparseNdArray`]).
 //!
-//! An experiment is in a folder, or in an object store (`s3://`, `gs://`, `azure://`); `census://2025-11-08/homo_sapiens` is short for
-//! the CELLxGENE Census's public address ([`Experiment::open`]). [`OpenOptions::config`] says how a store is asked.
+//! X is read through the trait [`XReader`]. [`ReaderChoice`] chooses among the first two readers:
 //!
-//! A new experiment is written by an [`ExperimentWriter`] at a [`Destination`], where it appears when it is whole; [`FrameCopy`] takes
-//! obs or var over from another.
+//! | reader | reads | needs |
+//! |---|---|---|
+//! | [`NativeReader`] | the array's files, decoding only what is wanted | |
+//! | [`LibtiledbReader`] | every array that libtiledb reads | feature `libtiledb` |
+//! | [`MemoryReader`] | rows in memory | |
 //!
-//! Which rows of obs or var are wanted, an [`AxisQuery`] says: by joinid and by a [`ValueFilter`] in tiledbsoma's words.
+//! An [`AxisQuery`] selects rows of obs or var by joinid and by a [`ValueFilter`] in tiledbsoma's
+//! words. Rows of X are named by joinid ([`RowRanges`]), genes by joinid ([`GeneSelection`]), and
+//! rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
 //!
-//! This crate knows nothing of shuffling or of batches. Rows are named by joinid ([`RowRanges`]), genes by joinid
-//! ([`GeneSelection`]), and rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
+//! An experiment is in a folder or in an object store (`s3://`, `gs://`, `azure://`, each with the
+//! feature of its name: `s3`, `gcs`, `azure`); `census://2025-11-08/homo_sapiens` is short for the
+//! CELLxGENE Census's public address ([`Experiment::open`]).
+//!
+//! An [`ExperimentWriter`] writes a new experiment at a [`Destination`], where it appears once it is
+//! whole; [`FrameCopy`] copies obs or var from another one.
+//!
+//! # Without libtiledb
+//!
+//! obs and var are read through libtiledb, and so experiments need the feature `libtiledb`. The
+//! library itself is loaded when it is first needed; if it is not found, the error names the
+//! variable to set. Without the feature, X is read from memory, or by itself from its array:
+//!
+//! ```no_run
+//! use soma_io::{Config, CsrBuffers, GeneSelection, NativeReader, RowRanges, XReader as _};
+//!
+//! let x = NativeReader::open("experiment/ms/RNA/X/raw", &Config::new(), 4)?;
+//! let mut rows = CsrBuffers::new();
+//! x.read_csr(&RowRanges::new(vec![0..64, 1000..1064])?, &GeneSelection::All, &mut rows)?;
+//! assert_eq!(rows.n_rows(), 128);
+//! # Ok::<(), soma_io::Error>(())
+//! ```
 
+#[cfg(feature = "libtiledb")]
 mod arrow;
 mod axis_query;
+#[cfg(feature = "libtiledb")]
 mod census;
+mod columns;
 pub mod contract;
+#[cfg(feature = "libtiledb")]
 mod dataframe;
+#[cfg(feature = "libtiledb")]
+mod dataframe_query;
+#[cfg(feature = "libtiledb")]
 mod destination;
 mod error;
+#[cfg(feature = "libtiledb")]
 mod experiment;
+#[cfg(feature = "libtiledb")]
 mod frame_copy;
 mod genes;
+#[cfg(feature = "libtiledb")]
 mod libtiledb;
 mod memory;
 mod native;
 mod reader;
 mod reader_choice;
 mod rows;
+#[cfg(feature = "libtiledb")]
 mod soma_object;
+#[cfg(feature = "libtiledb")]
 mod sparse_array;
 pub mod value_filter;
+#[cfg(feature = "libtiledb")]
 mod writer;
 
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
+#[cfg(feature = "libtiledb")]
 pub use dataframe::DataFrame;
+#[cfg(feature = "libtiledb")]
 pub use destination::{Destination, Existing, check_apart};
 pub use error::Error;
+#[cfg(feature = "libtiledb")]
 pub use experiment::{Experiment, Measurement, OpenOptions};
+#[cfg(feature = "libtiledb")]
 pub use frame_copy::{ColumnChoice, FrameCopy};
 pub use genes::GeneSelection;
+#[cfg(feature = "libtiledb")]
 pub use libtiledb::LibtiledbReader;
 pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
 pub use rows::RowRanges;
+#[cfg(feature = "libtiledb")]
 pub use sparse_array::SparseNdArray;
 pub use storage::{
     CacheStats, CacheUse, Config, ReadLimit, ReadLimitUse, environment_secrets, local_path,
 };
+#[cfg(feature = "libtiledb")]
 pub use tiledb::Filter;
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadTimes, ThreadTime};
+#[cfg(feature = "libtiledb")]
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

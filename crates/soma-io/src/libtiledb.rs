@@ -7,10 +7,10 @@ use arrow_schema::DataType;
 use csr::CooList;
 use tiledb::{Array, Context, Layout, Piece, ReadQuery};
 
-use crate::arrow::{coo_batch, extend_f32, values_array};
+use crate::arrow::{extend_f32, values_array};
+use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};
 use crate::genes::GeneIndex;
 use crate::soma_object::{Place, approximate_cells};
-use crate::sparse_array::{DATA, DIM_0, DIM_1};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// The bytes that libtiledb may use, which it keeps to by and large.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 
-use crate::arrow::coo_batch;
+use crate::columns::coo_batch;
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// X in memory.

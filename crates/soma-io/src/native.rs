@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use storage::{CacheUse, CachedStorage, OpenedStorage};
+use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
 use tiledb_native::{Array, ColumnSelection, OpenOptions};
 
-use crate::arrow::coo_batch;
-use crate::soma_object::Place;
+use crate::columns::coo_batch;
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
@@ -36,24 +35,87 @@ const CSR_CELL_BYTES: u64 = 8;
 /// Cell, gene and value as Arrow has them.
 const COO_CELL_BYTES: u64 = 20;
 
-impl NativeReader {
-    /// Opens the array, unless it is one that only libtiledb reads.
-    pub(crate) fn open(
-        place: &Place,
-        shape: (u64, u64),
-        data_type: DataType,
-        n_threads: usize,
-    ) -> Result<Self, NotNative> {
-        let options = OpenOptions { timestamp: place.timestamp, ..OpenOptions::new(n_threads) };
-        let OpenedStorage { storage, cache } = storage(place)?;
+/// How an array is opened.
+pub(crate) struct OpenArray<'a> {
+    pub(crate) uri: &'a str,
+    pub(crate) timestamp: Option<u64>,
+    pub(crate) n_threads: usize,
+}
+
+impl OpenArray<'_> {
+    /// A reader of the array in `opened`, of the shape and type that its schema has unless others
+    /// are given. Fails if only libtiledb reads such an array.
+    pub(crate) fn reader(
+        &self,
+        opened: OpenedStorage,
+        shape_and_type: Option<((u64, u64), DataType)>,
+    ) -> Result<NativeReader, NotNative> {
+        let options = OpenOptions { timestamp: self.timestamp, ..OpenOptions::new(self.n_threads) };
+        let OpenedStorage { storage, cache } = opened;
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
             }
             other => NotNative::Failed(other.into()),
         })?;
-        let (uri, csr) = (place.uri.clone(), Mutex::default());
-        Ok(Self { array, uri, shape, data_type, cache, csr, allowed: Mutex::default() })
+        let (shape, data_type) = match shape_and_type {
+            Some(given) => given,
+            None => ((array.n_rows(), array.n_columns()), value_type(&array, self.uri)?),
+        };
+        Ok(NativeReader {
+            array,
+            uri: self.uri.to_owned(),
+            shape,
+            data_type,
+            cache,
+            csr: Mutex::default(),
+            allowed: Mutex::default(),
+        })
+    }
+}
+
+/// The Arrow type of the array's values.
+fn value_type(array: &Array, uri: &str) -> Result<DataType, Error> {
+    let (_, datatype) = array.attribute();
+    Ok(match datatype.name().as_str() {
+        "bool" => DataType::Boolean,
+        "int8" => DataType::Int8,
+        "uint8" => DataType::UInt8,
+        "int16" => DataType::Int16,
+        "uint16" => DataType::UInt16,
+        "int32" => DataType::Int32,
+        "uint32" => DataType::UInt32,
+        "int64" => DataType::Int64,
+        "uint64" => DataType::UInt64,
+        "float32" => DataType::Float32,
+        "float64" => DataType::Float64,
+        other => {
+            return Err(Error::Values { uri: uri.to_owned(), datatype: other.to_owned() });
+        }
+    })
+}
+
+impl NativeReader {
+    /// Opens the array at `address` by itself: X without its experiment, read without libtiledb.
+    /// `n_threads` threads decode. Row `i` is the cell of joinid `i`, column `j` the gene of joinid
+    /// `j`, and the shape is the one in the array's schema.
+    ///
+    /// `address` and `config` are those of [`storage::open`].
+    ///
+    /// # Errors
+    /// [`Error::NotNative`] if only libtiledb reads such an array, or such an address;
+    /// [`Error::Native`] and [`Error::Storage`] if it cannot be opened.
+    pub fn open(address: &str, config: &Config, n_threads: usize) -> Result<Self, Error> {
+        let options = storage::OpenOptions {
+            never_changes: Some(tiledb_native::is_in_fragment),
+            ..storage::OpenOptions::new(config)
+        };
+        let opened = storage::open(address, &options).map_err(NotNative::from);
+        let open = OpenArray { uri: address, timestamp: None, n_threads };
+        opened.and_then(|opened| open.reader(opened, None)).map_err(|error| match error {
+            NotNative::Failed(error) => error,
+            NotNative::Unsupported(reason) => Error::NotNative { uri: address.to_owned(), reason },
+        })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -92,16 +154,6 @@ impl From<storage::Error> for NotNative {
             other => Self::Failed(other.into()),
         }
     }
-}
-
-/// The files at a place.
-pub(crate) fn storage(place: &Place) -> Result<OpenedStorage, storage::Error> {
-    let options = storage::OpenOptions {
-        config: place.context.config(),
-        read_limit: place.read_limit.clone(),
-        never_changes: Some(tiledb_native::is_in_fragment),
-    };
-    storage::open(&place.uri, &options)
 }
 
 /// Genes as the array's columns.

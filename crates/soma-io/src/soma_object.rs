@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use storage::ReadLimit;
+use storage::{OpenedStorage, ReadLimit};
 use tiledb::{
     Array, Context, Fragment, FragmentInfo, Group, Layout, Member, MetadataValue, ObjectType,
     ReadQuery,
 };
 
 use crate::Error;
-use crate::native;
 
 pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
 pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
@@ -29,6 +28,18 @@ pub(crate) struct Place {
     pub(crate) uri: String,
     /// What reads of X are held to.
     pub(crate) read_limit: Option<Arc<ReadLimit>>,
+}
+
+impl Place {
+    /// The files at the place, for the native reader.
+    pub(crate) fn storage(&self) -> Result<OpenedStorage, storage::Error> {
+        let options = storage::OpenOptions {
+            config: self.context.config(),
+            read_limit: self.read_limit.clone(),
+            never_changes: Some(tiledb_native::is_in_fragment),
+        };
+        storage::open(&self.uri, &options)
+    }
 }
 
 /// A SOMA collection: a group with members.
@@ -140,7 +151,7 @@ fn count_cells(array: &Array) -> Result<u64, Error> {
 
 /// Whether cells were deleted by condition, which fragments do not know of.
 fn has_conditions(place: &Place) -> Result<bool, Error> {
-    match native::storage(place) {
+    match place.storage() {
         Ok(opened) => Ok(tiledb_native::has_conditions(opened.storage, place.timestamp)?),
         // Only libtiledb reads there. Consolidated commits may hold conditions, and it shows no
         // more than their names.

@@ -6,13 +6,10 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use tiledb::{Array, ArrayType, Datatype};
 
-use crate::native::NotNative;
+use crate::columns::{DATA, DIM_0, DIM_1};
+use crate::native::{NotNative, OpenArray};
 use crate::soma_object::{Place, n_cells, open_array};
-use crate::{Error, LibtiledbReader, NativeReader, ReaderChoice, XReader};
-
-pub(crate) const DIM_0: &str = "soma_dim_0";
-pub(crate) const DIM_1: &str = "soma_dim_1";
-pub(crate) const DATA: &str = "soma_data";
+use crate::{Error, LibtiledbReader, ReaderChoice, XReader};
 
 /// The parameter that says how many bytes of buffer a column of a read gets.
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
@@ -133,7 +130,14 @@ impl SparseNdArray {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
         }
-        match NativeReader::open(&self.place, self.shape, self.data_type()?, self.n_threads()?) {
+        let open = OpenArray {
+            uri: &self.place.uri,
+            timestamp: self.place.timestamp,
+            n_threads: self.n_threads()?,
+        };
+        let data_type = self.data_type()?;
+        let opened = self.place.storage().map_err(NotNative::from);
+        match opened.and_then(|opened| open.reader(opened, Some((self.shape, data_type)))) {
             Ok(reader) => Ok(Arc::new(reader)),
             Err(NotNative::Failed(error)) => Err(error),
             Err(NotNative::Unsupported(reason)) if choice == ReaderChoice::Auto => {

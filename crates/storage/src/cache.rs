@@ -1,13 +1,16 @@
-//! A local cache around another storage: what was read of an array far away is kept on disk and served from there, in this process and
-//! in later ones.
+//! A local cache around another storage: what was read of an array far away is kept on disk and
+//! served from there, in this process and in later ones.
 //!
-//! What is cached, and what holds for it, [`CachedStorage`] says. [`plan`] cuts a read into blocks, [`store`] finds and keeps them and
-//! keeps them within the limit, [`block`] tells a block from damage, and [`flights`] lets threads that miss the same block share it.
+//! What is cached, and what holds for it, [`CachedStorage`] says. [`plan`] cuts a read into blocks,
+//! [`store`] finds and keeps them and keeps them within the limit, [`block`] tells a block from
+//! damage, and [`flights`] lets threads that miss the same block share it.
 //!
-//! Why blocks of 256 KiB: of two arrays of 43 and 490 MB behind 30 ms a request, opening and reading 16 random chunks of 64 rows took 10
-//! and 38 requests for 36 and 80 MB when nothing was cached yet (16 KiB: 26 and 46 for 29 and 70; 1 MiB: 10 and 32 for 39 and 110;
-//! without a cache: 38 and 42 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and never reads; larger
-//! ones fetch what nobody asked for (`examples/through_cache.rs`). Blocks that are there were read with 3 to 6 GB/s, 8 kB in 48 µs.
+//! Why blocks of 256 KiB: of two arrays of 43 and 490 MB behind 30 ms a request, opening and
+//! reading 16 random chunks of 64 rows took 10 and 38 requests for 36 and 80 MB when nothing was
+//! cached yet (16 KiB: 26 and 46 for 29 and 70; 1 MiB: 10 and 32 for 39 and 110; without a cache:
+//! 38 and 42 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and
+//! never reads; larger ones fetch what nobody asked for (`examples/through_cache.rs`). Blocks that
+//! are there were read with 3 to 6 GB/s, 8 kB in 48 µs.
 
 pub(crate) mod block;
 mod flights;
@@ -45,11 +48,12 @@ const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
 pub struct CacheSpec {
     /// Its folder, on a disk of this machine; made if need be, then readable by this user only.
     pub folder: PathBuf,
-    /// The most bytes that its blocks may take on disk, in whole 4 KiB, for all processes together and after crashes, too. Only what is
-    /// being written at the moment comes on top: one block for each thread that fetches. Storages that share a folder each keep to
-    /// their own limit.
+    /// The most bytes that its blocks may take on disk, in whole 4 KiB, for all processes together
+    /// and after crashes, too. Only what is being written at the moment comes on top: one block for
+    /// each thread that fetches. Storages that share a folder each keep to their own limit.
     pub limit_bytes: u64,
-    /// Bytes of a block: 4 KiB to 64 MiB, and a power of two. Storages of other blocks do not find these.
+    /// Bytes of a block: 4 KiB to 64 MiB, and a power of two. Storages of other blocks do not find
+    /// these.
     pub block_bytes: u64,
 }
 
@@ -78,50 +82,57 @@ impl CacheSpec {
     }
 }
 
-/// A storage that keeps on disk what it read from another one, for later reads, in this process and in others.
+/// A storage that keeps on disk what it read from another one, for later reads, in this process and
+/// in others.
 ///
 /// # What is cached
 ///
-/// Bytes of files that lie in a fragment's folder, one whose name has times and a UUID in it. TileDB writes a fragment once, commits it,
-/// and never changes it. Everything else (listings, schemas, commits, consolidated metadata) always comes from the storage behind: names
-/// of these appear and vanish, and an array that is deleted and written anew has some of them again.
+/// Bytes of files that lie in a fragment's folder, one whose name has times and a UUID in it.
+/// TileDB writes a fragment once, commits it, and never changes it. Everything else (listings,
+/// schemas, commits, consolidated metadata) always comes from the storage behind: names of these
+/// appear and vanish, and an array that is deleted and written anew has some of them again.
 ///
-/// Size and tag of a file in a fragment ([`Storage::versions`]) are asked for once by each `CachedStorage`, when the file is first
-/// touched: a request a file, none after it. Blocks belong to the place, name, size and tag: a file that was replaced, against TileDB's
-/// rules, is another file to a storage made later, unless it has the same size and the storage behind knows no tag. Any number of arrays
-/// may share a folder, provided that different arrays have different [places](Storage::place).
+/// Size and tag of a file in a fragment ([`Storage::versions`]) are asked for once by each
+/// `CachedStorage`, when the file is first touched: a request a file, none after it. Blocks belong
+/// to the place, name, size and tag: a file that was replaced, against TileDB's rules, is another
+/// file to a storage made later, unless it has the same size and the storage behind knows no tag.
+/// Any number of arrays may share a folder, provided that different arrays have different
+/// [places](Storage::place).
 ///
 /// # What holds
 ///
-/// A read gives the bytes that the storage behind has, or that one's error. It looks for its blocks in the folder and asks for those
-/// that are not there in as few ranges as the storage behind [wants](Storage::coalesce), all in one call; threads of a process that miss
-/// the same block fetch it once. Each block has a checksum; what is cut short, damaged or foreign is fetched again and replaced. Where
-/// blocks cannot be kept (a full disk, a folder that is gone), reads go on without, [`CacheStats::not_kept`] counts them and
-/// [`CachedStorage::problem`] says why.
+/// A read gives the bytes that the storage behind has, or that one's error. It looks for its blocks
+/// in the folder and asks for those that are not there in as few ranges as the storage behind
+/// [wants](Storage::coalesce), all in one call; threads of a process that miss the same block fetch
+/// it once. Each block has a checksum; what is cut short, damaged or foreign is fetched again and
+/// replaced. Where blocks cannot be kept (a full disk, a folder that is gone), reads go on without,
+/// [`CacheStats::not_kept`] counts them and [`CachedStorage::problem`] says why.
 ///
-/// Any number of processes may fill a folder at once; one that is killed leaves nothing that is taken for a block, and what it leaves is
-/// removed when the cache is next opened or full. When the limit is reached, a sixteenth of it is freed, blocks first that were not read for
-/// the longest time, to the minute. For that all blocks are looked at, as they are when a cache is opened that no living process has
-/// open: 200,000 of them took 0.8 s, and 2.7 s after the system had forgotten them. Reads of others wait 50 ms for that
-/// and then go on without keeping what they fetched. A block is written by the thread that fetched it, before its read
-/// returns: what is read for the first time waits for the disk as well. The folder's file system must know `flock`.
+/// Any number of processes may fill a folder at once; one that is killed leaves nothing that is
+/// taken for a block, and what it leaves is removed when the cache is next opened or full. When the
+/// limit is reached, a sixteenth of it is freed, blocks first that were not read for the longest
+/// time, to the minute. For that all blocks are looked at, as they are when a cache is opened that
+/// no living process has open: 200,000 of them took 0.8 s, and 2.7 s after the system had forgotten
+/// them. Reads of others wait 50 ms for that and then go on without keeping what they fetched. A
+/// block is written by the thread that fetched it, before its read returns: what is read for the
+/// first time waits for the disk as well. The folder's file system must know `flock`.
 ///
-/// ```no_run
+/// ```
 /// use std::sync::Arc;
-/// use tiledb_native::{Array, CacheSpec, CachedStorage, OpenOptions, Storage};
+/// use storage::{CacheSpec, CachedStorage, LocalStorage, Piece, Storage};
 ///
-/// # fn cached(remote: Arc<dyn Storage>) -> Result<(), Box<dyn std::error::Error>> {
-/// let spec = CacheSpec::new("/var/tmp/somafeed", 100 << 30);
-/// let cached = Arc::new(CachedStorage::new(remote, &spec)?);
-/// let array = Array::open(Arc::<CachedStorage>::clone(&cached), &OpenOptions::new(4))?;
-/// // Read, then see what came from where.
+/// # let (far, folder) = (tempfile::tempdir()?, tempfile::tempdir()?);
+/// # std::fs::write(far.path().join("chunk-7"), vec![7; 1000])?;
+/// let spec = CacheSpec::new(folder.path(), 100 << 30);
+/// let behind = Arc::new(LocalStorage::new(far.path()));
+/// let cached = CachedStorage::new(behind, &spec, |file| file.starts_with("chunk-"))?;
+/// cached.read(&[Piece { file: "chunk-7", range: 0..100 }], &mut [0; 100])?;
 /// let stats = cached.stats();
 /// println!("{} blocks found, {} fetched", stats.hits, stats.misses);
 /// if let Some(problem) = cached.problem() {
 ///     eprintln!("{} blocks could not be kept: {problem}", stats.not_kept);
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct CachedStorage {
@@ -139,11 +150,13 @@ pub struct CachedStorage {
 }
 
 impl CachedStorage {
-    /// What `inner` reads, cached as `spec` says. Removes what processes that were killed left behind, and blocks beyond the limit.
+    /// What `inner` reads, cached as `spec` says. Removes what processes that were killed left
+    /// behind, and blocks beyond the limit.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when `spec` makes no sense; other kinds when the folder cannot be made, read or written, or when
-    /// another process kept it to itself for half a minute.
+    /// [`io::ErrorKind::InvalidInput`] when `spec` makes no sense; other kinds when the folder
+    /// cannot be made, read or written, or when another process kept it to itself for half a
+    /// minute.
     pub fn new(
         inner: Arc<dyn Storage>,
         spec: &CacheSpec,
@@ -179,8 +192,9 @@ impl CachedStorage {
         CacheUse { stats: self.stats(), problem: self.problem() }
     }
 
-    /// Why a block could not be kept the last time that one could not; `None` when all could. Reads go on without: after such a failure
-    /// some reads are not cached at all, then writing is tried again.
+    /// Why a block could not be kept the last time that one could not; `None` when all could. Reads
+    /// go on without: after such a failure some reads are not cached at all, then writing is tried
+    /// again.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -190,8 +204,8 @@ impl CachedStorage {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
     }
 
-    /// What is known of each of `files`, which is asked for once and for all that are missing in one call; `None` for files that are not
-    /// cached.
+    /// What is known of each of `files`, which is asked for once and for all that are missing in
+    /// one call; `None` for files that are not cached.
     fn know<'a>(&self, files: &[&'a str]) -> Vec<io::Result<Option<(FileVersion, Known)>>> {
         let is_unknown = |file: &&str| (self.never_changes)(file) && self.recall(file).is_none();
         let mut failed: HashMap<&'a str, Arc<io::Error>> = HashMap::new();
@@ -305,8 +319,8 @@ impl CachedStorage {
         }
     }
 
-    /// Gets the blocks of `plan`, which are not there, from the storage behind or from threads that are fetching them, and the pieces
-    /// that are read as they are.
+    /// Gets the blocks of `plan`, which are not there, from the storage behind or from threads that
+    /// are fetching them, and the pieces that are read as they are.
     fn get(&self, plan: Plan<'_>, buffer: &mut Vec<u8>, into: &mut [u8]) -> io::Result<()> {
         let Plan { mut blocks, mut whole } = plan;
         while !blocks.is_empty() || !whole.is_empty() {

@@ -1,7 +1,9 @@
-//! A limit on the rate at which bytes are read from storage, around another storage: what a slower disk would do to a reader.
+//! A limit on the rate at which bytes are read from storage, around another storage: what a slower
+//! disk would do to a reader.
 //!
-//! Counted are the bytes that a reader asks for, wherever they come from: a disk, the system's page cache, an object store. So a limit
-//! holds alike with a warm and with a cold page cache, which the kernel's own limits do not: those see only what the device reads.
+//! Counted are the bytes that a reader asks for, wherever they come from: a disk, the system's page
+//! cache, an object store. So a limit holds alike with a warm and with a cold page cache, which the
+//! kernel's own limits do not: those see only what the device reads.
 
 mod bucket;
 mod clock;
@@ -20,12 +22,13 @@ const BURSTS_A_SECOND: u64 = 100;
 /// And at least so many: less would be a call to the system for each few values.
 const LEAST_BURST_BYTES: u64 = 4 << 10;
 
-/// A rate that all storages given it keep together, whichever threads read: in any window of time no more bytes than rate times length,
-/// and a burst of a hundredth of a second (4 KiB at least). A thread that the system wakes late catches up on what was due by then: the
-/// limit is the rate's, not the scheduler's.
+/// A rate that all storages given it keep together, whichever threads read: in any window of time
+/// no more bytes than rate times length, and a burst of a hundredth of a second (4 KiB at least). A
+/// thread that the system wakes late catches up on what was due by then: the limit is the rate's,
+/// not the scheduler's.
 ///
-/// Threads get their turns in the order in which they ask, a burst's bytes a turn, so that none waits for longer than what was asked for
-/// before takes.
+/// Threads get their turns in the order in which they ask, a burst's bytes a turn, so that none
+/// waits for longer than what was asked for before takes.
 #[derive(Debug)]
 pub struct ReadLimit {
     bucket: TokenBucket,
@@ -37,8 +40,9 @@ pub struct ReadLimit {
 pub struct ReadLimitUse {
     /// Bytes that were read.
     pub bytes: u64,
-    /// The time in which at least one read was under way, waits for the limit among it; and of each pause between reads as much as the
-    /// bucket fills up in, since what it then holds comes beside the rate.
+    /// The time in which at least one read was under way, waits for the limit among it; and of each
+    /// pause between reads as much as the bucket fills up in, since what it then holds comes beside
+    /// the rate.
     pub reading: Duration,
 }
 
@@ -73,7 +77,8 @@ impl ReadLimit {
         self.bucket.burst_bytes()
     }
 
-    /// What was read so far. The time is measured around the reads, apart from what the limit is reckoned by.
+    /// What was read so far. The time is measured around the reads, apart from what the limit is
+    /// reckoned by.
     pub fn used(&self) -> ReadLimitUse {
         let now = self.bucket.now();
         let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,9 +125,10 @@ impl Drop for Reading<'_> {
 
 /// A storage whose reads a [`ReadLimit`] holds to its rate. Listings and sizes are not counted.
 ///
-/// From a folder bytes are read in parts of a burst at most, each when its turn has come. Of a storage far away that would be a request a
-/// part, so a read waits until all of it has been allowed for and is then asked for as it is; and nothing is fetched ahead of being
-/// asked for ([`Coalesce::prefetch`]), for that would come beside the limit.
+/// From a folder bytes are read in parts of a burst at most, each when its turn has come. Of a
+/// storage far away that would be a request a part, so a read waits until all of it has been
+/// allowed for and is then asked for as it is; and nothing is fetched ahead of being asked for
+/// ([`Coalesce::prefetch`]), for that would come beside the limit.
 #[derive(Debug)]
 pub struct LimitedStorage {
     inner: Arc<dyn Storage>,

@@ -1,8 +1,9 @@
 //! A folder of this machine, read by positioned reads.
 //!
-//! Positioned reads rather than a memory map: a map is `unsafe` in Rust for good reason (a file that shrinks under it is a SIGBUS),
-//! and gains nothing: of 12,000 random chunks of 7 to 9 kB in the page cache, reading and decompressing took 0.23 s (columns) and 0.43 s
-//! (values), 0.03 s of it reading, and decompressing them from a map 0.22 to 0.25 s and 0.41 to 0.44 s.
+//! Positioned reads rather than a memory map: a map is `unsafe` in Rust for good reason (a file
+//! that shrinks under it is a SIGBUS), and gains nothing: of 12,000 random chunks of 7 to 9 kB in
+//! the page cache, reading and decompressing took 0.23 s (columns) and 0.43 s (values), 0.03 s of
+//! it reading, and decompressing them from a map 0.22 to 0.25 s and 0.41 to 0.44 s.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -1,14 +1,18 @@
-//! An object store (S3, Google Cloud Storage, Azure, anything behind the crate `object_store`): answers late, but many at a time.
+//! An object store (S3, Google Cloud Storage, Azure, anything behind the crate `object_store`):
+//! answers late, but many at a time.
 //!
-//! Requests run on a runtime of the storage's own, whose few named threads do nothing but wait and copy; callers block outside of it,
-//! so that a call works from any thread, those of another runtime included, and decoding stays where the caller does it. Every range
-//! is a request of its own, at most [`ObjectOptions::max_requests`] at once. What was announced is fetched ahead ([`ahead`]).
+//! Requests run on a runtime of the storage's own, whose few named threads do nothing but wait and
+//! copy; callers block outside of it, so that a call works from any thread, those of another
+//! runtime included, and decoding stays where the caller does it. Every range is a request of its
+//! own, at most [`ObjectOptions::max_requests`] at once. What was announced is fetched ahead
+//! ([`ahead`]).
 //!
-//! Every answer is checked to come from the version of its object that was first read ([`versions`]): an object that is replaced while
-//! the array is open is an error, never bytes of both.
+//! Every answer is checked to come from the version of its object that was first read
+//! ([`versions`]): an object that is replaced while the array is open is an error, never bytes of
+//! both.
 //!
-//! Keys are taken and given as they are: TileDB percent-encodes attribute names in some formats, and a second encoding would miss
-//! those files.
+//! Keys are taken and given as they are: TileDB percent-encodes attribute names in some formats,
+//! and a second encoding would miss those files.
 
 mod ahead;
 mod request;
@@ -32,7 +36,8 @@ use self::request::{Pending, Promise, promise};
 use self::versions::Versions;
 use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
-/// How long a dropped storage waits for its threads; requests end as soon as they next wait for the network.
+/// How long a dropped storage waits for its threads; requests end as soon as they next wait for the
+/// network.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How an [`ObjectStorage`] asks.
@@ -42,8 +47,8 @@ pub struct ObjectOptions {
     pub max_requests: usize,
     /// The most bytes of one request; longer ranges are asked for in parts.
     pub request_bytes: u64,
-    /// Ranges of one file are read as one when no more bytes than this lie between them: what could be sent while a request more is
-    /// answered.
+    /// Ranges of one file are read as one when no more bytes than this lie between them: what could
+    /// be sent while a request more is answered.
     pub gap_bytes: u64,
     /// Some so many bytes are read and then decoded together.
     pub batch_bytes: u64,
@@ -90,7 +95,8 @@ struct Requests {
 }
 
 impl ObjectStorage {
-    /// The array at `prefix` of `store`, which is called `place` in errors ("s3://bucket/prefix"). Nothing is asked for yet.
+    /// The array at `prefix` of `store`, which is called `place` in errors ("s3://bucket/prefix").
+    /// Nothing is asked for yet.
     ///
     /// # Errors
     /// When its threads cannot be started.
@@ -179,7 +185,8 @@ impl Storage for ObjectStorage {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.requests.key(folder)?;
         let requests = Arc::clone(&self.requests);
-        // A folder that is not there lists as empty; that something was not found is said of a whole bucket, and no answer.
+        // A folder that is not there lists as empty; that something was not found is said of a
+        // whole bucket, and no answer.
         self.requests.wait_for(async move {
             requests.sent();
             match requests.store.list_with_delimiter(Some(&key)).await {
@@ -211,7 +218,8 @@ impl Storage for ObjectStorage {
                 Origin::Asked(asked) => (asked.pending.wait()?, 0),
                 Origin::Ahead { piece, range, pending, skip } => match pending.wait() {
                     Ok(bytes) => (bytes, skip),
-                    // Fetching ahead was our own idea: that it failed is no error before the read itself has tried.
+                    // Fetching ahead was our own idea: that it failed is no error before the read
+                    // itself has tried.
                     Err(_) => (self.requests.begin(pieces[piece].file, range).pending.wait()?, 0),
                 },
             };

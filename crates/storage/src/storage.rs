@@ -9,7 +9,8 @@ pub trait Storage: Debug + Send + Sync {
     /// What stands in errors for the array: its path or address.
     fn place(&self) -> String;
 
-    /// The files and folders in `folder` (empty: the array's own), by name, in any order. A folder that is not there is empty.
+    /// The files and folders in `folder` (empty: the array's own), by name, in any order. A folder
+    /// that is not there is empty.
     ///
     /// # Errors
     /// When the storage cannot be reached or refuses.
@@ -18,7 +19,8 @@ pub trait Storage: Debug + Send + Sync {
     /// Bytes of `file`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot be reached or refuses.
+    /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot
+    /// be reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
     /// Bytes of each of `files`, in their order; a storage far away asks for many at a time.
@@ -29,8 +31,9 @@ pub trait Storage: Debug + Send + Sync {
         files.iter().map(|file| self.size(file)).collect()
     }
 
-    /// What tells the bytes that each of `files` has now from those that it had or will have, in their order. Costs as much as
-    /// [`Storage::sizes`], which stand for it where nothing else is known.
+    /// What tells the bytes that each of `files` has now from those that it had or will have, in
+    /// their order. Costs as much as [`Storage::sizes`], which stand for it where nothing else is
+    /// known.
     ///
     /// # Errors
     /// Each file's as of [`Storage::size`].
@@ -39,15 +42,17 @@ pub trait Storage: Debug + Send + Sync {
         sizes.map(|size| Ok(FileVersion { size: size?, tag: None })).collect()
     }
 
-    /// Reads every piece into its slice of `into`, which is as long as the pieces together and takes them in the order given.
+    /// Reads every piece into its slice of `into`, which is as long as the pieces together and
+    /// takes them in the order given.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] when a piece reaches beyond its file, other kinds when the storage cannot be reached or
-    /// refuses.
+    /// [`io::ErrorKind::UnexpectedEof`] when a piece reaches beyond its file, other kinds when the
+    /// storage cannot be reached or refuses.
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()>;
 
-    /// Says which pieces will be read soon, in about this order, so that a storage far away may begin to fetch them, within what memory
-    /// it allows itself; they may also never be read. Called only where [`Coalesce::prefetch`] is set.
+    /// Says which pieces will be read soon, in about this order, so that a storage far away may
+    /// begin to fetch them, within what memory it allows itself; they may also never be read.
+    /// Called only where [`Coalesce::prefetch`] is set.
     fn prefetch(&self, pieces: &[Piece<'_>]) {
         let _ = pieces;
     }
@@ -55,7 +60,8 @@ pub trait Storage: Debug + Send + Sync {
     /// How far apart two ranges may lie to be read as one, and how much is best asked for at once.
     fn coalesce(&self) -> Coalesce;
 
-    /// Requests sent so far, for bytes, sizes and listings; `None` where nothing is requested, as from a folder.
+    /// Requests sent so far, for bytes, sizes and listings; `None` where nothing is requested, as
+    /// from a folder.
     fn requests(&self) -> Option<u64> {
         None
     }
@@ -93,8 +99,10 @@ pub struct Piece<'a> {
 pub struct Coalesce {
     /// Ranges of one file are read as one when no more bytes than this lie between them.
     pub gap_bytes: u64,
-    /// Some so many bytes are asked for in one call: enough to keep the storage busy, few enough to stay in a cache.
+    /// Some so many bytes are asked for in one call: enough to keep the storage busy, few enough to
+    /// stay in a cache.
     pub batch_bytes: u64,
-    /// Whether [`Storage::prefetch`] is worth a call: for storages that answer late but many at a time.
+    /// Whether [`Storage::prefetch`] is worth a call: for storages that answer late but many at a
+    /// time.
     pub prefetch: bool,
 }

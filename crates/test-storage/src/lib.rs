@@ -2,10 +2,10 @@
 //! depend on this crate.
 //!
 //! The server is `s3s` with its store of files, `s3s-fs`: a full implementation of S3's protocol,
-//! signatures included, that builds with cargo alone. It is served by hyper here, so that we control
-//! what comes between client and store: connections refused or cut, answers late, short or
-//! not at all, refusals, objects that change. MinIO or Python's moto would have to be installed, and
-//! a proxy put before it.
+//! signatures included, that builds with cargo alone. It is served by hyper here, so that we
+//! control what comes between client and store: connections refused or cut, answers late, short or
+//! not at all, refusals, objects that change. MinIO or Python's moto would have to be installed,
+//! and a proxy put before it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::missing_panics_doc, reason = "as above")]

@@ -22,8 +22,8 @@ const CLOCK: Surroundings = Surroundings {
         "crates/soma-io/src/writer/matrix.rs",
         "crates/tiledb-native/src/write/commit.rs",
         // The age of files in a cache; the rate of reads.
-        "crates/tiledb-native/src/storage/cache/store.rs",
-        "crates/tiledb-native/src/storage/limited/clock.rs",
+        "crates/storage/src/cache/store.rs",
+        "crates/storage/src/limited/clock.rs",
     ],
 };
 
@@ -38,7 +38,7 @@ const ENVIRONMENT: Surroundings = Surroundings {
         // The launcher's rank and world size.
         "crates/pipeline/src/world.rs",
         // Region, endpoint and credentials of an object store.
-        "crates/soma-io/src/remote/environment.rs",
+        "crates/storage/src/environment.rs",
         // The place of libtiledb.
         "crates/tiledb/src/load.rs",
     ],

@@ -1,4 +1,5 @@
-//! Rows of Zarr arrays through the engine, against stores that zarr-python wrote and a naive oracle.
+//! Rows of Zarr arrays through the engine, against stores that zarr-python wrote and a naive
+//! oracle.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 mod damaged;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{ColumnKind, ColumnSpec, ExperimentSpec, XLayout, layout};
-use crate::dataframe::JOINID;
+use crate::columns::JOINID;
 use crate::{Error, Filter};
 
 /// Fails if the experiment cannot be written as specified.

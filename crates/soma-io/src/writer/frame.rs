@@ -9,7 +9,7 @@ use super::cells::Cells;
 use super::column::{ColumnKind, ColumnSpec};
 use super::{Extent, layout, mark, open_write};
 use crate::Error;
-use crate::dataframe::JOINID;
+use crate::columns::JOINID;
 
 /// A data frame being written.
 #[derive(Debug)]

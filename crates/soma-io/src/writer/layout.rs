@@ -4,8 +4,7 @@
 use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Schema};
 
 use super::{ColumnSpec, Extent};
-use crate::dataframe::JOINID;
-use crate::sparse_array::{DATA, DIM_0, DIM_1};
+use crate::columns::{DATA, DIM_0, DIM_1, JOINID};
 
 /// Rows and columns of a tile.
 const TILE: u64 = 2048;

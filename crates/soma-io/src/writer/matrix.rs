@@ -12,7 +12,7 @@ use tiledb_native::{FragmentWriter, Threads, WriteOptions};
 
 use super::{ExperimentSpec, layout, mark, open_write};
 use crate::Error;
-use crate::sparse_array::{DATA, DIM_0, DIM_1};
+use crate::columns::{DATA, DIM_0, DIM_1};
 
 /// Cells to write at a time if rows need not be buffered: 80 MiB.
 const SUBMIT_CELLS: usize = 4 << 20;

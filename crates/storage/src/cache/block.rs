@@ -1,7 +1,8 @@
 //! A block on disk: what it is called, and how it is told from damage and from other blocks.
 //!
-//! The file is a header of [`HEADER_BYTES`] (magic, format, payload length, object, number of the block, checksum; little-endian) and
-//! the payload. The header follows from the block's name and its payload alone, so that checking is making it anew and comparing.
+//! The file is a header of [`HEADER_BYTES`] (magic, format, payload length, object, number of the
+//! block, checksum; little-endian) and the payload. The header follows from the block's name and
+//! its payload alone, so that checking is making it anew and comparing.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,8 @@ use crate::storage::FileVersion;
 
 pub(crate) const HEADER_BYTES: usize = 48;
 const MAGIC: [u8; 8] = *b"TDBblock";
-/// Of the files and of what identifies an object: a cache written by another one is missed and, in time, evicted.
+/// Of the files and of what identifies an object: a cache written by another one is missed and, in
+/// time, evicted.
 const FORMAT: u32 = 1;
 
 /// Stands for place, name and version of a file, and for how long its blocks are.

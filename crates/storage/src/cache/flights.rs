@@ -1,4 +1,5 @@
-//! Blocks that a thread is fetching: others that miss them meanwhile wait for its bytes instead of fetching them again.
+//! Blocks that a thread is fetching: others that miss them meanwhile wait for its bytes instead of
+//! fetching them again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -29,7 +30,8 @@ enum Landed {
     With(Bytes),
 }
 
-/// The duty to fetch a block. Dropped, it ends the flight; if no bytes were given, others fetch the block themselves.
+/// The duty to fetch a block. Dropped, it ends the flight; if no bytes were given, others fetch the
+/// block themselves.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     flights: &'a Flights,

@@ -44,8 +44,9 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The blocks that `pieces` are in, which lie one after another in `len` bytes. What is known of a file, `known` says; pieces of
-    /// files of which nothing is, and pieces that reach beyond their file, are read as they are.
+    /// The blocks that `pieces` are in, which lie one after another in `len` bytes. What is known
+    /// of a file, `known` says; pieces of files of which nothing is, and pieces that reach beyond
+    /// their file, are read as they are.
     pub(super) fn new(
         pieces: &[Piece<'a>],
         len: usize,
@@ -116,7 +117,8 @@ impl Wanted<'_> {
         (self.range.end - self.range.start) as usize
     }
 
-    /// Copies what is wanted of the block's bytes to where it goes, and says how many bytes that were.
+    /// Copies what is wanted of the block's bytes to where it goes, and says how many bytes that
+    /// were.
     pub(super) fn copy(&self, block: &[u8], into: &mut [u8]) -> u64 {
         let mut copied = 0;
         for Part { from, at, .. } in &self.parts {
@@ -127,8 +129,8 @@ impl Wanted<'_> {
     }
 }
 
-/// The ranges that hold `blocks`, which are in order: blocks of a file that lie no more than `gap` bytes apart are asked for as one,
-/// with what lies between.
+/// The ranges that hold `blocks`, which are in order: blocks of a file that lie no more than `gap`
+/// bytes apart are asked for as one, with what lies between.
 pub(super) fn runs<'a: 'b, 'b>(
     blocks: impl IntoIterator<Item = &'b Wanted<'a>>,
     gap: u64,

@@ -1,4 +1,5 @@
-//! What lies in a cache's folder, and what of it goes when room is needed: the blocks that were not read for the longest time.
+//! What lies in a cache's folder, and what of it goes when room is needed: the blocks that were not
+//! read for the longest time.
 
 use std::fs;
 use std::io;
@@ -30,7 +31,8 @@ struct Lying {
 }
 
 impl Scan {
-    /// Looks at every block below `folder`. What is not called as a block is neither counted nor ever removed.
+    /// Looks at every block below `folder`. What is not called as a block is neither counted nor
+    /// ever removed.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let mut scan = Self::default();
         for below in fs::read_dir(folder)? {
@@ -60,7 +62,8 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Removes the blocks longest unread until no more than `most` is left, or until none can be removed; how many have gone.
+    /// Removes the blocks longest unread until no more than `most` is left, or until none can be
+    /// removed; how many have gone.
     pub(super) fn shrink(&mut self, folder: &Path, most: u64) -> u64 {
         self.blocks.sort_unstable_by_key(|block| (block.read, block.id));
         let mut n_removed = 0;

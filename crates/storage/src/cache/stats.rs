@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a [`CachedStorage`](super::CachedStorage) has done since it was made; other storages and processes that share its folder count
-/// for themselves.
+/// What a [`CachedStorage`](super::CachedStorage) has done since it was made; other storages and
+/// processes that share its folder count for themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -21,8 +21,9 @@ pub struct CacheStats {
     pub evictions: u64,
     /// Misses where there was a file by the block's name that was cut short, damaged or foreign.
     pub damaged: u64,
-    /// Misses after which the block was not kept: it could not be written ([`CachedStorage::problem`](super::CachedStorage::problem)),
-    /// it was not tried for a while after such a failure, or others held the folder for too long.
+    /// Misses after which the block was not kept: it could not be written
+    /// ([`CachedStorage::problem`](super::CachedStorage::problem)), it was not tried for a while
+    /// after such a failure, or others held the folder for too long.
     pub not_kept: u64,
 }
 

@@ -1,14 +1,15 @@
 //! The folder of a cache: finding blocks, keeping them, and keeping them within their limit.
 //!
 //! ```text
-//! usage              bytes that all blocks take, and the lock under which blocks are added and removed
-//! blocks/<2 digits>/ the blocks, by name; the time of a file's last change is that of its last reading, to the minute
+//! usage              bytes of all blocks, and the lock for adding and removing blocks
+//! blocks/<2 digits>/ the blocks, by name; modification time is the last read, to the minute
 //! unfinished/<n>/    blocks that a process is writing, and a lock that says it lives
 //! ```
 //!
-//! A block is written without the lock and renamed under it, so that whoever has the lock sees every block that counts and no other can
-//! appear: a scan under the lock is exact. Finding takes no lock. Nothing is forced to the disk (`fsync`): what a power failure leaves
-//! behind fails its checksum.
+//! A block is written without the lock and renamed under it, so that whoever has the lock sees
+//! every block that counts and no other can appear: a scan under the lock is exact. Finding takes
+//! no lock. Nothing is forced to the disk (`fsync`): what a power failure leaves behind fails its
+//! checksum.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -66,7 +67,8 @@ pub(super) enum Kept {
 }
 
 impl BlockStore {
-    /// Opens the cache in `folder`, which is made if need be. If no living process has it open, all of it is looked through.
+    /// Opens the cache in `folder`, which is made if need be. If no living process has it open, all
+    /// of it is looked through.
     pub(super) fn open(folder: &Path, limit_bytes: u64) -> io::Result<(Self, u64)> {
         let [blocks, unfinished] = ["blocks", "unfinished"].map(|name| folder.join(name));
         for path in [&blocks, &unfinished] {
@@ -79,7 +81,8 @@ impl BlockStore {
         })?;
         let n_living = unfinished::remove_dead(&unfinished)?;
         let unfinished = Unfinished::begin(&unfinished)?;
-        // Without a living process the number may be older than the blocks: the machine may have lost power.
+        // Without a living process the number may be older than the blocks: the machine may have
+        // lost power.
         let known = if n_living > 0 { held.used()? } else { None };
         let used = match known {
             Some(used) => used,
@@ -184,7 +187,8 @@ fn new_folder() -> DirBuilder {
     builder
 }
 
-/// Removes blocks until no more than `most` is left, and notes what is left: its bytes, and how many blocks have gone.
+/// Removes blocks until no more than `most` is left, and notes what is left: its bytes, and how
+/// many blocks have gone.
 fn make_room(held: &Held<'_>, blocks: &Path, most: u64) -> io::Result<(u64, u64)> {
     let mut scan = Scan::new(blocks)?;
     let n_removed = scan.shrink(blocks, most);

@@ -1,7 +1,9 @@
-//! Blocks are written under a temporary name, in a folder of the writer's own, and renamed when they are whole.
+//! Blocks are written under a temporary name, in a folder of the writer's own, and renamed when
+//! they are whole.
 //!
-//! The writer holds the lock of a file in that folder for as long as it lives. What a dead one has left is therefore known by a lock
-//! that can be had: no process number that another process may have by now, and no clock.
+//! The writer holds the lock of a file in that folder for as long as it lives. What a dead one has
+//! left is therefore known by a lock that can be had: no process number that another process may
+//! have by now, and no clock.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

@@ -1,7 +1,9 @@
-//! How many bytes all blocks of a folder take: a number in a file, changed only under that file's lock.
+//! How many bytes all blocks of a folder take: a number in a file, changed only under that file's
+//! lock.
 //!
-//! The lock is the system's (`flock`): it ends with the process that holds it. Whoever adds a block raises the number first, whoever
-//! removes one lowers it afterwards: a process that dies in between leaves it too high, never too low.
+//! The lock is the system's (`flock`): it ends with the process that holds it. Whoever adds a block
+//! raises the number first, whoever removes one lowers it afterwards: a process that dies in
+//! between leaves it too high, never too low.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

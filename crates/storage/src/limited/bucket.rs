@@ -1,10 +1,12 @@
 //! A token bucket: bytes flow in at a rate, up to a burst, and whoever reads takes them out.
 //!
-//! It is kept as the moment at which the bucket will have paid for all that was taken. A taker moves that moment on under a lock, waits
-//! for it outside, and so comes after those who took before it and before those who take later: nobody starves.
+//! It is kept as the moment at which the bucket will have paid for all that was taken. A taker
+//! moves that moment on under a lock, waits for it outside, and so comes after those who took
+//! before it and before those who take later: nobody starves.
 //!
-//! The moment is reckoned in *units*, of which a nanosecond is as many as the rate has bytes a second, and a byte is 10^9: whole numbers,
-//! so that nothing is lost by rounding however many bytes go through.
+//! The moment is reckoned in *units*, of which a nanosecond is as many as the rate has bytes a
+//! second, and a byte is 10^9: whole numbers, so that nothing is lost by rounding however many
+//! bytes go through.
 
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +21,8 @@ pub(super) struct TokenBucket {
     bytes_per_second: NonZeroU64,
     burst_bytes: u64,
     clock: Arc<dyn Clock>,
-    /// In units, when all that was taken is paid for, and a burst's units more, so that a full bucket is no negative number.
+    /// In units, when all that was taken is paid for, and a burst's units more, so that a full
+    /// bucket is no negative number.
     paid: Mutex<u128>,
 }
 
@@ -45,7 +48,8 @@ impl TokenBucket {
         self.clock.now()
     }
 
-    /// Returns when so many bytes may be read; of more than a burst, when the last of them may. Bursts of several takers alternate.
+    /// Returns when so many bytes may be read; of more than a burst, when the last of them may.
+    /// Bursts of several takers alternate.
     pub(super) fn take(&self, bytes: u64) {
         let mut left = bytes;
         while 0 < left {
@@ -59,7 +63,8 @@ impl TokenBucket {
         let burst = units(self.burst_bytes);
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
-            // The clock is read under the lock, so that the times at which bytes are taken are in order.
+            // The clock is read under the lock, so that the times at which bytes are taken are in
+            // order.
             let now = self.clock.now().as_nanos() * u128::from(self.bytes_per_second.get());
             // Of a bucket that has been full since then, the rest has run over.
             *paid = (*paid).max(now) + units(bytes);

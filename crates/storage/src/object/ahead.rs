@@ -1,12 +1,15 @@
-//! What is fetched before it is read: which announced ranges wait, are under way or have arrived, and which of them make room.
+//! What is fetched before it is read: which announced ranges wait, are under way or have arrived,
+//! and which of them make room.
 //!
-//! Reads need not ask for just what was announced: a range announced in one may be read in parts, by several threads. Announced ranges
-//! are therefore cut into *parts* that do not overlap, and a read takes from whichever parts it meets; what it meets no part of it asks
-//! for itself. A part is forgotten when all of it was taken.
+//! Reads need not ask for just what was announced: a range announced in one may be read in parts,
+//! by several threads. Announced ranges are therefore cut into *parts* that do not overlap, and a
+//! read takes from whichever parts it meets; what it meets no part of it asks for itself. A part is
+//! forgotten when all of it was taken.
 //!
-//! Parts are begun in the order announced while they fit into the memory allowed. When they no longer do, the oldest part goes that has
-//! been read from (what is left of it mostly lay between two wanted ranges) or that a few announcements later still was not. One that
-//! waits untouched for a read in progress stays, or a large announcement would drive out its own beginning.
+//! Parts are begun in the order announced while they fit into the memory allowed. When they no
+//! longer do, the oldest part goes that has been read from (what is left of it mostly lay between
+//! two wanted ranges) or that a few announcements later still was not. One that waits untouched for
+//! a read in progress stays, or a large announcement would drive out its own beginning.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -17,8 +20,8 @@ use bytes::Bytes;
 use super::request::{Pending, Promise, promise};
 use crate::storage::Piece;
 
-/// Announcements after which what was announced before is not expected to be read any more. A read makes two, and a few may run at
-/// once.
+/// Announcements after which what was announced before is not expected to be read any more. A read
+/// makes two, and a few may run at once.
 const RECENT_CALLS: u64 = 8;
 
 /// How much may be fetched ahead.
@@ -189,7 +192,8 @@ impl Ahead {
         out
     }
 
-    /// Notes that a part begun is no longer under way; one that failed is forgotten, so that the read asks itself.
+    /// Notes that a part begun is no longer under way; one that failed is forgotten, so that the
+    /// read asks itself.
     pub(super) fn ended(&mut self, id: u64, arrived: bool) {
         self.under_way -= 1;
         if !arrived {
@@ -201,7 +205,8 @@ impl Ahead {
         }
     }
 
-    /// Where the bytes of `range` come from, in order and without gaps. They are taken: a part of which none are left is forgotten.
+    /// Where the bytes of `range` come from, in order and without gaps. They are taken: a part of
+    /// which none are left is forgotten.
     pub(super) fn take(&mut self, file: &str, range: &Range<u64>) -> Vec<Source> {
         let mut sources = Vec::new();
         let mut start = range.start;

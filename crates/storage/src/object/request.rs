@@ -16,7 +16,8 @@ pub(super) struct Pending<T> {
     arrived: Condvar,
 }
 
-/// The other side of a [`Pending`]: dropped without an answer, it answers with an error, so that nobody waits forever.
+/// The other side of a [`Pending`]: dropped without an answer, it answers with an error, so that
+/// nobody waits forever.
 #[derive(Debug)]
 pub(super) struct Promise<T>(Arc<Pending<T>>);
 

@@ -1,8 +1,9 @@
 //! Which version of each object has been read: bytes of two versions must not be mixed.
 //!
-//! TileDB never writes a file again, but whoever copies an experiment over another does, and a read goes on for hours. A store says
-//! with each answer which version it comes from. The version is compared here rather than demanded of the store (`If-Match`), which
-//! not all that speak S3 understand.
+//! TileDB never writes a file again, but whoever copies an experiment over another does, and a read
+//! goes on for hours. A store says with each answer which version it comes from. The version is
+//! compared here rather than demanded of the store (`If-Match`), which not all that speak S3
+//! understand.
 
 use std::collections::HashMap;
 use std::io;

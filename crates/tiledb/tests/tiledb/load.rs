@@ -1,4 +1,5 @@
-//! Naming the library of a process, which has one for ever: the test that does it runs in a process of its own.
+//! Naming the library of a process, which has one for ever: the test that does it runs in a process
+//! of its own.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Batches in the forms that Rust programs without torch work on: ndarray, sprs and Arrow.
+//! Batches as Arrow record batches.
 
 use std::sync::Arc;
 
@@ -9,62 +9,11 @@ use arrow_array::{
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use half::f16;
-use ndarray::{ArrayView2, ShapeError};
-use sprs::{CsMatI, TriMatI};
 
 use crate::batch::{Batch, Matrix};
-use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
+use crate::buffers::{Elements, ReadableBuffer};
 use crate::cells::JOINID;
 use crate::error::Error;
-
-impl<B: ReadableBuffer> Matrix<B> {
-    /// A dense batch of f32 as a matrix of ndarray, without a copy; none of another form.
-    pub fn as_ndarray(&self) -> Option<ArrayView2<'_, f32>> {
-        view(self.shape(), self.dense()?).ok()
-    }
-
-    /// A dense batch of f16 as a matrix of ndarray, without a copy; none of another form.
-    pub fn as_ndarray_f16(&self) -> Option<ArrayView2<'_, f16>> {
-        view(self.shape(), self.dense_f16()?).ok()
-    }
-}
-
-fn view<V>(shape: (usize, usize), values: &[V]) -> Result<ArrayView2<'_, V>, ShapeError> {
-    ArrayView2::from_shape(shape, values)
-}
-
-impl Matrix<HeapBuffer> {
-    /// A CSR batch as a matrix of sprs, without a copy. Its memory leaves the pool.
-    ///
-    /// # Errors
-    /// The batch is of another form, or a cell has two values of one gene, which sprs does not allow.
-    pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, Error> {
-        let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
-        let shape = (csr.n_rows(), csr.n_columns);
-        CsMatI::try_new(shape, csr.row_offsets, csr.columns.into_u32(), csr.values.into_f32())
-            .map_err(|(_, _, _, source)| Error::Sprs { problem: source.to_string() })
-    }
-
-    /// A COO batch as triplets of sprs, without a copy. Its memory leaves the pool.
-    ///
-    /// # Errors
-    /// The batch is of another form.
-    pub fn into_sprs_coo(self) -> Result<TriMatI<f32, u32>, Error> {
-        let Self::Coo(coo) = self else { return Err(self.other_form("COO")) };
-        let (rows, columns) = (coo.rows.into_u32(), coo.columns.into_u32());
-        Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()))
-    }
-
-    fn other_form(&self, wanted: &'static str) -> Error {
-        let found = match self {
-            Self::Dense { .. } => "dense",
-            Self::Csr(_) => "CSR",
-            Self::Coo(_) => "COO",
-        };
-        Error::OtherForm { wanted, found }
-    }
-}
 
 impl<B: ReadableBuffer> Batch<B> {
     /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid` (unless it is one of them),
