@@ -18,6 +18,7 @@ pub enum GeneSelection {
 
 /// Between two genes of a list that are further apart than this, reading stops and starts again. A column of tiles of the
 /// Census's layout is as wide, so that nothing would be gained by skipping less.
+#[cfg(feature = "libtiledb")]
 const WORTH_SKIPPING: u64 = 2048;
 
 impl GeneSelection {
@@ -54,6 +55,7 @@ impl GeneSelection {
 
     /// The ranges of joinids to read, both ends included; `None` for all. A list is covered by few ranges, so that what is read
     /// has to be looked up again with [`Self::index`].
+    #[cfg(feature = "libtiledb")]
     pub(crate) fn inclusive(&self) -> Option<Vec<(i64, i64)>> {
         match self {
             Self::All => None,
