@@ -221,6 +221,7 @@ enum Memory {
 
 impl HeapBuffer {
     /// The 32-bit floats, taken from the pool for good; none where it holds something else.
+    #[cfg(feature = "sprs")]
     pub(crate) fn into_f32(mut self) -> Vec<f32> {
         match &mut self.memory {
             Memory::F32(values) => std::mem::take(values),
@@ -229,6 +230,7 @@ impl HeapBuffer {
     }
 
     /// The 32-bit whole numbers, taken from the pool for good; none where it holds something else.
+    #[cfg(feature = "sprs")]
     pub(crate) fn into_u32(mut self) -> Vec<u32> {
         match &mut self.memory {
             Memory::U32(numbers) => std::mem::take(numbers),

@@ -63,8 +63,11 @@ impl Cells {
         ranges
     }
 
-    /// The cells of obs rows, by their joinids; a range where those have no gaps.
-    pub(crate) fn from_obs(obs: &RecordBatch) -> Result<Self, Error> {
+    /// The cells of obs rows, by their column `soma_joinid`; a range if it has no gaps.
+    ///
+    /// # Errors
+    /// A column that is missing, is not of type int64, has nulls or negative joinids.
+    pub fn from_obs(obs: &RecordBatch) -> Result<Self, Error> {
         let problem = |problem: &str| Error::JoinidColumn { problem: problem.to_owned() };
         let column = obs.column_by_name(JOINID).ok_or_else(|| problem("it is missing"))?;
         let joinids = column

@@ -42,6 +42,7 @@ impl GenePlaces {
     }
 
     /// Genes by joinid, one for each column; where there is none the column stays zero.
+    #[cfg(feature = "libtiledb")]
     pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
         let read: Vec<u64> = genes.iter().copied().flatten().collect();
         let all_there = read.len() == genes.len();

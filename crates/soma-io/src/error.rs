@@ -1,7 +1,7 @@
 //! What can go wrong with an experiment.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An error of this crate: what was tried, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -306,9 +306,10 @@ pub enum Error {
 }
 
 /// Makes an [`Error::File`] of what the operating system says.
+#[cfg(feature = "libtiledb")]
 pub(crate) fn file_error<'a>(
     action: &'static str,
-    path: &'a Path,
+    path: &'a std::path::Path,
 ) -> impl FnOnce(io::Error) -> Error + 'a {
     move |source| Error::File { action, path: path.to_owned(), source }
 }

@@ -18,6 +18,7 @@ pub enum GeneSelection {
 
 /// Number of genes between two listed ones from which reading skips them. A column of tiles in the
 /// Census's layout is as wide, so skipping fewer would gain nothing.
+#[cfg(feature = "libtiledb")]
 const WORTH_SKIPPING: u64 = 2048;
 
 impl GeneSelection {
@@ -54,6 +55,7 @@ impl GeneSelection {
 
     /// The ranges of joinids to read, both ends included; `None` for all. A list is covered by few
     /// ranges, so [`Self::index`] must look up the genes that were read.
+    #[cfg(feature = "libtiledb")]
     pub(crate) fn inclusive(&self) -> Option<Vec<(i64, i64)>> {
         match self {
             Self::All => None,

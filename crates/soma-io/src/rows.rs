@@ -59,11 +59,13 @@ impl RowRanges {
     }
 
     /// The ranges with both ends included, as TileDB takes them.
+    #[cfg(feature = "libtiledb")]
     pub(crate) fn inclusive(&self) -> Vec<(i64, i64)> {
         self.ranges.iter().map(|range| (range.start as i64, range.end as i64 - 1)).collect()
     }
 
     /// Makes a locator of joinids; fast if one lies in the same range as the previous one.
+    #[cfg(feature = "libtiledb")]
     pub(crate) fn locator(&self) -> RowLocator<'_> {
         let starts = self
             .ranges
@@ -79,6 +81,7 @@ impl RowRanges {
 }
 
 /// Maps joinids to positions among the rows of [`RowRanges`].
+#[cfg(feature = "libtiledb")]
 pub(crate) struct RowLocator<'a> {
     ranges: &'a [Range<u64>],
     /// The position of each range's first row.
@@ -86,6 +89,7 @@ pub(crate) struct RowLocator<'a> {
     range_idx: usize,
 }
 
+#[cfg(feature = "libtiledb")]
 impl RowLocator<'_> {
     /// The position of a joinid; `None` if it is not among the rows.
     pub(crate) fn position(&mut self, joinid: i64) -> Option<u64> {
