@@ -36,6 +36,7 @@ mod error;
 mod fixture;
 mod folder;
 mod host;
+mod kernel_file;
 mod measured;
 mod order_entropy;
 mod page;
@@ -58,6 +59,7 @@ mod table;
 pub use error::Error;
 pub use folder::write_text;
 pub use host::HostInfo;
+pub use kernel_file::kernel_entry;
 pub use measured::{BatchSample, Measured};
 pub use order_entropy::OrderEntropy;
 pub use peak::{

@@ -121,12 +121,16 @@ column_group! {
         pub bytes_amplification: Option<f64>,
         /// Non-zeros decoded for each one delivered: `cells_decoded` over `nnz`.
         pub amplification: Option<f64>,
-        /// Peak resident memory of the process in bytes (`VmHWM`), read when the epoch ended; of a loader with processes of
-        /// its own, the most that the sampled sum of their proportional set sizes came to, where that is more.
+        /// Peak resident memory in bytes (`VmHWM`) since the process began, read when the epoch ended; if a loader has
+        /// processes of its own and more together, the highest sampled sum of their proportional set sizes. Rows from
+        /// before `epoch_max_mem` have here the peak since the epoch began, if `peak_reset` is true.
         pub max_mem: Option<u64>,
+        /// Peak resident memory in bytes since the epoch began; null if the peak could not be reset then, and for other
+        /// loaders.
+        pub epoch_max_mem: Option<u64>,
         /// Processes that `max_mem` is the memory of, where there were several; null is one.
         pub max_mem_processes: Option<u64>,
-        /// Whether the peak was reset when the epoch began; if not, `max_mem` is the peak since the process began.
+        /// Whether the kernel's peak was reset when the epoch began, so that the epoch's own is known.
         pub peak_reset: Option<bool>,
         /// Resident memory in bytes when the epoch began.
         pub start_mem_bytes: Option<u64>,
@@ -204,6 +208,12 @@ impl Measured {
     /// The outcome of an epoch that did not end well.
     pub fn failed(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: Some(message.into()), ..Self::default() }
+    }
+
+    /// Peak resident memory in bytes since the epoch began, also of rows from before `epoch_max_mem`; the process's if
+    /// nothing better is known.
+    pub fn epoch_peak_bytes(&self) -> Option<u64> {
+        self.epoch_max_mem.or(self.max_mem)
     }
 
     /// Works out what depends on counts that the caller has set: amplification, and what was ready on average.

@@ -26,8 +26,9 @@ pub const EPOCHS_FILE: &str = "epochs.parquet";
 
 /// Key of the file's metadata whose presence says that the file is ours, and whose value is the record's version.
 const VERSION_KEY: &str = "somafeed.epoch_record";
-/// Goes up when a column changes its meaning; new columns do not change it.
-const VERSION: u32 = 1;
+/// Goes up when a column changes its meaning; new columns do not change it. With 2, `max_mem` became the peak of the
+/// whole process; rows from before have no `epoch_max_mem`.
+const VERSION: u32 = 2;
 
 /// Makes `folder` where it is missing and proves that epochs can be appended there: that it can be written to and
 /// holds no file of epochs that [`append`] would refuse. To be called before anything is measured.
