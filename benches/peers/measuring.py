@@ -4,10 +4,10 @@ A script hands `main` what its loader can do, a function that opens it and, wher
 the data. One process does one task and says so in events, a line of JSON each, on stdout:
 
     {"Progress": {"n_rows": 2048, "of_rows": 200000}}      while it runs
-    {"PeerFacts": {...}}                                   what the loader can do (`describe`)
-    {"PeerConversion": {...}}                              what the conversion took (`convert`)
-    {"PeerEpoch": {...}}                                   what an epoch took (`measure`), a line for each
-    {"Delivered": {...}}                                   what an epoch delivered (`tally`)
+    {"Answer": {"Facts": {...}}}                           the loader's abilities (`describe`)
+    {"Answer": {"Conversion": {...}}}                      the cost of the conversion (`convert`)
+    {"Answer": {"Epoch": {...}}}                           the cost of an epoch (`measure`), a line for each
+    {"Answer": {"Delivered": {...}}}                       cells and values of an epoch (`tally`)
     {"Failed": {"message": "..."}}                         in place of those
     "Done"
 
@@ -34,14 +34,23 @@ import numpy as np
 
 PROGRESS_SECS = 0.2
 
+# Rows of a batch that are counted at a time, so that counting takes next to no memory beside it.
+SLICE_ROWS = 64
+FACTORS = [np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)]
+# The gene in the hash of a cell without a value.
+NO_GENE = 2**32 - 1
+
+Values = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Of some values: the joinids of their cells, their genes, and the values themselves."""
+
 
 @dataclass
 class Variant:
     """Settings that the loader is measured at."""
 
     name: str
-    told: str
-    """What they are, in a line."""
+    summary: str
+    """The settings, in a line."""
     takes_blocks: bool = True
     """Whether its chunks and blocks are those of the work; settings of its own are measured once for all works of a form."""
     forms: tuple[str, ...] = ("dense", "csr")
@@ -102,24 +111,24 @@ def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> 
     versions = {name: version(name) for name in peer.packages} | {"Python": platform.python_version()}
     if job.task == "describe":
         facts = {"versions": versions, "gene_subsets": peer.gene_subsets, "conversion": peer.conversion}
-        tell({"PeerFacts": {**facts, "variants": [vars(variant) for variant in peer.variants]}})
+        answer("Facts", {**facts, "variants": [vars(variant) for variant in peer.variants]})
         return
     if job.task == "convert":
         started = time.perf_counter()
         convert(job)
-        tell({"PeerConversion": {"secs": time.perf_counter() - started, "max_mem": status_bytes("VmHWM:")}})
+        answer("Conversion", {"secs": time.perf_counter() - started, "max_mem": status_bytes("VmHWM:")})
         return
     started = time.perf_counter()
     loader = open_loader(job)
     open_secs = time.perf_counter() - started
     if job.task == "tally":
-        tell({"Delivered": tally(loader)})
+        answer("Delivered", deliver(loader))
         return
     ran = {"chunk_rows": loader.chunk_rows or job.chunk_rows}
     ran["chunks_per_block"] = loader.chunks_per_block or job.chunks_per_block
     for epoch in range(job.epochs):
         measured = measure(loader, epoch, job)
-        tell({"PeerEpoch": {"epoch": epoch, "open_secs": open_secs, "versions": versions, **ran, **measured}})
+        answer("Epoch", {"epoch": epoch, "open_secs": open_secs, "versions": versions, **ran, **measured})
 
 
 def arguments(peer: Peer) -> argparse.Namespace:
@@ -160,6 +169,10 @@ def data_from_stdin(parser: argparse.ArgumentParser) -> tuple[str, dict[str, str
 
 def tell(event: Any) -> None:
     print(json.dumps(event), flush=True)
+
+
+def answer(kind: str, value: Any) -> None:
+    tell({"Answer": {kind: value}})
 
 
 def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, Any]:
@@ -211,43 +224,69 @@ def status_bytes(entry: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def tally(loader: Loader) -> dict[str, Any]:
-    """What an epoch delivers, as numbers that do not depend on the order: `sweep` has the same and compares them."""
-    joinids, total, checksum, factors = [], 0.0, 0, None
+def deliver(loader: Loader) -> dict[str, Any]:
+    """Cells and values of an epoch, as numbers that do not depend on the order: `compare` has the same for our loader."""
+    joinids, n_genes, tally = [], 0, Tally()
     for batch in loader.epoch(0):
         x, cells = loader.x(batch), np.asarray(loader.joinids(batch), dtype=np.int64)
-        if factors is None:
-            factors = np.stack([np.ones(x.shape[1]), np.arange(1.0, x.shape[1] + 1)], axis=1)
-        sums = row_sums(x, factors)
+        n_genes = x.shape[1]
         joinids.append(cells)
-        total += float(sums[:, 0].sum())
-        checksum = (checksum + int(cell_hash(cells, sums).sum(dtype=np.uint64))) % 2**64
+        tally.add_cells(cells)
+        for start in range(0, len(cells), SLICE_ROWS):
+            part = slice(start, start + SLICE_ROWS)
+            tally.add(*nonzeros(x[part], cells[part]))
     cells = np.concatenate(joinids) if joinids else np.empty(0, dtype=np.int64)
     return {
         "n_cells": len(cells),
         "n_distinct": len(np.unique(cells)),
-        "n_genes": 0 if factors is None else len(factors),
-        "sum": total,
-        "checksum": checksum,
+        "n_genes": n_genes,
+        "tally": tally.as_json(),
     }
 
 
-def row_sums(x: Any, factors: np.ndarray) -> np.ndarray:
-    """Of each row the sum of its values, and of each value times its column, counted from 1; f64."""
-    if not isinstance(x, np.ndarray):
-        return np.asarray(x.astype(np.float64) @ factors)
-    slices = (x[start : start + 64].astype(np.float64) @ factors for start in range(0, len(x), 64))
-    return np.concatenate(list(slices))
+def nonzeros(x: Any, cells: np.ndarray) -> Values:
+    """The values of some rows other than zero, of a numpy array or a scipy CSR matrix."""
+    if isinstance(x, np.ndarray):
+        rows, genes = np.nonzero(x)
+        return cells[rows], genes, x[rows, genes]
+    rows, stored = np.repeat(cells, np.diff(x.indptr)), x.data != 0
+    return rows[stored], x.indices[stored], x.data[stored]
 
 
-def cell_hash(joinids: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """64 bits of a cell's joinid and sums. Adding zero makes one zero of the two."""
-    sums = np.ascontiguousarray(sums + 0.0).view(np.uint64)
-    return mix(mix(mix(joinids.view(np.uint64)) + sums[:, 0]) + sums[:, 1])
+class Tally:
+    """Values as numbers that do not depend on the order: `compare` has the same and compares them."""
+
+    def __init__(self) -> None:
+        self.n_values, self.sums, self.checksum = 0, [0] * 256, 0
+
+    def add_cells(self, cells: np.ndarray) -> None:
+        """Adds cells themselves, which may have no values."""
+        bits = np.zeros(len(cells), dtype=np.uint32)
+        self._add_hashes(value_hash(cells, np.full(len(cells), NO_GENE, dtype=np.uint32), bits))
+
+    def add(self, cells: np.ndarray, genes: np.ndarray, values: np.ndarray) -> None:
+        """Adds values with the joinids of their cells and their genes."""
+        bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+        self.n_values += len(bits)
+        self._add_hashes(value_hash(cells, genes, bits))
+        exponents = (bits >> 23) & 0xFF
+        significands = ((bits & 0x7FFFFF) | ((exponents != 0).astype(np.uint32) << 23)).astype(np.float64)
+        significands[bits >> 31 != 0] *= -1
+        # f64 holds sums of at most 2^29 whole numbers below 2^24 exactly.
+        for exponent, total in enumerate(np.bincount(exponents, significands, minlength=256)):
+            self.sums[exponent] += int(total)
+
+    def _add_hashes(self, hashes: np.ndarray) -> None:
+        self.checksum = (self.checksum + int(hashes.sum(dtype=np.uint64))) % 2**64
+
+    def as_json(self) -> dict[str, Any]:
+        signed = [(total + 2**63) % 2**64 - 2**63 for total in self.sums]
+        return {"n_values": self.n_values, "sums": signed, "checksum": self.checksum}
 
 
-def mix(x: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64: each bit of the input changes about half of the output's."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def value_hash(cells: np.ndarray, genes: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    """64 bits of each value and its place."""
+    terms = (term.astype(np.uint64) * factor for term, factor in zip([cells, genes, bits], FACTORS, strict=True))
+    x = sum(terms, start=np.zeros(len(bits), dtype=np.uint64))
+    x = (x ^ (x >> np.uint64(32))) * FACTORS[1]
+    return x ^ (x >> np.uint64(29))

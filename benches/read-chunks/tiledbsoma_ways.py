@@ -1,8 +1,8 @@
 """tiledbsoma's four ways of reading rows of X, chunk by chunk, for `cargo xtask read-chunks`: one way a process.
 
-It says how it went in the events of `benches/peers/measuring.py`, with in place of an epoch
+It reports in the events of `benches/peers/measuring.py`, with the answer
 
-    {"ChunksRead": {...}}
+    {"Answer": {...}}
 
 Where the experiment is and TileDB's settings come on stdin, as `measuring` says. Times are seconds of reading, without opening and without what is counted afterwards; memory is bytes.
 """
@@ -22,20 +22,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 
 import measuring  # noqa: E402
 import tiledbsoma  # noqa: E402
+from measuring import SLICE_ROWS, Tally, Values  # noqa: E402
 
-# Few enough that counting takes next to no memory beside what was read.
+# Values that are counted at a time, so that counting takes next to no memory beside the chunk.
 SLICE = 1 << 16
-SLICE_ROWS = 64
-FACTORS = [np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)]
-
-Values = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of some values: the joinids of their cells, those of their genes, and the values themselves."""
 
 
 def main() -> None:
     job = arguments()
     try:
-        measuring.tell({"ChunksRead": run(job)})
+        measuring.tell({"Answer": run(job)})
         measuring.tell("Done")
     except KeyboardInterrupt:
         sys.exit(130)
@@ -68,7 +64,7 @@ def run(job: argparse.Namespace) -> dict[str, Any]:
     start_mem_bytes = measuring.status_bytes("VmRSS:")
     read, values = WAYS[job.way]
     order = np.memmap(job.joinids, dtype="<i8", mode="r")
-    elements, read_secs, cpu_secs, n_cells = Elements(), 0.0, 0.0, 0
+    tally, read_secs, cpu_secs, n_cells = Tally(), 0.0, 0.0, 0
     for start in range(0, len(order), job.chunk_rows):
         joinids = np.array(order[start : start + job.chunk_rows])
         clock, cpu = time.perf_counter(), time.process_time()
@@ -76,7 +72,7 @@ def run(job: argparse.Namespace) -> dict[str, Any]:
         read_secs += time.perf_counter() - clock
         cpu_secs += time.process_time() - cpu
         for piece in values(found, joinids):
-            elements.add(*piece)
+            tally.add(*piece)
         # So that its memory is free before the next is read.
         del found
         n_cells += len(joinids)
@@ -90,7 +86,7 @@ def run(job: argparse.Namespace) -> dict[str, Any]:
         "start_mem_bytes": start_mem_bytes,
         "max_mem": measuring.status_bytes("VmHWM:"),
         "n_cells": n_cells,
-        "elements": elements.told(),
+        "tally": tally.as_json(),
     }
 
 
@@ -150,36 +146,6 @@ WAYS: dict[str, tuple[Callable[..., list[Any]], Callable[..., Iterator[Values]]]
     "coo": (read_coo, of_coo),
     "csr": (read_csr, of_csr),
 }
-
-
-class Elements:
-    """What was read, as numbers that do not depend on the order: `sweep` has the same and compares them."""
-
-    def __init__(self) -> None:
-        self.n_values, self.sums, self.checksum = 0, [0] * 256, 0
-
-    def add(self, cells: np.ndarray, genes: np.ndarray, values: np.ndarray) -> None:
-        bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-        self.n_values += len(bits)
-        self.checksum = (self.checksum + int(value_hash(cells, genes, bits).sum(dtype=np.uint64))) % 2**64
-        exponents = (bits >> 23) & 0xFF
-        significands = ((bits & 0x7FFFFF) | ((exponents != 0).astype(np.uint32) << 23)).astype(np.float64)
-        significands[bits >> 31 != 0] *= -1
-        # Sums of so few whole numbers below 2^24 are exact.
-        for exponent, total in enumerate(np.bincount(exponents, significands, minlength=256)):
-            self.sums[exponent] += int(total)
-
-    def told(self) -> dict[str, Any]:
-        signed = [(total + 2**63) % 2**64 - 2**63 for total in self.sums]
-        return {"n_values": self.n_values, "sums": signed, "checksum": self.checksum}
-
-
-def value_hash(cells: np.ndarray, genes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """64 bits of each value and its place."""
-    terms = (term.astype(np.uint64) * factor for term, factor in zip([cells, genes, bits], FACTORS, strict=True))
-    x = sum(terms, start=np.zeros(len(bits), dtype=np.uint64))
-    x = (x ^ (x >> np.uint64(32))) * FACTORS[1]
-    return x ^ (x >> np.uint64(29))
 
 
 if __name__ == "__main__":

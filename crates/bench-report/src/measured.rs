@@ -125,14 +125,18 @@ column_group! {
         pub bytes_amplification: Option<f64>,
         /// Non-zeros decoded per non-zero delivered: `cells_decoded` / `nnz`.
         pub amplification: Option<f64>,
-        /// Peak resident memory of the process in bytes (`VmHWM`) when the epoch ended. For a
-        /// loader with child processes, the largest sampled sum of their proportional set sizes, if
-        /// that is larger.
+        /// Peak resident memory of the process in bytes (`VmHWM`) since it began, read when the
+        /// epoch ended. For a loader with child processes, the largest sampled sum of their
+        /// proportional set sizes, if that is larger. In rows without `epoch_max_mem` it is the peak
+        /// since the epoch began, if `peak_reset` is true.
         pub max_mem: Option<u64>,
+        /// Peak resident memory in bytes since the epoch began; null if the peak could not be reset
+        /// then, and for other loaders.
+        pub epoch_max_mem: Option<u64>,
         /// Number of processes that `max_mem` covers, if there were several; null is one.
         pub max_mem_processes: Option<u64>,
-        /// Whether the peak was reset when the epoch began; if not, `max_mem` is the peak since the
-        /// process began.
+        /// Whether the kernel's peak was reset when the epoch began, so that `epoch_max_mem` is
+        /// known.
         pub peak_reset: Option<bool>,
         /// Resident memory in bytes when the epoch began.
         pub start_mem_bytes: Option<u64>,
@@ -214,6 +218,12 @@ impl Measured {
     /// The outcome of a failed epoch.
     pub fn failed(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: Some(message.into()), ..Self::default() }
+    }
+
+    /// Peak resident memory in bytes since the epoch began, also of rows without `epoch_max_mem`;
+    /// the process's if nothing better is known.
+    pub fn epoch_peak_bytes(&self) -> Option<u64> {
+        self.epoch_max_mem.or(self.max_mem)
     }
 
     /// Computes the figures that depend on counts set by the caller: amplification, and mean ready

@@ -1,10 +1,13 @@
 //! Memory and CPU time of this process, as counted by the kernel.
 //!
 //! The peak is `VmHWM` of `/proc/self/status`, a true high-water mark rather than a sample. It
-//! covers the process's whole life unless it is reset; [`ProcessMeter::start`] resets it at the
-//! beginning of each epoch, and each grid point has a process of its own. `getrusage` is not used,
-//! because its peak survives an exec: a small child of a large parent would report the parent's.
+//! covers the process's whole life, so each grid point has a process of its own.
+//! [`ProcessMeter::start`] resets the kernel's mark at the beginning of each epoch to learn the
+//! epoch's own peak; the highest mark before a reset is kept, so [`peak_bytes`] still covers the
+//! whole life. `getrusage` is not used, because its peak survives an exec: a small child of a large
+//! parent would report the parent's.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
 
 use rustix::{
@@ -12,15 +15,23 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use crate::{Error, Measured};
+use crate::{Error, Measured, kernel_entry};
 
 const STATUS: &str = "/proc/self/status";
 const STAT: &str = "/proc/self/stat";
 const SMAPS_ROLLUP: &str = "/proc/self/smaps_rollup";
 const CLEAR_REFS: &str = "/proc/self/clear_refs";
 
-/// Peak resident memory of this process in bytes, since it began or since the last [`reset_peak`].
+/// Highest peak that the kernel had counted when it was reset; 0 before the first reset.
+static PEAK_BEFORE_RESET: AtomicU64 = AtomicU64::new(0);
+
+/// Peak resident memory of this process in bytes since it began, whether the kernel's mark was reset or not.
 pub fn peak_bytes() -> Result<u64, Error> {
+    Ok(peak_since_reset()?.max(PEAK_BEFORE_RESET.load(Ordering::Relaxed)))
+}
+
+/// Peak resident memory in bytes since the process began or since the last [`reset_peak`].
+fn peak_since_reset() -> Result<u64, Error> {
     entry_bytes(STATUS, "VmHWM:")
 }
 
@@ -34,11 +45,13 @@ pub fn proportional_bytes() -> Result<u64, Error> {
     entry_bytes(SMAPS_ROLLUP, "Pss:")
 }
 
-/// Resets the peak to the memory that is resident now.
+/// Resets the kernel's peak to the memory that is resident now. [`peak_bytes`] still knows the peak
+/// from before.
 ///
 /// # Errors
 /// [`Error::ReadProcess`] if the system does not permit it (some containers and hardened kernels).
 pub fn reset_peak() -> Result<(), Error> {
+    PEAK_BEFORE_RESET.fetch_max(peak_since_reset()?, Ordering::Relaxed);
     fs::write(CLEAR_REFS, "5").map_err(|source| Error::ReadProcess { path: CLEAR_REFS, source })
 }
 
@@ -90,13 +103,15 @@ impl ProcessMeter {
         Ok(Self { cpu: CpuTime::now()?, start_mem_bytes: resident_bytes()?, peak_reset })
     }
 
-    /// Stores peak, memory and CPU time since the start in `measured`.
+    /// Stores both peaks (the process's, and that since the start), memory, and CPU time since the
+    /// start in `measured`.
     pub fn finish(self, measured: &mut Measured) -> Result<(), Error> {
         let cpu = CpuTime::now()?;
         measured.cpu_secs = Some(cpu.total_secs - self.cpu.total_secs);
         measured.cpu_user_secs = Some(cpu.user_secs - self.cpu.user_secs);
         measured.cpu_system_secs = Some(cpu.system_secs - self.cpu.system_secs);
         measured.max_mem = Some(peak_bytes()?);
+        measured.epoch_max_mem = self.peak_reset.then(peak_since_reset).transpose()?;
         measured.peak_reset = Some(self.peak_reset);
         measured.start_mem_bytes = Some(self.start_mem_bytes);
         // Older kernels lack this file; a measurement can do without.
@@ -110,15 +125,7 @@ fn read(path: &'static str) -> Result<String, Error> {
 }
 
 fn entry_bytes(path: &'static str, entry: &'static str) -> Result<u64, Error> {
-    kib_entry(&read(path)?, entry)
-        .and_then(|kib| kib.checked_mul(1024))
-        .ok_or(Error::ProcessEntry { path, entry })
-}
-
-/// The number in the line `entry number kB`.
-fn kib_entry(text: &str, entry: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(entry))?;
-    rest.trim().strip_suffix("kB")?.trim().parse().ok()
+    kernel_entry(&read(path)?, entry).ok_or(Error::ProcessEntry { path, entry })
 }
 
 /// User and system ticks of `/proc/self/stat`.
@@ -137,14 +144,6 @@ mod tests {
     use std::hint::black_box;
 
     use super::*;
-
-    #[test]
-    fn entries_are_found_and_nothing_else() {
-        let text = "Name:\tx\nVmPeak:\t  9 kB\nVmHWM:\t    5000 kB\nVmRSS:\t 12 pages\n";
-        assert_eq!(kib_entry(text, "VmHWM:"), Some(5000));
-        assert_eq!(kib_entry(text, "VmRSS:"), None);
-        assert_eq!(kib_entry(text, "Pss:"), None);
-    }
 
     #[test]
     fn a_program_name_with_parentheses_does_not_shift_the_fields() {
@@ -172,9 +171,15 @@ mod tests {
         let start = measured.start_mem_bytes.unwrap();
         assert!(measured.max_mem.unwrap() >= start + BYTES as u64 / 2, "{measured:?}");
 
-        // Not permitted everywhere: then the record says so, and the peak is that of the whole
-        // process.
+        // A reset is not permitted everywhere: then the record says so, and the epoch's own peak is
+        // not known.
         let next = ProcessMeter::start().unwrap();
         assert_eq!(next.peak_reset, reset_peak().is_ok());
+        let mut second = Measured::default();
+        next.finish(&mut second).unwrap();
+        assert_eq!(second.epoch_max_mem.is_some(), second.peak_reset.unwrap());
+        // The first epoch's peak is still the process's, though this one needed less.
+        assert!(second.max_mem >= measured.max_mem, "{second:?} after {measured:?}");
+        assert!(second.epoch_max_mem <= second.max_mem, "{second:?}");
     }
 }

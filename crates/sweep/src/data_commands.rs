@@ -1,14 +1,57 @@
 //! `generate` and `import`: experiments from a seed, and from a 10x Genomics folder.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bench_run::{
+    Address, Display, INTERRUPTED_EXIT_CODE, grouped, key_value, pairs, watch_interrupts,
+};
+use clap::Args;
 use example_data::{Error, GenerateSpec, ImportSpec, import_10x};
+use grid_point::{format_leftover, write_example};
 
-use crate::args::{GenerateArgs, ImportArgs};
-use crate::display::{Display, grouped};
-use crate::secrets::Address;
-use crate::{config, interrupt};
+/// Flags of `generate`.
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// Where the experiment is written; must not be there yet
+    pub(crate) uri: Address,
+    /// Number of cells
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) cells: u64,
+    /// Number of genes
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) genes: u64,
+    /// What the data is made from
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Write X in fragments of so many cells [default: one fragment]
+    #[arg(long, value_name = "CELLS")]
+    pub(crate) fragment_rows: Option<u64>,
+    /// Consolidate the fragments of X into one, which then holds the time of each value, as the Census's does
+    #[arg(long)]
+    pub(crate) consolidate: bool,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+/// Flags of `import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Folder with matrix.mtx, barcodes.tsv and features.tsv, each plain or .gz
+    pub(crate) folder: PathBuf,
+    /// Where the experiment is written; must not be there yet
+    pub(crate) uri: Address,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) config: Vec<(String, String)>,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
 
 /// Writes a Census-shaped experiment.
 pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
@@ -18,12 +61,12 @@ pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         fragment_rows: args.fragment_rows,
         consolidate: args.consolidate,
-        config: config::pairs("--config", &args.config)?,
-        interrupted: Some(interrupt::watch()),
+        config: pairs("--config", &args.config)?,
+        interrupted: Some(watch_interrupts()),
         ..GenerateSpec::default()
     };
     match write_example(&args.uri, &spec, args.quiet) {
-        Err(error) if is_interruption(&error) => Ok(told_interrupted(&error)),
+        Err(error) if is_interruption(&error) => Ok(print_interruption(&error)),
         outcome => outcome.map(|()| ExitCode::SUCCESS),
     }
 }
@@ -31,8 +74,8 @@ pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
 /// Turns a 10x Genomics folder into an experiment.
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let spec = ImportSpec {
-        config: config::pairs("--config", &args.config)?,
-        interrupted: Some(interrupt::watch()),
+        config: pairs("--config", &args.config)?,
+        interrupted: Some(watch_interrupts()),
         ..ImportSpec::default()
     };
     let display = Display::counting("cells", args.quiet);
@@ -41,10 +84,12 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         import_10x(&args.folder, args.uri.full(), &spec, &mut |n_cells| display.position(n_cells));
     display.finish();
     let report = match report.map_err(anyhow::Error::new) {
-        Err(error) if is_interruption(&error) => return Ok(told_interrupted(&error)),
+        Err(error) if is_interruption(&error) => return Ok(print_interruption(&error)),
         outcome => outcome?,
     };
-    tell_leftover(report.leftover.as_deref(), &display);
+    if let Some(path) = report.leftover.as_deref() {
+        display.line(&format_leftover(path));
+    }
     let (cells, genes, nnz) =
         (grouped(report.n_cells), grouped(report.n_genes), grouped(report.nnz));
     let (sum, secs) = (report.sum, report.seconds);
@@ -56,34 +101,11 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes an experiment of this shape, saying how far it is.
-pub(crate) fn write_example(uri: &Address, spec: &GenerateSpec, quiet: bool) -> anyhow::Result<()> {
-    let display = Display::new(spec.n_cells, "cells", quiet);
-    let (cells, genes) = (grouped(spec.n_cells), grouped(spec.n_genes));
-    display.line(&format!("writing an experiment of {cells} cells x {genes} genes to {uri}"));
-    let report = example_data::generate(uri.full(), spec, &mut |n_cells| display.position(n_cells));
-    display.finish();
-    let report = report?;
-    tell_leftover(report.leftover.as_deref(), &display);
-    display.line(&format!("{uri}: {} values, in {:.1} s", grouped(report.nnz), report.seconds));
-    Ok(())
-}
-
-/// Says what was found of a run that was killed.
-pub(crate) fn tell_leftover(path: Option<&Path>, display: &Display) {
-    if let Some(path) = path {
-        display.line(&format!(
-            "{}: what a run that was killed had left there is removed",
-            path.display()
-        ));
-    }
-}
-
 fn is_interruption(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::Interrupted))
 }
 
-fn told_interrupted(error: &anyhow::Error) -> ExitCode {
+fn print_interruption(error: &anyhow::Error) -> ExitCode {
     eprintln!("{error}");
-    ExitCode::from(interrupt::EXIT_CODE)
+    ExitCode::from(INTERRUPTED_EXIT_CODE)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory as _, Parser as _};
 
-use crate::args::{Cli, Command};
-use crate::config::Config;
+use crate::cli::{Cli, Command};
+use crate::grid::Config;
 
 #[path = "../tests/support/page.rs"]
 mod page;

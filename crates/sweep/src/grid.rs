@@ -1,322 +1,145 @@
-//! The grammar of `-b`: which chunk sizes and numbers of chunks a block are measured.
+//! `sweep`: the grid of loader settings, each point measured by a process of its own, rows kept after every
+//! epoch.
 //!
-//! | written | meaning |
-//! |---|---|
-//! | `SIZE` | a block is one chunk of SIZE rows |
-//! | `NxSIZE` | a block is N chunks of SIZE rows |
-//! | `BLOCK / N` | a block of BLOCK rows in N chunks; N must divide BLOCK |
-//! | `BLOCK / [A,B]` | the same for N = A, 2A, 4A ... up to B; where A is above B, those from B up to A, the most chunks first |
-//!
-//! Numbers are plain integers; blanks may stand anywhere between the parts.
+//! Everything that can be wrong is checked before anything is measured; `rounds` is the loop over the
+//! grid. `args` (with `original_flags`) is the command line, `config` its meaning, `earlier_rows` what need
+//! not be measured again, and `summary` the tables.
 
-use std::fmt;
+mod args;
+mod config;
+mod earlier_rows;
+mod original_flags;
+mod rounds;
+mod summary;
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
 
-/// How the rows of a block are read: one value of the grid's two axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct BlockSpec {
-    /// Rows that are read together.
-    pub chunk_rows: u64,
-    /// Chunks that are held, and shuffled, together.
-    pub chunks_per_block: u64,
-}
+use bench_report::HostInfo;
+use bench_run::{
+    Display, Holder, INTERRUPTED_EXIT_CODE, MemoryLimit, PageCache, Rows, Session, grouped,
+    run_info, warm,
+};
+use bytesize::ByteSize;
+use grid_point::{Conditions, IoLimitInForce, Opened, Point, check, decide_io_limit, versions};
 
-impl BlockSpec {
-    /// Refuses sizes of zero and blocks of more rows than a count can hold.
-    fn new(chunks_per_block: u64, chunk_rows: u64) -> Result<Self, Problem> {
-        match chunks_per_block.checked_mul(chunk_rows) {
-            Some(0) => Err(Problem::Zero),
-            Some(_) => Ok(Self { chunk_rows, chunks_per_block }),
-            None => Err(Problem::TooLarge),
-        }
+pub(crate) use args::SweepArgs;
+pub(crate) use config::Config;
+pub(crate) use summary::marked;
+
+use rounds::{KeptRows, Sweep};
+
+/// Runs a sweep and prints its table.
+pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let mut config = Config::resolve(args)?;
+    let host = HostInfo::gather();
+    let name = config.data.name();
+    let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
+    config.data = config.data.or_example(args.quiet)?;
+    let io_limit = limit_io(args, &mut config)?;
+    let n_measurements = config.points.len() as u64 * config.repeat;
+    let mut session = Session::begin(Display::new(n_measurements, "points", args.quiet))?;
+    let opened = check(&session, &config.data, &config.points)?;
+    if session.is_stopped() {
+        return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
     }
-
-    /// Rows of a block.
-    pub fn block_rows(self) -> u64 {
-        self.chunk_rows * self.chunks_per_block
+    let group = io_limit.as_ref().and_then(IoLimitInForce::group_version);
+    let limit = args.point_memory_limit.map(|size| MemoryLimit::new(size.as_u64(), group));
+    let points = with_digests(&config, &opened, &host, session.program(), limit.as_ref())?;
+    session.cache = announce(&session.display, &config, &opened, &folder.path);
+    if let Some(io_limit) = &io_limit {
+        let (limit, why) = (&io_limit.limit, &io_limit.why);
+        session.display.line(&format!("reading is held to {limit}, {why}"));
     }
-}
-
-impl fmt::Display for BlockSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.chunks_per_block, self.chunk_rows)
+    if let Some(limit) = &limit {
+        let size = ByteSize(limit.bytes());
+        session.display.line(&format!("memory of a point: {size} at most, by {}", limit.by()));
     }
+    let revision = args.results_flags.revision.as_deref();
+    let run = run_info(revision, &config.metadata, &host, arguments)?;
+    let mut sweep = Sweep {
+        session,
+        kept: KeptRows {
+            rows: Rows::new(folder, run, host),
+            data: config.data.info(&opened),
+            n_repeats: config.repeat,
+            resume: args.resume,
+            records: Vec::new(),
+        },
+        reader: opened.reader,
+        points,
+        config,
+        limit,
+        json: args.json,
+    };
+    sweep.read_earlier_rows()?;
+    let looped = sweep.measure_all();
+    sweep.session.display.finish();
+    let closed = sweep.close();
+    looped?;
+    closed
 }
 
-/// A block specification that cannot be understood or measured.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("block specification {text:?}: {problem}")]
-pub struct GridError {
-    text: String,
-    problem: Problem,
+/// Puts `--io-limit` in force until the result is dropped, and enters it into the data.
+fn limit_io(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<IoLimitInForce>> {
+    let Some(rate) = args.io_limit else { return Ok(None) };
+    let in_force = decide_io_limit(rate, args.io_limit_by, args.reader.into(), &config.data.uri)?;
+    config.data.io_limit = Some(in_force.limit.clone());
+    Ok(Some(in_force))
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-enum Problem {
-    #[error("expected {expected} at character {at}, found {found}")]
-    Unexpected { expected: &'static str, at: usize, found: String },
-    #[error("the number at character {at} is too large")]
-    Number { at: usize },
-    #[error("sizes and numbers of chunks must be 1 or more")]
-    Zero,
-    #[error("a block of that many rows cannot be counted")]
-    TooLarge,
-    #[error("{block_rows} rows cannot be divided into {n_chunks} equal chunks")]
-    Indivisible { block_rows: u64, n_chunks: u64 },
+/// The points, each with the digest of all that its measurement depends on.
+fn with_digests(
+    config: &Config,
+    opened: &Opened,
+    host: &HostInfo,
+    program: &Path,
+    limit: Option<&MemoryLimit>,
+) -> anyhow::Result<Vec<(Point, String)>> {
+    let conditions = Conditions::new(program, &config.data, opened, host, &versions())?;
+    let by = limit.map(MemoryLimit::by);
+    let points = config.points.iter();
+    points.map(|point| Ok((point.clone(), conditions.of(point, by)?))).collect()
 }
 
-/// What one `-b` stands for, in the order in which it is measured; at least one.
-pub fn parse(text: &str) -> Result<Vec<BlockSpec>, GridError> {
-    Parser { text, at: 0 }.specs().map_err(|problem| GridError { text: text.to_owned(), problem })
-}
-
-/// Walks over the text; `at` is a byte position at a character's start.
-struct Parser<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Parser<'_> {
-    fn specs(&mut self) -> Result<Vec<BlockSpec>, Problem> {
-        let first = self.number("a number of rows")?;
-        let (specs, expected) = if self.takes('x') {
-            (vec![BlockSpec::new(first, self.number("the rows of a chunk")?)?], "the end")
-        } else if self.takes('/') {
-            let counts = self.counts()?;
-            (
-                counts
-                    .into_iter()
-                    .map(|n_chunks| divide(first, n_chunks))
-                    .collect::<Result<_, _>>()?,
-                "the end",
-            )
-        } else {
-            (vec![BlockSpec::new(1, first)?], "`x`, `/` or the end")
+/// Warms the page cache if it is to be warm, prints what will be measured, and returns the cache's state.
+fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) -> &'static str {
+    let (cells, genes) = (grouped(opened.n_cells), grouped(opened.n_genes));
+    let rounds = if config.repeat == 1 { String::new() } else { format!(" x {}", config.repeat) };
+    let points = match config.points.len() {
+        1 => "1 point".to_owned(),
+        n => format!("{n} points"),
+    };
+    display.line(&format!("{}: {cells} cells x {genes} genes, {points}{rounds}", config.data.uri));
+    display.line(&match &opened.why_not_native {
+        None => format!("reader of X: {}", opened.reader),
+        Some(why) => format!("reader of X: {}, because {why}", opened.reader),
+    });
+    let is_cold = config.points.iter().any(|point| point.cold.is_some());
+    let (name, text) = if is_cold {
+        // Each point makes its own cache cold and records the result.
+        (COLD_ASKED, "cold, the data is put out of it before each epoch".to_owned())
+    } else {
+        let cache = match &config.data.io_limit {
+            Some(limit) if limit.by != Holder::Bucket => PageCache::Unknown(
+                "it is left as it is, for cached pages would bypass the limit".to_owned(),
+            ),
+            _ => warm(config.data.folders().as_deref()),
         };
-        if self.rest().is_empty() { Ok(specs) } else { Err(self.unexpected(expected)) }
-    }
-
-    /// The numbers of chunks after the stroke: one, or a doubling range.
-    fn counts(&mut self) -> Result<Vec<u64>, Problem> {
-        if !self.takes('[') {
-            return Ok(vec![self.number("a number of chunks or `[`")?]);
-        }
-        let from = self.number("a number of chunks")?;
-        self.require(',', "`,`")?;
-        let to = self.number("a number of chunks")?;
-        self.require(']', "`]`")?;
-        if from == 0 || to == 0 {
-            return Err(Problem::Zero);
-        }
-        let doubling = |from: u64, to: u64| {
-            std::iter::successors(Some(from), |n| n.checked_mul(2)).take_while(move |n| *n <= to)
-        };
-        if from <= to {
-            return Ok(doubling(from, to).collect());
-        }
-        let mut counts: Vec<u64> = doubling(to, from).collect();
-        counts.reverse();
-        Ok(counts)
-    }
-
-    /// The text from the next character that is no blank.
-    fn rest(&mut self) -> &str {
-        let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
-        &self.text[self.at..]
-    }
-
-    fn takes(&mut self, wanted: char) -> bool {
-        let found = self.rest().starts_with(wanted);
-        if found {
-            self.at += wanted.len_utf8();
-        }
-        found
-    }
-
-    fn require(&mut self, wanted: char, expected: &'static str) -> Result<(), Problem> {
-        if self.takes(wanted) { Ok(()) } else { Err(self.unexpected(expected)) }
-    }
-
-    fn number(&mut self, expected: &'static str) -> Result<u64, Problem> {
-        let rest = self.rest();
-        let length = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        if length == 0 {
-            return Err(self.unexpected(expected));
-        }
-        let number = rest[..length].parse().map_err(|_| Problem::Number { at: self.position() })?;
-        self.at += length;
-        Ok(number)
-    }
-
-    /// Counted from 1, in characters, as people count.
-    fn position(&self) -> usize {
-        self.text[..self.at].chars().count() + 1
-    }
-
-    fn unexpected(&mut self, expected: &'static str) -> Problem {
-        let found =
-            self.rest().chars().next().map_or_else(|| "the end".to_owned(), |c| format!("{c:?}"));
-        Problem::Unexpected { expected, at: self.position(), found }
-    }
-}
-
-fn divide(block_rows: u64, n_chunks: u64) -> Result<BlockSpec, Problem> {
-    if block_rows == 0 || n_chunks == 0 {
-        return Err(Problem::Zero);
-    }
-    if !block_rows.is_multiple_of(n_chunks) {
-        return Err(Problem::Indivisible { block_rows, n_chunks });
-    }
-    BlockSpec::new(n_chunks, block_rows / n_chunks)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[track_caller]
-    fn check(text: &str, expect: &str) {
-        let told = match parse(text) {
-            Ok(specs) => specs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-            Err(error) => error.to_string(),
-        };
-        assert_eq!(told, expect, "{text:?}");
-    }
-
-    #[test]
-    fn what_the_grammar_allows() {
-        check("1024", "1x1024");
-        check("64x2048", "64x2048");
-        check("65536 / 64", "64x1024");
-        check("65536/64", "64x1024");
-        check("  8 x 16 ", "8x16");
-        check("100 / 100", "100x1");
-        check("16 / [1,4]", "1x16 2x8 4x4");
-        check("16/[ 4 , 1 ]", "4x4 2x8 1x16");
-        check("96 / [3,13]", "3x32 6x16 12x8");
-        check("96 / [13,3]", "12x8 6x16 3x32");
-        check("8 / [8,8]", "8x1");
-        check("7 / [1,1]", "1x7");
-    }
-
-    #[test]
-    fn the_original_range_gives_thirteen() {
-        let specs = parse("131072 / [1,4096]").unwrap();
-        assert_eq!(specs.len(), 13);
-        assert!(specs.iter().all(|spec| spec.block_rows() == 131_072));
-        assert_eq!(specs[12], BlockSpec { chunk_rows: 32, chunks_per_block: 4096 });
-    }
-
-    #[test]
-    fn what_is_wrong_is_pointed_at() {
-        check(
-            "",
-            "block specification \"\": expected a number of rows at character 1, found the end",
-        );
-        check(
-            "x64",
-            "block specification \"x64\": expected a number of rows at character 1, found 'x'",
-        );
-        check(
-            "64x",
-            "block specification \"64x\": expected the rows of a chunk at character 4, found the end",
-        );
-        check(
-            "64 64",
-            "block specification \"64 64\": expected `x`, `/` or the end at character 4, found '6'",
-        );
-        check(
-            "64k",
-            "block specification \"64k\": expected `x`, `/` or the end at character 3, found 'k'",
-        );
-        check(
-            "-64",
-            "block specification \"-64\": expected a number of rows at character 1, found '-'",
-        );
-        check(
-            "64 / a",
-            "block specification \"64 / a\": expected a number of chunks or `[` at character 6, found 'a'",
-        );
-        check(
-            "64 / [1;2]",
-            "block specification \"64 / [1;2]\": expected `,` at character 8, found ';'",
-        );
-        check(
-            "64 / [1,2",
-            "block specification \"64 / [1,2\": expected `]` at character 10, found the end",
-        );
-        check(
-            "64 / [1,2] 3",
-            "block specification \"64 / [1,2] 3\": expected the end at character 12, found '3'",
-        );
-        check(
-            "é",
-            "block specification \"é\": expected a number of rows at character 1, found 'é'",
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_refused() {
-        let zero = "sizes and numbers of chunks must be 1 or more";
-        for text in ["0", "0x5", "5x0", "0 / 1", "5 / 0", "0 / [1,2]", "8 / [0,2]", "8 / [2,0]"] {
-            check(text, &format!("block specification {text:?}: {zero}"));
-        }
-        check(
-            "100 / 3",
-            "block specification \"100 / 3\": 100 rows cannot be divided into 3 equal chunks",
-        );
-        check(
-            "100 / [1,8]",
-            "block specification \"100 / [1,8]\": 100 rows cannot be divided into 8 equal chunks",
-        );
-        check(
-            "2 / 4",
-            "block specification \"2 / 4\": 2 rows cannot be divided into 4 equal chunks",
-        );
-        check(
-            "99999999999999999999",
-            "block specification \"99999999999999999999\": the number at character 1 is too large",
-        );
-        check(
-            "9999999999x9999999999",
-            "block specification \"9999999999x9999999999\": a block of that many rows cannot be counted",
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_gives_specs_or_one_line(text in "[0-9x/\\[\\], k\\-é]{0,20}") {
-            match parse(&text) {
-                Ok(specs) => {
-                    prop_assert!(!specs.is_empty());
-                    prop_assert!(specs.iter().all(|spec| 0 < spec.block_rows()));
-                }
-                Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),
+        let text = match &cache {
+            PageCache::Warm { bytes } => {
+                format!("warm, {:.1} MB are read through before each run", *bytes as f64 / 1e6)
             }
-        }
-
-        #[test]
-        fn any_unicode_is_survived(text in ".{0,12}") {
-            let _specs = parse(&text);
-        }
-
-        #[test]
-        fn ranges_double_and_keep_the_block(chunk_rows in 1_u64..50, from in 1_u64..20, doublings in 0_u32..8) {
-            let to = from << doublings;
-            let block_rows = chunk_rows * to;
-            let specs = parse(&format!("{block_rows} / [{from},{to}]")).unwrap();
-            let backwards = parse(&format!("{block_rows} / [{to},{from}]")).unwrap();
-            prop_assert_eq!(specs.len(), doublings as usize + 1);
-            for (idx, spec) in specs.iter().enumerate() {
-                prop_assert_eq!(spec.chunks_per_block, from << idx);
-                prop_assert_eq!(spec.block_rows(), block_rows);
-                prop_assert_eq!(parse(&spec.to_string()).unwrap(), vec![*spec]);
-            }
-            prop_assert!(specs.iter().rev().eq(&backwards));
-        }
-    }
+            PageCache::Unknown(why) => format!("unknown, {why}"),
+            PageCache::Dropped | PageCache::Advised => cache.name().to_owned(),
+        };
+        (cache.name(), text)
+    };
+    display.line(&format!("page cache: {text}"));
+    display.line(&format!("results: {}", folder.display()));
+    name
 }
+
+/// The page cache of a point that was to be cold and failed before.
+const COLD_ASKED: &str = "cold";

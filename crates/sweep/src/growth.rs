@@ -16,14 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, read, write_text};
+use bench_run::{
+    Display, INTERRUPTED_EXIT_CODE, ResultsFolder, UsageError, command_line, first_hidden, grouped,
+    watch_interrupts,
+};
 
 pub(crate) use args::GrowthArgs;
-
-use crate::config::{self, UsageError};
-use crate::display::{Display, grouped};
-use crate::interrupt;
-use crate::results_folder::Folder;
-use crate::secrets;
 
 /// The report's name in the folder of results, beside the sweep's own README.
 const REPORT: &str = "growth.md";
@@ -32,9 +30,9 @@ const REPORT: &str = "growth.md";
 pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let sizes = sizes(args)?;
     check_sweep(&args.sweep)?;
-    let interrupted = interrupt::watch();
+    let interrupted = watch_interrupts();
     let mut folder =
-        args.of_results.folder(args.results.as_deref(), &HostInfo::gather(), "growth")?;
+        args.results_flags.folder(args.results.as_deref(), &HostInfo::gather(), "growth")?;
     // Sweeps write to it, in processes of their own.
     folder.to_remove = false;
     fs::create_dir_all(&args.data)
@@ -45,9 +43,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
             .context("cannot find the program itself to start it again")?,
         folder,
         interrupted,
-        command: config::command_line(
-            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()),
-        )?,
+        command: command_line(arguments)?,
     };
     let display = Display::new(sizes.len() as u64, "sizes", args.quiet);
     display.line(&format!("results: {}", growth.folder.path.display()));
@@ -59,7 +55,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         if growth.stopped() {
             display.finish();
             eprintln!("interrupted: what was measured is kept in {}", growth.folder.path.display());
-            return Ok(ExitCode::from(interrupt::EXIT_CODE));
+            return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         if code != 0 {
             eprintln!("error: points of {} cells failed; their rows say why", grouped(*size));
@@ -86,7 +82,7 @@ fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
 /// Refuses what may be a secret: the sweeps get these words as arguments, which every user of the
 /// machine sees.
 fn check_sweep(words: &[String]) -> anyhow::Result<()> {
-    match secrets::first_hidden(words) {
+    match first_hidden(words) {
         None => Ok(()),
         Some(word) => Err(UsageError::new(format!(
             "{word} behind -- may hold a secret, and every user of this machine could see it; \
@@ -99,7 +95,7 @@ fn check_sweep(words: &[String]) -> anyhow::Result<()> {
 struct Growth<'a> {
     args: &'a GrowthArgs,
     program: PathBuf,
-    folder: Folder,
+    folder: ResultsFolder,
     interrupted: &'a AtomicBool,
     command: String,
 }
@@ -151,7 +147,7 @@ impl Growth<'_> {
     fn sweep(&self, uri: &str) -> anyhow::Result<i32> {
         let mut command = Command::new(&self.program);
         command.args(["sweep", "--uri", uri, "--results"]).arg(&self.folder.path);
-        if let Some(revision) = &self.args.of_results.revision {
+        if let Some(revision) = &self.args.results_flags.revision {
             command.args(["--revision", revision]);
         }
         if self.args.quiet {
@@ -165,7 +161,7 @@ impl Growth<'_> {
         match status.code() {
             // What it was asked is wrong, and would be wrong of every size.
             Some(2) => bail!(UsageError::new("what stands behind -- is no sweep's command line")),
-            Some(code) if code == i32::from(interrupt::EXIT_CODE) => {
+            Some(code) if code == i32::from(INTERRUPTED_EXIT_CODE) => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Ok(0)
             }

@@ -1,110 +1,78 @@
-//! The composition: a grid of loader settings, each point measured by a process of its own, results kept after every epoch.
+//! The `sweep` program: the command line's root, the grid, and the commands that write experiments.
 //!
-//! The parts, in the order in which a sweep passes them:
-//! - `args` with `original_flags`, the command line as typed; `config`, what it means; [`grid`], the grammar of block specifications;
-//! - `sweep_command`, what comes before anything is measured: `results_folder`, `example` (the data where none is named),
-//!   `io_limit` (the rate that reading is held to), `page_cache`, `conditions` (all that a measurement depends on) and `found` (what
-//!   need not be measured again);
-//! - `sweep_loop`, the loop over the grid, with `process` to run a point under its `memory_limit` and tell how it ended, `display` and
-//!   `summary`;
-//! - `secrets`, what keeps credentials out of records, messages and command lines;
-//! - `point`, the other end: what runs in that process, with `consumer` for what takes the batches, `label_entropy` for how random
-//!   they are and `point_settings` for what is noted of the settings. `job` is what the two say to each other;
-//! - `peers`, the comparison with other loaders, whose processes say the same to it;
-//! - `read_chunks`, all rows in tiledbsoma's ways of reading and in ours;
-//! - `growth`, sweeps of several sizes of data;
-//! - `report_command`, the report of results that are there;
-//! - `tune`, which proposes settings from a few measured points and a model of their cost;
-//! - `data_commands`, `slice` and `relayout_command`, the subcommands that write experiments; `readers_command`, which compares the
-//!   readers of X on the rows that
-//!   `readers` picks.
+//! - `grid`, the command `sweep`: a grid of loader settings, each point measured by a process of its own;
+//! - `growth`, sweeps of several sizes of data; `report_command`, reports of rows that exist;
+//! - `data_commands`, `slice` and `relayout_command`, which write experiments.
 //!
-//! A point has its own process because peak memory is a mark of the whole process, because a point may be killed for memory, and so
-//! that none is measured in the heap that another one left behind.
+//! `tune` and the comparisons (`compare`) are crates of their own, as are the measured process
+//! (`grid-point`) and everything that commands share (`bench-run`). A point has its own process because
+//! peak memory is a mark of the whole process, because a point may be killed for memory, and so that
+//! none is measured in the heap that another one left behind.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
     reason = "the library of a command line tool: printing is its job"
 )]
 
-mod args;
-mod conditions;
-mod config;
-mod consumer;
-mod control_group;
+mod cli;
 mod data_commands;
-mod display;
 #[cfg(test)]
 mod documented;
-mod example;
-mod found;
-pub mod grid;
+mod grid;
 mod growth;
-mod interrupt;
-mod io_limit;
-mod job;
-mod label_entropy;
-mod memory_limit;
-mod original_flags;
-mod page_cache;
-mod peers;
-mod point;
-mod point_settings;
-mod process;
-mod process_tree;
-mod read_chunks;
-mod readers;
-mod readers_command;
 mod relayout_command;
 mod report_command;
-mod results_folder;
-mod secrets;
 mod slice;
-mod summary;
-mod sweep_command;
-mod sweep_loop;
-mod tune;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use bench_run::{HIDDEN, Secrets, UsageError};
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
+use compare::{bench_readers, peers, read_chunks};
 
-use args::{Cli, Command};
-use secrets::Secrets;
+use cli::{Cli, Command};
 
 /// Runs the program on its command line, its name first, and returns its exit code: 0, 1 for a failure, 2 for a command line that
 /// cannot be, 130 after Ctrl-C. Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let secrets = Secrets::of_arguments(&arguments);
+    let secrets = Secrets::of_arguments(&arguments, soma_io::environment_secrets());
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return told_by_clap(error, &secrets),
+        Err(error) => return print_clap_error(error, &secrets),
     };
     let outcome = match cli.command {
-        Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Sweep(args) => grid::run(&args, &arguments),
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
         Command::Slice(args) => slice::run(&args),
         Command::Relayout(args) => relayout_command::run(&args),
-        Command::BenchReaders(args) => readers_command::run(&args),
+        Command::BenchReaders(args) => bench_readers::run(&args),
         Command::Peers(args) => peers::run(&args, &arguments),
         Command::ReadChunks(args) => read_chunks::run(&args),
         Command::Report(args) => report_command::run(&args),
         Command::Growth(args) => growth::run(&args, &arguments),
         Command::Tune(args) => tune::run(&args, &arguments),
-        Command::Point => point::run().map(|()| ExitCode::SUCCESS),
+        Command::Point => served(grid_point::serve()),
+        Command::TuneTask => served(tune::serve()),
+        Command::PeersTask => served(peers::serve()),
+        Command::ReadChunksTask => served(read_chunks::serve()),
+        Command::BenchReadersTask => served(bench_readers::serve()),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", secrets.hide(&one_line(&told(&error))));
-        if error.is::<config::UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        eprintln!("error: {}", secrets.hide(&one_line(&with_causes(&error))));
+        if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
     })
 }
 
-/// Help goes to stdout as it is; of an error the first paragraph, in one line and without secrets.
-fn told_by_clap(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
+fn served(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Prints help to stdout as it is; of an error the first paragraph, in one line and without secrets.
+fn print_clap_error(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     if !error.use_stderr() {
         // In color on a terminal, plain elsewhere.
         return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
@@ -114,7 +82,7 @@ fn told_by_clap(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
         Some(ContextValue::String(flag)) if flag.contains("KEY=VALUE")
     );
     if is_setting {
-        error.insert(ContextKind::InvalidValue, ContextValue::String(secrets::HIDDEN.to_owned()));
+        error.insert(ContextKind::InvalidValue, ContextValue::String(HIDDEN.to_owned()));
     }
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
@@ -127,8 +95,8 @@ fn told_by_clap(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What went wrong and why, without what an error has already said of its cause.
-fn told(error: &anyhow::Error) -> String {
+/// Formats an error with its causes, each once.
+fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for part in error.chain().map(ToString::to_string) {
         if !text.contains(&part) {
@@ -145,13 +113,13 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::with_causes;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let error = anyhow::anyhow!("no such file").context("cannot open x: no such file");
         assert_eq!(
-            told(&error.context("the sweep ends")),
+            with_causes(&error.context("the sweep ends")),
             "the sweep ends: cannot open x: no such file"
         );
     }

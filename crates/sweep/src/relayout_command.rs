@@ -5,20 +5,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
+use bench_run::{
+    Address, Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, key_value, pairs,
+    watch_interrupts,
+};
 use bytesize::ByteSize;
 use clap::Args;
+use grid_point::{ReaderFlag, format_leftover};
 use relayout::{
     CodecChoice, Codecs, Error, GENE_CODECS, RelayoutEvent, RelayoutReport, RelayoutSpec,
     VALUE_CODECS,
 };
 use serde_json::json;
 use soma_io::{Existing, Experiment, OpenOptions};
-
-use crate::args::{Reader, key_value};
-use crate::config::{self, UsageError};
-use crate::display::{Display, grouped};
-use crate::interrupt;
-use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -49,8 +48,8 @@ pub(crate) struct RelayoutArgs {
     #[arg(long, value_name = "COLUMN", default_value = "source_joinid")]
     pub(crate) joinid_column: String,
     /// What reads X
-    #[arg(long, value_enum, default_value_t = Reader::Auto)]
-    pub(crate) reader: Reader,
+    #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
+    pub(crate) reader: ReaderFlag,
     /// Memory for rows on their way, as 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: ByteSize,
@@ -96,11 +95,11 @@ impl RelayoutArgs {
             codec,
             shuffle_seed: self.shuffle,
             joinid_column: self.joinid_column.clone(),
-            reader: config::reader(self.reader),
+            reader: self.reader.into(),
             memory_bytes: self.memory.as_u64(),
             temporary: self.temporary.clone(),
             existing: if self.force { Existing::Replace } else { Existing::Keep },
-            config: config::pairs("--config", &self.config)?,
+            config: pairs("--config", &self.config)?,
             ..RelayoutSpec::default()
         })
     }
@@ -124,7 +123,7 @@ fn codecs(text: &str) -> anyhow::Result<Codecs> {
 
 /// Writes the experiment anew.
 pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
-    let interrupted = interrupt::watch();
+    let interrupted = watch_interrupts();
     let spec = args.spec()?;
     let options = OpenOptions { config: spec.config.clone(), timestamp: None };
     let source = Experiment::open(args.source.full(), &options)?;
@@ -149,7 +148,7 @@ pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
         }
         Err(error @ Error::Interrupted) => {
             eprintln!("{error}");
-            Ok(ExitCode::from(interrupt::EXIT_CODE))
+            Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
         Err(error @ Error::Size { .. }) => Err(UsageError::new(error.to_string()).into()),
         Err(error) => Err(error.into()),
@@ -173,10 +172,7 @@ impl<'a> Progress<'a> {
 
     fn tell(&mut self, event: RelayoutEvent<'_>) {
         match event {
-            RelayoutEvent::Leftover(path) => self.display.line(&format!(
-                "{}: what a run that was killed had left there is removed",
-                path.display()
-            )),
+            RelayoutEvent::Leftover(path) => self.display.line(&format_leftover(path)),
             RelayoutEvent::Opened { n_cells, n_genes, reader, why_not_native } => {
                 self.n_cells = n_cells;
                 let why = why_not_native.map_or_else(String::new, |why| format!(" ({why})"));

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{ReportFormat, ReportOptions, Source, WrittenFile, write_side_by_side};
+use bench_run::UsageError;
 use clap::Args;
 use serde_json::json;
 
-use crate::config::UsageError;
-use crate::summary;
+use crate::grid::marked;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -75,14 +75,14 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         (Some(out), _) => out,
         (None, [folder]) => folder,
         (None, _) => {
-            let told = "several results folders are reported on together: name a folder to write to with --out";
-            return Err(UsageError::new(told).into());
+            let message = "several results folders are reported on together: name a folder to write to with --out";
+            return Err(UsageError::new(message).into());
         }
     };
     let sources = Source::read_all(&args.folders)?;
     let options = ReportOptions {
         title: args.title.clone(),
-        marked: summary::marked(|chunks_per_block| has_default(&sources, chunks_per_block)),
+        marked: marked(|chunks_per_block| has_default(&sources, chunks_per_block)),
         published: args.baseline,
     };
     let formats: Vec<ReportFormat> = if args.formats.is_empty() {
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let files = write_side_by_side(&sources, out, &formats, &options)
         .with_context(|| format!("the report in {} is not whole", out.display()))?;
-    tell(&files, args.json);
+    print_paths(&files, args.json);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,12 +103,12 @@ fn has_default(sources: &[Source], chunks_per_block: u64) -> bool {
     })
 }
 
-fn tell(files: &[WrittenFile], as_json: bool) {
+fn print_paths(files: &[WrittenFile], as_json: bool) {
     for WrittenFile { path, format, view } in files {
         let path: &Path = path;
         if as_json {
-            let told = json!({ "path": path, "format": format.extension(), "view": view });
-            println!("{told}");
+            let line = json!({ "path": path, "format": format.extension(), "view": view });
+            println!("{line}");
         } else {
             println!("{}", path.display());
         }

@@ -6,20 +6,18 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
+use bench_run::{Display, INTERRUPTED_EXIT_CODE, grouped, watch_interrupts};
 use bytesize::ByteSize;
 use experiment_copy::{Error, SliceEvent, SliceReport};
+use grid_point::format_leftover;
 use serde_json::json;
 use soma_io::{Experiment, OpenOptions};
-
-use crate::data_commands::tell_leftover;
-use crate::display::{Display, grouped};
-use crate::interrupt;
 
 pub(crate) use args::SliceArgs;
 
 /// Takes the part that is asked for.
 pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
-    let interrupted = interrupt::watch();
+    let interrupted = watch_interrupts();
     let (spec, config) = (args.spec()?, args.reading_config()?);
     let source = Experiment::open(args.source.full(), &OpenOptions { config, timestamp: None })?;
     let mut display = Display::counting("cells", args.quiet);
@@ -28,7 +26,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let n_layers = spec.layers.len() as u64;
     let outcome = experiment_copy::slice(&source, args.target.full(), &spec, &mut |event| {
         match event {
-            SliceEvent::Leftover(path) => tell_leftover(Some(path), &display),
+            SliceEvent::Leftover(path) => display.line(&format_leftover(path)),
             SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
             SliceEvent::Chosen { n_cells, n_genes, reader } => {
                 display.finish();
@@ -53,7 +51,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
         }
         Err(error @ Error::Interrupted) => {
             eprintln!("{error}");
-            Ok(ExitCode::from(interrupt::EXIT_CODE))
+            Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
         Err(error) => Err(error.into()),
     }

@@ -125,7 +125,7 @@ fn ways_run_in_turn_and_the_table_has_a_row_for_each() {
 fn a_way_that_reads_something_else_is_refused() {
     let bed = Bed::new();
     for (fault, expect) in [
-        ("lost value", "not all ways read the same: coo read"),
+        ("lost value", "not all ways read the same: coo has"),
         ("other values", "not to exactly the same"),
         ("other places", "but at other places"),
         ("short", "coo: it read 249 cells of 250"),

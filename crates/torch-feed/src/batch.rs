@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::buffers::{TensorBuffer, size};
 use crate::error::Error;
-use crate::row_sums::RowSums;
+use crate::row_values::RowValues;
 use crate::staging::{Staging, remove_duplicates};
 use crate::stored_type::to_stored;
 
@@ -94,9 +94,9 @@ impl TensorBatch {
         self.n_padding
     }
 
-    /// Sums of each row of `x`, to compare the batches of two loaders.
-    pub fn row_sums(&self) -> Result<RowSums, Error> {
-        RowSums::of(&self.x)
+    /// The nonzero values of `x` by row, to compare the batches of two loaders.
+    pub fn row_values(&self) -> Result<RowValues, Error> {
+        RowValues::of(&self.x)
     }
 
     /// Copies the tensors to `device`; no copy if they are on the CPU already.

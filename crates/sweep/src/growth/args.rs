@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
+use bench_run::ResultsFlags;
 use clap::Args;
-
-use crate::results_folder::OfResults;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -42,7 +41,7 @@ pub(crate) struct GrowthArgs {
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) of_results: OfResults,
+    pub(crate) results_flags: ResultsFlags,
     /// What the sweep of each size is told
     #[arg(last = true, value_name = "SWEEP")]
     pub(crate) sweep: Vec<String>,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bench_report::{EpochRecord, Spread, Status};
+use bench_run::grouped;
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::line::Line;
-use crate::display::grouped;
 
 const HEADER: [&str; 8] = [
     "point",

@@ -4,14 +4,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use bench_run::{Address, UsageError, key_value, pairs};
 use bytesize::ByteSize;
 use clap::Args;
 use experiment_copy::{ColumnChoice, DatasetSlice, Existing, Genes, SliceSpec};
+use grid_point::{ReaderFlag, share_with_libtiledb};
 use soma_io::{AxisQuery, Config, RowRanges, ValueFilter};
-
-use crate::args::{Reader, key_value};
-use crate::config::{self, UsageError};
-use crate::secrets::Address;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -86,8 +84,8 @@ pub(crate) struct SliceArgs {
     #[arg(long, value_name = "COLUMN", num_args = 0..=1, require_equals = true, default_missing_value = "source_joinid")]
     pub(crate) keep_joinids: Option<String>,
     /// What reads X
-    #[arg(long, value_enum, default_value_t = Reader::Auto)]
-    pub(crate) reader: Reader,
+    #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
+    pub(crate) reader: ReaderFlag,
     /// Memory for rows on their way, as 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: ByteSize,
@@ -110,20 +108,16 @@ Examples:
   cargo xtask slice ~/census/experiment ~/data/lung --obs-filter 'tissue == \"lung\"' -v 20000
   cargo xtask slice census://2023-12-15/homo_sapiens ~/data/small -S -e 10 --genes genes.txt";
 
-/// libtiledb's share of the memory, unless it is told its own.
-const TOTAL_BUDGET: &str = "sm.mem.total_budget";
-
 impl SliceArgs {
     /// TileDB's parameters for reading.
     pub(crate) fn reading_config(&self) -> anyhow::Result<Config> {
         let mut config = self.writing_config()?;
-        let share = (self.memory.as_u64() / 4).to_string();
-        config.entry(TOTAL_BUDGET.to_owned()).or_insert(share);
+        share_with_libtiledb(&mut config, self.memory.as_u64());
         Ok(config)
     }
 
     fn writing_config(&self) -> anyhow::Result<Config> {
-        config::pairs("--config", &self.config).map_err(|error| usage(&error))
+        pairs("--config", &self.config).map_err(|error| usage(&error))
     }
 
     /// What is meant.
@@ -138,7 +132,7 @@ impl SliceArgs {
             obs_columns: columns(&self.obs_columns, &self.without_obs_columns),
             var_columns: columns(&self.var_columns, &self.without_var_columns),
             joinid_column: self.keep_joinids.clone(),
-            reader: config::reader(self.reader),
+            reader: self.reader.into(),
             memory_bytes: self.memory.as_u64(),
             existing: if self.force { Existing::Replace } else { Existing::Keep },
             config: self.writing_config()?,
@@ -237,7 +231,7 @@ fn filter(flag: &str) -> impl Fn(&str) -> anyhow::Result<ValueFilter> {
 }
 
 fn usage(error: &anyhow::Error) -> anyhow::Error {
-    UsageError::new(format!("{error:#}")).into()
+    UsageError::of(error).into()
 }
 
 fn joinid_range(text: &str) -> Result<Range<u64>, String> {

@@ -23,7 +23,7 @@ def main():
     job = parser.parse_args()
     converts = "CONVERTS" in os.environ
     if job.task == "describe":
-        tell({"PeerFacts": facts(converts)})
+        tell({"Answer": {"Facts": facts(converts)}})
         return tell("Done")
     given = json.load(sys.stdin)
     job.uri, job.config = given["uri"], given["config"]
@@ -50,19 +50,19 @@ def main():
         if fault == "lost cell":
             delivered["n_cells"] -= 1
         if fault == "other values":
-            delivered["checksum"] ^= 1
-        tell({"Delivered": delivered})
+            delivered["tally"]["checksum"] ^= 1
+        tell({"Answer": {"Delivered": delivered}})
     else:
         for epoch in range(job.epochs):
-            tell({"PeerEpoch": measure(epoch, delivered["n_cells"], job, fault)})
+            tell({"Answer": {"Epoch": measure(epoch, delivered["n_cells"], job, fault)}})
     tell("Done")
 
 
 def facts(converts):
     forms = ["dense", "csr"]
-    variants = [{"name": "ours", "told": "as asked", "takes_blocks": True, "forms": forms}]
+    variants = [{"name": "ours", "summary": "as asked", "takes_blocks": True, "forms": forms}]
     if converts:
-        variants.append({"name": "documented", "told": "its own", "takes_blocks": False, "forms": ["csr"]})
+        variants.append({"name": "documented", "summary": "its own", "takes_blocks": False, "forms": ["csr"]})
     return {
         "versions": {"fake": "1.0", "Python": "3"},
         "gene_subsets": not converts,
@@ -79,7 +79,7 @@ def convert(job, fault):
         sys.exit(1)
     if fault == "slow conversion":
         time.sleep(600)
-    tell({"PeerConversion": {"secs": 1.5, "max_mem": 2_000_000_000}})
+    tell({"Answer": {"Conversion": {"secs": 1.5, "max_mem": 2_000_000_000}}})
     tell("Done")
 
 
@@ -109,10 +109,11 @@ def deliver(job):
         "n_epochs": 1,
         "consumer": "None",
     }
-    text = json.dumps({"data": data, "cache": "warm", "task": {"Tally": point}})
-    ran = subprocess.run([os.environ["SWEEP"], "point"], input=text, capture_output=True, text=True, check=True)
+    text = json.dumps({"cache": "warm", "task": {"data": data, "work": {"Tally": point}}})
+    ran = subprocess.run([os.environ["SWEEP"], "peers-task"], input=text, capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in ran.stdout.splitlines()]
-    return next(event["Delivered"] for event in events if "Delivered" in event)
+    answers = [event["Answer"] for event in events if "Answer" in event]
+    return next(answer["Delivered"] for answer in answers if "Delivered" in answer)
 
 
 def measure(epoch, n_cells, job, fault):

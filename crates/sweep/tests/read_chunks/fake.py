@@ -32,15 +32,15 @@ def main():
             order.truncate(os.path.getsize(job.joinids) - 8)
     read = answer(job)
     if fault == "lost value":
-        read["elements"]["n_values"] -= 1
+        read["tally"]["n_values"] -= 1
     if fault == "other values":
-        read["elements"]["sums"][127] += 1
+        read["tally"]["sums"][127] += 1
     if fault == "other places":
-        read["elements"]["checksum"] ^= 1
+        read["tally"]["checksum"] ^= 1
     if fault == "no time":
         read["read_secs"] = -1
     print("a line that a library printed", flush=True)
-    print(json.dumps({"ChunksRead": read}), flush=True)
+    print(json.dumps({"Answer": read}), flush=True)
     print(json.dumps("Done"), flush=True)
 
 
@@ -53,11 +53,11 @@ def answer(job):
         "reader": "native",
         "obs_columns": [],
     }
-    task = {"ReadChunks": {"joinids": job.joinids, "chunk_rows": job.chunk_rows, "n_genes": job.genes}}
-    text = json.dumps({"data": data, "cache": "", "task": task})
-    ran = subprocess.run([os.environ["SWEEP"], "point"], input=text, capture_output=True, text=True, check=True)
+    chunks = {"joinids": job.joinids, "chunk_rows": job.chunk_rows, "n_genes": job.genes}
+    text = json.dumps({"cache": "", "task": {"data": data, "chunks": chunks}})
+    ran = subprocess.run([os.environ["SWEEP"], "read-chunks-task"], input=text, capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in ran.stdout.splitlines()]
-    return next(event["ChunksRead"] for event in events if "ChunksRead" in event)
+    return next(event["Answer"] for event in events if "Answer" in event)
 
 
 main()

@@ -1,0 +1,112 @@
+//! Progress of a command on stderr: a bar on a terminal, lines elsewhere, nothing if quiet.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shows progress.
+#[derive(Debug)]
+pub struct Display {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Display {
+    /// A bar of `length` steps, each called `unit`.
+    pub fn new(length: u64, unit: &str, quiet: bool) -> Self {
+        let template = format!(
+            "{{bar:30}} {{human_pos}}/{{human_len}} {unit}, {{elapsed}}, about {{eta}} left  {{wide_msg}}"
+        );
+        Self::drawn(Some(length), &template, quiet)
+    }
+
+    /// A counter of steps called `unit` whose number is not known.
+    pub fn counting(unit: &str, quiet: bool) -> Self {
+        Self::drawn(
+            None,
+            &format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}  {{wide_msg}}"),
+            quiet,
+        )
+    }
+
+    fn drawn(length: Option<u64>, template: &str, quiet: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
+        if quiet || bar.is_hidden() {
+            return Self { bar: None, quiet };
+        }
+        // A template that does not parse leaves the plain bar.
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Self { bar: Some(bar), quiet }
+    }
+
+    /// Shows what is going on now; only a bar has room for it.
+    pub fn now(&self, text: impl Into<String>) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.into());
+        }
+    }
+
+    /// Sets the number of steps that are done.
+    pub fn position(&self, position: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(position);
+        }
+    }
+
+    /// Prints a line that stays.
+    pub fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None if self.quiet => {}
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Formats a number as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (idx, digit) in digits.chars().enumerate() {
+        if idx != 0 && (digits.len() - idx).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let told = [0, 999, 1000, 123_456, 1_234_567].map(grouped);
+        assert_eq!(told, ["0", "999", "1,000", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn nothing_is_drawn_without_a_terminal_or_quietly() {
+        for display in [
+            Display::new(3, "points", true),
+            Display::new(3, "points", false),
+            Display::counting("cells", false),
+        ] {
+            display.now("x");
+            display.position(1);
+            display.finish();
+        }
+        assert!(Display::new(3, "points", true).bar.is_none());
+    }
+}

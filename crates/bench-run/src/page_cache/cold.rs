@@ -1,0 +1,190 @@
+//! Removing the data's files from the page cache.
+
+use std::fs::{self, File};
+use std::io::{self, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use serde::{Deserialize, Serialize};
+
+use super::{PageCache, not_local};
+use crate::data_files::{DataFile, data_files};
+
+/// How the cache is made cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+pub enum Cold {
+    /// Drop the machine's cache where that is permitted, else as `advise`
+    Auto,
+    /// Drop the machine's cache, for root only; others who use the machine feel it
+    Drop,
+    /// Advise the kernel that the data's files are not needed
+    Advise,
+}
+
+/// Written to by root, it drops the whole page cache.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Pages that are looked at in a file, from its beginning to its end.
+const SAMPLED_PAGES: u64 = 16;
+const PAGE_BYTES: u64 = 4096;
+
+/// Share of the sampled pages that may be left.
+const MOST_LEFT: f64 = 0.05;
+
+/// Pauses before the advice is given again.
+const AGAIN: [Duration; 3] =
+    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
+
+/// Removes the files below `folders` from the cache; `None` is data that is not on a local disk.
+/// The state says if that failed.
+pub fn cool(folders: Option<&[PathBuf]>, how: Cold) -> PageCache {
+    let Some(folders) = folders else { return not_local() };
+    match data_files(folders) {
+        Ok(files) => cool_files(&files, how, Path::new(DROP_CACHES)),
+        Err(error) => PageCache::Unknown(format!("the files cannot be listed: {error}")),
+    }
+}
+
+fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
+    // Pages that are not on the disk yet stay, whatever is asked.
+    if let Err(error) = each(files, File::sync_all) {
+        return PageCache::Unknown(format!("the files cannot be written back: {error}"));
+    }
+    let dropped = match how {
+        Cold::Advise => Err(io::ErrorKind::Unsupported.into()),
+        // 1 is the page cache alone, without the caches of names.
+        Cold::Auto | Cold::Drop => fs::write(drop_caches, "1"),
+    };
+    let state = match (dropped, how) {
+        (Ok(()), _) => PageCache::Dropped,
+        (Err(error), Cold::Drop) => {
+            return PageCache::Unknown(format!("{} refuses: {error}", drop_caches.display()));
+        }
+        (Err(_), Cold::Auto | Cold::Advise) => match each(files, advise) {
+            Ok(()) => PageCache::Advised,
+            Err(error) => return PageCache::Unknown(format!("the kernel refuses: {error}")),
+        },
+    };
+    let left = match &state {
+        PageCache::Advised => left_at_last(files),
+        _ => left(files),
+    };
+    match left {
+        // What looking has brought in goes again.
+        Ok(share) if share <= MOST_LEFT => match each(files, advise) {
+            Ok(()) => state,
+            Err(error) => PageCache::Unknown(format!("the kernel refuses: {error}")),
+        },
+        Ok(share) => PageCache::Unknown(format!(
+            "{:.0} % of the pages looked at are in the cache still: another process uses the files, or they are in memory only",
+            100.0 * share
+        )),
+        Err(error) => PageCache::Unknown(format!("what is left cannot be seen: {error}")),
+    }
+}
+
+/// The share of pages that stay in the cache whatever is advised. A page that was just used may be on a list of another
+/// processor's that advice does not reach until that list is emptied, so it is given again.
+fn left_at_last(files: &[DataFile]) -> io::Result<f64> {
+    for pause in AGAIN {
+        let share = left(files)?;
+        if share <= MOST_LEFT {
+            return Ok(share);
+        }
+        thread::sleep(pause);
+        each(files, advise)?;
+    }
+    left(files)
+}
+
+fn each(files: &[DataFile], mut act: impl FnMut(&File) -> io::Result<()>) -> io::Result<()> {
+    files.iter().try_for_each(|file| {
+        File::open(&file.path).and_then(|open| act(&open)).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", file.path.display()))
+        })
+    })
+}
+
+fn advise(file: &File) -> io::Result<()> {
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+/// The share of pages, of some of each file, that are in the cache.
+fn left(files: &[DataFile]) -> io::Result<f64> {
+    let (mut n_looked, mut n_there) = (0_u64, 0_u64);
+    for file in files {
+        let open = File::open(&file.path)?;
+        // Otherwise a look at one page fetches those behind it.
+        fadvise(&open, 0, None, Advice::Random)?;
+        let n_pages = file.bytes.div_ceil(PAGE_BYTES);
+        let step = n_pages.div_ceil(SAMPLED_PAGES).max(1);
+        for page in (0..n_pages).step_by(step as usize) {
+            n_looked += 1;
+            n_there += u64::from(is_there(&open, page * PAGE_BYTES)?);
+        }
+    }
+    Ok(if n_looked == 0 { 0.0 } else { n_there as f64 / n_looked as f64 })
+}
+
+/// Whether a byte can be read without waiting for the disk.
+fn is_there(file: &File, at: u64) -> io::Result<bool> {
+    let mut byte = [0];
+    match preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the target folder, which lies on a disk; /tmp may be memory.
+    fn data() -> (tempfile::TempDir, Vec<DataFile>) {
+        let target = std::env::current_exe().unwrap();
+        let folder = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
+        fs::create_dir(folder.path().join("obs")).unwrap();
+        fs::write(folder.path().join("obs/a"), vec![7; 1 << 20]).unwrap();
+        fs::write(folder.path().join("obs/empty"), "").unwrap();
+        let files = data_files(&[folder.path().to_owned()]).unwrap();
+        assert_eq!(files.len(), 2);
+        (folder, files)
+    }
+
+    #[test]
+    fn files_are_advised_out_and_read_in_again() {
+        let (_folder, files) = data();
+        let nowhere = Path::new("/nonexistent/drop_caches");
+        assert!(left(&files).unwrap() > 0.99, "what was just written is in the cache");
+        for how in [Cold::Advise, Cold::Auto] {
+            assert_eq!(cool_files(&files, how, nowhere), PageCache::Advised);
+            assert!(left(&files).unwrap() < 0.01);
+        }
+        let state = cool_files(&files, Cold::Drop, nowhere);
+        assert!(
+            matches!(&state, PageCache::Unknown(why) if why.contains("drop_caches")),
+            "{state:?}"
+        );
+        fs::read(&files[0].path).unwrap();
+        assert!(left(&files).unwrap() > 0.99);
+    }
+
+    #[test]
+    fn a_drop_that_drops_nothing_is_not_believed() {
+        let (folder, files) = data();
+        let pretended = folder.path().join("drop_caches");
+        let state = cool_files(&files, Cold::Auto, &pretended);
+        assert!(matches!(&state, PageCache::Unknown(why) if why.contains("100 %")), "{state:?}");
+        assert_eq!(fs::read_to_string(pretended).unwrap(), "1");
+    }
+
+    #[test]
+    fn data_in_a_store_is_not_called_cold() {
+        assert_eq!(cool(None, Cold::Auto).name(), "unknown");
+    }
+}

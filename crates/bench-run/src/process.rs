@@ -1,0 +1,263 @@
+//! Runs a measured process and reports how it ended: whatever happens to it, the command goes on.
+
+mod end;
+mod tree;
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bench_report::Status;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::limits::{LimitedProcess, MemoryLimit};
+use crate::order::Event;
+use crate::secrets::Secrets;
+use end::{death, looks_like_oom};
+
+pub use end::{Ended, Failure};
+pub use tree::TreePeak;
+
+/// Interval at which the process's memory and the user's wish to stop are checked.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Number of last lines on stderr that are kept.
+const LAST_LINES: usize = 40;
+
+/// A process to start.
+#[derive(Debug)]
+pub struct ProcessSpec<'a> {
+    /// The command; its stdin, stdout and stderr are replaced.
+    pub command: Command,
+    /// What the process reads from its stdin, as a line of JSON: other users see a command line.
+    pub input: Option<String>,
+    /// The limit on its memory.
+    pub limit: Option<&'a MemoryLimit>,
+    /// No message of the process keeps these.
+    pub secrets: Secrets,
+}
+
+impl ProcessSpec<'_> {
+    /// A process that gets `input` on its stdin and whose memory is not limited.
+    pub fn new(command: Command, input: &impl Serialize, secrets: Secrets) -> anyhow::Result<Self> {
+        let input = serde_json::to_string(input).context("cannot serialize an order")?;
+        Ok(Self { command, input: Some(input), limit: None, secrets })
+    }
+
+    /// A process without input.
+    pub fn without_input(command: Command, secrets: Secrets) -> Self {
+        Self { command, input: None, limit: None, secrets }
+    }
+
+    /// Starts the process and passes its progress, warnings and answers to `on_event` until it ends.
+    /// An error of `on_event`, and `interrupted`, end the process.
+    pub fn run<Answer: DeserializeOwned>(
+        mut self,
+        interrupted: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<Answer>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Ended> {
+        self.command.stdin(Stdio::piped());
+        let mut child = Running::start(self.command, self.secrets)?;
+        // It waits for its order, so it has done nothing yet.
+        child.limited = self.limit.map(|limit| limit.apply(child.child.id())).transpose()?;
+        match self.input {
+            Some(input) => child.give(input)?,
+            None => drop(child.child.stdin.take()),
+        }
+        child.follow_to_the_end(interrupted, on_event)
+    }
+}
+
+enum Followed {
+    Ended { done: bool, failed: Option<String> },
+    Interrupted,
+}
+
+/// Threads beside a process. All end once it has.
+struct Threads {
+    events: JoinHandle<()>,
+    stderr: JoinHandle<String>,
+    /// Writes to the process's stdin more than a pipe may hold.
+    input: Option<JoinHandle<()>>,
+}
+
+/// A process and the threads that talk to it. Dropping it ends the process.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    threads: Option<Threads>,
+    peak_bytes: Option<u64>,
+    tree: Option<TreePeak>,
+    /// Dropped after the process has ended.
+    limited: Option<LimitedProcess>,
+    secrets: Secrets,
+}
+
+impl Running {
+    fn start(mut command: Command, secrets: Secrets) -> anyhow::Result<Self> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = command.get_program().display().to_string();
+        let spawned = command.spawn();
+        let mut child =
+            spawned.with_context(|| format!("cannot start a process for the point: {program}"))?;
+        let stdout = child.stdout.take().context("the point's process has no stdout")?;
+        let stderr = child.stderr.take().context("the point's process has no stderr")?;
+        let (sender, lines) = channel();
+        let events = named("point-events").spawn(move || forward_lines(stdout, &sender))?;
+        let stderr = named("point-stderr").spawn(move || last_lines(stderr))?;
+        Ok(Self {
+            child,
+            lines,
+            threads: Some(Threads { events, stderr, input: None }),
+            peak_bytes: None,
+            tree: None,
+            limited: None,
+            secrets,
+        })
+    }
+
+    /// Writes the input in a thread of its own: a process that does not read it must not keep
+    /// Ctrl-C from ending it.
+    fn give(&mut self, text: String) -> anyhow::Result<()> {
+        if let (Some(mut stdin), Some(threads)) = (self.child.stdin.take(), &mut self.threads) {
+            let write = move || {
+                // The status of a process that has already ended says so.
+                let _written = stdin.write_all(text.as_bytes());
+            };
+            threads.input = Some(named("point-input").spawn(write)?);
+        }
+        Ok(())
+    }
+
+    fn follow_to_the_end<Answer: DeserializeOwned>(
+        mut self,
+        interrupted: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<Answer>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Ended> {
+        let (done, failed) = match self.follow(interrupted, on_event)? {
+            Followed::Ended { done, failed } => (done, failed),
+            Followed::Interrupted => return Ok(Ended::Interrupted),
+        };
+        let (peak_bytes, tree) = (self.peak_bytes, self.tree);
+        let (status, stderr) = self.wait()?;
+        let verdict = self.limited.as_ref().and_then(LimitedProcess::verdict);
+        // Ctrl-C reaches the process too, and may end it before we look.
+        if interrupted.load(Ordering::Relaxed) {
+            return Ok(Ended::Interrupted);
+        }
+        if done && status.success() {
+            return Ok(Ended::Done { tree });
+        }
+        let (status, message) = match failed.or(verdict) {
+            Some(message) => {
+                (if looks_like_oom(&message) { Status::Oom } else { Status::Error }, message)
+            }
+            None => death(status, &stderr),
+        };
+        let message = self.secrets.hide(&message);
+        Ok(Ended::Failed(Failure { status, message, peak_bytes }))
+    }
+
+    fn follow<Answer: DeserializeOwned>(
+        &mut self,
+        interrupted: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<Answer>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Followed> {
+        let (mut done, mut failed) = (false, None);
+        loop {
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(Followed::Interrupted);
+            }
+            self.peak_bytes = self.peak_bytes.max(tree::peak_of(self.child.id()));
+            self.tree = self.tree.max(tree::memory(self.child.id()));
+            match self.lines.recv_timeout(GLANCE) {
+                // Other lines were printed by a library.
+                Ok(line) => match event(&line, &self.secrets) {
+                    Some(Event::Done) => done = true,
+                    Some(Event::Failed { message }) => failed = Some(message),
+                    Some(event) => on_event(event)?,
+                    None => {}
+                },
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Followed::Ended { done, failed }),
+            }
+        }
+    }
+
+    /// Waits for the end; returns the exit status and the last lines on stderr.
+    fn wait(&mut self) -> anyhow::Result<(ExitStatus, String)> {
+        let status = self.child.wait().context("cannot wait for the point's process")?;
+        Ok((status, self.join()))
+    }
+
+    fn join(&mut self) -> String {
+        let Some(Threads { events, stderr, input }) = self.threads.take() else {
+            return String::new();
+        };
+        for thread in [Some(events), input].into_iter().flatten() {
+            let _panicked = thread.join();
+        }
+        stderr.join().unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.threads.is_some() {
+            // Both fail only if it has ended by itself.
+            let _killed = self.child.kill();
+            let _status = self.child.wait();
+            self.join();
+        }
+    }
+}
+
+fn named(thread: &str) -> Builder {
+    Builder::new().name(thread.to_owned())
+}
+
+fn forward_lines(stdout: impl Read, to: &Sender<String>) {
+    for line in BufReader::new(stdout).lines() {
+        let Ok(line) = line else { break };
+        if to.send(line).is_err() {
+            break;
+        }
+    }
+}
+
+fn last_lines(stderr: impl Read) -> String {
+    let mut kept = std::collections::VecDeque::new();
+    for line in BufReader::new(stderr).split(b'\n') {
+        let Ok(line) = line else { break };
+        if kept.len() == LAST_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(String::from_utf8_lossy(&line).into_owned());
+    }
+    Vec::from(kept).join("\n")
+}
+
+/// Parses an event; its texts, which may be other libraries', lose secrets.
+fn event<Answer: DeserializeOwned>(line: &str, secrets: &Secrets) -> Option<Event<Answer>> {
+    let mut value: Value = serde_json::from_str(line).ok()?;
+    hide(&mut value, secrets);
+    serde_json::from_value(value).ok()
+}
+
+fn hide(value: &mut Value, secrets: &Secrets) {
+    match value {
+        Value::String(text) => *text = secrets.hide(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| hide(value, secrets)),
+        Value::Object(values) => values.values_mut().for_each(|value| hide(value, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Keeps credentials out of what is recorded, printed and drawn.
+//!
+//! - An [`Address`] prints without user info and query; the whole of it is for opening alone.
+//! - Of TileDB's parameters those of an allow-list keep their values ([`recorded`]).
+//! - Messages of others (libtiledb, Python, the system) are searched for secrets of the order and
+//!   the environment, and for who signed a request that a store refused ([`Secrets::hide`]).
+//!
+//! Other processes get all of it on stdin, never as arguments, which any user of the machine sees.
+
+mod address;
+mod settings;
+mod store_errors;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use address::Credentials;
+pub use address::{Address, without_credentials};
+pub(crate) use settings::{command_words, noted};
+pub use settings::{first_hidden, recorded};
+
+/// Stands in place of a secret.
+pub const HIDDEN: &str = "***";
+
+/// Shorter values turn up in messages by chance. Values that are only possibly secret are not
+/// hidden if they are shorter; those that surely are one, if they stand by themselves.
+const LEAST_LENGTH: usize = 6;
+
+/// Words that must not turn up in a message.
+#[derive(Clone)]
+pub struct Secrets {
+    /// The longest first, so that none is hidden in part.
+    words: Vec<String>,
+}
+
+impl Secrets {
+    /// Secrets in an address and in settings; `known` are secrets of the environment. A store's
+    /// error messages repeat ids of keys and tokens.
+    pub fn of(address: &str, settings: &BTreeMap<String, String>, known: Vec<String>) -> Self {
+        let settings = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        Self::with([address], settings, known)
+    }
+
+    /// Secrets of the environment alone.
+    pub fn of_environment(known: Vec<String>) -> Self {
+        Self::with([], [], known)
+    }
+
+    /// Secrets on a command line, and `known` ones of the environment.
+    pub fn of_arguments(arguments: &[OsString], known: Vec<String>) -> Self {
+        let words: Vec<String> =
+            arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let settings = settings::of_words(&words);
+        Self::with(words.iter().map(String::as_str), settings, known)
+    }
+
+    /// `words` are surely secret.
+    fn with<'a>(
+        addresses: impl IntoIterator<Item = &'a str>,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+        mut words: Vec<String>,
+    ) -> Self {
+        let mut possible = Vec::new();
+        let mut found: Vec<_> = addresses.into_iter().map(Credentials::of).collect();
+        for (key, value) in settings {
+            if settings::is_recorded(key) {
+                found.push(Credentials::of(value));
+            } else if settings::looks_secret(key) {
+                words.push(value.to_owned());
+            } else {
+                possible.push(value.to_owned());
+            }
+        }
+        for credentials in found {
+            words.extend(credentials.users);
+            possible.extend(credentials.queries);
+        }
+        words.extend(possible.into_iter().filter(|word| LEAST_LENGTH <= word.len()));
+        // As Rust and others quote them.
+        let quoted: Vec<String> = words
+            .iter()
+            .filter_map(|word| {
+                let quoted = format!("{word:?}");
+                Some(quoted.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+            })
+            .collect();
+        words.extend(quoted);
+        words.retain(|word| !["", "true", "false"].contains(&word.as_str()));
+        words.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        words.dedup();
+        Self { words }
+    }
+
+    /// Returns `text` without them, and without the credentials of any address and of any store's error in
+    /// it.
+    pub fn hide(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for word in &self.words {
+            text = if LEAST_LENGTH <= word.len() {
+                text.replace(word, HIDDEN)
+            } else {
+                without_word(&text, word)
+            };
+        }
+        store_errors::without_signers(&without_credentials(&text))
+    }
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+/// `text` without `word` where no letter or digit touches it: a short one is part of many words.
+fn without_word(text: &str, word: &str) -> String {
+    let (mut kept, mut start) = (String::with_capacity(text.len()), 0);
+    for (idx, found) in text.match_indices(word) {
+        let before = text[..idx].chars().next_back();
+        let after = text[idx + found.len()..].chars().next();
+        if !before.into_iter().chain(after).any(char::is_alphanumeric) {
+            kept.push_str(&text[start..idx]);
+            kept.push_str(HIDDEN);
+            start = idx + found.len();
+        }
+    }
+    kept.push_str(&text[start..]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: [(&str, &str); 5] = [
+        ("sm.encryption_key", "0123456789abcdef"),
+        ("vfs.s3.custom_headers.x-tenant", "tenant-of-lab"),
+        ("vfs.s3.endpoint_override", "http://ada:hunter22@minio:9000"),
+        ("soma.init_buffer_bytes", "1000000"),
+        ("other.flag", "true"),
+    ];
+
+    #[test]
+    fn no_message_has_a_secret_of_its_order() {
+        let config = CONFIG.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let address = "s3://ada:pass%20word@bucket/x?X-Amz-Signature=00ff00ff00ff";
+        let secrets = Secrets::of(address, &config, Vec::new());
+        for (message, expect) in [
+            ("cannot decrypt by 0123456789abcdef", "cannot decrypt by ***"),
+            ("x-tenant: tenant-of-lab is refused", "x-tenant: *** is refused"),
+            ("no host at http://ada:hunter22@minio:9000/b", "no host at http://minio:9000/b"),
+            ("login 'pass word' and pass%20word", "login '***' and ***"),
+            ("{'X-Amz-Signature': '00ff00ff00ff'}", "{'X-Amz-Signature': '***'}"),
+            ("true: 1000000 bytes for rows", "true: 1000000 bytes for rows"),
+        ] {
+            let hidden = secrets.hide(message);
+            let plain = hidden.replace("http://***@", "http://");
+            assert_eq!(plain, expect);
+        }
+    }
+
+    #[test]
+    fn a_short_secret_is_hidden_where_it_stands_by_itself() {
+        let config = [("rest.password", "pw1"), ("rest.token", "t\u{e9}"), ("vfs.s3.later", "no")];
+        let secrets = Secrets::with(["s3://eva:x'y@b/x?ttl=5"], config, vec!["AK9".to_owned()]);
+        for (message, expect) in [
+            ("password 'pw1' of eva, x'y", "password '***' of ***, ***"),
+            ("spw1 evaluates AK99 in 5 s, no", "spw1 evaluates AK99 in 5 s, no"),
+            (
+                "t\u{e9}: <AWSAccessKeyId>AK9</AWSAccessKeyId>",
+                "***: <AWSAccessKeyId>***</AWSAccessKeyId>",
+            ),
+            ("pw1pw1 pw1", "pw1pw1 ***"),
+        ] {
+            assert_eq!(secrets.hide(message), expect);
+        }
+        let quoted = format!("{:?}", "p\"w of x");
+        assert_eq!(Secrets::with(["s3://p\"w@b/x"], [], Vec::new()).hide(&quoted), "\"*** of x\"");
+        // An empty value is no word.
+        assert_eq!(Secrets::with([], [("rest.token", "")], Vec::new()).hide("ab"), "ab");
+    }
+
+    #[test]
+    fn a_command_line_is_searched_for_secrets() {
+        let words = [
+            "sweep",
+            "--config",
+            "vfs.s3.aws_session_token=abc=def",
+            "--config=rest.token=ghijkl",
+            "--peer-variable",
+            "KEY=mnopqr",
+            "s3://user:stuvwx@b/x",
+        ];
+        let arguments = words.map(OsString::from);
+        let text = "abc=def ghijkl mnopqr stuvwx";
+        assert_eq!(Secrets::of_arguments(&arguments, Vec::new()).hide(text), "*** *** *** ***");
+        assert!(!format!("{:?}", Secrets::of_arguments(&arguments, Vec::new())).contains("ghijkl"));
+    }
+}

@@ -1,0 +1,247 @@
+//! Addresses of data, and what of them is a secret: who signs in, and a query, which may sign.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Path or URI of an experiment. Prints without user info, query and fragment.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Address(String);
+
+impl Address {
+    /// The whole address, to open the data.
+    pub fn full(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether none was given.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The path on this machine; `None` for data in a store.
+    pub fn local_path(&self) -> Option<PathBuf> {
+        match self.0.split_once("://") {
+            None => Some(PathBuf::from(&self.0)),
+            Some(("file", path)) => Some(PathBuf::from(path)),
+            Some(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_without_credentials(&self.0))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl From<&str> for Address {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for Address {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl FromStr for Address {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::from(text))
+    }
+}
+
+/// Where the parts of an address lie in what follows its `://`.
+struct Parts {
+    user: Option<Range<usize>>,
+    /// Host and path.
+    plain: Range<usize>,
+    /// Query and fragment.
+    query: Option<Range<usize>>,
+}
+
+impl Parts {
+    fn of(rest: &str) -> Self {
+        let end = rest.find(['?', '#']).unwrap_or(rest.len());
+        let host_end = rest[..end].find('/').unwrap_or(end);
+        // A password with a slash or a question mark in it ends the host too early, after a colon
+        // that no port follows.
+        let is_cut = rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
+            !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
+        });
+        let user = match rest[..host_end].rfind('@') {
+            Some(at) => Some(0..at),
+            None if is_cut => rest.rfind('@').map(|at| 0..at),
+            None => None,
+        };
+        let start = user.as_ref().map_or(0, |user| user.end + 1);
+        let end = rest[start..].find(['?', '#']).map_or(rest.len(), |idx| start + idx);
+        let query = (end < rest.len()).then(|| end + 1..rest.len());
+        Self { user, plain: start..end, query }
+    }
+}
+
+/// `text` cut to scheme, host and path, if it is a URI. All that follows the scheme belongs to the
+/// address, quotes and spaces too: a password or a query may have them.
+pub(super) fn one_without_credentials(text: &str) -> String {
+    let (mut kept, mut left) = (String::with_capacity(text.len()), text);
+    // In a path or a note another may follow.
+    while let Some(start) = left.find("://") {
+        let (before, rest) = left.split_at(start + 3);
+        kept.push_str(before);
+        left = &rest[Parts::of(rest).plain];
+    }
+    kept.push_str(left);
+    kept
+}
+
+/// A message with each URI in it cut to scheme, host and path. Quotes and blanks end a URI, so one
+/// that has them in its credentials is not cut in full; [`super::Secrets`] knows those of a job.
+pub fn without_credentials(text: &str) -> String {
+    let (mut kept, mut left) = (String::with_capacity(text.len()), text);
+    while let Some(start) = left.find("://") {
+        let (before, rest) = left.split_at(start + 3);
+        let end = rest.find(ends_address).unwrap_or(rest.len());
+        // What ends a clause is not the address's.
+        let address = rest[..end].trim_end_matches([':', ',', ';', '.', ')', ']', '}']);
+        kept.push_str(before);
+        kept.push_str(&address[Parts::of(address).plain]);
+        left = &rest[address.len()..];
+    }
+    kept.push_str(left);
+    kept
+}
+
+fn ends_address(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || ['"', '\'', '`', '<', '>'].contains(&c)
+}
+
+/// Secrets in an address, whole and in parts, as they are written and decoded.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Credentials {
+    pub(super) users: Vec<String>,
+    /// A query also has values that are no secrets.
+    pub(super) queries: Vec<String>,
+}
+
+impl Credentials {
+    /// Finds those of the address `text`; none if it is not a URI.
+    pub(super) fn of(text: &str) -> Self {
+        let (mut users, mut queries) = (Vec::new(), Vec::new());
+        let mut left = text;
+        while let Some((_, rest)) = left.split_once("://") {
+            let parts = Parts::of(rest);
+            if let Some(user) = parts.user {
+                let user = &rest[user];
+                users.push(user);
+                users.extend(user.splitn(2, ':'));
+                users.extend(user.split(':'));
+            }
+            if let Some(query) = parts.query {
+                let query = &rest[query];
+                queries.push(query);
+                let value = |pair: &'_ str| pair.find('=').map_or(0, |idx| idx + 1);
+                queries.extend(query.split(['&', '#']).map(|pair| &pair[value(pair)..]));
+            }
+            left = &rest[parts.plain];
+        }
+        let both = |words: Vec<&str>| {
+            words.into_iter().flat_map(|word| [word.to_owned(), decoded(word)]).collect()
+        };
+        Self { users: both(users), queries: both(queries) }
+    }
+}
+
+/// `text` with `%41` as `A`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut left = text.as_bytes();
+    while let Some((&byte, rest)) = left.split_first() {
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) if byte == b'%' => {
+                bytes.push(code);
+                left = &rest[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                left = rest;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn prints(address: &str, expect: &str) {
+        let address = Address::from(address);
+        assert_eq!(
+            (address.to_string(), format!("{address:?}")),
+            (expect.into(), format!("{expect:?}"))
+        );
+    }
+
+    #[test]
+    fn an_address_prints_without_who_signs_in_and_without_query() {
+        prints("s3://bucket/a/b", "s3://bucket/a/b");
+        prints("s3://ada:pw@bucket/a@b/c", "s3://bucket/a@b/c");
+        prints("https://ada@host:9000/x?sig=a/b@c#d", "https://host:9000/x");
+        prints("s3://ada:p/w?d@bucket/x", "s3://bucket/x");
+        prints("http://[::1]:9000/a@b", "http://[::1]:9000/a@b");
+        prints("file:///a b/x?sig=y z", "file:///a b/x");
+        prints("s3://ada:hunter'22@bucket/x", "s3://bucket/x");
+        prints("s3://ada:p`w\"<1> 2@bucket/x?sig='a b", "s3://bucket/x");
+        prints("see http://x/y and s3://a:b'c@d/e", "see http://x/y and s3://d/e");
+        prints("a/b?c@d:e", "a/b?c@d:e");
+        prints("", "");
+    }
+
+    #[test]
+    fn addresses_in_a_text_lose_their_credentials_and_nothing_else() {
+        let check = |text: &str, expect: &str| assert_eq!(without_credentials(text), expect);
+        check("no address", "no address");
+        check("cannot open s3://a:b@c/d?e=f: why?", "cannot open s3://c/d: why?");
+        check("('https://a@b/c?d', \"gs://e/f?g\")", "('https://b/c', \"gs://e/f\")");
+        check("-us3://a:b@c/d and x://e", "-us3://c/d and x://e");
+        check("://", "://");
+    }
+
+    #[test]
+    fn credentials_are_found_whole_in_parts_and_decoded() {
+        let Credentials { users, queries } = Credentials::of("s3://ada:p%40w@b/x?sig=a%2Fb&ttl=1");
+        for expect in ["ada:p%40w", "ada", "p%40w", "p@w"] {
+            assert!(users.iter().any(|word| word == expect), "{expect}: {users:?}");
+        }
+        for expect in ["sig=a%2Fb&ttl=1", "a%2Fb", "a/b"] {
+            assert!(queries.iter().any(|word| word == expect), "{expect}: {queries:?}");
+        }
+        let two = Credentials::of("http://x/y and s3://ada:p'w@b/c?sig='d e");
+        assert!(two.users.iter().any(|word| word == "p'w"), "{two:?}");
+        assert!(two.queries.iter().any(|word| word == "'d e"), "{two:?}");
+        for nothing in ["a?b", "s3://b/x"] {
+            assert_eq!(Credentials::of(nothing), Credentials::default());
+        }
+        assert_eq!(decoded("%4"), "%4");
+        assert_eq!(decoded("%é%"), "%é%");
+    }
+}

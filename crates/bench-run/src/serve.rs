@@ -1,0 +1,105 @@
+//! The measured process's end of the protocol: reads its order, performs it, and reports.
+
+use std::io::{self, Read as _, Write as _};
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use bench_report::resident_bytes;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::order::{Event, Order};
+use crate::secrets::Secrets;
+
+/// Least time between two reports of progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// Reads an order from stdin, performs it, and reports on stdout. An error is reported as an event
+/// without the order's secrets; the error returned is for the exit code.
+pub fn serve<Task: DeserializeOwned, Answer: Serialize>(
+    secrets: impl FnOnce(&Task) -> Secrets,
+    perform: impl FnOnce(&Order<Task>, &mut Reporter<Answer>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    // Exits with the parent; nobody would read the result. On other systems than Linux it exits at
+    // its next report.
+    let _unsupported = set_parent_process_death_signal(Some(Signal::KILL));
+    // Before anything is opened: all later memory counts for the order's limit.
+    let mut reporter = Reporter::begin(resident_bytes()?);
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).context("cannot read the order from stdin")?;
+    let order: Order<Task> = serde_json::from_str(&text)
+        .context("stdin holds no order; another command of this program starts this one")?;
+    match perform(&order, &mut reporter) {
+        Ok(()) => reporter.print(&Event::Done),
+        Err(error) => {
+            let message = secrets(&order.task).hide(&one_line(&format!("{error:#}")));
+            reporter.print(&Event::Failed { message: message.clone() })?;
+            Err(anyhow!(message))
+        }
+    }
+}
+
+/// Reports to the command that started this process. Each report fails once nobody listens any more,
+/// which ends the process.
+#[derive(Debug)]
+pub struct Reporter<Answer> {
+    start_bytes: u64,
+    last_progress: Instant,
+    answers: PhantomData<fn(Answer)>,
+}
+
+impl<Answer: Serialize> Reporter<Answer> {
+    fn begin(start_bytes: u64) -> Self {
+        Self { start_bytes, last_progress: Instant::now(), answers: PhantomData }
+    }
+
+    /// Reports a result.
+    pub fn answer(&mut self, answer: Answer) -> anyhow::Result<()> {
+        self.print(&Event::Answer(answer))
+    }
+
+    /// Reports how far the task is, unless it did so a moment ago.
+    pub fn progress(&mut self, n_rows: u64, of_rows: u64) -> anyhow::Result<()> {
+        if self.last_progress.elapsed() < PROGRESS {
+            return Ok(());
+        }
+        self.last_progress = Instant::now();
+        self.print(&Event::Progress { n_rows, of_rows })
+    }
+
+    /// Reports the first line of a warning.
+    pub fn warn(&mut self, message: &str) -> anyhow::Result<()> {
+        self.print(&Event::Warning { message: one_line(message) })
+    }
+
+    /// Resident memory in bytes beyond what the process had at its start.
+    pub fn grown_bytes(&self) -> anyhow::Result<u64> {
+        Ok(resident_bytes()?.saturating_sub(self.start_bytes))
+    }
+
+    #[expect(clippy::unused_self, reason = "who has it may report")]
+    fn print(&self, event: &Event<Answer>) -> anyhow::Result<()> {
+        let mut line = serde_json::to_string(event).context("cannot serialize an event")?;
+        line.push('\n');
+        let mut out = io::stdout().lock();
+        out.write_all(line.as_bytes()).and_then(|()| out.flush()).context("the command has ended")
+    }
+}
+
+/// libtorch's messages carry a stack trace below the first line.
+fn one_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_line_of_a_message_is_reported() {
+        assert_eq!(one_line("torch: no memory\nException raised from x.cpp\n"), "torch: no memory");
+        assert_eq!(one_line(""), "");
+    }
+}

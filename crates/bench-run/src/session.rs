@@ -1,0 +1,166 @@
+//! One session for all commands: runs tasks in processes, one after the other, shows how far each is,
+//! keeps rows, and stops on Ctrl-C.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use bench_report::{EpochRecord, HostInfo, RunInfo, append, append_unless_there};
+use serde::de::DeserializeOwned;
+
+use crate::display::{Display, grouped};
+use crate::interrupt;
+use crate::order::Event;
+use crate::page_cache;
+use crate::process::{Ended, ProcessSpec};
+use crate::results_folder::ResultsFolder;
+
+/// Runs measured processes for a command.
+#[derive(Debug)]
+pub struct Session {
+    program: PathBuf,
+    /// Shows progress.
+    pub display: Display,
+    /// State of the page cache, recorded with each measurement.
+    pub cache: &'static str,
+    interrupted: &'static AtomicBool,
+}
+
+/// The user wanted to stop.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl Session {
+    /// Watches for Ctrl-C and finds the program itself, which is started again for each task.
+    pub fn begin(display: Display) -> anyhow::Result<Self> {
+        let interrupted = interrupt::watch();
+        let program =
+            std::env::current_exe().context("cannot find the program itself to start it again")?;
+        Ok(Self { program, display, cache: "", interrupted })
+    }
+
+    /// The program, which a digest of conditions covers.
+    pub fn program(&self) -> &std::path::Path {
+        &self.program
+    }
+
+    /// Returns the command that starts this program again for orders of the subcommand `name`.
+    pub fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(name);
+        command
+    }
+
+    /// Whether the user wants to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Reads the data's files into the page cache again if it was warm.
+    pub fn warm_again(&mut self, folders: Option<&[PathBuf]>) {
+        let display = &self.display;
+        self.cache = page_cache::warm_again(self.cache, folders, |why| display.line(why));
+    }
+
+    /// Runs a process to its end. Shows `name` with its progress and its warnings; passes its answers
+    /// to `on_answer`, an error of which ends the process.
+    pub fn run<Answer: DeserializeOwned>(
+        &self,
+        name: &str,
+        process: ProcessSpec<'_>,
+        on_answer: &mut dyn FnMut(Answer) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Ended> {
+        self.display.now(name);
+        let mut started = Instant::now();
+        process.run(self.interrupted, &mut |event| {
+            match event {
+                Event::Progress { n_rows, of_rows } => {
+                    self.display.now(format_progress(name, n_rows, of_rows, started));
+                }
+                Event::Warning { message } => {
+                    self.display.line(&format!("warning: {name}: {message}"));
+                }
+                Event::Answer(answer) => {
+                    on_answer(answer)?;
+                    // Each answer, such as data that is open or an epoch, begins another count.
+                    started = Instant::now();
+                }
+                Event::Failed { .. } | Event::Done => {}
+            }
+            Ok(())
+        })
+    }
+}
+
+fn format_progress(name: &str, n_rows: u64, of_rows: u64, started: Instant) -> String {
+    let rate = n_rows as f64 / started.elapsed().as_secs_f64();
+    let share = 100.0 * n_rows as f64 / of_rows.max(1) as f64;
+    format!("{name}: {share:.0} %, {} rows/s", grouped(rate as u64))
+}
+
+/// The rows of a run, kept in its results folder one by one.
+#[derive(Debug)]
+pub struct Rows {
+    /// Where they are.
+    pub folder: ResultsFolder,
+    /// The run that they belong to.
+    pub run: RunInfo,
+    /// The machine that they are from.
+    pub host: HostInfo,
+    /// Rows kept so far.
+    pub n_rows: usize,
+}
+
+impl Rows {
+    /// Keeps rows in `folder`.
+    pub fn new(folder: ResultsFolder, run: RunInfo, host: HostInfo) -> Self {
+        Self { folder, run, host, n_rows: 0 }
+    }
+
+    /// Enters run and machine and writes the record. What cannot be written ends the command:
+    /// measuring on would lose the rest too.
+    pub fn keep(&mut self, record: &mut EpochRecord) -> anyhow::Result<()> {
+        self.complete(record);
+        let kept = append(&self.folder.path, std::slice::from_ref(record));
+        self.count(kept.map(|()| true), record).map(drop)
+    }
+
+    /// Does the same, unless the folder has a row of the same measurement; returns whether it was
+    /// added.
+    pub fn keep_unless_there(&mut self, record: &mut EpochRecord) -> anyhow::Result<bool> {
+        self.complete(record);
+        let kept = append_unless_there(&self.folder.path, record);
+        self.count(kept, record)
+    }
+
+    fn complete(&self, record: &mut EpochRecord) {
+        let metadata = std::mem::take(&mut record.run.metadata);
+        record.run = self.run.clone();
+        record.run.metadata.extend(metadata);
+        record.host = self.host.clone();
+    }
+
+    fn count(
+        &mut self,
+        kept: Result<bool, bench_report::Error>,
+        record: &EpochRecord,
+    ) -> anyhow::Result<bool> {
+        let is_new = kept.with_context(|| {
+            let id = record.point.id();
+            format!("the command ends; {} rows are kept, this one is not: {id}", self.n_rows)
+        })?;
+        self.folder.to_remove = false;
+        self.n_rows += usize::from(is_new);
+        Ok(is_new)
+    }
+}

@@ -1,0 +1,322 @@
+//! `bench-readers`: the native reader and libtiledb on the same rows in turn; both must read the same.
+
+mod args;
+mod reads;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use bench_report::{HostInfo, Measured, ProcessMeter, Spread};
+use bench_run::{
+    Display, Ended, INTERRUPTED_EXIT_CODE, Order, ProcessSpec, Session, UsageError, grouped, warm,
+};
+use comfy_table::{CellAlignment, Table, presets};
+use grid_point::Data;
+use serde::{Deserialize, Serialize};
+use soma_io::{
+    CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
+    XReader,
+};
+
+pub use args::BenchReadersArgs;
+use reads::ReadKind;
+
+/// The subcommand of the program that runs [`serve`].
+pub const SUBCOMMAND: &str = "bench-readers-task";
+
+/// The task of a process whose memory is measured.
+#[derive(Serialize, Deserialize)]
+struct ReadTask {
+    data: Data,
+    kind: ReadKind,
+    /// Seed of the random rows.
+    seed: u64,
+}
+
+const HEADER: [&str; 9] = [
+    "read",
+    "reads x rows",
+    "libtiledb rows/s",
+    "native rows/s",
+    "ratio",
+    "first ratio (native rows/s)",
+    "decoded / wanted",
+    "libtiledb MB",
+    "native MB",
+];
+
+const LEGEND: &str = "\
+Rows per second into CSR: the median of the repetitions (the least to the most). Ratio: native to libtiledb, repetition by repetition.
+First ratio: the reads right after opening. The repetitions come after both have read all of the array once, which leaves the native
+reader its row indices.
+MB: the most memory that opening and the reads of two repetitions took, in a process of their own that keeps one CSR.";
+
+/// Compares the readers and prints the table. Fails where what they read differs.
+pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
+    let kinds = kinds(&args.reads)?;
+    if args.repetitions == 0 {
+        return Err(UsageError::new("--repetitions must be 1 or more").into());
+    }
+    let data = args.data.data()?.or_example(args.quiet)?;
+    let display = Display::new(kinds.len() as u64, "kinds of reads", args.quiet);
+    let mut session = Session::begin(display)?;
+    let x = open(&data)?;
+    session.cache = warm(data.folders().as_deref()).name();
+    announce(&x, &data, session.cache)?;
+    let mut rows = Vec::new();
+    for (kind, done) in kinds.iter().zip(1..) {
+        session.display.now(kind.to_string());
+        let Some(compared) = compare(&x, *kind, args, &session)? else { break };
+        let peak = |choice| peak_bytes(&session, &data, choice, *kind, args.seed);
+        let Some(libtiledb) = peak(ReaderChoice::Libtiledb)? else { break };
+        let Some(native) = peak(ReaderChoice::Native)? else { break };
+        rows.push(compared.row(*kind, libtiledb, native));
+        session.display.position(done);
+    }
+    session.display.finish();
+    println!("{}\n{LEGEND}", table(&rows));
+    if rows.len() < kinds.len() {
+        eprintln!("interrupted");
+        return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kinds(typed: &[String]) -> anyhow::Result<Vec<ReadKind>> {
+    let default = ReadKind::DEFAULT.map(str::to_owned);
+    let typed = if typed.is_empty() { &default } else { typed };
+    typed
+        .iter()
+        .map(|text| {
+            text.trim().parse().map_err(|error| UsageError::new(format!("--reads {error}")).into())
+        })
+        .collect()
+}
+
+fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
+    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
+    Ok(Experiment::open(data.uri.full(), &options)?
+        .measurement(&data.measurement)?
+        .x(&data.layer)?)
+}
+
+fn announce(x: &SparseNdArray, data: &Data, cache: &str) -> anyhow::Result<()> {
+    let host = HostInfo::gather();
+    let (n_rows, n_columns) = x.shape();
+    println!(
+        "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",
+        data.measurement,
+        data.layer,
+        data.uri,
+        grouped(n_rows),
+        grouped(n_columns),
+        grouped(x.nnz()?),
+        cache,
+        host.host,
+    );
+    Ok(())
+}
+
+/// Result of the repetitions of one kind of read.
+struct Compared {
+    n_reads: usize,
+    n_rows: u64,
+    /// Rows per second of a repetition: libtiledb's and the native reader's.
+    rates: Vec<[f64; 2]>,
+    first: [f64; 2],
+    nnz: u64,
+    cells_decoded: u64,
+}
+
+impl Compared {
+    fn row(&self, kind: ReadKind, libtiledb_bytes: u64, native_bytes: u64) -> Vec<String> {
+        let format = |values: &mut dyn Iterator<Item = f64>, digits: usize| {
+            let number = |value: f64| match digits {
+                0 => grouped(value.round() as u64),
+                _ => format!("{value:.digits$}"),
+            };
+            Spread::of(values).map_or_else(String::new, |spread| {
+                format!(
+                    "{} ({} to {})",
+                    number(spread.median),
+                    number(spread.min),
+                    number(spread.max)
+                )
+            })
+        };
+        let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
+        vec![
+            kind.to_string(),
+            format!("{} x {}", self.n_reads, grouped(self.n_rows / self.n_reads.max(1) as u64)),
+            format(&mut self.rates.iter().map(|[libtiledb, _]| *libtiledb), 0),
+            format(&mut self.rates.iter().map(|[_, native]| *native), 0),
+            format(&mut self.rates.iter().map(|[libtiledb, native]| native / libtiledb), 1),
+            format!(
+                "{:.1} ({})",
+                self.first[1] / self.first[0],
+                grouped(self.first[1].round() as u64)
+            ),
+            format!("{:.2}", self.cells_decoded as f64 / self.nnz.max(1) as f64),
+            megabytes(libtiledb_bytes),
+            megabytes(native_bytes),
+        ]
+    }
+}
+
+/// Reads the same rows with both readers in turn and checks that they read the same. `None` after Ctrl-C.
+fn compare(
+    x: &SparseNdArray,
+    kind: ReadKind,
+    args: &BenchReadersArgs,
+    session: &Session,
+) -> anyhow::Result<Option<Compared>> {
+    // Opened anew for each kind, so that none finds what another one has left.
+    let mut sides = [Side::open(x, ReaderChoice::Libtiledb)?, Side::open(x, ReaderChoice::Native)?];
+    let mut compared = Compared {
+        n_reads: 0,
+        n_rows: 0,
+        rates: Vec::new(),
+        first: [0.0; 2],
+        nnz: 0,
+        cells_decoded: 0,
+    };
+    for repetition in 0..=args.repetitions {
+        let reads = kind.reads(x.shape().0, args.seed, repetition)?;
+        if reads.is_empty() {
+            bail!("{} has no rows to read", x.uri());
+        }
+        for side in &mut sides {
+            side.secs = 0.0;
+        }
+        for (rows, idx) in reads.iter().zip(repetition..) {
+            if session.is_stopped() {
+                return Ok(None);
+            }
+            // Neither always comes second, to find caches as the other one leaves them.
+            for side in [idx % 2, (idx + 1) % 2] {
+                let decoded = sides[side as usize].read(rows)?;
+                compared.cells_decoded += decoded.unwrap_or(0);
+            }
+            same(&sides, rows)?;
+            compared.nnz += sides[1].csr.nnz() as u64;
+        }
+        compared.n_reads = reads.len();
+        compared.n_rows = reads.iter().map(RowRanges::n_rows).sum();
+        let rates = [0, 1].map(|side: usize| compared.n_rows as f64 / sides[side].secs);
+        if repetition > 0 {
+            compared.rates.push(rates);
+            continue;
+        }
+        compared.first = rates;
+        // From here on both have seen all of the array, as in the epochs after the first: the native reader has its row indices.
+        if kind != ReadKind::Whole {
+            for rows in ReadKind::Whole.reads(x.shape().0, args.seed, 0)? {
+                for side in &mut sides {
+                    side.read(&rows)?;
+                }
+            }
+        }
+    }
+    Ok(Some(compared))
+}
+
+/// A reader and what it reads into.
+struct Side {
+    reader: Arc<dyn XReader>,
+    csr: CsrBuffers,
+    secs: f64,
+}
+
+impl Side {
+    fn open(x: &SparseNdArray, choice: ReaderChoice) -> anyhow::Result<Self> {
+        Ok(Self { reader: x.reader(choice)?, csr: CsrBuffers::default(), secs: 0.0 })
+    }
+
+    fn read(&mut self, rows: &RowRanges) -> anyhow::Result<Option<u64>> {
+        let start = Instant::now();
+        let stats = self.reader.read_csr(rows, &GeneSelection::All, &mut self.csr)?;
+        self.secs += start.elapsed().as_secs_f64();
+        Ok(stats.cells_decoded)
+    }
+}
+
+/// Fails where two reads of the same rows differ in a bit.
+fn same(sides: &[Side; 2], rows: &RowRanges) -> anyhow::Result<()> {
+    let [libtiledb, native] = sides.each_ref().map(|side| &side.csr);
+    if libtiledb.n_rows() != native.n_rows() || libtiledb.n_columns != native.n_columns {
+        bail!("the readers' results have different shapes");
+    }
+    for (row, joinid) in rows.iter().enumerate() {
+        let (left, right) = (libtiledb.row(row), native.row(row));
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        if left.0 != right.0 || bits(left.1) != bits(right.1) {
+            bail!("the readers differ in the row of cell {joinid}");
+        }
+    }
+    Ok(())
+}
+
+/// The memory that a process needs for opening X and reading; `None` after Ctrl-C.
+fn peak_bytes(
+    session: &Session,
+    data: &Data,
+    choice: ReaderChoice,
+    kind: ReadKind,
+    seed: u64,
+) -> anyhow::Result<Option<u64>> {
+    let data = Data { reader: choice.name().to_owned(), ..data.clone() };
+    let secrets = data.secrets();
+    let order = Order { cache: session.cache.to_owned(), task: ReadTask { data, kind, seed } };
+    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?;
+    let mut peak = None;
+    let ended = session.run(&format!("{kind} by {choice}"), process, &mut |bytes: u64| {
+        peak = Some(bytes);
+        Ok(())
+    })?;
+    match ended {
+        Ended::Done { .. } => Ok(peak),
+        Ended::Interrupted => Ok(None),
+        Ended::Failed(failure) => bail!("reading {kind} with {choice}: {}", failure.message),
+    }
+}
+
+/// Reads an order from stdin, performs it and reports on stdout.
+pub fn serve() -> anyhow::Result<()> {
+    bench_run::serve(
+        |task: &ReadTask| task.data.secrets(),
+        |order, reporter| reporter.answer(read(&order.task)?),
+    )
+}
+
+/// Memory in bytes for opening X and two repetitions of the reads, beyond what was there before.
+fn read(ReadTask { data, kind, seed }: &ReadTask) -> anyhow::Result<u64> {
+    let meter = ProcessMeter::start()?;
+    let mut measured = Measured::default();
+    let x = open(data)?;
+    let mut side = Side::open(&x, data.reader.parse()?)?;
+    for repetition in 0..2 {
+        for rows in kind.reads(x.shape().0, *seed, repetition)? {
+            side.read(&rows)?;
+        }
+    }
+    meter.finish(&mut measured)?;
+    let (peak, before) = (measured.epoch_peak_bytes(), measured.start_mem_bytes);
+    peak.zip(before)
+        .map(|(peak, before)| peak.saturating_sub(before))
+        .context("the process's memory is not known")
+}
+
+fn table(rows: &[Vec<String>]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(HEADER);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

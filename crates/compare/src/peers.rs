@@ -1,0 +1,272 @@
+//! `peers`: our loader and others side by side on the same data. First all must deliver the same; then
+//! they run in turn, each run in a process of its own.
+//!
+//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes. It states
+//! what it can do: the settings that it is measured at, and whether it reads a format of its own, of which
+//! it then gets a copy. Whatever happens to one, the rest goes on and rows are kept; a comparison that
+//! could not be made is printed and makes the exit code a failure. A peer that nobody asked for by name
+//! and that is not available is skipped, which is printed too.
+
+mod args;
+mod comparison;
+mod copies;
+mod delivered;
+mod own;
+mod peer;
+mod prepare;
+mod ratio;
+mod report;
+mod side;
+mod work;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use bench_report::HostInfo;
+use bench_run::{
+    Display, Rows, Session, UsageError, grouped, pairs, run_info, warm, without_credentials,
+};
+use grid_point::{BlockSpec, Data, Point};
+use loader::ReaderChoice;
+
+pub use args::PeersArgs;
+pub use own::{SUBCOMMAND, serve};
+
+use comparison::{Comparison, WorkJob};
+use peer::Peer;
+use prepare::Preparing;
+use side::Side;
+use work::Work;
+
+/// Compares and prints the tables.
+pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    if let Some(label) = args.consumer.label() {
+        return Err(UsageError::new(format!(
+            "--consumer linear:{label}: peers' batches have no model that takes them; take none or fixed:MILLIS"
+        ))
+        .into());
+    }
+    let Some(uri) = args.data.address() else {
+        return Err(UsageError::new("--uri is needed: peers have no example of their own").into());
+    };
+    let mut session = Session::begin(Display::counting("copies", args.quiet))?;
+    let scripts = scripts(args)?;
+    let jobs = jobs(args, &session)?;
+    if args.check {
+        println!("{}", scripts.keys().cloned().collect::<Vec<_>>().join("\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let available = peers(args, &scripts)?;
+    if available.peers.is_empty() {
+        let why = available.missing.iter().chain(&available.skipped).cloned().collect::<Vec<_>>();
+        bail!("there is nothing to compare with: {}", why.join("; "));
+    }
+    let host = HostInfo::gather();
+    let metadata = pairs("-M/--metadata", &args.metadata)?;
+    let revision = args.results_flags.revision.as_deref();
+    let run = run_info(revision, &metadata, &host, arguments)?;
+    let name = format!("peers-{}", jobs[0].data.name());
+    let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
+    session.cache = warm(jobs[0].data.folders().as_deref()).name();
+    let opened = &jobs[0].opened;
+    session.display.line(&format!(
+        "{uri}: {} cells, reader of X: {}, page cache {}; results: {}",
+        grouped(opened.n_cells),
+        opened.reader,
+        session.cache,
+        folder.path.display()
+    ));
+    let mut comparison = Comparison {
+        session,
+        rows: Rows::new(folder, run, host),
+        repetitions: args.repetitions,
+        runs: Vec::new(),
+        missing: available.missing,
+        skipped: available.skipped,
+        settings: Vec::new(),
+        copies: Vec::new(),
+        done: 0,
+    };
+    let sides = sides(args, &mut comparison, &jobs[0].data, &available.peers);
+    let compared = compare_all(&mut comparison, &jobs, &sides, args.quiet);
+    comparison.session.display.finish();
+    let closed = comparison.close();
+    compared?;
+    closed
+}
+
+/// All sides but ours on the experiment as it is; the copies that they read are made.
+fn sides(args: &PeersArgs, comparison: &mut Comparison, data: &Data, peers: &[Peer]) -> Vec<Side> {
+    // The copies hold all genes.
+    let data = Data { n_genes: None, ..data.clone() };
+    let preparing = Preparing { session: &comparison.session, root: &args.copies, data: &data };
+    let (mut sides, mut copies, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for peer in peers {
+        match preparing.peer(peer) {
+            Ok((of_peer, copy)) => {
+                sides.extend(of_peer);
+                copies.extend(copy);
+            }
+            Err(why) => missing.push(format!("{}: {why:#}", peer.name)),
+        }
+        if comparison.session.is_stopped() {
+            return Vec::new();
+        }
+    }
+    if !copies.is_empty() && !args.no_relaid {
+        match preparing.relaid() {
+            Ok((side, copy)) => {
+                sides.insert(0, side);
+                copies.push(copy);
+            }
+            Err(why) => missing.push(format!("{}: {why:#}", side::RELAID)),
+        }
+    }
+    comparison.copies = copies;
+    comparison.settings = sides.iter().filter_map(Side::settings).collect();
+    for why in missing {
+        comparison.record_missing(&why);
+    }
+    sides
+}
+
+/// Each work on the sides that can do it.
+fn compare_all(
+    comparison: &mut Comparison,
+    jobs: &[WorkJob],
+    sides: &[Side],
+    quiet: bool,
+) -> anyhow::Result<()> {
+    let works: Vec<Work> = jobs.iter().map(|job| job.work).collect();
+    let mut plan: Vec<Vec<&Side>> = Vec::new();
+    for (idx, work) in works.iter().enumerate() {
+        let mut fit = Vec::new();
+        for side in sides {
+            match side.unfit(work, &works[..idx]) {
+                None => fit.push(side),
+                Some(why) => comparison.skipped.push(format!("{work}: {}: {why}", side.label())),
+            }
+        }
+        plan.push(fit);
+    }
+    let runs = plan.iter().map(|fit| (fit.len() as u64 + 1) * (comparison.repetitions + 2));
+    comparison.session.display.finish();
+    comparison.session.display = Display::new(runs.sum(), "runs", quiet);
+    jobs.iter().zip(plan).try_for_each(|(job, fit)| comparison.compare(job, &fit))
+}
+
+/// The peers' scripts by name: those that were asked for, else all that have a list of packages.
+fn scripts(args: &PeersArgs) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let asked = args.peers.iter().map(|name| name.trim().to_owned());
+    let names = if args.peers.is_empty() { all_peers(&args.scripts)? } else { asked.collect() };
+    let mut scripts = BTreeMap::new();
+    for name in names {
+        let script = args.scripts.join(format!("{name}.peer.py"));
+        if name.is_empty() || name.contains('/') || !script.is_file() {
+            let message = format!(
+                "--peer {name:?}: there is no script {}; a peer is a script and its requirements",
+                script.display()
+            );
+            return Err(UsageError::new(message).into());
+        }
+        scripts.insert(name, script);
+    }
+    Ok(scripts)
+}
+
+fn all_peers(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let cannot = || format!("cannot list the peers in {}", folder.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let name = path.file_stem().and_then(OsStr::to_str);
+        if let Some(name) = name.filter(|_| path.extension().is_some_and(|kind| kind == "txt")) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// The peers that can be run, and why the others cannot.
+#[derive(Default)]
+struct AvailablePeers {
+    peers: Vec<Peer>,
+    /// Asked for by name.
+    missing: Vec<String>,
+    /// Not asked for.
+    skipped: Vec<String>,
+}
+
+fn peers(args: &PeersArgs, scripts: &BTreeMap<String, PathBuf>) -> anyhow::Result<AvailablePeers> {
+    let environments = pairs("--environment", &args.environment)?;
+    let unavailable = pairs("--unavailable", &args.unavailable)?;
+    let variables = pairs("--peer-variable", &args.peer_variable)?;
+    let mut available = AvailablePeers::default();
+    for (name, script) in scripts {
+        match (environments.get(name), unavailable.get(name)) {
+            (Some(python), _) => available.peers.push(Peer {
+                name: name.clone(),
+                python: PathBuf::from(python),
+                script: script.clone(),
+                variables: variables.clone(),
+            }),
+            (None, Some(why)) => {
+                let list = if args.peers.is_empty() {
+                    &mut available.skipped
+                } else {
+                    &mut available.missing
+                };
+                let why = without_credentials(why);
+                list.push(format!("{name}: its environment could not be made: {why}"));
+            }
+            (None, None) => {
+                return Err(UsageError::new(format!(
+                    "{name} has no environment: start it by `cargo xtask peers`, which makes it"
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(available)
+}
+
+/// The works, each once, on data that was opened to check that all can be loaded.
+fn jobs(args: &PeersArgs, session: &Session) -> anyhow::Result<Vec<WorkJob>> {
+    let all = args.data.data().map_err(|error| UsageError::of(&error))?;
+    let mut jobs: Vec<WorkJob> = Vec::new();
+    for work in &args.works {
+        if jobs.iter().any(|job| job.work == *work) {
+            continue;
+        }
+        let data = Data {
+            reader: ReaderChoice::from(args.reader).name().to_owned(),
+            n_genes: work.n_genes,
+            obs_columns: args.obs_columns.clone(),
+            // The peers measure none either.
+            entropy_of: Some(Vec::new()),
+            ..all.clone()
+        };
+        let point = point(args, work.block, work.form.name());
+        let opened = grid_point::check(session, &data, std::slice::from_ref(&point))
+            .with_context(|| format!("--work {work}"))?;
+        jobs.push(WorkJob { work: *work, data, point, opened });
+    }
+    Ok(jobs)
+}
+
+fn point(args: &PeersArgs, block: BlockSpec, form: &str) -> Point {
+    Point {
+        batch_rows: args.batch_size,
+        form: form.to_owned(),
+        seed: args.seed,
+        prefetch_blocks: args.prefetch_blocks,
+        prefetch_batches: args.prefetch_batches,
+        n_epochs: args.epochs,
+        consumer: args.consumer.clone(),
+        memory_limit: args.memory.map(|size| size.as_u64()),
+        ..Point::default().with_blocks(block)
+    }
+}

@@ -1,0 +1,113 @@
+//! Our loader's side: the processes that count what it delivers, and that lay out a copy of the data.
+
+use std::ops::ControlFlow;
+
+use anyhow::Context as _;
+use bench_run::{Order, ProcessSpec, Reporter, Session};
+use grid_point::{Data, OpenData, Point, tensor_loader};
+use relayout::{RelayoutEvent, RelayoutSpec};
+use serde::{Deserialize, Serialize};
+use soma_io::{Experiment, OpenOptions};
+use torch_feed::TensorLoader;
+
+use super::delivered::{Delivered, DeliveryCount};
+use super::peer::{PeerAnswer, PeerConversion};
+
+/// The subcommand of the program that runs [`serve`].
+pub const SUBCOMMAND: &str = "peers-task";
+
+/// A task, and the data that it is done on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OwnTask {
+    pub(crate) data: Data,
+    pub(crate) work: OwnWork,
+}
+
+/// What to do with the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum OwnWork {
+    /// Load an epoch without measuring, and count what it delivers.
+    Tally(Point),
+    /// Write the experiment anew for training.
+    Relayout {
+        /// Where.
+        target: String,
+    },
+}
+
+/// The process that does some work on the data.
+pub(crate) fn own_process(
+    session: &Session,
+    data: &Data,
+    work: OwnWork,
+) -> anyhow::Result<ProcessSpec<'static>> {
+    let task = OwnTask { data: data.clone(), work };
+    let order = Order { cache: session.cache.to_owned(), task };
+    ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())
+}
+
+/// Reads an order from stdin, performs it and reports on stdout.
+pub fn serve() -> anyhow::Result<()> {
+    bench_run::serve(|task: &OwnTask| task.data.secrets(), perform)
+}
+
+fn perform(order: &Order<OwnTask>, reporter: &mut Reporter<PeerAnswer>) -> anyhow::Result<()> {
+    let OwnTask { data, work } = &order.task;
+    match work {
+        OwnWork::Tally(point) => {
+            let dataset = OpenData::open(data, None)?.dataset;
+            let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
+            let delivered = count_epoch(&loader, reporter)?;
+            reporter.answer(PeerAnswer::Delivered(delivered))
+        }
+        OwnWork::Relayout { target } => {
+            let conversion = lay_out(data, target, reporter)?;
+            reporter.answer(PeerAnswer::Conversion(conversion))
+        }
+    }
+}
+
+/// Counts what an epoch delivers.
+fn count_epoch(
+    loader: &TensorLoader,
+    reporter: &mut Reporter<PeerAnswer>,
+) -> anyhow::Result<Delivered> {
+    let dataset = loader.loader().dataset();
+    let mut count = DeliveryCount::default();
+    for batch in loader.epoch(0)? {
+        let batch = batch?;
+        let joinids = Vec::<i64>::try_from(batch.joinids()).context("cannot read the joinids")?;
+        count.add(&joinids, &batch.row_values()?);
+        reporter.progress(count.n_cells(), dataset.n_rows())?;
+    }
+    Ok(count.finish(dataset.n_columns() as u64))
+}
+
+/// Writes the experiment anew. The time excludes measuring what that gains.
+fn lay_out(
+    data: &Data,
+    target: &str,
+    reporter: &mut Reporter<PeerAnswer>,
+) -> anyhow::Result<PeerConversion> {
+    let options = OpenOptions { config: data.config.clone(), timestamp: None };
+    let source = Experiment::open(data.uri.full(), &options)?;
+    let spec = RelayoutSpec {
+        measurement: data.measurement.clone(),
+        layer: data.layer.clone(),
+        config: data.config.clone(),
+        ..RelayoutSpec::default()
+    };
+    let (mut of_rows, mut broken) = (0, None);
+    let report = relayout::relayout(&source, target, &spec, &mut |event| {
+        match event {
+            RelayoutEvent::Opened { n_cells, .. } => of_rows = n_cells,
+            RelayoutEvent::Written { n_rows } => broken = reporter.progress(n_rows, of_rows).err(),
+            _ => {}
+        }
+        if broken.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(PeerConversion {
+        secs: report.seconds - report.measuring_seconds,
+        max_mem: bench_report::peak_bytes()?,
+    })
+}

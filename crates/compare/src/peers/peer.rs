@@ -1,0 +1,307 @@
+//! A peer: another loader, run by a script of `benches/peers` in its own Python environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::bail;
+use bench_report::{BatchSample, GridPoint, Measured};
+use grid_point::{Data, Point};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::delivered::Delivered;
+
+/// A loader whose script and environment exist.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) python: PathBuf,
+    pub(crate) script: PathBuf,
+    /// Environment variables of its processes.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// The task of a peer's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerTask {
+    Describe,
+    Convert,
+    Measure,
+    Tally,
+}
+
+impl PeerTask {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Describe => "describe",
+            Self::Convert => "convert",
+            Self::Measure => "measure",
+            Self::Tally => "tally",
+        }
+    }
+}
+
+/// The abilities of a peer's loader, as its script states them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PeerFacts {
+    /// Of the loader and of what it stands on.
+    pub(crate) versions: BTreeMap<String, String>,
+    /// Whether it can take the first so many genes.
+    pub(crate) gene_subsets: bool,
+    /// The format of its own that it reads; none where it reads the experiment.
+    pub(crate) conversion: Option<String>,
+    /// The settings that it is measured at, one by one.
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// Settings of a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Variant {
+    pub(crate) name: String,
+    /// What they are, in a line.
+    pub(crate) summary: String,
+    /// Whether its chunks and blocks are the work's.
+    pub(crate) takes_blocks: bool,
+    /// Forms of batches that it can make.
+    pub(crate) forms: Vec<String>,
+}
+
+/// The variant that takes what the work says.
+pub(crate) const OUR_SETTINGS: &str = "ours";
+
+/// An answer of a peer's script, or of our own process in its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum PeerAnswer {
+    /// What the loader can do.
+    Facts(Box<PeerFacts>),
+    /// A copy of the data was made.
+    Conversion(PeerConversion),
+    /// An epoch was measured.
+    Epoch(Box<PeerEpoch>),
+    /// An epoch was counted.
+    Delivered(Delivered),
+}
+
+/// Cost of making a copy of the data in a loader's format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerConversion {
+    pub(crate) secs: f64,
+    /// Of the process's whole life, in bytes.
+    pub(crate) max_mem: u64,
+}
+
+/// A peer's measurement of an epoch. Seconds and bytes; times are seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerEpoch {
+    pub(crate) epoch: u64,
+    /// From opening the experiment until an epoch could be asked for.
+    pub(crate) open_secs: f64,
+    /// Of the loader and of what it stands on.
+    pub(crate) versions: BTreeMap<String, String>,
+    /// Rows that it read together, as it ran.
+    pub(crate) chunk_rows: u64,
+    /// Chunks that it shuffled together, as it ran.
+    pub(crate) chunks_per_block: u64,
+    /// Of each batch: the wait for it, what the consumer then took, its rows.
+    pub(crate) batches: Vec<(f64, f64, u64)>,
+    /// The wait for being told that there is no further batch.
+    pub(crate) end_wait_secs: f64,
+    pub(crate) start_time: f64,
+    pub(crate) end_time: f64,
+    pub(crate) cpu_user_secs: f64,
+    pub(crate) cpu_system_secs: f64,
+    pub(crate) start_mem_bytes: u64,
+    /// Of the process's whole life.
+    pub(crate) max_mem: u64,
+}
+
+impl Peer {
+    /// Starts its script; more arguments are the caller's.
+    fn script(&self, task: PeerTask) -> Command {
+        let mut command = Command::new(&self.python);
+        // Without compiled files beside the script, which would be changes to the checkout.
+        command.arg("-B").arg(&self.script).envs(&self.variables).arg(task.name());
+        command
+    }
+
+    pub(crate) fn describe(&self) -> Command {
+        self.script(PeerTask::Describe)
+    }
+
+    /// Makes its copy of the data in an empty folder.
+    pub(crate) fn convert(&self, data: &Data, copy: &Path) -> Command {
+        let mut command = self.script(PeerTask::Convert);
+        name_data(&mut command, data, Some(copy));
+        command
+    }
+
+    /// Measures or tallies with these settings.
+    pub(crate) fn command(
+        &self,
+        task: PeerTask,
+        job: (&Data, &Point),
+        variant: &str,
+        copy: Option<&Path>,
+    ) -> Command {
+        let (data, point) = job;
+        let mut command = self.script(task);
+        name_data(&mut command, data, copy);
+        let mut set = |flag: &str, value: &str| {
+            command.args([flag, value]);
+        };
+        set("--variant", variant);
+        set("--form", &point.form);
+        set("--batch-rows", &point.batch_rows.to_string());
+        set("--chunk-rows", &point.chunk_rows.to_string());
+        set("--chunks-per-block", &point.chunks_per_block.to_string());
+        set("--seed", &point.seed.to_string());
+        set("--epochs", &point.n_epochs.to_string());
+        set("--consumer-millis", &point.consumer.millis().to_string());
+        command
+    }
+
+    /// The settings that it was given.
+    pub(crate) fn settings(&self, variant: &str, point: &Point, cache: &str) -> GridPoint {
+        GridPoint {
+            loader: Some(self.name.clone()),
+            chunk_method: self.label(variant),
+            batch_size: point.batch_rows,
+            chunk_size: point.chunk_rows,
+            chunks_per_block: point.chunks_per_block,
+            block_size: point.chunk_rows * point.chunks_per_block,
+            order: "shuffled".to_owned(),
+            form: point.form.clone(),
+            reader: self.name.clone(),
+            seed: point.seed,
+            consumer: point.consumer.noted(),
+            cache: cache.to_owned(),
+            ..GridPoint::default()
+        }
+    }
+
+    /// Its name, and the variant's where the settings are its own.
+    pub(crate) fn label(&self, variant: &str) -> String {
+        match variant {
+            OUR_SETTINGS => self.name.clone(),
+            _ => format!("{} {variant}", self.name),
+        }
+    }
+}
+
+/// All of the data but its address and settings, which a script gets on its stdin.
+fn name_data(command: &mut Command, data: &Data, copy: Option<&Path>) {
+    if let Some(copy) = copy {
+        command.arg("--copy").arg(copy);
+    }
+    command.args(["--measurement", &data.measurement, "--layer", &data.layer]);
+    if let Some(n_genes) = data.n_genes {
+        command.args(["--genes", &n_genes.to_string()]);
+    }
+    for column in &data.obs_columns {
+        command.args(["--obs-column", column]);
+    }
+}
+
+impl PeerEpoch {
+    /// As `tiledbsoma-ml 0.1.0, torch 2.11.0`, the peer first.
+    pub(crate) fn format_versions(&self, peer: &str) -> String {
+        let own = self.versions.iter().filter(|(name, _)| *name == peer);
+        let others = self.versions.iter().filter(|(name, _)| *name != peer);
+        let versions = own.chain(others).map(|(name, version)| format!("{name} {version}"));
+        versions.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The record's part of it. Fails where the numbers cannot be: they come from another program.
+    pub(crate) fn measured(&self, n_cells: u64) -> anyhow::Result<Measured> {
+        let mut secs = vec![
+            self.open_secs,
+            self.end_wait_secs,
+            self.start_time,
+            self.end_time,
+            self.cpu_user_secs,
+            self.cpu_system_secs,
+        ];
+        secs.extend(self.batches.iter().flat_map(|(wait, consume, _)| [wait, consume]));
+        if let Some(bad) = secs.iter().find(|secs| !(0.0..1e11).contains(*secs)) {
+            bail!("it says that something took {bad} s");
+        }
+        let samples: Vec<BatchSample> = self
+            .batches
+            .iter()
+            .map(|&(wait_secs, consume_secs, n_rows)| BatchSample {
+                wait_secs,
+                consume_secs,
+                n_rows,
+                nnz: 0,
+            })
+            .collect();
+        let n_rows: u64 = samples.iter().map(|sample| sample.n_rows).sum();
+        if n_rows != n_cells {
+            bail!("it delivered {n_rows} cells of {n_cells}");
+        }
+        Ok(Measured {
+            epoch: Some(self.epoch),
+            open_secs: (self.epoch == 0).then_some(self.open_secs),
+            start_dt: timestamp(self.start_time),
+            end_dt: timestamp(self.end_time),
+            // It does not tell.
+            nnz: None,
+            nnz_per_sec: None,
+            cpu_secs: Some(self.cpu_user_secs + self.cpu_system_secs),
+            cpu_user_secs: Some(self.cpu_user_secs),
+            cpu_system_secs: Some(self.cpu_system_secs),
+            start_mem_bytes: Some(self.start_mem_bytes),
+            max_mem: Some(self.max_mem),
+            peak_reset: Some(false),
+            ..Measured::from_batches(&samples, self.end_wait_secs)
+        })
+    }
+}
+
+fn timestamp(secs: f64) -> Option<Timestamp> {
+    Timestamp::from_microsecond((secs * 1e6) as i64).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench_run::Event;
+
+    const LINE: &str = r#"{"Answer": {"Epoch": {"epoch": 0, "open_secs": 0.5, "versions": {"Python": "3.11.7", "numpy": "2.4.6", "other": "1.0"},
+        "chunk_rows": 64, "chunks_per_block": 8, "batches": [[2.0, 0.5, 64], [0.25, 0.5, 36]], "end_wait_secs": 0.125, "start_time": 1795273417.5, "end_time": 1795273423,
+        "cpu_user_secs": 5.5, "cpu_system_secs": 0.25, "start_mem_bytes": 100, "max_mem": 300, "something": "new"}}}"#;
+
+    fn epoch(line: &str) -> PeerEpoch {
+        match serde_json::from_str(line).unwrap() {
+            Event::Answer(PeerAnswer::Epoch(epoch)) => *epoch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_peers_line_becomes_a_record() {
+        let epoch = epoch(LINE);
+        assert_eq!(epoch.format_versions("other"), "other 1.0, Python 3.11.7, numpy 2.4.6");
+        let measured = epoch.measured(100).unwrap();
+        assert_eq!((measured.n_rows, measured.n_batches, measured.nnz), (Some(100), Some(2), None));
+        assert_eq!(measured.elapsed, Some(3.375));
+        assert_eq!(measured.samples_per_sec_after_first, Some(36.0 / 0.875));
+        assert_eq!((measured.cpu_secs, measured.max_mem), (Some(5.75), Some(300)));
+        assert_eq!(measured.open_secs, Some(0.5));
+        assert_eq!(measured.start_dt.unwrap().as_microsecond(), 1_795_273_417_500_000);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = epoch(LINE).measured(101).unwrap_err().to_string();
+        assert_eq!(error, "it delivered 100 cells of 101");
+        let error = epoch(&LINE.replace("0.125", "-1")).measured(100).unwrap_err().to_string();
+        assert!(error.contains("took -1 s"), "{error}");
+        for bad in
+            [LINE.replace("\"max_mem\": 300", "\"max_mem\": -3"), LINE.replace("0.125", "NaN")]
+        {
+            serde_json::from_str::<Event<PeerAnswer>>(&bad).unwrap_err();
+        }
+    }
+}

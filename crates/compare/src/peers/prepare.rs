@@ -1,0 +1,143 @@
+//! Preparations: each peer is asked what its loader can do, and the copies that loaders read are made.
+
+use std::path::Path;
+
+use anyhow::bail;
+use bench_run::{Ended, ProcessSpec, Session};
+use grid_point::{Data, environment_secrets};
+use relayout::RelayoutSpec;
+
+use super::copies::{CopySpec, DataCopy};
+use super::own::{OwnWork, own_process};
+use super::peer::{Peer, PeerAnswer, PeerConversion, PeerFacts};
+use super::side::{PeerSide, RELAID, Side};
+use crate::script::script_process;
+
+/// Where copies are made, and of what.
+pub(crate) struct Preparing<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) root: &'a Path,
+    pub(crate) data: &'a Data,
+}
+
+impl Preparing<'_> {
+    /// A peer's sides, and its copy where it has one.
+    pub(crate) fn peer(&self, peer: &Peer) -> anyhow::Result<(Vec<Side>, Option<DataCopy>)> {
+        let facts = self.facts(peer)?;
+        let copy = match &facts.conversion {
+            None => None,
+            Some(format) => {
+                let spec = CopySpec {
+                    loader: peer.name.clone(),
+                    version: facts.versions.get(&peer.name).cloned().unwrap_or_default(),
+                    format: format.clone(),
+                    versions: format_versions(&facts, &peer.name),
+                };
+                Some(self.copy(&spec, |target| {
+                    let command = peer.convert(self.data, target);
+                    self.converted(&peer.name, script_process(command, self.data)?)
+                })?)
+            }
+        };
+        let sides = facts.variants.into_iter().map(|variant| {
+            Side::Peer(PeerSide {
+                peer: peer.clone(),
+                variant,
+                gene_subsets: facts.gene_subsets,
+                copy: copy.as_ref().map(|copy| copy.folder.clone()),
+            })
+        });
+        Ok((sides.collect(), copy))
+    }
+
+    /// Ours on a copy that `relayout` makes.
+    pub(crate) fn relaid(&self) -> anyhow::Result<(Side, DataCopy)> {
+        let version = env!("CARGO_PKG_VERSION");
+        let spec = CopySpec {
+            loader: RELAID.to_owned(),
+            version: version.to_owned(),
+            format: format!(
+                "relayout, chunks of {} rows, not shuffled",
+                RelayoutSpec::default().chunk_rows
+            ),
+            versions: format!("somafeed {version}"),
+        };
+        let copy = self.copy(&spec, |target| {
+            let target = target.join("experiment").display().to_string();
+            let work = OwnWork::Relayout { target };
+            self.converted(RELAID, own_process(self.session, self.data, work)?)
+        })?;
+        let uri = copy.folder.join("experiment").display().to_string();
+        Ok((Side::Relaid { uri }, copy))
+    }
+
+    fn copy(
+        &self,
+        spec: &CopySpec,
+        make: impl FnOnce(&Path) -> anyhow::Result<PeerConversion>,
+    ) -> anyhow::Result<DataCopy> {
+        let copy = spec.prepare(self.root, self.data, make)?;
+        self.session.display.line(&format!(
+            "{}: {} copy: {:.1} s, {:.2} GB on disk, {:.2} GB of memory at peak: {}",
+            copy.loader,
+            if copy.kept { "has its" } else { "made its" },
+            copy.secs,
+            copy.bytes as f64 / 1e9,
+            copy.max_mem_bytes as f64 / 1e9,
+            copy.folder.display()
+        ));
+        Ok(copy)
+    }
+
+    fn facts(&self, peer: &Peer) -> anyhow::Result<PeerFacts> {
+        let mut facts = None;
+        let process = ProcessSpec::without_input(peer.describe(), environment_secrets());
+        let name = format!("{} is asked what it can do", peer.name);
+        let ended = self.session.run(&name, process, &mut |answer| {
+            if let PeerAnswer::Facts(answer) = answer {
+                facts = Some(*answer);
+            }
+            Ok(())
+        })?;
+        finished(ended)?;
+        let Some(facts) = facts.filter(|facts| !facts.variants.is_empty()) else {
+            bail!("its script does not say what it can do");
+        };
+        Ok(facts)
+    }
+
+    /// Runs a process that makes a copy; memory is that of its whole tree.
+    fn converted(&self, name: &str, process: ProcessSpec<'_>) -> anyhow::Result<PeerConversion> {
+        let mut took = None;
+        let name = format!("{name}: its copy of the data is made");
+        let ended = self.session.run(&name, process, &mut |answer| {
+            if let PeerAnswer::Conversion(conversion) = answer {
+                took = Some(conversion);
+            }
+            Ok(())
+        })?;
+        let tree = finished(ended)?;
+        let Some(took) = took.filter(|took| (0.0..1e11).contains(&took.secs)) else {
+            bail!("it does not say what its copy of the data took");
+        };
+        Ok(PeerConversion { max_mem: took.max_mem.max(tree), ..took })
+    }
+}
+
+/// Highest memory of the process and its child processes together; 0 if it had none.
+fn finished(ended: Ended) -> anyhow::Result<u64> {
+    match ended {
+        Ended::Done { tree } => Ok(tree.map_or(0, |tree| tree.bytes)),
+        Ended::Failed(failure) => bail!(failure.message),
+        Ended::Interrupted => bail!("interrupted"),
+    }
+}
+
+fn format_versions(facts: &PeerFacts, name: &str) -> String {
+    let own = facts.versions.iter().filter(|(package, _)| *package == name);
+    let others = facts.versions.iter().filter(|(package, _)| *package != name);
+    own.chain(others)
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

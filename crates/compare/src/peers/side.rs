@@ -1,0 +1,157 @@
+//! The sides of a comparison: our loader on the experiment, ours on a copy that `relayout` made, and each peer at each of its settings.
+
+use std::path::PathBuf;
+
+use bench_report::OWN_LOADER;
+use grid_point::Data;
+
+use super::peer::{Peer, Variant};
+use super::work::Work;
+
+/// Ours on the copy that `relayout` made.
+pub(crate) const RELAID: &str = "somafeed relaid";
+
+/// What rows of that copy say of it.
+const RELAID_LAYOUT: &str = "relaid";
+
+/// One of those that run in turn.
+#[derive(Clone, Debug)]
+pub(crate) enum Side {
+    /// Our loader on the experiment as it is.
+    Own,
+    /// Our loader on another copy of it.
+    Relaid {
+        /// The copy.
+        uri: String,
+    },
+    Peer(PeerSide),
+}
+
+/// A peer at some settings.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerSide {
+    pub(crate) peer: Peer,
+    pub(crate) variant: Variant,
+    pub(crate) gene_subsets: bool,
+    /// Its copy of the data, where it reads a format of its own.
+    pub(crate) copy: Option<PathBuf>,
+}
+
+impl Side {
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::Own => OWN_LOADER.to_owned(),
+            Self::Relaid { .. } => RELAID.to_owned(),
+            Self::Peer(side) => side.peer.label(&side.variant.name),
+        }
+    }
+
+    /// How its copy of the experiment was laid out anew; nothing where the experiment is read as it is.
+    pub(crate) fn layout(&self) -> Option<String> {
+        matches!(self, Self::Relaid { .. }).then(|| RELAID_LAYOUT.to_owned())
+    }
+
+    /// What a peer is set to.
+    pub(crate) fn settings(&self) -> Option<String> {
+        match self {
+            Self::Peer(side) => Some(format!("{}: {}", self.label(), side.variant.summary)),
+            Self::Own | Self::Relaid { .. } => None,
+        }
+    }
+
+    /// Why it cannot do a work, or need not: nothing where it is to be measured on it.
+    pub(crate) fn unfit(&self, work: &Work, earlier: &[Work]) -> Option<String> {
+        let Self::Peer(PeerSide { variant, gene_subsets, .. }) = self else { return None };
+        if !variant.forms.iter().any(|form| form == work.form.name()) {
+            return Some(format!("it makes no {} batches", work.form.name()));
+        }
+        if work.n_genes.is_some() && !gene_subsets {
+            return Some("it cannot take a part of the genes".to_owned());
+        }
+        let like = |other: &&Work| (other.form, other.n_genes) == (work.form, work.n_genes);
+        let before = earlier.iter().find(like).filter(|_| !variant.takes_blocks)?;
+        Some(format!("its settings are its own, measured with {before}"))
+    }
+
+    /// The data as this side reads it.
+    pub(crate) fn data(&self, data: &Data) -> Data {
+        match self {
+            Self::Relaid { uri } => Data { uri: uri.as_str().into(), ..data.clone() },
+            Self::Own | Self::Peer(_) => data.clone(),
+        }
+    }
+
+    /// What it reads: the copy, where it has one of a format of its own.
+    pub(crate) fn files(&self, data: &Data) -> Data {
+        match self {
+            Self::Peer(PeerSide { copy: Some(copy), .. }) => {
+                Data { uri: copy.display().to_string().into(), ..data.clone() }
+            }
+            _ => self.data(data),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn side(takes_blocks: bool, forms: &[&str], gene_subsets: bool) -> Side {
+        let peer = Peer {
+            name: "other".into(),
+            python: PathBuf::new(),
+            script: PathBuf::new(),
+            variables: BTreeMap::new(),
+        };
+        let variant = Variant {
+            name: if takes_blocks { "ours" } else { "documented" }.into(),
+            summary: String::new(),
+            takes_blocks,
+            forms: forms.iter().map(|form| (*form).to_owned()).collect(),
+        };
+        Side::Peer(PeerSide { peer, variant, gene_subsets, copy: None })
+    }
+
+    #[track_caller]
+    fn check(side: &Side, work: &str, earlier: &[&str], expect: Option<&str>) {
+        let earlier: Vec<Work> = earlier.iter().map(|work| work.parse().unwrap()).collect();
+        let found = side.unfit(&work.parse().unwrap(), &earlier);
+        assert_eq!(found.is_some(), expect.is_some(), "{found:?}");
+        assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()));
+    }
+
+    #[test]
+    fn a_side_has_the_works_that_it_can_do_and_each_once() {
+        let all = side(true, &["dense", "csr"], true);
+        check(&all, "dense-50-8x4", &["dense-50-4x4"], None);
+        check(&side(true, &["csr"], true), "dense-all-8x4", &[], Some("no dense batches"));
+        check(&side(true, &["csr"], false), "csr-50-8x4", &[], Some("a part of the genes"));
+        let own = side(false, &["dense", "csr"], true);
+        check(&own, "csr-all-8x4", &["dense-all-8x4", "csr-50-8x4"], None);
+        check(&own, "csr-all-8x4", &["csr-all-2x4"], Some("measured with csr-all-2x4"));
+        check(&Side::Own, "csr-50-8x4", &["csr-50-2x4"], None);
+    }
+
+    #[test]
+    fn a_side_reads_its_copy_where_it_has_one() {
+        let data = Data { uri: "x".into(), ..Data::default() };
+        let mut other = side(true, &["dense"], true);
+        let reads = |side: &Side| side.files(&data).uri.to_string();
+        assert_eq!([&Side::Own, &other].map(reads), ["x", "x"]);
+        if let Side::Peer(other) = &mut other {
+            other.copy = Some("zarr".into());
+        }
+        assert_eq!([&Side::Relaid { uri: "relaid".into() }, &other].map(reads), ["relaid", "zarr"]);
+    }
+
+    #[test]
+    fn sides_have_names_of_their_own() {
+        let relaid = Side::Relaid { uri: "copy".into() };
+        let labels = [Side::Own, relaid, side(true, &[], true), side(false, &[], true)];
+        let labels: Vec<String> = labels.iter().map(Side::label).collect();
+        assert_eq!(labels, ["somafeed", "somafeed relaid", "other", "other documented"]);
+        let relaid = Side::Relaid { uri: "copy".into() };
+        assert_eq!((relaid.layout().as_deref(), Side::Own.layout()), (Some("relaid"), None));
+    }
+}

@@ -1,0 +1,39 @@
+//! The command's end of a check: opens the data once, in a process of its own.
+
+use anyhow::bail;
+use bench_run::{Ended, Order, ProcessSpec, Session};
+
+use crate::SUBCOMMAND;
+use crate::data::{Data, Opened};
+use crate::point::Point;
+use crate::task::{PointAnswer, PointTask, PointWork};
+
+/// Opens the data in a process of its own and checks that every point can be loaded. After Ctrl-C the
+/// facts may be missing.
+pub fn check(session: &Session, data: &Data, points: &[Point]) -> anyhow::Result<Opened> {
+    let work = PointWork::Check(points.to_vec());
+    let process = point_process(session, data, work)?;
+    let mut facts = None;
+    let ended = session.run("opening", process, &mut |answer| {
+        if let PointAnswer::Opened(opened) = answer {
+            facts = Some(opened);
+        }
+        Ok(())
+    })?;
+    match (ended, facts) {
+        (Ended::Failed(failure), _) => bail!(failure.message),
+        (Ended::Done { .. }, None) => bail!("{} could not be opened", data.uri),
+        (_, facts) => Ok(facts.unwrap_or_default()),
+    }
+}
+
+/// The process that does some work on the data.
+pub fn point_process(
+    session: &Session,
+    data: &Data,
+    work: PointWork,
+) -> anyhow::Result<ProcessSpec<'static>> {
+    let task = PointTask { data: data.clone(), work };
+    let order = Order { cache: session.cache.to_owned(), task };
+    ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())
+}

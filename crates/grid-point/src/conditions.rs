@@ -1,0 +1,118 @@
+//! Digest of all that a measurement depends on: rows with the same digest are of the same measurement
+//! and need not be measured again.
+//!
+//! It covers the program itself, byte for byte; the data's files with their sizes and times of
+//! change, and what was selected of them; the machine; the versions of the libraries; TileDB's
+//! settings (those that may be secrets by name alone); and the settings of the point but its number
+//! of epochs, since an epoch depends on none that comes later. It does not cover the results' folder,
+//! notes, and output.
+
+use std::path::Path;
+
+use bench_report::{HostInfo, Versions};
+use bench_run::{DataFile, Holder, IoLimit, digest, digest_of_program};
+
+use crate::data::{Data, Opened};
+use crate::point::Point;
+
+/// Conditions that all points of a sweep share.
+#[derive(Debug)]
+pub struct Conditions {
+    shared: String,
+}
+
+impl Conditions {
+    /// Reads the program and lists the data's files.
+    pub fn new(
+        program: &Path,
+        data: &Data,
+        opened: &Opened,
+        host: &HostInfo,
+        versions: &Versions,
+    ) -> anyhow::Result<Self> {
+        let files: Vec<_> = data.files()?.iter().map(DataFile::identity).collect();
+        let machine = (
+            (&host.hostname, &host.cpu_model, host.n_cores, host.memory_bytes),
+            (host.memory_limit_bytes, &host.kernel, &host.gpu),
+        );
+        // Without secrets: what is recorded must not be a means to guess them.
+        let mut data = data.without_secrets();
+        if let Some(IoLimit { by: Holder::Kernel(group), .. }) = &mut data.io_limit {
+            // It has another name in each run.
+            group.clear();
+        }
+        let shared = (digest_of_program(program)?, data, opened, machine, versions, files);
+        Ok(Self { shared: digest(&shared)? })
+    }
+
+    /// The digest of a point whose memory is limited by these means.
+    pub fn of(&self, point: &Point, limit_by: Option<&str>) -> anyhow::Result<String> {
+        let point = Point { n_epochs: 0, ..point.clone() };
+        digest(&(&self.shared, point, limit_by))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::point::point_for_tests;
+
+    fn conditions(
+        uri: &Path,
+        change: impl FnOnce(&mut Data, &mut Opened, &mut HostInfo),
+    ) -> Conditions {
+        let mut data = Data { uri: uri.to_str().unwrap().into(), ..Data::default() };
+        let (mut opened, mut host) = (Opened::default(), HostInfo::default());
+        change(&mut data, &mut opened, &mut host);
+        let program = std::env::current_exe().unwrap();
+        Conditions::new(&program, &data, &opened, &host, &Versions::default()).unwrap()
+    }
+
+    #[test]
+    fn whatever_changes_what_is_measured_changes_the_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "1").unwrap();
+        let point = point_for_tests();
+        let of = |conditions: &Conditions| conditions.of(&point, None).unwrap();
+        let same = conditions(folder.path(), |_, _, _| {});
+        assert_eq!(of(&same), of(&conditions(folder.path(), |_, _, _| {})));
+        let held = |by: Holder| {
+            let bytes_per_second = NonZeroU64::MIN;
+            conditions(folder.path(), |data, _, _| {
+                data.io_limit = Some(IoLimit { bytes_per_second, by: by.clone() });
+            })
+        };
+        let [one, other] = ["/a", "/b"].map(|group| of(&held(Holder::Kernel(group.into()))));
+        assert_eq!(one, other);
+        let mut all = vec![
+            of(&same),
+            one,
+            of(&held(Holder::Bucket)),
+            same.of(&point, Some("cgroup")).unwrap(),
+            same.of(&Point { seed: 3, ..point.clone() }, None).unwrap(),
+            same.of(&Point { prefetch_batches: 9, ..point.clone() }, None).unwrap(),
+            of(&conditions(folder.path(), |data, _, _| data.obs_filter = Some("nnz > 1".into()))),
+            of(&conditions(folder.path(), |data, _, _| data.obs_columns.push("assay".into()))),
+            of(&conditions(folder.path(), |data, _, _| {
+                drop(data.config.insert("a".into(), "1".into()));
+            })),
+            of(&conditions(folder.path(), |_, opened, _| opened.total_nnz = 7)),
+            of(&conditions(folder.path(), |_, _, host| host.n_cores = 99)),
+        ];
+        let by_key = |key: &str| {
+            let set = |data: &mut Data| data.config.insert("rest.token".into(), key.into());
+            of(&conditions(folder.path(), |data, _, _| drop(set(data))))
+        };
+        assert_eq!(by_key("one"), by_key("another"), "who signs in is no condition");
+        all.push(by_key("one"));
+        std::fs::write(folder.path().join("a"), "22").unwrap();
+        all.push(of(&conditions(folder.path(), |_, _, _| {})));
+        let n_all = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), n_all, "{all:?}");
+        assert_eq!(same.of(&Point { n_epochs: 5, ..point.clone() }, None).unwrap(), of(&same));
+    }
+}

@@ -1,0 +1,148 @@
+//! What takes the batches from the loader: a model, or what stands in place of one.
+
+use std::fmt;
+use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use torch_feed::{LinearClassifier, TensorBatch, TensorLoader};
+
+/// What is done with each batch before it is dropped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Consumer {
+    /// Nothing.
+    #[default]
+    None,
+    /// Sleep, as a device computes while the processor waits for it.
+    Fixed {
+        /// Milliseconds of sleep.
+        millis: f64,
+    },
+    /// Train a linear classifier on it.
+    Linear {
+        /// obs column with the classes.
+        label: String,
+    },
+}
+
+/// Longer than a day per batch is surely a typo.
+const MOST_MILLIS: f64 = 86_400_000.0;
+
+/// Label that a linear classifier learns by default.
+const DEFAULT_LABEL: &str = "cell_type";
+
+/// Name of the encoder that gives the classes, which no obs column has.
+pub(crate) const CLASSES: &str = "classes of --consumer linear";
+
+/// Does not change the cost of a step.
+const LEARNING_RATE: f64 = 1e-3;
+
+impl Consumer {
+    /// Milliseconds that it sleeps over each batch.
+    pub fn millis(&self) -> f64 {
+        match self {
+            Self::Fixed { millis } => *millis,
+            Self::None | Self::Linear { .. } => 0.0,
+        }
+    }
+
+    /// The obs column that it learns.
+    pub fn label(&self) -> Option<&str> {
+        match self {
+            Self::Linear { label } => Some(label),
+            Self::None | Self::Fixed { .. } => None,
+        }
+    }
+
+    /// Its name in each row.
+    pub fn noted(&self) -> Option<String> {
+        (*self != Self::None).then(|| self.to_string())
+    }
+
+    /// Made ready to take the batches of `loader`, whose data set has the codes of `n_classes` classes where it learns.
+    pub(crate) fn ready(&self, loader: &TensorLoader, n_classes: usize) -> Taker {
+        match self {
+            Self::None => Taker::Drop,
+            Self::Fixed { millis } => Taker::Sleep(Duration::from_secs_f64(millis / 1e3)),
+            Self::Linear { .. } => {
+                let model = LinearClassifier::for_loader(loader, n_classes, LEARNING_RATE);
+                Taker::Learn(Box::new(model))
+            }
+        }
+    }
+}
+
+/// A consumer at work.
+#[derive(Debug)]
+pub(crate) enum Taker {
+    Drop,
+    Sleep(Duration),
+    Learn(Box<LinearClassifier>),
+}
+
+impl Taker {
+    /// Takes the time that a batch takes.
+    pub(crate) fn take(&mut self, batch: &TensorBatch) -> anyhow::Result<()> {
+        match self {
+            Self::Drop => {}
+            Self::Sleep(time) if time.is_zero() => {}
+            Self::Sleep(time) => thread::sleep(*time),
+            Self::Learn(model) => model
+                .step_on(batch, CLASSES)
+                .context("--consumer linear could not train on a batch")?,
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Fixed { millis } => write!(f, "fixed:{millis}"),
+            Self::Linear { label } => write!(f, "linear:{label}"),
+        }
+    }
+}
+
+impl FromStr for Consumer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "none" => Ok(Self::None),
+            None if text == "linear" => Ok(Self::Linear { label: DEFAULT_LABEL.to_owned() }),
+            Some(("linear", "")) => Err("linear: names no obs column".to_owned()),
+            Some(("linear", label)) => Ok(Self::Linear { label: label.to_owned() }),
+            Some(("fixed", millis)) => {
+                let number = millis.parse::<f64>().ok();
+                let number = number.filter(|n| (0.0..=MOST_MILLIS).contains(n));
+                let millis =
+                    number.ok_or_else(|| format!("{millis:?} is no number of milliseconds"))?;
+                Ok(Self::Fixed { millis })
+            }
+            _ => Err("expected none, fixed:MILLIS, linear or linear:COLUMN".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumers_are_understood_as_they_are_written() {
+        for text in ["none", "fixed:0", "fixed:2.5", "fixed:1000", "linear:tissue:x"] {
+            assert_eq!(text.parse::<Consumer>().unwrap().to_string(), text);
+        }
+        assert_eq!("linear".parse::<Consumer>().unwrap().label(), Some("cell_type"));
+        assert_eq!(Consumer::None.noted(), None);
+        for bad in
+            ["", "fixed", "fixed:", "fixed:-1", "fixed:nan", "fixed:1e300", "linear:", "other:x"]
+        {
+            bad.parse::<Consumer>().unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The data that points are measured on.
+
+mod example;
+mod flags;
+mod read_rate;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use bench_report::DataInfo;
+use bench_run::{Address, DataFile, IoLimit, Secrets, data_files, recorded, shown_uri};
+use serde::{Deserialize, Serialize};
+
+pub use example::{format_leftover, write_example};
+pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
+pub use read_rate::{IoLimitInForce, decide as decide_io_limit};
+pub(crate) use read_rate::{IoMeter, bucket};
+
+/// The data to measure on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Data {
+    /// Path or URI of the experiment; empty until the example is chosen.
+    pub uri: Address,
+    /// Settings of TileDB.
+    pub config: BTreeMap<String, String>,
+    /// Measurement of the experiment.
+    pub measurement: String,
+    /// Layer of the measurement's X.
+    pub layer: String,
+    /// Name of a `loader::ReaderChoice`.
+    pub reader: String,
+    /// Range of joinids; `None` is all cells.
+    pub cells: Option<Range<u64>>,
+    /// The first genes; `None` is all.
+    pub n_genes: Option<u64>,
+    /// obs columns that come with each batch.
+    pub obs_columns: Vec<String>,
+    /// obs columns whose entropy within batches is measured; `None` is the default.
+    pub entropy_of: Option<Vec<String>>,
+    /// Condition on cells, in tiledbsoma's grammar.
+    pub obs_filter: Option<String>,
+    /// Condition on genes, in the same grammar.
+    pub var_filter: Option<String>,
+    /// obs column of the totals to scale by; `None` is the sum of the selected genes.
+    pub totals: Option<String>,
+    /// Limit on the rate of reading.
+    pub io_limit: Option<IoLimit>,
+}
+
+/// Facts of data that is open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Opened {
+    /// Selected cells.
+    pub n_cells: u64,
+    /// Selected genes.
+    pub n_genes: u64,
+    /// Values of the whole layer.
+    pub total_nnz: u64,
+    /// Name of the reader of X.
+    pub reader: String,
+    /// Why it is libtiledb, if that was left to choose.
+    pub why_not_native: Option<String>,
+}
+
+/// libtiledb's share of the memory, unless it is given its own.
+const TOTAL_BUDGET: &str = "sm.mem.total_budget";
+
+/// Sets libtiledb's share of `memory_bytes`, unless `config` sets another.
+pub fn share_with_libtiledb(config: &mut BTreeMap<String, String>, memory_bytes: u64) {
+    config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory_bytes / 4).to_string());
+}
+
+/// Secrets of the environment: who signs requests to object stores.
+pub fn environment_secrets() -> Secrets {
+    Secrets::of_environment(soma_io::environment_secrets())
+}
+
+impl Data {
+    /// Chooses the example experiment if no other was named; writes it to the cache if needed.
+    pub fn or_example(mut self, quiet: bool) -> anyhow::Result<Self> {
+        if self.uri.is_empty() {
+            let example = example::ensure(quiet)?;
+            self.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
+        }
+        Ok(self)
+    }
+
+    /// Name for a folder of results.
+    pub fn name(&self) -> String {
+        if self.uri.is_empty() {
+            "example".to_owned()
+        } else {
+            bench_run::data_name(&self.uri.to_string())
+        }
+    }
+
+    /// Folders whose files are read: X's layer, or the whole experiment if that is elsewhere, and
+    /// obs. `None` if the data is not on a local disk.
+    pub fn folders(&self) -> Option<Vec<PathBuf>> {
+        let root = self.uri.local_path()?;
+        let x = root.join("ms").join(&self.measurement).join("X").join(&self.layer);
+        Some(if x.is_dir() { vec![x, root.join("obs")] } else { vec![root] })
+    }
+
+    /// Files in these folders; none if the data is not on a local disk.
+    pub fn files(&self) -> anyhow::Result<Vec<DataFile>> {
+        data_files(&self.folders().unwrap_or_default())
+            .with_context(|| format!("cannot list the files of {}", self.uri))
+    }
+
+    /// Secrets in the address and the settings, and of the environment.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of(self.uri.full(), &self.config, soma_io::environment_secrets())
+    }
+
+    /// The data as records and digests may know it. Another key to the same data is no other data.
+    pub(crate) fn without_secrets(&self) -> Self {
+        let recorded = |(key, value): (&String, &String)| (key.clone(), recorded(key, value));
+        let config = self.config.iter().map(recorded).collect();
+        Self { uri: Address::from(self.uri.to_string()), config, ..self.clone() }
+    }
+
+    /// The data as its rows describe it.
+    pub fn info(&self, opened: &Opened) -> DataInfo {
+        DataInfo {
+            uri: shown_uri(&self.uri.to_string()),
+            layout: None,
+            measurement: Some(self.measurement.clone()),
+            layer: Some(self.layer.clone()),
+            obs_filter: self.obs_filter.clone(),
+            var_filter: self.var_filter.clone(),
+            total_rows: opened.n_cells,
+            n_cols: opened.n_genes,
+            total_nnz: Some(opened.total_nnz),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use bench_run::HIDDEN;
+
+    use super::*;
+
+    #[test]
+    fn the_files_of_the_layer_and_of_obs_are_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        for (file, bytes) in
+            [("ms/RNA/X/raw/__fragments/f/d0.tdb", 30), ("obs/a", 10), ("ms/RNA/X/other/b", 99)]
+        {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![0; bytes]).unwrap();
+        }
+        let uri = folder.path().to_str().unwrap();
+        let bytes = |uri: &str, measurement: &str| {
+            let [measurement, layer] = [measurement, "raw"].map(str::to_owned);
+            let data = Data { uri: uri.into(), measurement, layer, ..Data::default() };
+            data.files().unwrap().iter().map(|file| file.bytes).sum::<u64>()
+        };
+        assert_eq!(bytes(uri, "RNA"), 40);
+        assert_eq!(bytes(&format!("file://{uri}"), "RNA"), 40);
+        assert_eq!(bytes(uri, "ATAC"), 139);
+        assert_eq!(bytes("s3://bucket/experiment", "RNA"), 0);
+        assert_eq!(Data { uri: "s3://b/x".into(), ..Data::default() }.folders(), None);
+    }
+
+    #[test]
+    fn a_record_of_the_data_has_no_secret() {
+        let config = [
+            ("sm.encryption_key", "0123456789abcdef"),
+            ("vfs.s3.custom_headers.x-tenant", "tenant-of-lab"),
+            ("vfs.s3.endpoint_override", "http://ada:hunter22@minio:9000"),
+            ("soma.init_buffer_bytes", "1000000"),
+        ];
+        let data = Data {
+            uri: "s3://ada:pass%20word@bucket/x?X-Amz-Signature=00ff00ff00ff".into(),
+            config: config.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            ..Data::default()
+        };
+        let recorded = data.without_secrets();
+        let text = serde_json::to_string(&recorded).unwrap();
+        for secret in ["0123456789", "tenant-of", "hunter22", "pass", "00ff", "ada"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        assert_eq!(recorded.uri.full(), "s3://bucket/x");
+        assert_eq!(recorded.config["vfs.s3.endpoint_override"], "http://minio:9000");
+        assert_eq!(recorded.config["soma.init_buffer_bytes"], "1000000");
+        assert_eq!(recorded.config["sm.encryption_key"], HIDDEN);
+    }
+}

@@ -1,0 +1,150 @@
+//! Flags that name the data, the same in all commands that measure.
+
+use std::ops::Range;
+
+use anyhow::bail;
+use bench_run::{Address, key_value, pairs};
+use clap::{Args, ValueEnum};
+use loader::{BatchForm, ReaderChoice};
+
+use super::Data;
+
+/// Which experiment and which X of it are read.
+#[derive(Clone, Debug, Args)]
+pub struct DataFlags {
+    /// The experiment, as --uri
+    #[arg(value_name = "URI", conflicts_with = "uri")]
+    place: Option<Address>,
+    /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
+    #[arg(long)]
+    uri: Option<Address>,
+    /// Measurement of the experiment
+    #[arg(long, default_value = "RNA")]
+    measurement: String,
+    /// Layer of the measurement's X
+    #[arg(long, default_value = "raw")]
+    layer: String,
+    /// A setting of TileDB, may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    config: Vec<(String, String)>,
+}
+
+impl DataFlags {
+    /// The experiment, by whichever of its names; `None` is the example.
+    pub fn address(&self) -> Option<&Address> {
+        self.uri.as_ref().or(self.place.as_ref())
+    }
+
+    /// Settings of TileDB as typed.
+    pub fn settings(&self) -> &[(String, String)] {
+        &self.config
+    }
+
+    /// The data, all of it; its address is empty if the example is meant.
+    pub fn data(&self) -> anyhow::Result<Data> {
+        self.data_with([])
+    }
+
+    /// The data with more settings of TileDB. Fails if one is given twice.
+    pub fn data_with(
+        &self,
+        settings: impl IntoIterator<Item = (String, String)>,
+    ) -> anyhow::Result<Data> {
+        let settings: Vec<_> = self.config.iter().cloned().chain(settings).collect();
+        Ok(Data {
+            uri: self.address().cloned().unwrap_or_default(),
+            config: pairs("--config", &settings)?,
+            measurement: self.measurement.clone(),
+            layer: self.layer.clone(),
+            ..Data::default()
+        })
+    }
+}
+
+/// Which cells and genes are read.
+#[derive(Clone, Debug, Args)]
+pub struct SelectionFlags {
+    /// Take the first N genes; 0 is all
+    #[arg(short = 'v', long, value_name = "N", default_value_t = 0)]
+    n_vars: u64,
+    /// Take cells from this joinid on
+    #[arg(short = 's', long, value_name = "JOINID")]
+    start: Option<u64>,
+    /// Take cells below this joinid
+    #[arg(short = 'e', long, value_name = "JOINID")]
+    end: Option<u64>,
+    /// Take the cells that match, as `tissue == "lung" and nnz > 500` (tiledbsoma's grammar)
+    #[arg(long, value_name = "FILTER")]
+    obs_filter: Option<String>,
+    /// Take the genes that match, as `feature_name in ["CD4", "CD8A"]`
+    #[arg(long, value_name = "FILTER")]
+    var_filter: Option<String>,
+}
+
+impl SelectionFlags {
+    /// Narrows the data to the selection. Fails if it leaves no cell.
+    pub fn apply(&self, data: Data) -> anyhow::Result<Data> {
+        Ok(Data {
+            cells: cells(self.start, self.end)?,
+            n_genes: (self.n_vars != 0).then_some(self.n_vars),
+            obs_filter: self.obs_filter.clone(),
+            var_filter: self.var_filter.clone(),
+            ..data
+        })
+    }
+}
+
+fn cells(start: Option<u64>, end: Option<u64>) -> anyhow::Result<Option<Range<u64>>> {
+    match (start, end) {
+        (None, None) => Ok(None),
+        (start, end) => {
+            let range = start.unwrap_or(0)..end.unwrap_or(u64::MAX);
+            if range.is_empty() {
+                bail!("-s/--start {} and -e/--end {} leave no cell", range.start, range.end);
+            }
+            Ok(Some(range))
+        }
+    }
+}
+
+/// The reader of X.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReaderFlag {
+    /// The native reader where it knows the array, otherwise libtiledb
+    Auto,
+    /// The native reader, which decodes only what is wanted
+    Native,
+    /// libtiledb
+    Libtiledb,
+}
+
+impl From<ReaderFlag> for ReaderChoice {
+    fn from(flag: ReaderFlag) -> Self {
+        match flag {
+            ReaderFlag::Auto => Self::Auto,
+            ReaderFlag::Native => Self::Native,
+            ReaderFlag::Libtiledb => Self::Libtiledb,
+        }
+    }
+}
+
+/// The form of a batch's X.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "clap would print the docs as help")]
+pub enum FormFlag {
+    Dense,
+    F16,
+    Csr,
+    Coo,
+}
+
+impl From<FormFlag> for BatchForm {
+    fn from(flag: FormFlag) -> Self {
+        match flag {
+            FormFlag::Dense => Self::Dense,
+            FormFlag::F16 => Self::F16,
+            FormFlag::Csr => Self::Csr,
+            FormFlag::Coo => Self::Coo,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The reader's part in `--io-limit`: the token bucket in the native reader, the choice between it
+//! and the kernel's limit, and the rate that came of it.
+
+use std::sync::Arc;
+
+use bench_report::{Measured, Status};
+use bench_run::{
+    Address, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, Version, check_rate,
+    device_bytes, from_page_cache,
+};
+use soma_io::{ReadLimit, ReadLimitUse, ReaderChoice};
+
+/// The bucket of the native reader, if that enforces the limit.
+pub(crate) fn bucket(limit: &IoLimit) -> Option<Arc<ReadLimit>> {
+    (limit.by == Holder::Bucket).then(|| Arc::new(ReadLimit::new(limit.bytes_per_second)))
+}
+
+/// A limit that is in force until this is dropped.
+#[derive(Debug)]
+pub struct IoLimitInForce {
+    /// The limit.
+    pub limit: IoLimit,
+    /// Why it is enforced as it is.
+    pub why: String,
+    group: Option<KernelLimit>,
+}
+
+impl IoLimitInForce {
+    /// The version of the control group that processes are put into, if they are.
+    pub fn group_version(&self) -> Option<Version> {
+        self.group.as_ref().map(KernelLimit::version)
+    }
+}
+
+/// Decides what enforces a rate for the data at `uri`. Fails if nothing can.
+pub fn decide(
+    rate: Rate,
+    by: LimitBy,
+    reader: ReaderChoice,
+    uri: &Address,
+) -> anyhow::Result<IoLimitInForce> {
+    let bytes_per_second = rate.bytes_per_second();
+    let kernel = || KernelLimit::make(uri.local_path().as_deref(), bytes_per_second);
+    let by_bucket = |why: &str| IoLimitInForce {
+        limit: IoLimit { bytes_per_second, by: Holder::Bucket },
+        why: why.to_owned(),
+        group: None,
+    };
+    let by_kernel = |group: KernelLimit, why: &str| IoLimitInForce {
+        limit: IoLimit { bytes_per_second, by: Holder::Kernel(group.folder().to_owned()) },
+        why: why.to_owned(),
+        group: Some(group),
+    };
+    let usage = |message: String| anyhow::Error::from(UsageError::new(message));
+    match (by, reader) {
+        (LimitBy::Bucket, ReaderChoice::Libtiledb) => Err(usage(
+            "--io-limit-by bucket does not hold libtiledb, whose reads it does not see: take --reader native, or --io-limit-by kernel"
+                .to_owned(),
+        )),
+        (LimitBy::Bucket, _) => Ok(by_bucket("as asked for")),
+        (LimitBy::Auto, ReaderChoice::Libtiledb) => match kernel() {
+            Ok(group) => Ok(by_kernel(group, "for libtiledb's reads are not seen by a bucket")),
+            Err(why) => Err(usage(format!(
+                "--io-limit cannot hold --reader libtiledb, whose reads a bucket does not see, for the kernel's limit cannot be had: {why}; take --reader native"
+            ))),
+        },
+        (LimitBy::Auto, _) => {
+            Ok(by_bucket("which counts what the reader asks for, in the page cache or not"))
+        }
+        (LimitBy::Kernel, _) => match kernel() {
+            Ok(group) => Ok(by_kernel(group, "as asked for; what is in the page cache is free")),
+            Err(why) => Err(usage(format!("--io-limit-by kernel cannot be had: {why}"))),
+        },
+    }
+}
+
+/// Counts the bytes read in an epoch.
+#[derive(Debug)]
+pub(crate) struct IoMeter<'a> {
+    limit: &'a IoLimit,
+    bucket: Option<(&'a ReadLimit, ReadLimitUse)>,
+    device_bytes: u64,
+}
+
+impl<'a> IoMeter<'a> {
+    /// Begins to count.
+    pub(crate) fn start(limit: &'a IoLimit, bucket: Option<&'a ReadLimit>) -> anyhow::Result<Self> {
+        let device_bytes = if bucket.is_some() { 0 } else { device_bytes()? };
+        Ok(Self { limit, bucket: bucket.map(|bucket| (bucket, bucket.used())), device_bytes })
+    }
+
+    /// Enters bytes, time and rate; makes an error of a row that read faster than the limit. The
+    /// bucket's time is that in which reads were under way or it filled up for the next, the kernel's
+    /// is that of the epoch.
+    pub(crate) fn finish(self, measured: &mut Measured) -> anyhow::Result<()> {
+        let (bytes, secs, burst) = match self.bucket {
+            Some((bucket, before)) => {
+                let used = bucket.used();
+                let secs = used.reading.saturating_sub(before.reading).as_secs_f64();
+                (used.bytes - before.bytes, secs, bucket.burst_bytes())
+            }
+            // The kernel gives out a tenth of a second's bytes at a time.
+            None => (
+                device_bytes()?.saturating_sub(self.device_bytes),
+                measured.elapsed.unwrap_or(0.0),
+                self.limit.bytes_per_second.get() / 10,
+            ),
+        };
+        measured.io_bytes = Some(bytes);
+        measured.io_secs = Some(secs);
+        measured.io_bytes_per_sec = (0.0 < secs).then(|| bytes as f64 / secs);
+        if let Err(message) = check_rate(self.limit, bytes, secs, burst) {
+            measured.status = Status::Error;
+            measured.message = Some(message);
+        } else if self.bucket.is_none() {
+            measured.message = from_page_cache(bytes, measured.bytes_read);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+
+    #[test]
+    fn libtiledb_is_not_held_by_a_bucket() {
+        let rate = "1MB/s".parse().unwrap();
+        let error =
+            decide(rate, LimitBy::Bucket, ReaderChoice::Libtiledb, &"x".into()).unwrap_err();
+        assert!(error.to_string().contains("take --reader native"), "{error}");
+        // In a store there is no device that the kernel could limit.
+        for by in [LimitBy::Auto, LimitBy::Kernel] {
+            let error = decide(rate, by, ReaderChoice::Libtiledb, &"s3://b/x".into()).unwrap_err();
+            assert!(error.to_string().contains("not on a disk of this machine"), "{error}");
+        }
+        let decided = decide(rate, LimitBy::Auto, ReaderChoice::Auto, &"s3://b/x".into()).unwrap();
+        assert_eq!(decided.limit.to_string(), "1.0 MB/s by bucket");
+    }
+
+    #[test]
+    fn a_row_has_what_was_read() {
+        let bytes_per_second = NonZeroU64::new(1_000_000).unwrap();
+        let limit = IoLimit { bytes_per_second, by: Holder::Bucket };
+        let bucket = bucket(&limit).unwrap();
+        let mut measured = Measured::from_batches(&[], 0.0);
+        IoMeter::start(&limit, Some(&bucket)).unwrap().finish(&mut measured).unwrap();
+        assert_eq!((measured.io_bytes, measured.io_bytes_per_sec), (Some(0), None));
+        assert_eq!((measured.status, measured.message), (Status::Ok, None));
+    }
+}

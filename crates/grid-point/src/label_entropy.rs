@@ -1,0 +1,409 @@
+//! How random the order of an epoch is: labels counted in each batch as it comes, beside what the settings lead to expect.
+//!
+//! A label is an obs column. Of a dictionary the keys are counted as they are; other columns get codes from an encoder, once, when the
+//! data is opened. So a batch costs a look at each of its codes and nothing for its labels. Null is a class of its own.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, Schema};
+use bench_report::OrderEntropy;
+use loader::encode::{Encoder, Encoders, LabelEncoder, Nulls, Rules};
+use loader::{Dataset, LoaderSpec, Order};
+use shuffle::PlanSpec;
+use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
+use torch_feed::TensorBatch;
+
+use crate::block_spec::BlockSpec;
+
+/// What is measured where nothing is said and obs has it.
+const DEFAULT_COLUMN: &str = "cell_type";
+
+/// Epochs that a simulation runs: none that anybody measures.
+const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
+
+/// Rows that a simulation runs through, so that it takes a fraction of a second.
+const SIMULATED_ROWS: u64 = 2_000_000;
+
+/// The same where many settings are simulated: some 400 batches, whose mean is good to a hundredth of a bit.
+const CURVE_ROWS: u64 = 400_000;
+
+/// The columns to measure, of what was asked for: all of these, or the default where obs has it.
+pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
+    let is_text = |data_type: &DataType| {
+        matches!(data_type, DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8)
+    };
+    match asked {
+        Some(columns) => columns.to_vec(),
+        None => obs
+            .field_with_name(DEFAULT_COLUMN)
+            .iter()
+            .filter(|field| is_text(field.data_type()))
+            .map(|field| field.name().clone())
+            .collect(),
+    }
+}
+
+/// The labels of a data set's cells, whose entropy is measured.
+#[derive(Debug)]
+pub struct Labels(Vec<Label>);
+
+#[derive(Debug)]
+struct Label {
+    column: String,
+    /// Codes are below it.
+    n_classes: usize,
+    /// Whether the codes are the keys of the column's dictionary; otherwise they are an encoder's.
+    is_category: bool,
+}
+
+impl Labels {
+    /// The labels in these obs columns of a data set, and the data set with the codes of those that need an encoder and those of
+    /// `encoders`.
+    pub(crate) fn of(
+        dataset: Dataset,
+        columns: &[String],
+        mut encoders: Vec<Arc<dyn Encoder>>,
+    ) -> anyhow::Result<(Self, Dataset)> {
+        let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
+        let mut labels = Vec::with_capacity(columns.len());
+        for column in columns {
+            let array = obs_column(&dataset, column)?;
+            let n_classes = if let Some(dictionary) = array.as_any_dictionary_opt() {
+                dictionary.values().len() + 1
+            } else {
+                let encoder = LabelEncoder::fit(column, array, rules)
+                    .with_context(|| format!("no entropy of {column} can be measured"))?;
+                let n_classes = encoder.n_classes().unwrap_or(0);
+                encoders.push(Arc::new(encoder));
+                n_classes
+            };
+            let is_category = array.as_any_dictionary_opt().is_some();
+            labels.push(Label { column: column.clone(), n_classes, is_category });
+        }
+        let dataset = if encoders.is_empty() {
+            dataset
+        } else {
+            dataset.with_encoders(&Encoders::new(encoders)?)?
+        };
+        Ok((Self(labels), dataset))
+    }
+
+    /// What each label's entropy should be in the full batches of these settings; of an order that is not shuffled, in the first
+    /// `max_batches`.
+    pub(crate) fn expected(
+        &self,
+        dataset: &Dataset,
+        spec: &LoaderSpec,
+        max_batches: Option<u64>,
+    ) -> anyhow::Result<Vec<OrderEntropy>> {
+        self.0.iter().map(|label| label.expected(dataset, spec, max_batches)).collect()
+    }
+
+    /// What the first label's entropy should be in the full batches of a shuffled order, for each of these block specifications; nothing
+    /// where there is no label. Those of the same chunk size, one after the other, are the quickest to work out.
+    pub fn curve(
+        &self,
+        dataset: &Dataset,
+        specs: &[BlockSpec],
+        batch_rows: u64,
+        seed: u64,
+    ) -> anyhow::Result<Option<Curve>> {
+        let Some(label) = self.0.first() else { return Ok(None) };
+        let codes = label.codes(dataset)?;
+        let layout_of = |chunk_rows: u64| {
+            LabelLayout::of_codes(codes.iter().copied(), label.n_classes, chunk_rows)
+        };
+        let mut layout = layout_of(specs.first().map_or(1, |spec| spec.chunk_rows))?;
+        let perfect_bits = layout.perfect(batch_rows)?;
+        let mut bits = Vec::with_capacity(specs.len());
+        for spec in specs {
+            if layout.chunk_rows() != spec.chunk_rows {
+                layout = layout_of(spec.chunk_rows)?;
+            }
+            let spec = LoaderSpec {
+                chunk_rows: spec.chunk_rows,
+                chunks_per_block: spec.chunks_per_block,
+                batch_rows,
+                seed,
+                ..LoaderSpec::default()
+            };
+            let (found, _) = label.shuffled(&codes, &layout, &spec, CURVE_ROWS)?;
+            // Where no batch is full, all rows are one.
+            bits.push(found.unwrap_or(perfect_bits));
+        }
+        Ok(Some(Curve { column: label.column.clone(), perfect_bits, bits }))
+    }
+
+    /// Meters for one epoch.
+    pub(crate) fn meters(&self, batch_rows: u64) -> anyhow::Result<Meters<'_>> {
+        let meter = |label: &Label| LabelEntropy::new(label.n_classes, batch_rows);
+        let meters = self.0.iter().map(meter).collect::<Result<_, _>>()?;
+        Ok(Meters { labels: self, of_labels: meters, codes: Vec::new() })
+    }
+}
+
+/// A label's entropy over many settings.
+#[derive(Debug)]
+pub struct Curve {
+    /// The obs column.
+    pub column: String,
+    /// Of batches of a perfect shuffle.
+    pub perfect_bits: f64,
+    /// One for each setting.
+    pub bits: Vec<f64>,
+}
+
+impl Label {
+    fn codes(&self, dataset: &Dataset) -> anyhow::Result<Vec<u32>> {
+        let mut codes = Vec::with_capacity(dataset.n_rows() as usize);
+        if self.is_category {
+            self.keys(obs_column(dataset, &self.column)?, &mut codes);
+        } else {
+            let encoded = dataset.codes_of(&self.column).context("an encoder gave no codes")?;
+            codes.extend(encoded.iter().map(|code| *code as u32));
+        }
+        Ok(codes)
+    }
+
+    /// The keys of a dictionary; null is the last class.
+    fn keys(&self, array: &ArrayRef, codes: &mut Vec<u32>) {
+        let Some(dictionary) = array.as_any_dictionary_opt() else { return };
+        let null = self.n_classes as u32 - 1;
+        if dictionary.values().is_empty() {
+            // All are null; there is nothing that a key could be of.
+            codes.extend(std::iter::repeat_n(null, array.len()));
+            return;
+        }
+        let keys = dictionary.normalized_keys().into_iter().enumerate();
+        codes.extend(keys.map(|(row, key)| if array.is_null(row) { null } else { key as u32 }));
+    }
+
+    fn expected(
+        &self,
+        dataset: &Dataset,
+        spec: &LoaderSpec,
+        max_batches: Option<u64>,
+    ) -> anyhow::Result<OrderEntropy> {
+        let codes = self.codes(dataset)?;
+        let rows = codes.iter().copied();
+        let layout = LabelLayout::of_codes(rows, self.n_classes, spec.chunk_rows)?;
+        let known = OrderEntropy {
+            label: self.column.clone(),
+            data: Some(layout.data_entropy()),
+            ..OrderEntropy::default()
+        };
+        if dataset.n_rows() < spec.batch_rows {
+            return Ok(known);
+        }
+        let (expected, expected_by) = match spec.order {
+            Order::InOrder => (self.in_order(&codes, spec, max_batches)?, "rows"),
+            Order::Shuffled => self.shuffled(&codes, &layout, spec, SIMULATED_ROWS)?,
+        };
+        Ok(OrderEntropy {
+            expected,
+            expected_by: expected.map(|_| expected_by.to_owned()),
+            perfect: Some(layout.perfect(spec.batch_rows)?),
+            ..known
+        })
+    }
+
+    fn in_order(
+        &self,
+        codes: &[u32],
+        spec: &LoaderSpec,
+        max_batches: Option<u64>,
+    ) -> anyhow::Result<Option<f64>> {
+        let mut meter = LabelEntropy::new(self.n_classes, spec.batch_rows)?;
+        let n_batches = max_batches.map_or(usize::MAX, |most| most as usize);
+        for batch in codes.chunks_exact(spec.batch_rows as usize).take(n_batches) {
+            meter.add(batch.iter().copied())?;
+        }
+        Ok(meter.batches().map(|batches| batches.mean))
+    }
+
+    fn shuffled(
+        &self,
+        codes: &[u32],
+        layout: &LabelLayout,
+        spec: &LoaderSpec,
+        simulated_rows: u64,
+    ) -> anyhow::Result<(Option<f64>, &'static str)> {
+        let by_formula = layout.expected(spec.chunks_per_block, spec.batch_rows)?;
+        if by_formula.is_close {
+            return Ok((Some(by_formula.bits), "formula"));
+        }
+        let plan = PlanSpec {
+            n_rows: codes.len() as u64,
+            chunk_rows: spec.chunk_rows,
+            chunks_per_block: spec.chunks_per_block,
+            order: spec.order,
+            seed: spec.seed,
+        };
+        let (n_classes, batch_rows) = (self.n_classes, spec.batch_rows);
+        let found =
+            simulate(&plan, batch_rows, codes, n_classes, SIMULATED_EPOCHS, simulated_rows)?;
+        Ok((found.map(|batches| batches.mean), "simulation"))
+    }
+}
+
+fn obs_column<'a>(dataset: &'a Dataset, column: &str) -> anyhow::Result<&'a ArrayRef> {
+    dataset.obs().column_by_name(column).with_context(|| format!("obs has no column {column}"))
+}
+
+/// Counts the labels of an epoch's batches.
+#[derive(Debug)]
+pub(crate) struct Meters<'a> {
+    labels: &'a Labels,
+    of_labels: Vec<LabelEntropy>,
+    /// Of one batch; kept for the next.
+    codes: Vec<u32>,
+}
+
+impl Meters<'_> {
+    pub(crate) fn add(&mut self, batch: &TensorBatch) -> anyhow::Result<()> {
+        for (label, meter) in self.labels.0.iter().zip(&mut self.of_labels) {
+            self.codes.clear();
+            if label.is_category {
+                let column = batch.obs().column_by_name(&label.column);
+                label.keys(column.context("a batch lacks an obs column")?, &mut self.codes);
+            } else {
+                let codes = batch.codes(&label.column).context("a batch lacks codes")?;
+                let codes = Vec::<i64>::try_from(codes)?;
+                self.codes.extend(codes.into_iter().map(|code| code as u32));
+            }
+            meter.add(self.codes.iter().copied())?;
+        }
+        Ok(())
+    }
+
+    /// What was expected, with what was measured.
+    pub(crate) fn measured(&self, expected: &[OrderEntropy]) -> Vec<OrderEntropy> {
+        let fill = |(expected, meter): (&OrderEntropy, &LabelEntropy)| {
+            let batches = meter.batches();
+            OrderEntropy {
+                mean: batches.map(|batches| batches.mean),
+                standard_deviation: batches.map(|batches| batches.standard_deviation),
+                ..expected.clone()
+            }
+        };
+        expected.iter().zip(&self.of_labels).map(fill).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::{Int8Type, UInt32Type};
+    use arrow_array::{DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+    use arrow_schema::Field;
+    use loader::{Cells, GeneSelection};
+    use soma_io::{CsrBuffers, MemoryReader};
+
+    use super::*;
+
+    /// Sixty cells: a category with a null, as keys of two widths, as text, and as numbers; and what is no label.
+    fn dataset() -> Dataset {
+        let texts: Vec<Option<&str>> =
+            (0..60).map(|row| [Some("a"), Some("b"), None][row / 7 % 3]).collect();
+        let numbers: Vec<Option<i64>> =
+            texts.iter().map(|text| text.map(|text| i64::from(text == "a"))).collect();
+        let narrow: DictionaryArray<Int8Type> = texts.iter().copied().collect();
+        let wide: DictionaryArray<UInt32Type> = texts.iter().copied().collect();
+        let obs = RecordBatch::try_from_iter([
+            ("narrow", Arc::new(narrow) as ArrayRef),
+            ("wide", Arc::new(wide)),
+            ("text", Arc::new(StringArray::from(texts))),
+            ("number", Arc::new(Int64Array::from(numbers))),
+            ("nnz", Arc::new(Float64Array::from(vec![0.5; 60]))),
+        ])
+        .unwrap();
+        let csr = CsrBuffers { row_offsets: vec![0; 61], n_columns: 1, ..CsrBuffers::default() };
+        let x = MemoryReader::new(csr).unwrap();
+        Dataset::new(Arc::new(x), Cells::Range(0..60), obs, GeneSelection::All).unwrap()
+    }
+
+    fn spec(order: Order) -> LoaderSpec {
+        LoaderSpec {
+            order,
+            chunk_rows: 3,
+            chunks_per_block: 4,
+            batch_rows: 8,
+            ..LoaderSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_column_says_the_same_whatever_its_type() {
+        let columns = ["narrow", "wide", "text", "number"].map(str::to_owned);
+        let (labels, dataset) = Labels::of(dataset(), &columns, Vec::new()).unwrap();
+        for order in [Order::Shuffled, Order::InOrder] {
+            let found = labels.expected(&dataset, &spec(order), None).unwrap();
+            let figures = |one: &OrderEntropy| (one.expected, one.perfect, one.data);
+            for (one, column) in found.iter().zip(&columns) {
+                assert_eq!(one.label, *column);
+                let [of_this, of_first] = [figures(one), figures(&found[0])];
+                let all = |figures: (Option<f64>, Option<f64>, Option<f64>)| {
+                    [figures.0.unwrap(), figures.1.unwrap(), figures.2.unwrap()]
+                };
+                let pairs = all(of_this).into_iter().zip(all(of_first));
+                assert!(pairs.clone().all(|(a, b)| (a - b).abs() < 1e-9), "{found:?}");
+            }
+            let by = found[0].expected_by.as_deref().unwrap();
+            assert_eq!(by, if order == Order::Shuffled { "simulation" } else { "rows" });
+            // Three even classes, null among them.
+            assert!((found[0].data.unwrap() - 3.0_f64.log2()).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn a_category_without_categories_is_one_class() {
+        let nothing: DictionaryArray<Int8Type> = [None::<&str>; 5].into_iter().collect();
+        let label = Label { column: "nothing".to_owned(), n_classes: 1, is_category: true };
+        let mut codes = Vec::new();
+        label.keys(&(Arc::new(nothing) as ArrayRef), &mut codes);
+        assert_eq!(codes, [0; 5]);
+    }
+
+    #[test]
+    fn in_order_what_comes_is_what_is_expected() {
+        let (labels, dataset) = Labels::of(dataset(), &["wide".to_owned()], Vec::new()).unwrap();
+        let of = |max_batches| {
+            let found = labels.expected(&dataset, &spec(Order::InOrder), max_batches).unwrap();
+            found[0].expected.unwrap()
+        };
+        // The first eight rows are seven a and one b.
+        let first = -(7.0 / 8.0 * f64::log2(7.0 / 8.0) + 1.0 / 8.0 * f64::log2(1.0 / 8.0));
+        assert!((of(Some(1)) - first).abs() < 1e-12);
+        assert!(first < of(None));
+    }
+
+    #[test]
+    fn enough_chunks_need_no_simulation_and_too_few_rows_have_no_batch() {
+        let (labels, dataset) = Labels::of(dataset(), &["text".to_owned()], Vec::new()).unwrap();
+        let of = |spec: LoaderSpec| labels.expected(&dataset, &spec, None).unwrap().remove(0);
+        let all = of(LoaderSpec { chunks_per_block: 1 << 20, ..spec(Order::Shuffled) });
+        assert_eq!(all.expected_by.as_deref(), Some("formula"));
+        assert!((all.expected.unwrap() - all.perfect.unwrap()).abs() < 1e-9);
+        let none = of(LoaderSpec { batch_rows: 61, ..spec(Order::Shuffled) });
+        assert_eq!((none.expected, none.perfect), (None, None));
+        assert!(none.data.is_some());
+    }
+
+    #[test]
+    fn what_is_no_label_is_named() {
+        let error = Labels::of(dataset(), &["nnz".to_owned()], Vec::new()).unwrap_err();
+        assert!(format!("{error:#}").contains("no entropy of nnz"), "{error:#}");
+    }
+
+    #[test]
+    fn cell_types_are_taken_where_nothing_is_said_and_obs_has_them() {
+        let with = |data_type| Schema::new(vec![Field::new(DEFAULT_COLUMN, data_type, true)]);
+        assert_eq!(columns(None, &with(DataType::Utf8)), [DEFAULT_COLUMN]);
+        assert!(columns(None, &with(DataType::Float32)).is_empty());
+        assert!(columns(None, &Schema::empty()).is_empty());
+        assert!(columns(Some(&[]), &with(DataType::Utf8)).is_empty());
+        assert_eq!(columns(Some(&["tissue".to_owned()]), &Schema::empty()), ["tissue"]);
+    }
+}

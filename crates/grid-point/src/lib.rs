@@ -1,0 +1,43 @@
+//! One point of the grid of loader settings over cells: the data, the settings, and the code that
+//! measures it in a process of its own.
+//!
+//! - [`Data`] and its flags ([`DataFlags`], [`SelectionFlags`]): which experiment, which cells, which
+//!   genes, and the limit on the rate of reading.
+//! - [`Point`] is the settings of one point; [`BlockSpec`] the grammar of its blocks; [`Consumer`] takes
+//!   the batches.
+//! - [`point_process`] is the process that a command starts, [`serve`] what runs in it: [`OpenData`]
+//!   opens the data, epochs are measured one by one, [`Labels`] measure how random the order was.
+//! - [`as_asked`] and [`Conditions`] are the settings and the digest that a row records.
+//!
+//! `bench-run` starts processes and knows nothing of cells; other kinds of samples will have crates
+//! beside this one.
+
+mod block_spec;
+mod check;
+mod conditions;
+mod consumer;
+mod data;
+mod label_entropy;
+mod measure;
+mod open;
+mod point;
+mod record;
+mod task;
+
+pub use block_spec::{BlockSpec, GridError, parse as parse_blocks};
+pub use check::{check, point_process};
+pub use conditions::Conditions;
+pub use consumer::Consumer;
+pub use data::{
+    Data, DataFlags, FormFlag, IoLimitInForce, Opened, ReaderFlag, SelectionFlags, decide_io_limit,
+    environment_secrets, format_leftover, share_with_libtiledb, write_example,
+};
+pub use label_entropy::{Curve, Labels};
+pub use measure::serve;
+pub use open::{OpenData, tensor_loader};
+pub use point::{Point, PointTransform};
+pub use record::{as_asked, versions};
+pub use task::{PointAnswer, PointTask, PointWork};
+
+/// The subcommand of the program that runs [`serve`].
+pub const SUBCOMMAND: &str = "point";

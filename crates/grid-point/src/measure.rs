@@ -1,0 +1,247 @@
+//! The process that measures one point: opens the data, runs its epochs, and reports each.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use bench_report::{EpochRecord, Measured, ProcessMeter};
+use bench_run::{Cold, ConsumedEpoch, Order, PageCache, Reporter, consume_epoch, cool};
+use jiff::Timestamp;
+use loader::{Dataset, EpochStats, StageTimes};
+use soma_io::{CacheUse, ReadLimit};
+use torch_feed::{TensorEpoch, TensorLoader};
+
+use crate::consumer::Taker;
+use crate::data::{Data, IoMeter};
+use crate::label_entropy::{Labels, Meters};
+use crate::open::{OpenData, tensor_loader};
+use crate::point::Point;
+use crate::record::{as_it_ran, versions};
+use crate::task::{PointAnswer, PointTask, PointWork};
+
+/// Reads an order from stdin, performs it and reports on stdout.
+pub fn serve() -> anyhow::Result<()> {
+    bench_run::serve(|task: &PointTask| task.data.secrets(), perform)
+}
+
+fn perform(order: &Order<PointTask>, reporter: &mut Reporter<PointAnswer>) -> anyhow::Result<()> {
+    let data = &order.task.data;
+    match &order.task.work {
+        PointWork::Check(points) => check(data, points, reporter),
+        PointWork::Measure(point) => measure(data, point, &order.cache, reporter),
+    }
+}
+
+fn check(
+    data: &Data,
+    points: &[Point],
+    reporter: &mut Reporter<PointAnswer>,
+) -> anyhow::Result<()> {
+    // All points of a grid have one consumer.
+    let label = points.first().and_then(|point| point.consumer.label());
+    let open = OpenData::open(data, label)?;
+    reporter.answer(PointAnswer::Opened(open.opened))?;
+    for point in points {
+        tensor_loader(open.dataset.clone(), point, data, reporter.grown_bytes()?)
+            .with_context(|| point.to_string())?;
+    }
+    Ok(())
+}
+
+fn measure(
+    data: &Data,
+    point: &Point,
+    cache: &str,
+    reporter: &mut Reporter<PointAnswer>,
+) -> anyhow::Result<()> {
+    let cache = match point.cold {
+        // Opening is measured, too.
+        Some(_) => cooled(data, point, reporter)?,
+        None => cache.to_owned(),
+    };
+    let opening = Instant::now();
+    let OpenData { dataset, labels, opened, n_classes, bucket } =
+        OpenData::open(data, point.consumer.label())?;
+    reporter.answer(PointAnswer::Opened(opened))?;
+    let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
+    let open_secs = opening.elapsed().as_secs_f64();
+    let taker = point.consumer.ready(&loader, n_classes);
+    let mut measuring = Measuring { loader: &loader, point, data, taker, cache, bucket };
+    measuring.run(&labels, open_secs, reporter)
+}
+
+/// Measures the epochs of one point.
+struct Measuring<'a> {
+    loader: &'a TensorLoader,
+    point: &'a Point,
+    data: &'a Data,
+    taker: Taker,
+    /// State of the page cache when the next epoch begins.
+    cache: String,
+    /// The limit that the reader's bytes go through.
+    bucket: Option<Arc<ReadLimit>>,
+}
+
+impl Measuring<'_> {
+    /// Measures all epochs, the first of which began with opening the data.
+    fn run(
+        &mut self,
+        labels: &Labels,
+        open_secs: f64,
+        reporter: &mut Reporter<PointAnswer>,
+    ) -> anyhow::Result<()> {
+        let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
+        let expected = labels.expected(dataset, spec, self.point.max_batches)?;
+        let (data, bucket, loader) = (self.data, self.bucket.clone(), self.loader);
+        // As training runs them, unless something must happen between two epochs, or each one's bytes
+        // must be its own.
+        let is_apart = self.point.cold.is_some() || data.io_limit.is_some();
+        let mut following = (!is_apart).then(|| loader.epochs(0..self.point.n_epochs));
+        for epoch in 0..self.point.n_epochs {
+            if self.point.cold.is_some() {
+                self.cache = cooled(self.data, self.point, reporter)?;
+            }
+            let mut meters = labels.meters(self.loader.loader().spec().batch_rows)?;
+            let limit = data.io_limit.as_ref();
+            let io = limit.map(|limit| IoMeter::start(limit, bucket.as_deref())).transpose()?;
+            let start = || match &mut following {
+                Some(epochs) => {
+                    epochs.next().context("there are no more epochs")?.map_err(Into::into)
+                }
+                None => Ok(loader.epoch(epoch)?),
+            };
+            let mut record = self.measure((epoch, start), &mut meters, reporter)?;
+            io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
+            record.measured.open_secs = (epoch == 0).then_some(open_secs);
+            record.measured.order_entropy = meters.measured(&expected);
+            reporter.answer(PointAnswer::Epoch(Box::new(record)))?;
+        }
+        for cache in caches(self.loader.loader().dataset()) {
+            if let Some(problem) = cache.problem {
+                let n_blocks = cache.stats.not_kept;
+                let message = format!("{n_blocks} blocks could not be cached: {problem}");
+                reporter.warn(&message)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures an epoch, given its number and what starts it.
+    fn measure(
+        &mut self,
+        (epoch, start): (u64, impl FnOnce() -> anyhow::Result<TensorEpoch>),
+        meters: &mut Meters<'_>,
+        reporter: &mut Reporter<PointAnswer>,
+    ) -> anyhow::Result<EpochRecord> {
+        let meter = ProcessMeter::start()?;
+        let start_dt = Timestamp::now();
+        let (consumed, stats) = self.consume(start, meters, reporter)?;
+        let ConsumedEpoch { batches, end_wait_secs, busy_cpu_secs } = consumed;
+        let mut measured = Measured::from_batches(&batches, end_wait_secs);
+        meter.finish(&mut measured)?;
+        measured.start_dt = Some(start_dt);
+        measured.end_dt = Some(Timestamp::now());
+        measured.epoch = Some(epoch);
+        let dataset = self.loader.loader().dataset();
+        enter_stats(&mut measured, &stats, dataset.n_rows());
+        measured.kept_decoded_bytes = Some(dataset.decoded_bytes());
+        for cache in caches(dataset) {
+            *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
+            *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
+        }
+        let mut stages = stage_columns(&stats.stages);
+        stages.consume_wall_secs = measured.consume_secs;
+        stages.consume_cpu_secs = Some(busy_cpu_secs);
+        Ok(EpochRecord {
+            versions: versions(),
+            point: as_it_ran(&stats, self.point, self.data, &self.cache),
+            measured,
+            stages,
+            ..EpochRecord::default()
+        })
+    }
+
+    /// Takes the batches as training would. Counting labels is part of the consumer's time.
+    fn consume(
+        &mut self,
+        start: impl FnOnce() -> anyhow::Result<TensorEpoch>,
+        meters: &mut Meters<'_>,
+        reporter: &mut Reporter<PointAnswer>,
+    ) -> anyhow::Result<(ConsumedEpoch, EpochStats)> {
+        let max_batches = self.point.max_batches;
+        // The epoch begins when it is asked for: the time of its plan is part of the first wait.
+        let asked = Instant::now();
+        let mut batches = start()?;
+        let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
+        let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
+        let of_rows = dataset.n_rows().min(n_batches.saturating_mul(spec.batch_rows));
+        let (mut n_rows, taker) = (0, &mut self.taker);
+        let taken = batches.by_ref().map(|batch| Ok(batch?));
+        let consumed = consume_epoch(asked, taken, max_batches, |batch| {
+            let rows = batch.n_rows() as u64;
+            meters.add(&batch)?;
+            taker.take(&batch)?;
+            drop(batch);
+            n_rows += rows;
+            reporter.progress(n_rows, of_rows)?;
+            Ok(rows)
+        })?;
+        Ok((consumed, batches.stats()))
+    }
+}
+
+/// Removes the data from the page cache; returns the state's name, and warns if the cache is not cold.
+fn cooled(
+    data: &Data,
+    point: &Point,
+    reporter: &mut Reporter<PointAnswer>,
+) -> anyhow::Result<String> {
+    let state = cool(data.folders().as_deref(), point.cold.unwrap_or(Cold::Auto));
+    if let PageCache::Unknown(why) = &state {
+        reporter.warn(&format!("the page cache is not cold: {why}"))?;
+    }
+    Ok(state.name().to_owned())
+}
+
+/// The use of caches in front of object stores.
+fn caches(dataset: &Dataset) -> impl Iterator<Item = CacheUse> + '_ {
+    dataset.readers().filter_map(|reader| reader.cache())
+}
+
+/// Enters what only the loader knows. Values are counted by block, so their number is that of the
+/// batches only if every block's rows were delivered; amplification compares decoded with needed bytes
+/// block by block in any case.
+fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
+    measured.read_secs = Some(stats.read_secs);
+    measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
+    measured.bytes_read = stats.bytes_read;
+    measured.bytes_decoded = stats.bytes_decoded;
+    measured.bytes_needed = stats.bytes_needed;
+    measured.batch_ready_batches = stats.ready_batches.iter().copied().map(f64::from).collect();
+    measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
+    measured.requests = stats.requests.filter(|requests| 0 < *requests);
+    measured.cells_decoded = stats.cells_decoded;
+    measured.nnz = Some(stats.nnz);
+    measured.fill_rates();
+    let whole = stats.n_rows == n_rows;
+    measured.nnz = whole.then_some(stats.nnz);
+    measured.nnz_per_sec =
+        measured.elapsed.filter(|secs| whole && 0.0 < *secs).map(|secs| stats.nnz as f64 / secs);
+}
+
+/// The stages that the loader times.
+fn stage_columns(stages: &StageTimes) -> bench_report::StageTimes {
+    bench_report::StageTimes {
+        read_wall_secs: Some(stages.read.wall_secs),
+        read_cpu_secs: stages.read.cpu_secs,
+        decode_wall_secs: stages.decode.map(|decode| decode.wall_secs),
+        decode_cpu_secs: stages.decode.and_then(|decode| decode.cpu_secs),
+        shuffle_wall_secs: Some(stages.shuffle.wall_secs),
+        shuffle_cpu_secs: stages.shuffle.cpu_secs,
+        densify_wall_secs: Some(stages.assemble.wall_secs),
+        densify_cpu_secs: stages.assemble.cpu_secs,
+        wait_wall_secs: Some(stages.wait.wall_secs),
+        wait_cpu_secs: stages.wait.cpu_secs,
+        ..bench_report::StageTimes::default()
+    }
+}

@@ -1,0 +1,154 @@
+//! Opening the data of a point, and the loader over it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use bench_run::IoLimit;
+use bytesize::ByteSize;
+use loader::encode::{Encoder, LabelEncoder, Nulls, Rules};
+use loader::{AxisQuery, Dataset, DatasetSpec, Genes, Joinids, ValueFilter};
+use soma_io::{Experiment, OpenOptions, ReadLimit};
+use torch_feed::TensorLoader;
+
+use crate::consumer;
+use crate::data::{Data, Opened, bucket};
+use crate::label_entropy::{self, Labels};
+use crate::point::Point;
+
+/// Makes the loader of a point in a process that uses `used_bytes` more than at its start.
+pub fn tensor_loader(
+    dataset: Dataset,
+    point: &Point,
+    data: &Data,
+    used_bytes: u64,
+) -> anyhow::Result<TensorLoader> {
+    match TensorLoader::new(dataset, point.loader_spec(data, used_bytes)?) {
+        Err(torch_feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
+            least,
+            ..
+        }))) => bail!(
+            "--memory {} is too little for blocks of {} chunks of {} rows: give {} or more, or make blocks or batches smaller",
+            ByteSize(point.memory_limit.unwrap_or(0)),
+            point.chunks_per_block,
+            point.chunk_rows,
+            ByteSize(least.saturating_add(used_bytes)),
+        ),
+        loader => Ok(loader?),
+    }
+}
+
+/// Data that is open.
+#[derive(Debug)]
+pub struct OpenData {
+    /// The selected cells and genes.
+    pub dataset: Dataset,
+    /// Labels whose entropy is measured.
+    pub labels: Labels,
+    /// Facts of the data.
+    pub opened: Opened,
+    /// Number of classes that the consumer trains on.
+    pub(crate) n_classes: usize,
+    /// The limit that the reader's bytes go through.
+    pub(crate) bucket: Option<Arc<ReadLimit>>,
+}
+
+impl OpenData {
+    /// Opens the data under its limit on the rate of reading. `learned` is the obs column whose
+    /// classes the consumer trains on.
+    pub fn open(data: &Data, learned: Option<&str>) -> anyhow::Result<Self> {
+        data.io_limit.as_ref().map_or(Ok(()), IoLimit::enter)?;
+        let bucket = data.io_limit.as_ref().and_then(bucket);
+        open(data, bucket, learned)
+    }
+}
+
+fn open(
+    data: &Data,
+    bucket: Option<Arc<ReadLimit>>,
+    learned: Option<&str>,
+) -> anyhow::Result<OpenData> {
+    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
+    let mut experiment = Experiment::open(data.uri.full(), &options)?;
+    if let Some(limit) = &bucket {
+        experiment = experiment.held_to(Arc::clone(limit));
+    }
+    let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
+    let obs = experiment.obs()?;
+    let labels = label_entropy::columns(data.entropy_of.as_deref(), obs.schema());
+    let mut obs_columns = data.obs_columns.clone();
+    for column in labels.iter().map(String::as_str).chain(learned) {
+        if !obs_columns.iter().any(|known| known == column) {
+            obs_columns.push(column.to_owned());
+        }
+    }
+    let spec = DatasetSpec {
+        measurement: data.measurement.clone(),
+        layer: data.layer.clone(),
+        obs_columns,
+        cells: query(
+            data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,
+            data.obs_filter.as_deref(),
+        )?,
+        genes: Genes::Query(query(data.n_genes.map(|n| 0..n), data.var_filter.as_deref())?),
+        totals: data.totals.clone(),
+        var_columns: Vec::new(),
+        reader: data.reader.parse()?,
+    };
+    let dataset =
+        Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.to_string())?;
+    if dataset.n_rows() == 0 {
+        bail!("{} has no cells in the selection", data.uri);
+    }
+    let opened = Opened {
+        n_cells: dataset.n_rows(),
+        n_genes: dataset.n_columns() as u64,
+        total_nnz: x.nnz()?,
+        reader: dataset.reader_name(),
+        why_not_native: dataset.why_not_native().map(str::to_owned),
+    };
+    let classes = learned.map(|column| classes(&dataset, column)).transpose()?;
+    let n_classes = classes.as_ref().and_then(|classes| classes.n_classes()).unwrap_or(0);
+    let (labels, dataset) = Labels::of(dataset, &labels, classes.into_iter().collect())?;
+    Ok(OpenData { dataset, labels, opened, n_classes, bucket })
+}
+
+/// Encodes the classes of an obs column, null among them.
+fn classes(dataset: &Dataset, column: &str) -> anyhow::Result<Arc<dyn Encoder>> {
+    let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
+    let labels = dataset.obs().column_by_name(column).context("an obs column was asked for")?;
+    let encoder = LabelEncoder::fit(column, labels, rules)
+        .with_context(|| format!("--consumer linear:{column} has no classes to learn"))?;
+    Ok(Arc::new(encoder.with_name(consumer::CLASSES)))
+}
+
+fn query(joinids: Option<Range<u64>>, filter: Option<&str>) -> anyhow::Result<AxisQuery> {
+    Ok(AxisQuery {
+        joinids: joinids.map_or(Joinids::All, Joinids::Range),
+        value_filter: filter.map(ValueFilter::parse).transpose()?,
+    })
+}
+
+/// A range without an end goes to the last row; one that goes further was meant for other data.
+fn within(cells: Range<u64>, x_rows: u64) -> anyhow::Result<Range<u64>> {
+    let end = if cells.end == u64::MAX { x_rows } else { cells.end };
+    if x_rows < end || end <= cells.start {
+        bail!("cells {}..{end} are asked for, X has rows 0..{x_rows}", cells.start);
+    }
+    Ok(cells.start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_must_be_rows_of_x() {
+        assert_eq!(within(3..u64::MAX, 10).unwrap(), 3..10);
+        assert_eq!(within(0..10, 10).unwrap(), 0..10);
+        for range in [0..11, 10..u64::MAX, 12..13] {
+            let message = within(range, 10).unwrap_err().to_string();
+            assert!(message.contains("X has rows 0..10"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The settings of one point of the grid.
+
+use std::fmt;
+
+use bench_run::Cold;
+use loader::{Budget, LoaderSpec, Order, Remainder, Totals, Transform};
+use serde::{Deserialize, Serialize};
+
+use crate::block_spec::BlockSpec;
+use crate::consumer::Consumer;
+use crate::data::Data;
+
+/// The settings of one grid point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Rows that are read together.
+    pub chunk_rows: u64,
+    /// Chunks that are shuffled together.
+    pub chunks_per_block: u64,
+    /// Rows of a batch.
+    pub batch_rows: u64,
+    /// Name of a `loader::BlockForm`.
+    pub method: String,
+    /// Name of a `loader::BatchForm`.
+    pub form: String,
+    /// What is done to values.
+    pub transform: PointTransform,
+    /// Whether rows come in random order.
+    pub shuffled: bool,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Whether a short last batch is left out.
+    pub drop_last: bool,
+    /// Blocks read ahead.
+    pub prefetch_blocks: usize,
+    /// Batches made ahead.
+    pub prefetch_batches: usize,
+    /// Epochs, one after the other.
+    pub n_epochs: u64,
+    /// Batches after which an epoch is cut off.
+    pub max_batches: Option<u64>,
+    /// What takes the batches.
+    pub consumer: Consumer,
+    /// Bytes of memory that the process may take beyond those of its start.
+    pub memory_limit: Option<u64>,
+    /// Bytes of values that may stay decoded.
+    pub keep_decoded: Option<u64>,
+    /// Bytes of memory above which the process is ended.
+    pub process_limit: Option<u64>,
+    /// How the data is removed from the page cache before each epoch; `None` leaves the cache.
+    pub cold: Option<Cold>,
+}
+
+/// A `loader::Transform`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PointTransform {
+    /// Sum that each cell's values are scaled to.
+    pub target_sum: Option<f64>,
+    /// Whether the logarithm of one more than each value is taken.
+    pub log1p: bool,
+    /// Range that values are brought into.
+    pub clip: Option<(f32, f32)>,
+}
+
+impl From<PointTransform> for Transform {
+    fn from(PointTransform { target_sum, log1p, clip }: PointTransform) -> Self {
+        Self { target_sum, log1p, clip }
+    }
+}
+
+impl Default for Point {
+    /// An epoch of shuffled dense batches by the native method, without limits.
+    fn default() -> Self {
+        Self {
+            chunk_rows: 64,
+            chunks_per_block: 128,
+            batch_rows: 1024,
+            method: loader::BlockForm::Csr.name().to_owned(),
+            form: loader::BatchForm::Dense.name().to_owned(),
+            transform: PointTransform::default(),
+            shuffled: true,
+            seed: 0,
+            drop_last: false,
+            prefetch_blocks: 1,
+            prefetch_batches: 1,
+            n_epochs: 1,
+            max_batches: None,
+            consumer: Consumer::None,
+            memory_limit: None,
+            keep_decoded: None,
+            process_limit: None,
+            cold: None,
+        }
+    }
+}
+
+impl Point {
+    /// The same settings with these blocks.
+    #[must_use]
+    pub fn with_blocks(self, blocks: BlockSpec) -> Self {
+        let BlockSpec { chunk_rows, chunks_per_block } = blocks;
+        Self { chunk_rows, chunks_per_block, ..self }
+    }
+
+    /// The loader's settings for this data; `used_bytes` of the memory are in use already.
+    pub fn loader_spec(&self, data: &Data, used_bytes: u64) -> anyhow::Result<LoaderSpec> {
+        Ok(LoaderSpec {
+            chunk_rows: self.chunk_rows,
+            chunks_per_block: self.chunks_per_block,
+            order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
+            seed: self.seed,
+            batch_rows: self.batch_rows,
+            block_form: self.method.parse()?,
+            batch_form: self.form.parse()?,
+            remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
+            prefetch_blocks: self.prefetch_blocks,
+            prefetch_batches: self.prefetch_batches,
+            transform: self.transform.into(),
+            totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
+            memory: match self.memory_limit {
+                Some(limit) => Budget::new(limit.saturating_sub(used_bytes)),
+                None => Budget::unlimited(),
+            },
+            keep_decoded_bytes: self.keep_decoded,
+            ..LoaderSpec::default()
+        })
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}x{}", self.method, self.chunks_per_block, self.chunk_rows)
+    }
+}
+
+/// A point for tests.
+#[cfg(test)]
+pub(crate) fn point_for_tests() -> Point {
+    Point {
+        chunk_rows: 64,
+        chunks_per_block: 128,
+        batch_rows: 1024,
+        method: "scipy.csr".into(),
+        form: "csr".into(),
+        transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
+        shuffled: false,
+        seed: u64::MAX,
+        drop_last: true,
+        prefetch_blocks: 2,
+        prefetch_batches: 3,
+        n_epochs: 1,
+        max_batches: Some(5),
+        consumer: Consumer::Fixed { millis: 2.5 },
+        memory_limit: Some(5 << 30),
+        keep_decoded: None,
+        process_limit: Some(6 << 30),
+        cold: Some(Cold::Advise),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point() -> Point {
+        point_for_tests()
+    }
+
+    #[test]
+    fn a_point_passes_through_a_line_of_json() {
+        let line = serde_json::to_string(&point()).unwrap();
+        assert_eq!(line.lines().count(), 1);
+        assert_eq!(serde_json::from_str::<Point>(&line).unwrap(), point());
+    }
+
+    #[test]
+    fn points_become_the_loaders_settings() {
+        let spec = point().loader_spec(&Data::default(), 1 << 30).unwrap();
+        assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
+        assert_eq!(
+            (spec.block_form.name(), spec.batch_form.name(), spec.order),
+            ("scipy.csr", "csr", Order::InOrder)
+        );
+        assert_eq!(
+            (spec.prefetch_blocks, spec.prefetch_batches, spec.remainder, spec.seed),
+            (2, 3, Remainder::Drop, u64::MAX)
+        );
+        assert_eq!(spec.memory.limit(), Some(4 << 30));
+        assert!(
+            Point { method: "other".into(), ..point() }
+                .loader_spec(&Data::default(), 1 << 30)
+                .is_err()
+        );
+        assert_eq!(point().to_string(), "scipy.csr 128x64");
+    }
+}

@@ -1,0 +1,119 @@
+//! The settings that a row records: as they ran, read back from the loader, or as they were asked
+//! for if the point failed.
+
+use bench_report::{GridPoint, OWN_LOADER, Versions};
+use loader::{EpochStats, Transform};
+use soma_io::SparseNdArray;
+
+use crate::data::Data;
+use crate::point::Point;
+
+/// The settings, read back from the loader.
+pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &str) -> GridPoint {
+    let spec = &stats.spec;
+    GridPoint {
+        loader: Some(OWN_LOADER.to_owned()),
+        chunk_method: spec.block_form.name().to_owned(),
+        batch_size: spec.batch_rows,
+        chunk_size: spec.chunk_rows,
+        chunks_per_block: spec.chunks_per_block,
+        block_size: spec.chunk_rows * spec.chunks_per_block,
+        order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
+            .to_owned(),
+        form: spec.batch_form.name().to_owned(),
+        transform: transform(spec.transform, data),
+        reader: stats.reader.clone(),
+        prefetch_blocks: spec.prefetch_blocks as u64,
+        seed: spec.seed,
+        max_batches: point.max_batches,
+        drop_last: spec.remainder == loader::Remainder::Drop,
+        soma_buffer_size: buffer_bytes(data),
+        n_threads: None,
+        consumer: point.consumer.noted(),
+        memory_limit: point.memory_limit,
+        keep_decoded: point.keep_decoded,
+        prefetch_batches: Some(spec.prefetch_batches as u64),
+        // The sweep limits the process, and enters it.
+        point_memory_limit: None,
+        point_memory_limit_by: None,
+        io_limit: io_limit(data),
+        io_limit_by: io_limit_by(data),
+        cache: cache.to_owned(),
+    }
+}
+
+/// The settings as they were asked for, for a point that failed.
+pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
+    GridPoint {
+        loader: Some(OWN_LOADER.to_owned()),
+        chunk_method: point.method.clone(),
+        batch_size: point.batch_rows,
+        chunk_size: point.chunk_rows,
+        chunks_per_block: point.chunks_per_block,
+        block_size: point.chunk_rows * point.chunks_per_block,
+        order: if point.shuffled { "shuffled" } else { "in-order" }.to_owned(),
+        form: point.form.clone(),
+        transform: transform(point.transform.into(), data),
+        reader: data.reader.clone(),
+        prefetch_blocks: point.prefetch_blocks as u64,
+        seed: point.seed,
+        max_batches: point.max_batches,
+        drop_last: point.drop_last,
+        soma_buffer_size: buffer_bytes(data),
+        n_threads: None,
+        consumer: point.consumer.noted(),
+        memory_limit: point.memory_limit,
+        keep_decoded: point.keep_decoded,
+        prefetch_batches: Some(point.prefetch_batches as u64),
+        // The sweep limits the process, and enters it.
+        point_memory_limit: None,
+        point_memory_limit_by: None,
+        io_limit: io_limit(data),
+        io_limit_by: io_limit_by(data),
+        cache: cache.to_owned(),
+    }
+}
+
+/// Describes the transform of values, and its totals.
+fn transform(transform: Transform, data: &Data) -> Option<String> {
+    let text = match (transform.target_sum, &data.totals) {
+        (Some(target), Some(column)) => transform.to_string().replacen(
+            &format!("per {target}"),
+            &format!("per {target} of {column}"),
+            1,
+        ),
+        _ => transform.to_string(),
+    };
+    (!transform.is_identity()).then_some(text)
+}
+
+fn io_limit(data: &Data) -> Option<u64> {
+    data.io_limit.as_ref().map(|limit| limit.bytes_per_second.get())
+}
+
+fn io_limit_by(data: &Data) -> Option<String> {
+    data.io_limit.as_ref().map(|limit| limit.by.name().to_owned())
+}
+
+/// Bytes of libtiledb's buffer for each column that is read.
+fn buffer_bytes(data: &Data) -> Option<u64> {
+    match data.config.get("soma.init_buffer_bytes") {
+        Some(bytes) => bytes.parse().ok(),
+        None => Some(SparseNdArray::BUFFER_BYTES as u64),
+    }
+}
+
+/// Versions of the libraries that took part, as far as this process knows them.
+pub fn versions() -> Versions {
+    let noted = |version: Option<&str>| version.map(str::to_owned);
+    Versions {
+        somafeed: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        rustc: noted(option_env!("GRID_POINT_RUSTC")),
+        libtiledb: tiledb::library()
+            .ok()
+            .map(|((major, minor, patch), _)| format!("{major}.{minor}.{patch}")),
+        libtorch: noted(option_env!("GRID_POINT_LIBTORCH")),
+        tch: noted(option_env!("GRID_POINT_TCH")),
+        peer: None,
+    }
+}

@@ -1,0 +1,34 @@
+//! The task of a process that measures points, and its answers.
+
+use bench_report::EpochRecord;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Data, Opened};
+use crate::point::Point;
+
+/// A task, and the data that it is done on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointTask {
+    /// The data.
+    pub data: Data,
+    /// What to do with it.
+    pub work: PointWork,
+}
+
+/// What to do with the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PointWork {
+    /// Open the data and check that all points can be loaded, without measuring.
+    Check(Vec<Point>),
+    /// Measure one point.
+    Measure(Point),
+}
+
+/// A result of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PointAnswer {
+    /// The data is open.
+    Opened(Opened),
+    /// An epoch is over. The command enters the record's run and host.
+    Epoch(Box<EpochRecord>),
+}

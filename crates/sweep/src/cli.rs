@@ -1,0 +1,98 @@
+//! The root of the command line.
+
+use clap::{Parser, Subcommand};
+use compare::bench_readers::{self, BenchReadersArgs};
+use compare::peers::{self, PeersArgs};
+use compare::read_chunks::{self, ReadChunksArgs};
+use tune::TuneArgs;
+
+use crate::data_commands::{GenerateArgs, ImportArgs};
+use crate::grid::SweepArgs;
+use crate::growth::GrowthArgs;
+use crate::relayout_command::RelayoutArgs;
+use crate::report_command::ReportArgs;
+use crate::slice::SliceArgs;
+
+/// Measures the loader; writes and imports experiments.
+#[derive(Debug, Parser)]
+#[command(name = "sweep", bin_name = "cargo xtask", version, about, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the loader over a grid of settings, each point in a process of its own
+    Sweep(Box<SweepArgs>),
+    /// Write a Census-shaped experiment
+    Generate(GenerateArgs),
+    /// Turn a 10x Genomics folder into an experiment
+    Import(ImportArgs),
+    /// Take some cells and genes of an experiment to a new one
+    Slice(Box<SliceArgs>),
+    /// Write an experiment's X anew, in the order in which training reads it
+    Relayout(Box<RelayoutArgs>),
+    /// Compare the native reader of X with libtiledb: the same rows in turn
+    BenchReaders(BenchReadersArgs),
+    /// Compare the loader with others, side by side on the same data
+    Peers(Box<PeersArgs>),
+    /// Read all rows in tiledbsoma's four ways and by our readers, and check that they read the same
+    ReadChunks(Box<ReadChunksArgs>),
+    /// Generate and sweep experiments of several sizes, and set time per cell and memory against size
+    Growth(GrowthArgs),
+    /// Draw results anew, or several side by side: a page, pictures and tables
+    Report(ReportArgs),
+    /// Propose settings for an amount of memory and a randomness of the batches, from a short probe, and check them
+    Tune(Box<TuneArgs>),
+    /// Measure one point; the order comes on stdin, events go to stdout
+    #[command(hide = true, name = grid_point::SUBCOMMAND)]
+    Point,
+    /// Survey the data for `tune`, as `point`
+    #[command(hide = true, name = tune::SUBCOMMAND)]
+    TuneTask,
+    /// Our side of `peers`, as `point`
+    #[command(hide = true, name = peers::SUBCOMMAND)]
+    PeersTask,
+    /// Our ways of `read-chunks`, as `point`
+    #[command(hide = true, name = read_chunks::SUBCOMMAND)]
+    ReadChunksTask,
+    /// A reader of `bench-readers`, as `point`
+    #[command(hide = true, name = bench_readers::SUBCOMMAND)]
+    BenchReadersTask,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_does_not_parse_is_refused() {
+        for arguments in [
+            &["sweep", "sweep", "-M", "novalue"][..],
+            &["sweep", "sweep", "-M", "=v"],
+            &["sweep", "sweep", "-B", "-1"],
+            &["sweep", "sweep", "--order", "random"],
+            &["sweep", "sweep", "--consumer", "fixed:-1"],
+            &["sweep", "sweep", "positional", "another"],
+            &["sweep", "sweep", "place", "--uri", "another"],
+            &["sweep", "sweep", "--repeat", "0"],
+            &["sweep", "sweep", "--cold=frozen"],
+            &["sweep", "sweep", "--resume"],
+            &["sweep", "sweep", "-V", "2025-11-08", "--uri", "x"],
+            &["sweep", "generate"],
+            &["sweep", "import", "folder"],
+            &["sweep", "unknown"],
+            &["sweep"],
+        ] {
+            assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+    }
+}

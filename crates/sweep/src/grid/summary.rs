@@ -1,0 +1,158 @@
+//! The tables at the end of a sweep, and the point that the picture's arrow marks.
+
+use std::fmt::Write as _;
+
+use bench_report::{
+    ENTROPY_HEADER, EpochRecord, MarkedPoint, ReportOptions, STAGE_HEADER, STAGE_LEGEND,
+    TABLE_HEADER, stage_rows, summarize, table_rows,
+};
+use comfy_table::{CellAlignment, Table, presets};
+use grid_point::Point;
+
+/// Columns with words; the others are numbers, or say why there is none.
+const WORDS: [&str; 5] = ["method", "form", "chunks × rows", "reader, cache", ENTROPY_HEADER];
+
+/// Columns that may be left out of the table where they say the same of each point.
+const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
+
+/// A row for each point. What is the same for all stands once, above.
+pub(crate) fn table(records: &[EpochRecord]) -> String {
+    let rows = table_rows(&summarize(records));
+    let alike = |idx: usize| {
+        let first =
+            rows.first().filter(|_| OFTEN_ALIKE.contains(&TABLE_HEADER[idx])).map(|row| &row[idx]);
+        first.filter(|first| rows.iter().all(|row| row[idx] == **first))
+    };
+    let has_entropy = records.iter().any(|record| !record.measured.order_entropy.is_empty());
+    let (common, shown): (Vec<usize>, Vec<usize>) = (0..TABLE_HEADER.len())
+        .filter(|idx| has_entropy || TABLE_HEADER[*idx] != ENTROPY_HEADER)
+        .partition(|idx| alike(*idx).is_some());
+    let mut text = String::new();
+    for idx in common {
+        if let Some(value) = alike(idx) {
+            // A string takes any text.
+            let _written = write!(
+                text,
+                "{}{} {value}",
+                if text.is_empty() { "all: " } else { "; " },
+                TABLE_HEADER[idx]
+            );
+        }
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(shown.iter().map(|idx| TABLE_HEADER[*idx]));
+    for row in &rows {
+        table.add_row(shown.iter().map(|idx| row[*idx].as_str()));
+    }
+    for (idx, column) in shown.iter().zip(table.column_iter_mut()) {
+        if !WORDS.contains(&TABLE_HEADER[*idx]) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    if text.is_empty() { table.to_string() } else { format!("{table}\n{text}") }
+}
+
+/// Where the time went, a row for each point.
+pub(crate) fn stages(records: &[EpochRecord]) -> String {
+    let rows = stage_rows(&summarize(records));
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(STAGE_HEADER);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (name, column) in STAGE_HEADER.iter().zip(table.column_iter_mut()) {
+        if !WORDS.contains(name) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{table}\n{STAGE_LEGEND}")
+}
+
+/// The arrow points at the granularity that the Census loaders made the default: chunks of 64 rows.
+pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
+    let has = |chunks_per_block| {
+        points
+            .iter()
+            .any(|point| point.chunk_rows == 64 && point.chunks_per_block == chunks_per_block)
+    };
+    ReportOptions { marked: marked(has), ..ReportOptions::default() }
+}
+
+/// The point that the original's arrow points at, or the nearest to it that was measured: chunks of 64 rows, so many of them that `has`
+/// is true of.
+pub(crate) fn marked(has: impl Fn(u64) -> bool) -> Option<MarkedPoint> {
+    let chunks_per_block = [2048, 2000, 1024, 128].into_iter().find(|&n| has(n))?;
+    Some(MarkedPoint {
+        label: format!("default: {chunks_per_block} x 64"),
+        chunk_size: 64,
+        chunks_per_block,
+        chunk_method: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench_report::{OrderEntropy, Status};
+    use grid_point::BlockSpec;
+
+    fn record(method: &str, form: &str) -> EpochRecord {
+        let mut record = EpochRecord::default();
+        record.point.chunk_method = method.into();
+        record.point.form = form.into();
+        (record.point.chunks_per_block, record.point.chunk_size) = (128, 64);
+        record.measured.status = Status::Ok;
+        record.measured.samples_per_sec = Some(12_345.6);
+        record.measured.max_mem = Some(1_234_000_000);
+        record
+    }
+
+    fn cell_types() -> OrderEntropy {
+        OrderEntropy {
+            label: "cell_type".into(),
+            mean: Some(3.41),
+            expected: Some(3.42),
+            ..OrderEntropy::default()
+        }
+    }
+
+    #[test]
+    fn what_all_points_share_stands_once() {
+        let same = table(&[record("native", "dense"), record("np.array", "dense")]);
+        assert!(
+            same.lines().last().is_some_and(|line| line.starts_with("all: form dense; batch ")),
+            "{same}"
+        );
+        assert!(!same.lines().next().unwrap_or_default().contains("form"), "{same}");
+        let differing = table(&[record("native", "dense"), record("native", "csr")]);
+        assert!(differing.contains("form") && differing.contains("csr"), "{differing}");
+    }
+
+    #[test]
+    fn entropy_has_a_column_where_it_was_measured() {
+        let mut measured = record("native", "dense");
+        assert!(!table(std::slice::from_ref(&measured)).contains(ENTROPY_HEADER));
+        measured.measured.order_entropy = vec![cell_types()];
+        let told = table(&[measured, record("np.array", "dense")]);
+        assert!(told.contains(ENTROPY_HEADER) && told.contains("cell_type 3.41 / 3.42"), "{told}");
+    }
+
+    #[test]
+    fn the_arrow_is_for_chunks_of_64_rows() {
+        let point = |chunk_rows, chunks_per_block| {
+            Point::default().with_blocks(BlockSpec { chunk_rows, chunks_per_block })
+        };
+        let marked = |points: &[Point]| report_options(points).marked.map(|marked| marked.label);
+        assert_eq!(
+            marked(&[point(64, 128), point(64, 2048)]).as_deref(),
+            Some("default: 2048 x 64")
+        );
+        assert_eq!(
+            marked(&[point(64, 128), point(2048, 64)]).as_deref(),
+            Some("default: 128 x 64")
+        );
+        assert_eq!(marked(&[point(32, 128)]), None);
+    }
+}

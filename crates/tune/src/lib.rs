@@ -1,0 +1,205 @@
+//! `tune`: proposes chunk size, chunks per block, blocks read ahead and reader for an amount of memory
+//! and a randomness of the batches, from a short probe, and verifies the proposal.
+//!
+//! `survey` predicts how random each candidate would be. A `probe` of a few short runs, each measured as a
+//! point of a sweep is (`runs`), gives the coefficients of the `model` of the cost. The model predicts all
+//! candidates; `proposal` chooses, and has its choice run and chooses again until it stands. Then the
+//! proposal is run once more and compared with the prediction (`verification`). Model and proposal are
+//! pure: only `runs` and `survey` start processes. docs/tune.md derives the model.
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the library of a command line tool: printing is its job"
+)]
+
+mod args;
+mod model;
+mod probe;
+mod proposal;
+mod report;
+mod runs;
+mod survey;
+mod verification;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use bench_report::{EPOCHS_FILE, ReportOptions, write_report};
+use bench_run::{INTERRUPTED_EXIT_CODE, Interrupted, UsageError};
+use grid_point::{Data, share_with_libtiledb};
+use loader::ReaderChoice;
+
+pub use args::TuneArgs;
+pub use survey::{SUBCOMMAND, serve};
+
+use args::Wanted;
+use model::{Probe, RunShape};
+use proposal::{Goal, Refinement};
+use report::Proposal;
+use runs::Runs;
+use survey::Surveyed;
+use verification::{Figures, Verification};
+
+/// A proposal whose epoch would take longer is verified by the beginning of one.
+const VERIFY_SECS: f64 = 120.0;
+
+/// Proposes, verifies, and prints.
+pub fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let data = data(args).map_err(|error| UsageError::of(&error))?;
+    let (mut runs, surveyed) = match Runs::begin(args, arguments, data) {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("interrupted: nothing was measured");
+            return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
+        }
+        begun => begun?,
+    };
+    let outcome = tune(&mut runs, args, &surveyed);
+    runs.finish();
+    match outcome {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!(
+                "interrupted: {} rows are kept in {}",
+                runs.rows.n_rows,
+                runs.rows.folder.path.display()
+            );
+            Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
+        }
+        outcome => outcome,
+    }
+}
+
+fn tune(runs: &mut Runs, args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<ExitCode> {
+    let goal = goal(args, surveyed)?;
+    let probed = probe::measure(runs, args, surveyed)?;
+    let known = probe::known_memory(args, &runs.opened, surveyed);
+    let data = (runs.opened.n_cells, &surveyed.candidates[..]);
+    let mut refinement = Refinement::new(data, goal, known, probed.observed);
+    refine(runs, args, &probed.reader, &mut refinement)?;
+    let proposal = Proposal {
+        args,
+        data: &runs.data.clone(),
+        reader: &probed.reader,
+        label: surveyed.label.as_ref().map(|label| (label.column.as_str(), label.perfect_bits)),
+        goal,
+        predicted: refinement.anchored(),
+        candidates: refinement.candidates(),
+        chosen: refinement.proposal()?,
+    };
+    if args.json {
+        proposal.json().iter().for_each(|line| println!("{line}"));
+    } else {
+        println!("{}", proposal.text());
+    }
+    let verified = if args.no_verify { None } else { Some(verify(runs, &proposal)?) };
+    if let Some(found) = &verified {
+        if args.json {
+            println!("{}", report::verified_json(found));
+        } else {
+            println!("{}", report::verified(found, goal.memory_bytes));
+        }
+    }
+    close(runs, args)?;
+    let fails = args.strict && verified.is_some_and(|found| !found.holds());
+    if fails {
+        eprintln!("error: the run came out otherwise than predicted");
+    }
+    Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The data; its URI is empty where the example is meant.
+fn data(args: &TuneArgs) -> anyhow::Result<Data> {
+    let entropy_of =
+        if args.entropy == Wanted::Nothing { Vec::new() } else { vec![args.label.clone()] };
+    let mut data = args.selection.apply(args.data.data()?)?;
+    // Left to itself it takes more than most budgets have.
+    share_with_libtiledb(&mut data.config, args.memory.as_u64());
+    Ok(Data {
+        reader: ReaderChoice::from(args.reader).name().to_owned(),
+        entropy_of: Some(entropy_of),
+        ..data
+    })
+}
+
+/// What is wanted, in numbers. What no shuffle gives is refused before anything is measured.
+fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
+    let memory_bytes = args.memory.as_u64() as f64;
+    let Some(label) = &surveyed.label else { return Ok(Goal { memory_bytes, bits: 0.0 }) };
+    let bits = args.entropy.bits(label.perfect_bits);
+    if label.perfect_bits < bits {
+        return Err(UsageError::new(format!(
+            "--entropy {bits:.3} bits of {} is more than the {:.3} of a perfect shuffle: ask for less, or for a share as 99%",
+            label.column, label.perfect_bits
+        ))
+        .into());
+    }
+    Ok(Goal { memory_bytes, bits })
+}
+
+/// Runs what is chosen until the choice stands. One that fails, for memory most likely, is passed over.
+fn refine(
+    runs: &mut Runs,
+    args: &TuneArgs,
+    reader: &str,
+    refinement: &mut Refinement<'_>,
+) -> anyhow::Result<()> {
+    let mut failure = None;
+    loop {
+        let next = match (refinement.next(), failure.take()) {
+            (Ok(Some(next)), _) => next,
+            (Ok(None), _) => return Ok(()),
+            // That nothing else fits is no news then.
+            (Err(_), Some(failure)) => return Err(failure),
+            (Err(nothing), None) => return Err(nothing.into()),
+        };
+        let (point, run) = probe::run_of(args, runs.opened.n_cells, refinement.probe(&next));
+        match probe::repeat(runs, &point, reader, "refinement") {
+            Ok(records) => {
+                refinement.ran(&next, records.iter().map(|record| probe::observation(record, run)));
+            }
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => {
+                runs.say(&format!("warning: passed over: {error:#}"));
+                refinement.failed(&next);
+                failure = Some(error);
+            }
+        }
+    }
+}
+
+/// Runs the proposal: an epoch, or as much of one as two minutes have.
+fn verify(runs: &mut Runs, proposal: &Proposal<'_>) -> anyhow::Result<Verification> {
+    let (one, known, n_rows) = (&proposal.chosen, proposal.predicted, runs.opened.n_cells);
+    let epoch = RunShape::epoch(n_rows, one.spec, one.prefetch_blocks);
+    let share = VERIFY_SECS / known.elapsed(&epoch);
+    let most_blocks =
+        if share < 1.0 { ((share * epoch.n_blocks() as f64) as u64).max(2) } else { u64::MAX };
+    let probe = Probe { spec: one.spec, prefetch_blocks: one.prefetch_blocks, most_blocks };
+    let (point, run) = probe::run_of(proposal.args, n_rows, probe);
+    let records = probe::repeat(runs, &point, proposal.reader, "verification")?;
+    let predicted = Figures {
+        samples_per_sec: known.samples_per_sec(&run),
+        peak_bytes: known.peak_bytes(&run).0,
+        entropy_bits: proposal.label.map(|_| one.entropy_bits),
+    };
+    let found: Vec<Figures> =
+        records.iter().map(|record| Figures::measured(&record.measured)).collect();
+    let rows = records.first().and_then(|record| record.measured.n_rows).unwrap_or(0);
+    let whole = !run.is_cut_off();
+    Ok(Verification::new(&predicted, &found, (rows, whole), proposal.goal.memory_bytes))
+}
+
+/// The report of the rows, beside them.
+fn close(runs: &Runs, args: &TuneArgs) -> anyhow::Result<()> {
+    let folder = &runs.rows.folder.path;
+    let files = write_report(folder, &ReportOptions::default())
+        .context("the rows are kept, the report of them is not whole")?;
+    for path in [&folder.join(EPOCHS_FILE), &files.page] {
+        if args.json {
+            runs.say(&path.display().to_string());
+        } else {
+            println!("{}", path.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The probe: measures the first few short runs, to which the model is fitted.
+
+use bench_report::EpochRecord;
+use bench_run::Interrupted;
+use grid_point::{Opened, Point, ReaderFlag};
+use loader::{BatchForm, ReaderChoice};
+
+use crate::args::TuneArgs;
+use crate::model::{KnownMemory, Observation, Probe, RunShape};
+use crate::proposal::design;
+use crate::runs::Runs;
+use crate::survey::{self, Surveyed};
+
+/// A run that took less seconds than this is repeated, at most so often.
+const SHORT_SECS: f64 = 0.7;
+const MOST_RUNS: usize = 3;
+/// Of the memory, what a block of the probe may take.
+const MEMORY_SHARE: f64 = 0.125;
+/// Bytes of a value of a block, at most.
+const CELL_BYTES: f64 = 8.0;
+
+/// The probe's measurements.
+pub(super) struct Probed {
+    /// The reader that the rest was measured with.
+    pub(super) reader: String,
+    pub(super) observed: Vec<Observation>,
+}
+
+/// The settings of a run that ends after a number of blocks, and its shape for the model.
+pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunShape) {
+    let Probe { spec, prefetch_blocks, most_blocks } = probe;
+    let whole = RunShape::epoch(n_rows, spec, prefetch_blocks);
+    let begun = RunShape { most_blocks, ..whole };
+    let (max_batches, run) = if begun.is_cut_off() {
+        let batches = (begun.n_rows() / args.batch_size).max(1);
+        let blocks = (batches * args.batch_size).div_ceil(begun.block_rows());
+        (Some(batches), RunShape { most_blocks: blocks, ..whole })
+    } else {
+        (None, whole)
+    };
+    let point = Point {
+        batch_rows: args.batch_size,
+        form: BatchForm::from(args.batch_form).name().to_owned(),
+        seed: args.seed,
+        prefetch_blocks: prefetch_blocks as usize,
+        prefetch_batches: PREFETCH_BATCHES,
+        max_batches,
+        ..Point::default().with_blocks(spec)
+    };
+    (point, run)
+}
+
+/// One batch is made while the consumer has another: more would only hide what differs between batches.
+pub(super) const PREFETCH_BATCHES: usize = 1;
+
+/// Measures the probe, by the reader that is asked for or, where both are open, by the quicker one.
+pub(super) fn measure(
+    runs: &mut Runs,
+    args: &TuneArgs,
+    surveyed: &Surveyed,
+) -> anyhow::Result<Probed> {
+    let n_rows = runs.opened.n_cells;
+    let row_bytes = surveyed.row_nnz * CELL_BYTES + survey::ROW_BYTES;
+    let most_rows = (MEMORY_SHARE * args.memory.as_u64() as f64 / row_bytes) as u64;
+    let probes = design(n_rows, args.batch_size, most_rows.max(1));
+    let mut probed = Probed { reader: runs.opened.reader.clone(), observed: Vec::new() };
+    let native = ReaderChoice::Native.name();
+    if args.reader == ReaderFlag::Auto
+        && probed.reader == native
+        && let Some(first) = probes.first()
+        && is_libtiledb_quicker(runs, args, *first)?
+    {
+        ReaderChoice::Libtiledb.name().clone_into(&mut probed.reader);
+    }
+    for probe in probes {
+        let (point, run) = run_of(args, n_rows, probe);
+        let records = repeat(runs, &point, &probed.reader, "probe")?;
+        probed.observed.extend(records.iter().map(|record| observation(record, run)));
+    }
+    Ok(probed)
+}
+
+/// Measures a point, and again where it takes no time.
+pub(super) fn repeat(
+    runs: &mut Runs,
+    point: &Point,
+    reader: &str,
+    what: &str,
+) -> anyhow::Result<Vec<EpochRecord>> {
+    let (mut secs, mut records) = (0.0, Vec::new());
+    while records.is_empty() || (secs < SHORT_SECS && records.len() < MOST_RUNS) {
+        let record = runs.measure(point, reader, what)?;
+        secs += record.measured.elapsed.unwrap_or(SHORT_SECS);
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// Memory that is known before a run.
+pub(super) fn known_memory(args: &TuneArgs, opened: &Opened, surveyed: &Surveyed) -> KnownMemory {
+    let element = BatchForm::from(args.batch_form).dense_type();
+    let batch_rows = args.batch_size.min(opened.n_cells);
+    let row_bytes = surveyed.row_nnz * survey::LEAST_VALUE_BYTES + survey::ROW_BYTES;
+    KnownMemory {
+        row_bytes,
+        least_row_bytes: if surveyed.is_all { row_bytes } else { survey::ROW_BYTES },
+        batch_bytes: element.map_or(0.0, |element| {
+            batch_rows as f64 * opened.n_genes as f64 * element.bytes() as f64
+        }),
+        // With the one in the making, those that wait, and the consumer's.
+        n_batches: opened.n_cells.div_ceil(args.batch_size).min(PREFETCH_BATCHES as u64 + 2),
+    }
+}
+
+/// Reads one block with each. If libtiledb cannot read it, warns and goes on.
+fn is_libtiledb_quicker(runs: &mut Runs, args: &TuneArgs, first: Probe) -> anyhow::Result<bool> {
+    let (point, _) = run_of(args, runs.opened.n_cells, Probe { most_blocks: 1, ..first });
+    let secs = |record: &EpochRecord| record.measured.read_secs;
+    let by_native = runs.measure(&point, ReaderChoice::Native.name(), "probe of the reader")?;
+    let by_libtiledb =
+        match runs.measure(&point, ReaderChoice::Libtiledb.name(), "probe of the reader") {
+            Ok(record) => record,
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => {
+                runs.say(&format!("warning: the native reader is taken: {error:#}"));
+                return Ok(false);
+            }
+        };
+    Ok(secs(&by_libtiledb)
+        .zip(secs(&by_native))
+        .is_some_and(|(libtiledb, native)| libtiledb < native))
+}
+
+pub(super) fn observation(record: &EpochRecord, run: RunShape) -> Observation {
+    let measured = &record.measured;
+    Observation {
+        run,
+        elapsed: measured.elapsed.unwrap_or(0.0),
+        read_secs: measured.read_secs.unwrap_or(0.0),
+        // Of the epoch, which the settings decide; opening takes the same memory whatever they are.
+        peak_bytes: measured.epoch_peak_bytes().unwrap_or(0) as f64,
+        process_peak_bytes: measured.max_mem.unwrap_or(0) as f64,
+        start_bytes: measured.start_mem_bytes.unwrap_or(0) as f64,
+        bytes_decoded: measured.bytes_decoded.map(|bytes| bytes as f64),
+    }
+}

@@ -1,0 +1,76 @@
+//! The settings among which one is chosen.
+
+use std::collections::BTreeSet;
+
+use grid_point::BlockSpec;
+
+/// The largest chunks that are looked at, in rows: larger ones read hardly less, and mix worse.
+const MOST_CHUNK_ROWS: u64 = 1 << 13;
+
+/// How far ahead may be read, in blocks. A second one would help only where blocks differ in what they take, and costs as much memory.
+pub(crate) const PREFETCH_BLOCKS: [u64; 2] = [0, 1];
+
+/// Batches of a block: fewer, and not all batches that may be under way are, so that memory is no straight line of the block's rows.
+const LEAST_BATCHES: u64 = 4;
+
+/// The fewest rows of a block that the model is for: those of four batches, or a quarter of all where there are not so many, but a batch.
+pub(crate) fn least_block_rows(n_rows: u64, batch_rows: u64) -> u64 {
+    (LEAST_BATCHES * batch_rows).min(batch_rows.max(n_rows / 4)).min(n_rows)
+}
+
+/// Chunks of powers of two rows, so that they are aligned to what X is stored in, and 2, 3, 4, 6, 8, 12 ... of them a block, of
+/// [`least_block_rows`] to `most_rows` rows. Where all rows fit in, a block of all of them is among these.
+pub(crate) fn specs(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<BlockSpec> {
+    let least = least_block_rows(n_rows, batch_rows);
+    let most = most_rows.min(n_rows);
+    let mut specs = Vec::new();
+    let sizes = (0..64).map(|power| 1_u64 << power);
+    for chunk_rows in sizes.take_while(|rows| *rows <= MOST_CHUNK_ROWS.min(n_rows)) {
+        let all = n_rows.div_ceil(chunk_rows);
+        let counts = (0..40).flat_map(|power| [1_u64 << power, 3 << power]);
+        let mut fitting: BTreeSet<u64> =
+            counts.filter(|n| (least..=most).contains(&(n.saturating_mul(chunk_rows)))).collect();
+        if n_rows <= most_rows {
+            fitting.insert(all);
+        }
+        specs.extend(
+            fitting
+                .into_iter()
+                .filter(|n| *n <= all)
+                .map(|chunks_per_block| BlockSpec { chunk_rows, chunks_per_block }),
+        );
+    }
+    specs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_hold_batches_and_fit() {
+        let found = specs(20_000, 1024, 9000);
+        assert!(found.iter().all(|spec| (4096..=9000).contains(&spec.block_rows())));
+        for (chunks, chunk_rows) in [(4096, 1), (128, 64), (96, 64), (1, 4096), (1, 8192)] {
+            let spec = BlockSpec { chunk_rows, chunks_per_block: chunks };
+            assert!(found.contains(&spec), "{spec}");
+        }
+        let distinct: BTreeSet<_> =
+            found.iter().map(|s| (s.chunk_rows, s.chunks_per_block)).collect();
+        assert_eq!(distinct.len(), found.len());
+    }
+
+    #[test]
+    fn all_rows_may_be_one_block() {
+        let found = specs(1000, 4096, u64::MAX);
+        assert!(found.iter().all(|spec| (1000..1512).contains(&spec.block_rows())), "{found:?}");
+        assert!(found.contains(&BlockSpec { chunk_rows: 64, chunks_per_block: 16 }));
+        assert!(specs(1000, 10, 5).is_empty());
+        assert_eq!(
+            [(20_000, 1024), (2898, 1024), (2898, 100), (500, 1024)]
+                .map(|(n, b)| least_block_rows(n, b)),
+            [4096, 1024, 400, 500]
+        );
+        assert_eq!(specs(1, 1024, 1).len(), 1);
+    }
+}

@@ -1,0 +1,77 @@
+//! The design of the probe: a few short runs whose settings differ enough for the model's coefficients to
+//! be told apart.
+
+use grid_point::BlockSpec;
+
+use super::candidates::least_block_rows;
+use crate::model::Probe;
+
+/// Rows of a usual block of the probe, and of a large one.
+const BLOCK_ROWS: [u64; 2] = [1 << 13, 1 << 15];
+/// Data of at most these rows is read whole.
+const WHOLE_ROWS: u64 = 1 << 16;
+
+/// The runs for data of `n_rows`, with blocks of `most_rows` at most, and of no fewer rows than the model
+/// is for if that allows it. Without prefetching, reading and cutting take turns and can be told apart:
+/// small, usual and large blocks, of small, usual and large chunks. With it, they show how much they
+/// disturb each other.
+pub(crate) fn design(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<Probe> {
+    let power = |rows: u64| 1_u64 << rows.max(1).ilog2();
+    let least = least_block_rows(n_rows, batch_rows).min(most_rows).next_power_of_two();
+    let most = power(n_rows.min(most_rows));
+    let usual = power(BLOCK_ROWS[0].min(n_rows / 4)).clamp(least.min(most), most);
+    let large = power(BLOCK_ROWS[1].min(n_rows / 2)).clamp(usual, most);
+    let small = (usual / 4).clamp(least.min(usual), usual);
+    let all = |blocks: u64| if n_rows <= WHOLE_ROWS { u64::MAX } else { blocks };
+    let runs = [
+        (usual, 64, 0, 8),
+        (usual, 16, 0, 6),
+        (usual, 512, 0, 8),
+        (small, 64, 0, 12),
+        (large, 64, 0, 3),
+        (large, 1024, 0, 3),
+        (usual, 64, 1, 8),
+        ((large / 2).max(usual), 256, 1, 4),
+    ];
+    let mut probes: Vec<Probe> = Vec::new();
+    for (block_rows, chunk_rows, prefetch_blocks, blocks) in runs {
+        let chunk_rows = chunk_rows.min((block_rows / 2).max(1));
+        let spec = BlockSpec { chunk_rows, chunks_per_block: block_rows / chunk_rows };
+        let probe = Probe { spec, prefetch_blocks, most_blocks: all(blocks) };
+        if !probes.contains(&probe) {
+            probes.push(probe);
+        }
+    }
+    probes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_differ_in_what_the_model_tells_apart() {
+        let probes = design(200_000, 256, u64::MAX);
+        assert_eq!(probes.len(), 8);
+        let alone: Vec<_> = probes.iter().filter(|probe| probe.prefetch_blocks == 0).collect();
+        assert_eq!(alone.len(), 6);
+        let rows: u64 =
+            probes.iter().map(|probe| probe.spec.block_rows() * probe.most_blocks).sum();
+        assert!(rows < 550_000, "{rows} rows");
+        assert!(probes.iter().all(|probe| probe.spec.block_rows() <= 32_768));
+    }
+
+    #[test]
+    fn small_data_and_little_memory_make_small_blocks() {
+        for n_rows in [1, 2, 3, 5, 100, 2898, 20_000] {
+            for most_rows in [1, 7, 500, u64::MAX] {
+                let probes = design(n_rows, 100, most_rows);
+                assert!(
+                    probes.iter().all(|probe| probe.spec.block_rows() <= most_rows.min(n_rows))
+                );
+                assert!(probes.iter().any(|probe| probe.prefetch_blocks == 0));
+                assert!(probes.iter().all(|probe| 0 < probe.spec.block_rows()));
+            }
+        }
+    }
+}

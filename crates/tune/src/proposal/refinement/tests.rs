@@ -1,0 +1,186 @@
+//! Searches on machines that behave as modelled, or nearly, or not at all.
+
+use proptest::prelude::*;
+
+use super::super::probe_design::design;
+use super::*;
+use crate::model::{CostModel, Decoding, Work, observed, planted};
+
+const N_ROWS: u64 = 200_000;
+
+/// Factors that noise consists of, one after the other.
+struct Noise(std::vec::IntoIter<f64>);
+
+impl Noise {
+    fn measure(&mut self, machine: &CostModel, run: RunShape) -> Observation {
+        let mut one = observed(machine, run);
+        let mut factor = || self.0.next().unwrap_or(1.0);
+        let (of_reading, of_cutting) = (factor(), factor());
+        let cutting = one.elapsed - one.read_secs;
+        one.elapsed = of_reading * one.read_secs + of_cutting * cutting;
+        one.read_secs *= of_reading;
+        if factor() < 1.0 {
+            one.peak_bytes -= machine.memory.known.batch_bytes;
+        }
+        one
+    }
+}
+
+fn specs() -> Vec<(BlockSpec, f64)> {
+    let specs = super::super::candidates::specs(N_ROWS, 1024, u64::MAX);
+    specs.into_iter().map(|spec| (spec, 15.0 - (spec.chunk_rows as f64).log2())).collect()
+}
+
+fn shape(probe: Probe) -> RunShape {
+    let Probe { spec, prefetch_blocks, most_blocks } = probe;
+    RunShape { total_rows: N_ROWS, spec, prefetch_blocks, most_blocks }
+}
+
+/// A search that has its probe's runs behind it.
+fn probed<'a>(
+    specs: &'a [(BlockSpec, f64)],
+    machine: &CostModel,
+    goal: Goal,
+    measure: impl FnMut(RunShape) -> Observation,
+) -> Refinement<'a> {
+    let probes = design(N_ROWS, 1024, u64::MAX).into_iter().map(shape);
+    Refinement::new((N_ROWS, specs), goal, machine.memory.known, probes.map(measure).collect())
+}
+
+/// A whole search, and the number of its runs.
+fn search<'a>(
+    specs: &'a [(BlockSpec, f64)],
+    machine: &CostModel,
+    goal: Goal,
+    noise: &mut Noise,
+) -> Result<(Refinement<'a>, usize), TestCaseError> {
+    let mut found = probed(specs, machine, goal, |run| noise.measure(machine, run));
+    let mut n_steps = 0;
+    while let Ok(Some(next)) = found.next() {
+        prop_assert!(next.fits(&goal) && next.is_random_enough(&goal));
+        let run = shape(found.probe(&next));
+        found.ran(&next, [noise.measure(machine, run)]);
+        n_steps += 1;
+        prop_assert!(n_steps <= MOST_STEPS_IN_NEED);
+    }
+    Ok((found, n_steps))
+}
+
+fn machine(per_row: f64, per_byte: f64, cut: f64, overlap: f64) -> CostModel {
+    let bytes = [1.5e4, 2e4];
+    let decoding = Decoding { unit_rows: 256.0, tile_rows: 1024.0, bytes, error: 0.0 };
+    let read = [5e-6, per_row, per_byte, 1e-6];
+    planted(Work::Bytes(decoding), read, [0.05, cut], overlap)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// 10 % of noise on all that is measured.
+    #[test]
+    fn the_proposal_was_run_and_is_predicted_as_it_is(
+        per_row in 1e-6_f64..2e-5, per_byte in 1e-10_f64..3e-10, cut in 5e-6_f64..3e-5, overlap in 0.0_f64..1.0,
+        memory in 1.8e9_f64..6e9, noise in prop::collection::vec(0.9_f64..1.1, 60),
+    ) {
+        let machine = machine(per_row, per_byte, cut, overlap);
+        let (specs, goal) = (specs(), Goal { memory_bytes: memory, bits: 8.0 });
+        let (found, n_steps) = search(&specs, &machine, goal, &mut Noise(noise.into_iter()))?;
+        let Ok(chosen) = found.proposal() else {
+            return Err(TestCaseError::fail("nothing was found"));
+        };
+        prop_assert!((2..=MOST_STEPS).contains(&n_steps), "{} steps", n_steps);
+        prop_assert!(found.ran.contains(&(chosen.spec, chosen.prefetch_blocks)));
+        prop_assert!(chosen.fits(&goal) && chosen.is_random_enough(&goal));
+        let epoch = RunShape::epoch(N_ROWS, chosen.spec, chosen.prefetch_blocks);
+        let ratio = machine.elapsed(&epoch) / found.anchored().elapsed(&epoch);
+        prop_assert!((1.0 / 1.15..1.15).contains(&ratio), "{} {:?}", ratio, chosen);
+        // With all of its batches it is as large as was said to be possible.
+        let most = machine.memory.peak_bytes(&epoch, machine.memory.known.n_batches);
+        let ratio = most / (chosen.peak_bytes + chosen.untouched_bytes);
+        prop_assert!((0.97..1.03).contains(&ratio), "{} {:?}", ratio, chosen);
+        // What is best indeed is not much faster.
+        let best = specs
+            .iter()
+            .filter(|(_, bits)| goal.bits <= *bits)
+            .flat_map(|(spec, _)| PREFETCH_BLOCKS.map(|ahead| RunShape::epoch(N_ROWS, *spec, ahead)))
+            .filter(|run| machine.memory.peak_bytes(run, 3) <= 0.87 * memory)
+            .map(|run| machine.elapsed(&run))
+            .fold(f64::INFINITY, f64::min);
+        prop_assert!(machine.elapsed(&epoch) < 1.3 * best, "{} {}", machine.elapsed(&epoch), best);
+    }
+}
+
+#[test]
+fn a_machine_as_modelled_is_run_twice_and_no_more() {
+    let machine = machine(5e-6, 2e-10, 1e-5, 0.5);
+    let (specs, goal) = (specs(), Goal { memory_bytes: 3e9, bits: 8.0 });
+    let (found, n_steps) =
+        search(&specs, &machine, goal, &mut Noise(Vec::new().into_iter())).unwrap();
+    assert_eq!((n_steps, found.proposal().unwrap().n_runs), (2, 2));
+}
+
+#[test]
+fn what_takes_more_than_was_predicted_is_left() {
+    let machine = machine(5e-6, 2e-10, 1e-5, 0.5);
+    let (specs, goal) = (specs(), Goal { memory_bytes: 2e9, bits: 0.0 });
+    let mut found = probed(&specs, &machine, goal, |run| observed(&machine, run));
+    // Whatever is run takes a gigabyte more than the model can know of.
+    let mut tried = Vec::new();
+    let nothing = loop {
+        match found.next() {
+            Ok(Some(next)) => {
+                let run = shape(found.probe(&next));
+                let one = observed(&machine, run);
+                found.ran(&next, [Observation { peak_bytes: one.peak_bytes + 1e9, ..one }]);
+                tried.push(next);
+            }
+            Ok(None) => break None,
+            Err(nothing) => break Some(nothing),
+        }
+    };
+    assert!(nothing.is_some() && tried.len() <= MOST_STEPS_IN_NEED, "{tried:?}");
+    let needs: Vec<f64> = tried.iter().map(Candidate::memory_needed).collect();
+    assert!(needs.iter().all(|need| *need <= goal.memory_bytes));
+    assert!(found.proposal().is_err());
+}
+
+#[test]
+fn what_fails_is_passed_over_with_all_that_is_larger() {
+    let machine = machine(5e-6, 2e-10, 1e-5, 0.5);
+    let (specs, goal) = (specs(), Goal { memory_bytes: 8e9, bits: 8.0 });
+    let mut found = probed(&specs, &machine, goal, |run| observed(&machine, run));
+    let mut least = f64::INFINITY;
+    for _ in 0..2 {
+        let next = found.next().unwrap().unwrap();
+        assert!(next.memory_needed() < least);
+        least = next.memory_needed();
+        found.failed(&next);
+    }
+    let next = found.next().unwrap().unwrap();
+    found.ran(&next, [observed(&machine, shape(found.probe(&next)))]);
+    assert!(found.proposal().unwrap().memory_needed() < least);
+}
+
+#[test]
+fn runs_are_the_beginning_of_an_epoch_and_not_too_long() {
+    let machine = machine(5e-6, 2e-10, 1e-5, 0.5);
+    let (specs, goal) = (specs(), Goal { memory_bytes: 8e9, bits: 8.0 });
+    for (slower, rows, ahead, bounds) in [
+        (1.0, 98_304, 0, 2..=3),
+        (1.0, 49_152, 1, 3..=5),
+        (1.0, 4096, 0, 10..=60),
+        (300.0, 65_536, 1, 1..=1),
+    ] {
+        let found = probed(&specs, &machine, goal, |run| {
+            let one = observed(&machine, run);
+            Observation { elapsed: slower * one.elapsed, read_secs: slower * one.read_secs, ..one }
+        });
+        let one = found.candidates().iter().find(|one| {
+            one.spec.block_rows() == rows
+                && one.spec.chunk_rows == 64
+                && one.prefetch_blocks == ahead
+        });
+        let blocks = found.probe(one.unwrap()).most_blocks;
+        assert!(bounds.contains(&blocks), "{rows}: {blocks}");
+    }
+}

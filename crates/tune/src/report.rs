@@ -1,0 +1,316 @@
+//! What is printed: the candidates worth a look, the proposal with the words that repeat it, and predicted beside measured.
+
+use std::fmt::Write as _;
+
+use bench_run::{grouped, quoted, recorded};
+use bytesize::ByteSize;
+use comfy_table::{CellAlignment, Table, presets};
+use grid_point::Data;
+use loader::{BatchForm, ReaderChoice};
+use serde_json::{Value, json};
+
+use crate::args::TuneArgs;
+use crate::model::{Anchored, CostModel, Work};
+use crate::probe::PREFETCH_BATCHES;
+use crate::proposal::{Candidate, Goal, MEMORY_MARGIN, frontier};
+use crate::verification::{Compared, ENTROPY_WITHIN, MEMORY_WITHIN, SPEED_WITHIN, Verification};
+
+/// Lines of a table of candidates.
+const MOST_SHOWN: usize = 8;
+
+/// The proposal, and what it was chosen from.
+pub(super) struct Proposal<'a> {
+    pub(super) args: &'a TuneArgs,
+    pub(super) data: &'a Data,
+    pub(super) reader: &'a str,
+    /// The label, with the entropy of a perfect shuffle's batches in bits.
+    pub(super) label: Option<(&'a str, f64)>,
+    pub(super) goal: Goal,
+    pub(super) predicted: &'a Anchored,
+    pub(super) candidates: &'a [Candidate],
+    pub(super) chosen: Candidate,
+}
+
+impl Proposal<'_> {
+    /// Candidates than which none is better: in speed and memory of those that are random enough, in speed and entropy of those that
+    /// fit.
+    fn frontiers(&self) -> [Vec<Candidate>; 2] {
+        let all = || self.candidates.iter().copied();
+        let speed = |one: &Candidate| one.samples_per_sec;
+        let random = all().filter(|one| one.is_random_enough(&self.goal));
+        let fitting = all().filter(|one| one.fits(&self.goal));
+        let mut frontiers = [
+            frontier(random, |one| one.peak_bytes, speed, MOST_SHOWN),
+            frontier(fitting, |one| -one.entropy_bits, speed, MOST_SHOWN),
+        ];
+        if !frontiers[0].contains(&self.chosen) {
+            frontiers[0].push(self.chosen);
+            frontiers[0].sort_by(|one, other| one.peak_bytes.total_cmp(&other.peak_bytes));
+        }
+        frontiers
+    }
+
+    /// Tables and text.
+    pub(super) fn text(&self) -> String {
+        let [by_memory, by_entropy] = self.frontiers();
+        let mut text = String::new();
+        let memory = size(self.goal.memory_bytes);
+        let enough = match self.label {
+            Some((label, perfect)) => {
+                let (bits, share) = (self.goal.bits, 100.0 * self.goal.bits / perfect);
+                format!(
+                    "with {bits:.3} bits of {label} or more ({share:.1} % of a perfect shuffle's {perfect:.3})"
+                )
+            }
+            None => "however random it is".to_owned(),
+        };
+        // A string takes any text.
+        let _written =
+            write!(text, "Speed against memory, {enough}:\n{}\n", self.table(&by_memory));
+        if self.label.is_some() {
+            let percent = 100.0 * MEMORY_MARGIN;
+            let _written = write!(
+                text,
+                "\nSpeed against entropy, within {memory} less {percent:.0} %:\n{}\n",
+                self.table(&by_entropy)
+            );
+        }
+        let one = &self.chosen;
+        let _written = write!(
+            text,
+            "\nproposal: {}, {} ahead, reader {}: {} samples/s, {} MB at the peak{} are predicted\n  {}\n  {}\n",
+            one.spec,
+            one.prefetch_blocks,
+            self.reader,
+            grouped(one.samples_per_sec.round() as u64),
+            megabytes(one.peak_bytes),
+            self.label.map_or_else(String::new, |_| format!(", {:.3} bits", one.entropy_bits)),
+            self.command(),
+            self.loader_spec()
+        );
+        text
+    }
+
+    fn table(&self, candidates: &[Candidate]) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED);
+        table.set_header([
+            "",
+            "chunks x rows",
+            "ahead",
+            "samples/s",
+            "peak MB",
+            "entropy",
+            "fits",
+            "runs",
+        ]);
+        for one in candidates {
+            let is_chosen = *one == self.chosen;
+            table.add_row([
+                if is_chosen { "→" } else { "" }.to_owned(),
+                one.spec.to_string(),
+                one.prefetch_blocks.to_string(),
+                grouped(one.samples_per_sec.round() as u64),
+                megabytes(one.peak_bytes),
+                self.label.map_or_else(|| "–".to_owned(), |_| format!("{:.3}", one.entropy_bits)),
+                if one.fits(&self.goal) { "yes" } else { "no" }.to_owned(),
+                if one.n_runs == 0 { String::new() } else { one.n_runs.to_string() },
+            ]);
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.to_string()
+    }
+
+    /// The sweep of the proposal alone.
+    fn command(&self) -> String {
+        let args = self.args;
+        let mut words = vec!["cargo xtask sweep".to_owned()];
+        let mut flag = |name: &str, value: &str| {
+            words.push(format!("{name} {}", quoted(value)));
+        };
+        if args.data.address().is_some() {
+            flag("--uri", &self.data.uri.to_string());
+        }
+        for (name, value, default) in
+            [("--measurement", &self.data.measurement, "RNA"), ("--layer", &self.data.layer, "raw")]
+        {
+            if value != default {
+                flag(name, value);
+            }
+        }
+        flag("-b", &self.chosen.spec.to_string());
+        flag("-m", "native");
+        flag("-B", &args.batch_size.to_string());
+        flag("--batch-form", BatchForm::from(args.batch_form).name());
+        flag("--prefetch-blocks", &self.chosen.prefetch_blocks.to_string());
+        flag("--prefetch-batches", &PREFETCH_BATCHES.to_string());
+        flag("--reader", self.reader);
+        flag("--seed", &args.seed.to_string());
+        flag("--entropy-of", self.label.map_or("none", |(label, _)| label));
+        if let Some(n_genes) = self.data.n_genes {
+            flag("-v", &n_genes.to_string());
+        }
+        let cells = self.data.cells.clone().unwrap_or(0..u64::MAX);
+        for (name, joinid, default) in [("-s", cells.start, 0), ("-e", cells.end, u64::MAX)] {
+            if joinid != default {
+                flag(name, &joinid.to_string());
+            }
+        }
+        for (name, value) in
+            [("--obs-filter", &self.data.obs_filter), ("--var-filter", &self.data.var_filter)]
+        {
+            if let Some(value) = value {
+                flag(name, value);
+            }
+        }
+        // The native reader reads X without it, and what it is told by itself is no setting that anybody chose.
+        let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);
+        let typed = args.data.settings().iter().map(|(key, value)| (key, value));
+        let chosen = by_libtiledb.into_iter().flatten();
+        for (key, value) in typed.filter(|_| by_libtiledb.is_none()).chain(chosen) {
+            flag("--config", &format!("{key}={}", recorded(key, value)));
+        }
+        words.join(" ")
+    }
+
+    fn is_by_libtiledb(&self) -> bool {
+        self.reader == ReaderChoice::Libtiledb.name()
+    }
+
+    /// The loader's settings, as a program has them.
+    fn loader_spec(&self) -> String {
+        let Candidate { spec, prefetch_blocks, .. } = self.chosen;
+        format!(
+            "LoaderSpec {{ chunk_rows: {}, chunks_per_block: {}, batch_rows: {}, batch_form: BatchForm::{:?}, prefetch_blocks: {}, \
+             prefetch_batches: {PREFETCH_BATCHES}, seed: {}, ..LoaderSpec::default() }} with DatasetSpec {{ reader: ReaderChoice::{}, .. }}",
+            spec.chunk_rows,
+            spec.chunks_per_block,
+            self.args.batch_size,
+            BatchForm::from(self.args.batch_form),
+            prefetch_blocks,
+            self.args.seed,
+            if self.is_by_libtiledb() { "Libtiledb" } else { "Native" },
+        )
+    }
+
+    /// The same as objects, a line each: the model, the candidates, the proposal.
+    pub(super) fn json(&self) -> Vec<Value> {
+        let [by_memory, by_entropy] = self.frontiers();
+        let all = [("speed and memory", by_memory), ("speed and entropy", by_entropy)];
+        let mut lines = vec![model(self.predicted)];
+        for (of, candidates) in all {
+            for one in candidates {
+                lines.push(json!({
+                    "kind": "candidate", "frontier": of, "settings": one, "fits": one.fits(&self.goal),
+                    "random_enough": one.is_random_enough(&self.goal),
+                }));
+            }
+        }
+        lines.push(json!({
+            "kind": "proposal",
+            "settings": self.chosen,
+            "batch_rows": self.args.batch_size,
+            "prefetch_batches": PREFETCH_BATCHES,
+            "reader": self.reader,
+            "label": self.label.map(|(label, _)| label),
+            "perfect_bits": self.label.map(|(_, bits)| bits),
+            "wanted_bits": self.goal.bits,
+            "memory_bytes": self.goal.memory_bytes,
+            "command": self.command(),
+            "loader_spec": self.loader_spec(),
+        }));
+        lines
+    }
+}
+
+fn model(predicted: &Anchored) -> Value {
+    let model: &CostModel = &predicted.model;
+    let [chunk, row, unit, fresh] = model.read.coefficients;
+    let [epoch, cut] = model.cut.coefficients;
+    let memory = &model.memory;
+    let [process, block_row, largest] = memory.beside.coefficients;
+    let decoding = match model.work {
+        Work::Bytes(decoding) => json!({
+            "unit_rows": decoding.unit_rows,
+            "tile_rows": decoding.tile_rows,
+            "bytes_of_a_row_at_first": decoding.bytes[0],
+            "bytes_of_a_row": decoding.bytes[1],
+            "error": decoding.error,
+        }),
+        Work::Rows { unit_rows } => json!({ "unit_rows": unit_rows }),
+    };
+    json!({
+        "kind": "model",
+        "decoding": decoding,
+        "read_secs": {
+            "chunk": chunk, "row": row, "unit_of_decoding": unit,
+            "row_of_fresh_memory": fresh, "error": model.read.error,
+        },
+        "cut_secs": { "epoch": epoch, "row": cut, "error": model.cut.error },
+        "overlap": model.overlap,
+        "memory_bytes": {
+            "process": process, "row_of_a_block": memory.known.least_row_bytes + block_row, "row_of_the_largest_block": largest,
+            "batch": memory.known.batch_bytes, "batches": memory.known.n_batches,
+            "opening": predicted.opening_bytes, "error": memory.beside.error,
+        },
+    })
+}
+
+/// Predicted beside measured.
+pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["", "predicted", "measured", "ratio", "within"]);
+    let within = |one: &Compared, bound: String| {
+        if one.within { bound } else { format!("NOT {bound}") }
+    };
+    let mut line = |name: &str, one: &Compared, told: &dyn Fn(f64) -> String, bound: String| {
+        table.add_row([
+            name.to_owned(),
+            told(one.predicted),
+            told(one.measured),
+            format!("{:.2}", one.ratio()),
+            within(one, bound),
+        ]);
+    };
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let rate = |value: f64| grouped(value.round() as u64);
+    line("samples/s", &found.samples_per_sec, &rate, percent(SPEED_WITHIN));
+    line("peak MB", &found.peak_bytes, &megabytes, percent(MEMORY_WITHIN));
+    if let Some(entropy) = &found.entropy_bits {
+        let bits = |value: f64| format!("{value:.3}");
+        line("entropy, bits", entropy, &bits, format!("{ENTROPY_WITHIN} bit"));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let of = match (found.is_whole, found.n_runs) {
+        (true, 1) => "an epoch".to_owned(),
+        (true, runs) => format!("{runs} epochs, their medians"),
+        (false, 1) => "the beginning of an epoch".to_owned(),
+        (false, runs) => format!("{runs} beginnings of an epoch, their medians"),
+    };
+    let verdict = match (found.holds(), found.fits) {
+        (true, _) => "as predicted".to_owned(),
+        (false, true) => {
+            "NOT as predicted: on a machine that does other work meanwhile, try again".to_owned()
+        }
+        (false, false) => format!("it needs MORE than {}: give --memory less", size(memory_bytes)),
+    };
+    format!("Verified by {of}, {} rows: {verdict}\n{table}", grouped(found.n_rows))
+}
+
+/// The same as an object.
+pub(super) fn verified_json(found: &Verification) -> Value {
+    json!({ "kind": "verification", "holds": found.holds(), "figures": found })
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.0}", bytes / 1e6)
+}
+
+fn size(bytes: f64) -> ByteSize {
+    ByteSize(bytes.round() as u64)
+}

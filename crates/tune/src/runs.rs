@@ -1,0 +1,144 @@
+//! The runs: a point in a process of its own, as in a sweep, and its row in the results folder.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use anyhow::{anyhow, bail};
+use bench_report::{EpochRecord, HostInfo};
+use bench_run::{
+    Display, Ended, Failure, Interrupted, Rows, Session, format_row, grouped, run_info, warm,
+};
+use grid_point::{
+    Conditions, Data, Opened, Point, PointAnswer, PointWork, as_asked, point_process, versions,
+};
+
+use crate::args::TuneArgs;
+use crate::survey::{self, SurveyTask, Surveyed};
+
+/// Measures points one by one.
+pub(crate) struct Runs {
+    session: Session,
+    pub(crate) data: Data,
+    pub(crate) opened: Opened,
+    pub(crate) rows: Rows,
+}
+
+impl Runs {
+    /// Surveys the data, and makes the folder of the results.
+    pub(crate) fn begin(
+        args: &TuneArgs,
+        arguments: &[OsString],
+        data: Data,
+    ) -> anyhow::Result<(Self, Surveyed)> {
+        let name = format!("tune-{}", data.name());
+        let data = data.or_example(args.quiet)?;
+        let host = HostInfo::gather();
+        let revision = args.results_flags.revision.as_deref();
+        let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
+        let mut session = Session::begin(Display::counting("runs", args.quiet))?;
+        let (opened, surveyed) = survey(&session, args, &data)?;
+        let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
+        session.cache = warm(data.folders().as_deref()).name();
+        let runs = Self { session, data, opened, rows: Rows::new(folder, run, host) };
+        runs.announce();
+        Ok((runs, surveyed))
+    }
+
+    fn announce(&self) {
+        let Opened { n_cells, n_genes, reader, why_not_native, .. } = &self.opened;
+        let (cells, genes) = (grouped(*n_cells), grouped(*n_genes));
+        self.say(&format!("{}: {cells} cells x {genes} genes", self.data.uri));
+        if let Some(why) = why_not_native {
+            self.say(&format!("reader of X: {reader}, because {why}"));
+        }
+        self.say(&format!("page cache: {}", self.session.cache));
+        self.say(&format!("results: {}", self.rows.folder.path.display()));
+    }
+
+    /// Measures an epoch of a point with a reader, and keeps its row, which says that it was for
+    /// `purpose`. A point that fails has a row, too, and is an error.
+    pub(crate) fn measure(
+        &mut self,
+        point: &Point,
+        reader: &str,
+        purpose: &str,
+    ) -> anyhow::Result<EpochRecord> {
+        let data = Data { reader: reader.to_owned(), ..self.data.clone() };
+        let name = format!("{purpose} {point}, {} blocks ahead", point.prefetch_blocks);
+        self.session.warm_again(data.folders().as_deref());
+        let process = point_process(&self.session, &data, PointWork::Measure(point.clone()))?;
+        let mut measured = None;
+        let ended = self.session.run(&name, process, &mut |answer| {
+            if let PointAnswer::Epoch(record) = answer {
+                measured = Some(*record);
+            }
+            Ok(())
+        })?;
+        let failure = match (ended, measured) {
+            (Ended::Interrupted, _) => return Err(Interrupted.into()),
+            (_, Some(record)) => return self.keep(record, point, &data, purpose),
+            (Ended::Failed(failure), None) => failure,
+            (Ended::Done { .. }, None) => bail!("{name} ended without a result"),
+        };
+        let record = self.failed(&failure, point, &data);
+        self.keep(record, point, &data, purpose)?;
+        bail!("{name}: {}: {}", failure.status.name(), failure.message)
+    }
+
+    fn failed(&self, failure: &Failure, point: &Point, data: &Data) -> EpochRecord {
+        EpochRecord {
+            point: as_asked(point, data, self.session.cache),
+            measured: failure.measured(),
+            versions: versions(),
+            ..EpochRecord::default()
+        }
+    }
+
+    /// Completes a record, writes it, and prints it.
+    fn keep(
+        &mut self,
+        mut record: EpochRecord,
+        point: &Point,
+        data: &Data,
+        purpose: &str,
+    ) -> anyhow::Result<EpochRecord> {
+        let (program, host) = (self.session.program(), &self.rows.host);
+        let conditions = Conditions::new(program, data, &self.opened, host, &record.versions)?;
+        record.measured.conditions = Some(conditions.of(point, None)?);
+        record.measured.repeat = Some(0);
+        record.run.metadata.insert("tune".to_owned(), purpose.to_owned());
+        record.data = self.data.info(&self.opened);
+        self.rows.keep(&mut record)?;
+        self.session.display.position(self.rows.n_rows as u64);
+        let ahead = record.point.prefetch_blocks;
+        self.say(&format!("{purpose}: {}, {ahead} ahead", format_row(&record, 1)));
+        Ok(record)
+    }
+
+    /// Prints a line that stays.
+    pub(crate) fn say(&self, text: &str) {
+        self.session.display.line(text);
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        self.session.display.finish();
+    }
+}
+
+fn survey(session: &Session, args: &TuneArgs, data: &Data) -> anyhow::Result<(Opened, Surveyed)> {
+    let task = SurveyTask {
+        data: data.clone(),
+        batch_rows: args.batch_size,
+        memory_bytes: args.memory.as_u64(),
+        seed: args.seed,
+    };
+    let surveyed = survey::run(session, task).map_err(|error| {
+        let message = error.to_string();
+        let is_label = message.contains(&format!("has no column {:?}", args.label));
+        let hint =
+            if is_label { ": --label names another, --entropy none does without" } else { "" };
+        anyhow!("{message}{hint}")
+    })?;
+    surveyed.ok_or_else(|| Interrupted.into())
+}

@@ -1,0 +1,160 @@
+//! The proposal, run: what was predicted against what came of it.
+
+use bench_report::Measured;
+use serde::Serialize;
+
+use crate::model::median;
+
+/// How far a measurement may be from its prediction: shares of speed and memory, and bits.
+pub(super) const SPEED_WITHIN: f64 = 0.2;
+pub(super) const MEMORY_WITHIN: f64 = 0.1;
+pub(super) const ENTROPY_WITHIN: f64 = 0.05;
+
+/// A figure, predicted and measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Compared {
+    pub(super) predicted: f64,
+    pub(super) measured: f64,
+    pub(super) within: bool,
+}
+
+impl Compared {
+    /// Within a share of the prediction.
+    fn by_share(predicted: f64, measured: f64, share: f64) -> Self {
+        let within = (measured - predicted).abs() <= share * predicted;
+        Self { predicted, measured, within }
+    }
+
+    fn by_difference(predicted: f64, measured: f64, most: f64) -> Self {
+        Self { predicted, measured, within: (measured - predicted).abs() <= most }
+    }
+
+    /// What was measured, over what was predicted.
+    pub(super) fn ratio(&self) -> f64 {
+        self.measured / self.predicted
+    }
+}
+
+/// What a run has, of one kind or the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) samples_per_sec: f64,
+    pub(super) peak_bytes: f64,
+    /// None where no label is looked at.
+    pub(super) entropy_bits: Option<f64>,
+}
+
+impl Figures {
+    /// Of one run.
+    pub(super) fn measured(measured: &Measured) -> Self {
+        Self {
+            samples_per_sec: measured.samples_per_sec.unwrap_or(0.0),
+            peak_bytes: measured.max_mem.unwrap_or(0) as f64,
+            entropy_bits: measured.order_entropy.first().and_then(|label| label.mean),
+        }
+    }
+
+    /// The median of each figure of several runs.
+    fn typical(runs: &[Self]) -> Self {
+        let of =
+            |figure: fn(&Self) -> Option<f64>| median(runs.iter().filter_map(figure).collect());
+        Self {
+            samples_per_sec: of(|run| Some(run.samples_per_sec)).unwrap_or(0.0),
+            peak_bytes: of(|run| Some(run.peak_bytes)).unwrap_or(0.0),
+            entropy_bits: of(|run| run.entropy_bits),
+        }
+    }
+}
+
+/// A run of the proposal, or the median of several where one takes no time, beside what was predicted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Verification {
+    pub(super) n_runs: usize,
+    /// Rows delivered by each.
+    pub(super) n_rows: u64,
+    /// Whether they are an epoch, and not the beginning of one.
+    pub(super) is_whole: bool,
+    pub(super) samples_per_sec: Compared,
+    pub(super) peak_bytes: Compared,
+    pub(super) entropy_bits: Option<Compared>,
+    /// Whether the memory that was given is enough for each.
+    pub(super) fits: bool,
+}
+
+impl Verification {
+    pub(super) fn new(
+        predicted: &Figures,
+        runs: &[Figures],
+        (n_rows, is_whole): (u64, bool),
+        memory_bytes: f64,
+    ) -> Self {
+        let measured = Figures::typical(runs);
+        let entropy = predicted.entropy_bits.zip(measured.entropy_bits);
+        Self {
+            n_runs: runs.len(),
+            n_rows,
+            is_whole,
+            samples_per_sec: Compared::by_share(
+                predicted.samples_per_sec,
+                measured.samples_per_sec,
+                SPEED_WITHIN,
+            ),
+            peak_bytes: Compared::by_share(
+                predicted.peak_bytes,
+                measured.peak_bytes,
+                MEMORY_WITHIN,
+            ),
+            entropy_bits: entropy
+                .map(|(one, other)| Compared::by_difference(one, other, ENTROPY_WITHIN)),
+            fits: runs.iter().all(|run| run.peak_bytes <= memory_bytes),
+        }
+    }
+
+    /// Whether all came out as predicted, in the memory there is.
+    pub(super) fn holds(&self) -> bool {
+        let entropy = self.entropy_bits.is_none_or(|entropy| entropy.within);
+        self.samples_per_sec.within && self.peak_bytes.within && entropy && self.fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PREDICTED: Figures =
+        Figures { samples_per_sec: 1000.0, peak_bytes: 100.0, entropy_bits: Some(3.0) };
+
+    #[track_caller]
+    fn check(measured: Figures, memory_bytes: f64, holds: bool) {
+        let found = Verification::new(&PREDICTED, &[measured], (10, true), memory_bytes);
+        assert_eq!(found.holds(), holds, "{found:?}");
+    }
+
+    #[test]
+    fn each_figure_has_its_own_bounds() {
+        check(PREDICTED, 100.0, true);
+        check(PREDICTED, 99.0, false);
+        for (rate, holds) in [(800.0, true), (799.0, false), (1200.0, true), (1201.0, false)] {
+            check(Figures { samples_per_sec: rate, ..PREDICTED }, 1e9, holds);
+        }
+        for (bytes, holds) in [(90.0, true), (89.0, false), (110.0, true), (111.0, false)] {
+            check(Figures { peak_bytes: bytes, ..PREDICTED }, 1e9, holds);
+        }
+        for (bits, holds) in [(2.96, true), (2.94, false), (3.04, true), (3.06, false)] {
+            check(Figures { entropy_bits: Some(bits), ..PREDICTED }, 1e9, holds);
+        }
+        check(Figures { entropy_bits: None, ..PREDICTED }, 1e9, true);
+    }
+
+    #[test]
+    fn several_runs_are_as_good_as_their_median_and_as_large_as_the_largest() {
+        let runs = [0.5, 1.0, 1.1].map(|factor| Figures {
+            samples_per_sec: 1000.0 * factor,
+            peak_bytes: 100.0 * factor,
+            entropy_bits: Some(3.0),
+        });
+        let of = |memory| Verification::new(&PREDICTED, &runs, (10, true), memory);
+        assert!(of(111.0).holds() && !of(109.0).holds(), "{:?}", of(109.0));
+        assert_eq!((of(111.0).n_runs, of(111.0).peak_bytes.measured), (3, 100.0));
+    }
+}
