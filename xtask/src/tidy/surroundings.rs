@@ -8,8 +8,10 @@ const CLOCK: Surroundings = Surroundings {
     name: "clock",
     calls: &["Instant::now", "SystemTime::now"],
     places: &[
-        // Programs, which measure and print durations.
-        "crates/sweep/",
+        // Measurements, and programs that print durations.
+        "crates/bench-run/",
+        "crates/compare/",
+        "crates/grid-point/",
         "xtask/",
         // Durations of a run, in its report.
         "crates/example-data/src/generate.rs",
@@ -32,8 +34,9 @@ const ENVIRONMENT: Surroundings = Surroundings {
     name: "environment",
     calls: &["env::var"],
     places: &[
-        // Programs.
-        "crates/sweep/",
+        // The user's folders.
+        "crates/bench-run/src/run_info.rs",
+        "crates/grid-point/src/data/example.rs",
         "xtask/",
         // The launcher's rank and world size.
         "crates/pipeline/src/world.rs",
