@@ -100,8 +100,3 @@ pub use shuffle::{sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals};
 pub use stats::EpochStats;
-
-/// The example of the README, so that it is compiled and run as a test.
-#[cfg(all(doctest, feature = "libtiledb"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

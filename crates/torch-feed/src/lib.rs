@@ -34,8 +34,15 @@
 //! earlier work. A CUDA error during a wait is a panic in tch, which the loader turns into its own
 //! error on its threads.
 //!
-//! This is the only crate that knows torch. Programs that link it need an rpath to libtorch: a
-//! build script can set it from `DEP_TORCH_FEED_LIB_DIR`, as this crate's own does for its tests.
+//! # libtorch at run time
+//!
+//! Programs that link this crate find libtorch when `cargo run` or `cargo test` starts them.
+//! Started in another way they need its folder in `LD_LIBRARY_PATH` or in an rpath, which a build
+//! script can set from `DEP_TORCH_FEED_LIB_DIR`, as this crate's own does for its tests. To use a
+//! GPU, a program outside of this workspace also links all of libtorch, with the last two link
+//! arguments of that build script: no symbol names `libtorch_cuda`, so the linker drops it.
+//!
+//! This is the only crate that knows torch.
 
 mod batch;
 mod buffers;
@@ -56,4 +63,5 @@ pub use buffers::{TensorBuffer, TensorBuffers};
 pub use error::Error;
 pub use linear_classifier::LinearClassifier;
 pub use row_values::RowValues;
+pub use tch;
 pub use tensor_loader::{TensorEpoch, TensorLoader};

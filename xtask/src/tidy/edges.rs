@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "worktime",
     "csr",
     "storage",
@@ -20,6 +20,7 @@ const ORDER: [&str; 17] = [
     "arrays",
     "loader",
     "torch-feed",
+    "somafeed",
     "bench-report",
     "sweep",
 ];

@@ -1,0 +1,92 @@
+//! Feeds scientific samples to PyTorch in shuffled batches, and within a memory budget.
+//!
+//! This crate has the types that most programs need; the modules lead to the rest.
+//!
+//! | to | use |
+//! |---|---|
+//! | open an experiment | `Experiment::open` (feature `libtiledb`) |
+//! | select cells, genes and columns | [`DatasetSpec`] with [`AxisQuery`], then `Dataset::from_experiment` |
+//! | use rows that are in memory | [`Dataset::in_memory`] |
+//! | join several experiments | [`Dataset::concat`] |
+//! | choose sizes, order, seed, memory, ranks | [`LoaderSpec`] |
+//! | load batches | [`Loader`], [`Epoch`], [`Batch`] |
+//! | encode labels | [`encode`] |
+//! | split and sample cells | [`split`], [`sample`] |
+//! | save and resume | [`LoaderState`] |
+//! | get tensors and train | `torch` (feature `torch`) |
+//! | load samples of Zarr arrays | `arrays` (feature `arrays`) |
+//! | load samples of your own kind | [`pipeline::Source`] |
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use somafeed::arrow_array::{ArrayRef, RecordBatch, StringArray};
+//! use somafeed::{CsrBuffers, Dataset, Loader, LoaderSpec};
+//!
+//! // Three cells by two genes.
+//! let x = CsrBuffers {
+//!     row_offsets: vec![0, 1, 3, 3],
+//!     columns: vec![1, 0, 1],
+//!     values: vec![5.0, 1.0, 2.0],
+//!     n_columns: 2,
+//! };
+//! let texts = |texts: &[&str]| Arc::new(StringArray::from(texts.to_vec())) as ArrayRef;
+//! let obs = RecordBatch::try_from_iter([("cell_type", texts(&["B cell", "T cell", "B cell"]))])?;
+//! let var = RecordBatch::try_from_iter([("feature_name", texts(&["CD19", "CD3E"]))])?;
+//! let dataset = Dataset::in_memory(x, obs, var)?;
+//!
+//! let loader = Loader::new(dataset, LoaderSpec { batch_rows: 2, ..LoaderSpec::default() })?;
+//! let mut n_cells = 0;
+//! for batch in loader.epoch(0)? {
+//!     n_cells += batch?.n_rows();
+//! }
+//! assert_eq!(n_cells, 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | adds | on by default |
+//! |---|---|---|
+//! | `libtiledb` | SOMA experiments; the library is loaded when it is first needed | yes |
+//! | `s3`, `gcs`, `azure` | addresses in these object stores | |
+//! | `torch` | batches as tensors; links libtorch 2.11 | |
+//! | `ndarray`, `sprs` | batches as matrices of these crates | |
+//! | `arrays` | samples of Zarr arrays | |
+//!
+//! libtiledb is looked for at `SOMAFEED_LIBTILEDB`, then by its name where the system's loader
+//! looks. libtorch is looked for as [tch](https://docs.rs/tch) does, at `LIBTORCH`; `cargo run` and
+//! `cargo test` find it again when the program starts. Started in another way, a program needs its
+//! folder in `LD_LIBRARY_PATH` or in an rpath of its own.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "arrays")]
+pub use arrays;
+// Types of these crates stand in signatures: a program names them without looking for a version.
+pub use {arrow_array, arrow_schema};
+
+pub use loader::{
+    AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, DatasetSpec, Epoch, EpochStats,
+    Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec, LoaderState,
+    Matrix, Order, ReaderChoice, Remainder, Totals, Transform, ValueFilter, World, encode, sample,
+    split,
+};
+pub use pipeline;
+pub use soma_io::CsrBuffers;
+#[cfg(feature = "libtiledb")]
+pub use soma_io::{Experiment, OpenOptions};
+pub use storage;
+#[cfg(feature = "torch")]
+pub use torch_feed as torch;
+
+/// The SOMA model: experiments, data frames, arrays, their readers and writers.
+pub mod soma {
+    pub use soma_io::*;
+}
+
+/// The example of the README, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
