@@ -74,7 +74,7 @@ Commands:
               cargo xtask fuzz
               cargo xtask fuzz tile array --seconds 600 --keep
               cargo xtask fuzz --executions 100000000
-  ci        formatting, tidy, clippy, documentation, benches: everything but the tests
+  ci        formatting, tidy, clippy, documentation, each bench once: everything but the tests
               cargo xtask ci
   tidy      check the project's rules that lints cannot
               cargo xtask tidy
