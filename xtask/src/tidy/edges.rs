@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may know those before it.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 18] = [
     "worktime",
     "tiledb",
     "tiledb-native",
@@ -18,11 +18,15 @@ const ORDER: [&str; 14] = [
     "loader",
     "torch-feed",
     "bench-report",
+    "bench-run",
+    "grid-point",
+    "tune",
+    "compare",
     "sweep",
 ];
 
 /// Crates that know few of ours, whatever stands before them: those that they know, then those that only their tests use.
-const LIMITED: [(&str, &[&str], &[&str]); 8] = [
+const LIMITED: [(&str, &[&str], &[&str]); 9] = [
     ("worktime", &[], &[]),
     ("tiledb", &[], &[]),
     ("tiledb-native", &["worktime"], &["tiledb"]),
@@ -30,6 +34,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 8] = [
     ("densify", &[], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("bench-report", &[], &[]),
+    ("bench-run", &["bench-report"], &[]),
     ("xtask", &[], &[]),
 ];
 
@@ -159,6 +164,8 @@ mod tests {
     fn edges_point_to_crates_before() {
         edge("soma-io", "tiledb", false, None);
         edge("sweep", "bench-report", false, None);
+        edge("compare", "grid-point", false, None);
+        edge("tune", "compare", false, Some("before it"));
         edge("loader", "shuffle", false, None);
         edge("loader", "torch-feed", false, Some("before it"));
         edge("soma-io", "loader", true, Some("before it"));
@@ -172,6 +179,8 @@ mod tests {
         edge("shuffle", "soma-io", true, Some("it may know no crate"));
         edge("densify", "shuffle", false, Some("it may know no crate"));
         edge("bench-report", "loader", false, Some("it may know no crate"));
+        edge("bench-run", "bench-report", false, None);
+        edge("bench-run", "soma-io", false, Some("it may know bench-report"));
         edge("xtask", "sweep", true, Some("it may know no crate"));
         edge("tiledb-native", "tiledb", true, None);
         edge("tiledb-native", "tiledb", false, Some("it may know worktime"));

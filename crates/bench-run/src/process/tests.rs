@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::order::Order;
 use std::collections::BTreeMap;
