@@ -160,9 +160,11 @@ mod tests {
         // From `value_hash` of benches/peers/measuring.py.
         assert_eq!(hash(1, 2, 3.0_f32.to_bits()), PYTHON_HASHES[0]);
         assert_eq!(hash(1 << 40, 60_663, (-0.5_f32).to_bits()), PYTHON_HASHES[1]);
+        assert_eq!(hash(5, NO_GENE, 0), PYTHON_HASHES[2]);
     }
 
-    const PYTHON_HASHES: [u64; 2] = [0x5d01_6999_f7d9_5c35, 0x4a47_3539_8bc0_2c61];
+    const PYTHON_HASHES: [u64; 3] =
+        [0x5d01_6999_f7d9_5c35, 0x4a47_3539_8bc0_2c61, 0x7eb7_9bdd_1ef6_be34];
 
     proptest! {
         #[test]

@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::cli::{Cli, Command};
 use crate::grid::Config;
 
-#[path = "../tests/support/page.rs"]
-mod page;
+#[path = "../tests/sweep/markdown.rs"]
+mod markdown;
 
 /// Commands of `cargo xtask` that are not this program's.
 const OF_XTASK: [&str; 6] = ["ci", "fuzz", "native", "python", "test", "tidy"];
@@ -104,9 +104,9 @@ fn mentions(text: &str) -> Vec<String> {
 fn commands_in_blocks_are_taken_by_the_program() {
     let mut n_checked = 0;
     for (name, text) in pages() {
-        let blocks = page::blocks(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let blocks = markdown::blocks(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
         for block in blocks.iter().filter(|block| block.kind.split(' ').next() == Some("sh")) {
-            let commands = page::commands(block);
+            let commands = markdown::commands(block);
             for command in commands.unwrap_or_else(|why| panic!("{name}: {why}")) {
                 let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
                 check_command(&words)

@@ -133,13 +133,15 @@ fn is_libtiledb_quicker(runs: &mut Runs, args: &TuneArgs, first: Probe) -> anyho
 
 pub(super) fn observation(record: &EpochRecord, run: RunShape) -> Observation {
     let measured = &record.measured;
+    let epoch_peak_bytes = measured.epoch_peak_bytes();
+    let opening_bytes = measured.max_mem.filter(|process| epoch_peak_bytes < Some(*process));
     Observation {
         run,
         elapsed: measured.elapsed.unwrap_or(0.0),
         read_secs: measured.read_secs.unwrap_or(0.0),
-        // Of the epoch, which the settings decide; opening takes the same memory whatever they are.
-        peak_bytes: measured.epoch_peak_bytes().unwrap_or(0) as f64,
-        process_peak_bytes: measured.max_mem.unwrap_or(0) as f64,
+        // Of the epoch, which the settings decide; opening needs the same memory whatever they are.
+        peak_bytes: epoch_peak_bytes.unwrap_or(0) as f64,
+        opening_bytes: opening_bytes.unwrap_or(0) as f64,
         start_bytes: measured.start_mem_bytes.unwrap_or(0) as f64,
         bytes_decoded: measured.bytes_decoded.map(|bytes| bytes as f64),
     }

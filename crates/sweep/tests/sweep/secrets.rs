@@ -294,7 +294,7 @@ fn a_setting_that_is_refused_is_named_and_not_shown() {
 fn scripts_get_secrets_on_stdin_and_their_words_are_searched() {
     let bed = Bed::new();
     let uri = address(&bed);
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep");
     fs::create_dir(bed.path("scripts")).unwrap();
     fs::copy(tests.join("peers/fake.peer.py"), bed.path("scripts/fake.peer.py")).unwrap();
     let program = format!("SWEEP={}", env!("CARGO_BIN_EXE_sweep"));
@@ -327,7 +327,7 @@ fn scripts_get_secrets_on_stdin_and_their_words_are_searched() {
 fn ways_of_reading_get_secrets_on_stdin() {
     let bed = Bed::new();
     let uri = address(&bed);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_chunks/fake.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/read_chunks/fake.py");
     let script = script.to_str().unwrap();
     let arguments = with_settings(&[
         "read-chunks",

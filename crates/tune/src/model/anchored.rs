@@ -44,8 +44,7 @@ impl Anchored {
         let model = CostModel::fit(observed, known);
         let missed =
             repeats(observed).iter().filter_map(|group| Missed::of(group, &model)).collect();
-        let opening = observed.iter().filter(|one| one.peak_bytes < one.process_peak_bytes);
-        let opening_bytes = opening.map(|one| one.process_peak_bytes).fold(0.0, f64::max);
+        let opening_bytes = observed.iter().map(|one| one.opening_bytes).fold(0.0, f64::max);
         Self { model, missed, opening_bytes }
     }
 
@@ -194,13 +193,8 @@ mod tests {
     fn no_settings_need_less_than_opening_does() {
         let (machine, observed) = all();
         let fit = |opening_bytes: f64| {
-            let observed: Vec<Observation> = observed
-                .iter()
-                .map(|one| Observation {
-                    process_peak_bytes: one.peak_bytes.max(opening_bytes),
-                    ..*one
-                })
-                .collect();
+            let observed: Vec<Observation> =
+                observed.iter().map(|one| Observation { opening_bytes, ..*one }).collect();
             Anchored::fit(&observed, machine.memory.known)
         };
         let (without, with) = (fit(0.0), fit(1.1e9));

@@ -103,7 +103,7 @@ mod tests {
             elapsed: 1.0,
             read_secs: 0.5,
             peak_bytes,
-            process_peak_bytes: peak_bytes,
+            opening_bytes: 0.0,
             start_bytes,
             bytes_decoded: None,
         }

@@ -12,8 +12,9 @@ pub(crate) struct Observation {
     pub(crate) read_secs: f64,
     /// Memory of the process at its peak in the epoch.
     pub(crate) peak_bytes: f64,
-    /// The same since the process began: opening the data may have taken more.
-    pub(crate) process_peak_bytes: f64,
+    /// The same before the epoch, if that was more: opening the data may need more than an epoch. 0
+    /// otherwise.
+    pub(crate) opening_bytes: f64,
     /// The same when the epoch began.
     pub(crate) start_bytes: f64,
     /// What filters gave, where the reader counts it.
@@ -76,7 +77,7 @@ mod tests {
             elapsed,
             read_secs: 0.5 * elapsed,
             peak_bytes,
-            process_peak_bytes: peak_bytes,
+            opening_bytes: 0.0,
             start_bytes: 1.0,
             bytes_decoded: None,
         };

@@ -24,13 +24,12 @@ pub(crate) fn observed(machine: &CostModel, run: RunShape) -> Observation {
         Work::Bytes(_) => Some(columns[2]),
         Work::Rows { .. } => None,
     };
-    let peak_bytes = machine.memory.peak_bytes(&run, machine.memory.known.n_batches);
     Observation {
         run,
         elapsed: machine.elapsed(&run),
         read_secs: dot(&machine.read.coefficients, &columns),
-        peak_bytes,
-        process_peak_bytes: peak_bytes,
+        peak_bytes: machine.memory.peak_bytes(&run, machine.memory.known.n_batches),
+        opening_bytes: 0.0,
         start_bytes: 1.6e8,
         bytes_decoded,
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, append};
 use serde_json::Value;
 
-use crate::browser::{self, Browser};
-use crate::{report, swept, text};
+use super::browser::{self, Browser};
+use super::{report, swept, text};
 
 const VIEWS: [&str; 8] =
     ["memory", "chunk-size", "chunks", "entropy", "waits", "stages", "busy", "growth"];

@@ -1,14 +1,12 @@
 //! `growth` as a user runs it: sizes are generated, swept and set against each other.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
 use bench_report::read;
+
+use crate::program;
 
 fn growth(folder: &Path, arguments: &[&str], sweep: &[&str]) -> Output {
     let always = ["growth", "--genes", "200", "--data", "data", "--results", "out"];

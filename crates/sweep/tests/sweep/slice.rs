@@ -1,8 +1,4 @@
 //! `slice` as a user runs it: what it says, and what it refuses.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +7,8 @@ use std::process::Output;
 use serde_json::Value;
 use soma_io::{Experiment, OpenOptions};
 use tempfile::TempDir;
+
+use crate::program;
 
 fn bed() -> TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -1,14 +1,12 @@
 //! `--io-limit` holds what points read to a rate, each row says what held it and what came of it, and what cannot be held is refused.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::path::Path;
 use std::process::Output;
 
 use bench_report::{EpochRecord, Status, read};
 use tempfile::TempDir;
+
+use crate::program;
 
 const RATE: u64 = 2_000_000;
 

@@ -1,13 +1,11 @@
 //! `--memory` is kept to: the true peak of a point's process, less what it had at its start.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::path::Path;
 use std::process::Output;
 
 use bench_report::read;
+
+use crate::program;
 
 const MIB: u64 = 1 << 20;
 

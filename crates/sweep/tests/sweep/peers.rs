@@ -1,8 +1,4 @@
 //! `peers` as a user runs it, with a peer that needs nothing but Python, on a small generated experiment.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use bench_report::{EpochRecord, Status, read};
 use tempfile::TempDir;
+
+use crate::program;
 
 const WORKS: [&str; 4] = ["--work", "dense-all-8x4", "--work", "csr-50-4x8"];
 
@@ -28,7 +26,7 @@ impl Bed {
             .output()
             .unwrap();
         assert!(generated.status.success(), "{}", stderr(&generated));
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/fake.peer.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/peers/fake.peer.py");
         fs::create_dir(bed.path("scripts")).unwrap();
         fs::copy(script, bed.path("scripts/fake.peer.py")).unwrap();
         bed

@@ -1,14 +1,11 @@
 //! `relayout` as it is typed: what it says, and what it refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-#[path = "support/program.rs"]
-mod program;
-
 use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
+
+use crate::program;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     program::command(folder, arguments).output().unwrap()

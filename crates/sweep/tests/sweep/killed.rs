@@ -2,14 +2,9 @@
 //! What is read stays as it was, nothing that is half written opens as if it were whole, and the
 //! next run says what it found and starts over.
 //!
-//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test killed` ends twenty times as many
+//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test sweep killed` ends twenty times as many
 //! runs.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/inputs.rs"]
 mod inputs;
-#[path = "support/program.rs"]
-mod program;
 
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,6 +17,8 @@ use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, 
 use tempfile::TempDir;
 
 use inputs::{entries, files_below, write_tenx};
+
+use crate::program;
 
 /// A command that writes an experiment, in a folder with what it needs.
 struct Writing {

@@ -2,19 +2,15 @@
 //!
 //! `cargo xtask NAME` is the program that it starts. An example is the binary that `cargo test --workspace` has built beside this test.
 //! Blocks marked `sh no-run` need a network: that their commands parse is a test of the crate's own (`documented`).
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/page.rs"]
-mod page;
-#[path = "support/program.rs"]
-mod program;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use page::{Block, blocks, commands};
 use soma_io::{Experiment, OpenOptions};
+
+use crate::markdown::{Block, blocks, commands};
+use crate::program;
 
 /// Commands of `cargo xtask` that are the program's, with the same arguments.
 const FORWARDED: [&str; 9] = [

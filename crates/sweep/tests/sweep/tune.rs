@@ -1,8 +1,4 @@
 //! `tune` as a user runs it: a proposal that keeps to what is wanted, and what was predicted beside what was measured.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::path::Path;
 use std::process::Output;
@@ -10,6 +6,8 @@ use std::process::Output;
 use bench_report::read;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::program;
 
 const N_CELLS: u64 = 6000;
 

@@ -1,17 +1,14 @@
 //! `report` from end to end: folders that sweeps have written, the command's outcome, and the page in a real browser.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
-
 mod browser;
 mod page;
-#[path = "../support/program.rs"]
-mod program;
 
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
 use tempfile::TempDir;
+
+use crate::program;
 
 /// A folder with an experiment and two sweeps of it: `first` twice over a grid, `second` with another method and a consumer.
 pub(crate) fn swept() -> TempDir {

@@ -1,8 +1,4 @@
 //! `read-chunks` as a user runs it, on a small generated experiment: with a script that needs nothing but Python, and with tiledbsoma.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::program;
 
 /// A folder with an experiment in it.
 struct Bed {
@@ -44,7 +42,7 @@ impl Bed {
     /// With the script for tests in tiledbsoma's place.
     fn fake(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_chunks/fake.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/read_chunks/fake.py");
         command.args(["--python", "python3", "--script"]).arg(script);
         command.env("SWEEP", env!("CARGO_BIN_EXE_sweep")).env("LOG", self.path("log"));
         command.envs(variables.iter().copied());
