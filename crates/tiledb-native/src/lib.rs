@@ -111,6 +111,7 @@ mod csr;
 mod cursor;
 mod datatype;
 mod decoded_cache;
+mod decoded_chunk;
 mod directory;
 mod error;
 mod files;

@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::fetch::announce;
-use super::plan::{Part, Planned, TileWork};
+use super::work::{Part, Planned, TileWork};
 use super::{Decoding, ReadStats, Reader};
-use crate::decoded_cache::{DecodedChunk, DecodedTile};
+use crate::decoded_cache::DecodedTile;
+use crate::decoded_chunk::DecodedChunk;
 use crate::error::{Error, Fault};
 use crate::filter::Decoded;
 use crate::fragment::Field;

@@ -1,7 +1,8 @@
 //! Splits the caller's buffers into the parts that each job writes.
 
 use super::Output;
-use super::plan::{Planned, Task};
+use super::task::Task;
+use super::work::Planned;
 use crate::fragment::Field;
 use crate::packed_csr::Values;
 
