@@ -1,4 +1,5 @@
-//! What comes between the client and the store: faults, in the order in which they were put there, each a few times or always.
+//! Faults between the client and the store, in the order in which they were added, each a few times
+//! or always.
 
 use std::fmt;
 use std::io;
@@ -27,15 +28,15 @@ pub(crate) enum What {
     Status(u16),
     /// The connection is closed without an answer.
     HangUp,
-    /// Half of the body comes, then the connection is closed.
+    /// The connection is closed after half of the body.
     CutBody,
-    /// Half of the body comes, then no more.
+    /// The body stops halfway.
     StallBody,
     /// No answer comes.
     Silence,
     /// The body comes in 16 pieces, with this pause before each.
     SlowBody(Duration),
-    /// Something is done before it is answered as ever.
+    /// Runs a function before the normal answer.
     First(Arc<dyn Fn() + Send + Sync>),
 }
 
@@ -53,18 +54,18 @@ impl fmt::Debug for What {
     }
 }
 
-/// Which requests, and how often.
+/// The affected requests, and how often.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) what: What,
     /// Part of the path and query.
     pub(crate) of: &'static str,
-    /// Requests that go by unharmed before.
+    /// Requests that pass before.
     pub(crate) after: usize,
     pub(crate) times: usize,
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
@@ -72,18 +73,18 @@ pub(crate) struct Seen {
     pub(crate) target: String,
     pub(crate) host: String,
     pub(crate) is_signed: bool,
-    /// Bytes of the body that were to be sent.
+    /// Bytes of the answer's body.
     pub(crate) n_bytes: u64,
 }
 
 impl Seen {
-    /// Whether it asked for the bytes of an object.
+    /// Whether it requested the bytes of an object.
     pub(crate) fn is_get(&self) -> bool {
         self.method == Method::GET && !self.target.contains("list-type=2")
     }
 }
 
-/// The faults, and what was asked.
+/// The faults, and the requests so far.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
     faults: Mutex<Vec<Fault>>,
@@ -91,7 +92,7 @@ pub(crate) struct Between {
     trouble: Mutex<Option<Trouble>>,
 }
 
-/// Faults at random.
+/// Random faults.
 #[derive(Debug)]
 struct Trouble {
     seed: u64,
@@ -117,12 +118,12 @@ impl Between {
         self.seen.lock().unwrap().push(seen);
     }
 
-    /// Everything asked since the last call.
+    /// All requests since the last call.
     pub(crate) fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// What happens to this request.
+    /// The fault for this request.
     pub(crate) fn of(&self, target: &str) -> Option<What> {
         if let Some(trouble) = &mut *self.trouble.lock().unwrap() {
             trouble.n_requests += 1;
@@ -143,7 +144,7 @@ impl Between {
     }
 }
 
-/// An answer of the store's, with a fault in its body.
+/// The store's answer, with a fault in its body.
 pub(crate) fn with_fault(what: Option<&What>, answer: Response<Bytes>) -> Answer {
     let (mut head, body) = answer.into_parts();
     if !body.is_empty() {
@@ -164,7 +165,7 @@ pub(crate) fn with_fault(what: Option<&What>, answer: Response<Bytes>) -> Answer
     Response::from_parts(head, body)
 }
 
-/// An answer in place of the store's; none closes the connection.
+/// An answer instead of the store's; `None` closes the connection.
 pub(crate) async fn in_place(what: &What) -> Option<Answer> {
     match what {
         What::Silence => {
@@ -176,7 +177,7 @@ pub(crate) async fn in_place(what: &What) -> Option<Answer> {
             let code = match status.as_u16() {
                 403 => "AccessDenied",
                 404 => "NoSuchKey",
-                // Of S3's two it is the one that libtiledb does not try a hundred times.
+                // Of S3's two codes, the one that libtiledb does not retry a hundred times.
                 503 => "ServiceUnavailable",
                 _ => "InternalError",
             };

@@ -1,11 +1,14 @@
-//! Experiments in an object store, through both readers, against an S3 server on the loopback interface that the test starts.
+//! Experiments in an object store, read by both readers from an S3 server that the test starts on
+//! the loopback interface.
 //!
-//! The server is `s3s` with its store of files, `s3s-fs`, in this process: a full implementation of S3's protocol, signatures included,
-//! that builds with cargo alone and is served by hyper here, so that what comes between the readers and the store is ours
-//! ([`faults`]): connections refused or cut, answers late, short or not at all, refusals, objects that change. A program of its own, as
-//! MinIO or Python's moto, would have to be installed, and a proxy put before it.
+//! The server is `s3s` with its file store, `s3s-fs`, in this process: a full implementation of
+//! S3's protocol, signatures included, that needs only cargo. hyper serves it, so that faults can
+//! be injected between the readers and the store ([`faults`]): connections refused or closed,
+//! answers late, truncated or missing, refusals, objects that change. A separate program such as
+//! MinIO or Python's moto would have to be installed, with a proxy in front of it.
 //!
-//! What a fault may end in is the cells of the folder, or an error within the time allowed; never other cells, fewer, or waiting on.
+//! A fault may only end in the cells of the folder, or in an error within the time allowed; never
+//! in other or fewer cells, or in a hang.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

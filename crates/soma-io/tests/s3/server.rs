@@ -1,4 +1,4 @@
-//! The server: S3 over the folders of a temporary directory, with faults in between.
+//! The server: S3 over the folders of a temporary directory, with injected faults.
 
 use std::convert::Infallible;
 use std::io;
@@ -33,13 +33,13 @@ use super::faults::{Answer, Between, Fault, Seen, What, in_place, with_fault};
 pub(crate) const KEY_ID: &str = "AKIATEST";
 pub(crate) const SECRET: &str = "a/secret+key";
 
-/// The host before whose name a bucket's may stand.
+/// The host whose name may be preceded by a bucket's.
 pub(crate) const DOMAIN: &str = "s3.test";
 
-/// A bucket that everybody may read; of others only who signs.
+/// A bucket that everybody may read; others need signed requests.
 pub(crate) const PUBLIC: &str = "public";
 pub(crate) const PRIVATE: &str = "private";
-/// The Census's.
+/// The Census's bucket.
 pub(crate) const CENSUS: &str = "cellxgene-census-public-us-west-2";
 
 /// An S3 server that ends when it is dropped.
@@ -51,7 +51,7 @@ pub(crate) struct Server {
     runtime: Option<Runtime>,
 }
 
-/// Who answers.
+/// Handles requests.
 struct Handler {
     service: S3Service,
     root: PathBuf,
@@ -59,7 +59,7 @@ struct Handler {
     tls: Option<TlsAcceptor>,
 }
 
-/// Whose requests are answered.
+/// Decides whose requests are allowed.
 struct Access;
 
 #[async_trait::async_trait]
@@ -78,7 +78,7 @@ impl S3Access for Access {
 }
 
 impl Server {
-    /// A server with the empty buckets [`PUBLIC`], [`PRIVATE`] and [`CENSUS`].
+    /// Starts a server with the empty buckets [`PUBLIC`], [`PRIVATE`] and [`CENSUS`].
     pub(crate) fn start() -> Self {
         let root = tempfile::tempdir().unwrap();
         for bucket in [PUBLIC, PRIVATE, CENSUS] {
@@ -87,12 +87,12 @@ impl Server {
         Self::over(Arc::new(root))
     }
 
-    /// Another over the same buckets.
+    /// Starts another server over the same buckets.
     pub(crate) fn beside(&self) -> Self {
         Self::over(Arc::clone(&self.root))
     }
 
-    /// One that speaks TLS over the same buckets.
+    /// Starts a server with TLS over the same buckets.
     pub(crate) fn encrypted(&self, tls: ServerConfig) -> Self {
         Self::with(Arc::clone(&self.root), Some(TlsAcceptor::from(Arc::new(tls))))
     }
@@ -131,7 +131,7 @@ impl Server {
         self.root.path().join(name)
     }
 
-    /// What a client needs to know, with short time limits.
+    /// The config of a client, with short time limits.
     pub(crate) fn config(&self) -> Config {
         let port = self.address.port();
         Config::from(
@@ -152,17 +152,17 @@ impl Server {
         )
     }
 
-    /// So many requests whose path or query has `of` in it meet this.
+    /// Makes the next `times` requests whose path or query contains `of` meet this fault.
     pub(crate) fn fault(&self, of: &'static str, times: usize, what: What) {
         self.handler.between.put(Fault { what, of, after: 0, times });
     }
 
-    /// As [`Server::fault`], after so many that do not.
+    /// Like [`Server::fault`], but lets `after` requests pass first.
     pub(crate) fn fault_after(&self, of: &'static str, after: usize, times: usize, what: What) {
         self.handler.between.put(Fault { what, of, after, times });
     }
 
-    /// From now on one in so many requests meets a fault that passes, drawn by `seed`.
+    /// From now on one in `one_in` requests meets a temporary fault, drawn with `seed`.
     pub(crate) fn trouble(&self, seed: u64, one_in: u64) {
         self.handler.between.trouble(seed, one_in);
     }
@@ -171,12 +171,12 @@ impl Server {
         self.handler.between.clear();
     }
 
-    /// Everything asked since the last call.
+    /// All requests since the last call.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.handler.between.take_seen()
     }
 
-    /// Refuses connections, and closes those there are, for so long.
+    /// Refuses connections, and closes open ones, for this long.
     pub(crate) fn refuse(&self, time: Duration) {
         let runtime = self.runtime.as_ref().unwrap();
         if let Some(listening) = self.listening.lock().unwrap().take() {
@@ -199,7 +199,7 @@ impl Drop for Server {
     }
 }
 
-/// Answers until it is aborted; its connections end with it.
+/// Serves requests until it is aborted; its connections end with it.
 async fn listen(listener: TcpListener, handler: Arc<Handler>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -208,7 +208,7 @@ async fn listen(listener: TcpListener, handler: Arc<Handler>) {
             match &handler.tls {
                 None => serve(stream, handler).await,
                 Some(tls) => {
-                    // A client that does not trust the certificate says so and goes.
+                    // A client that does not trust the certificate closes the connection.
                     if let Ok(stream) = tls.accept(stream).await {
                         serve(stream, handler).await;
                     }
@@ -256,9 +256,9 @@ impl Handler {
         Ok(with_fault(what.as_ref(), answer))
     }
 
-    /// The store's own answer, whole.
+    /// The store's own answer, complete.
     async fn store(&self, request: Request<Incoming>) -> Result<Response<Bytes>, Infallible> {
-        // The store takes folders for objects, which S3 does not have.
+        // The store treats folders as objects, which S3 does not have.
         let is_head = request.method() == Method::HEAD;
         if is_head && self.is_folder(request.uri().path()) {
             let mut answer = Response::new(Bytes::new());

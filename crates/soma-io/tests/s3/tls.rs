@@ -1,4 +1,4 @@
-//! Encrypted connections: to a server whose certificate is trusted, and to no other.
+//! Encrypted connections: only to a server with a trusted certificate.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use crate::places::{READERS, Stored, every_cell, in_time, reader_of, text};
 use crate::server::PRIVATE;
 
-/// A server's side, and in PEM the certificate of who vouches for it.
+/// The server's configuration, and the issuer's certificate in PEM.
 fn certified() -> (ServerConfig, String) {
     let mut issuer = CertificateParams::new(Vec::new()).unwrap();
     issuer.distinguished_name.push(DnType::CommonName, "an authority");
@@ -53,7 +53,7 @@ fn only_a_trusted_server_is_read_from() {
     }
     let error = text(&in_time(|| stored.open(config)).unwrap_err());
     assert!(error.contains("certificate"), "{error}");
-    // The native reader's own refusal: the server goes over to a certificate that nobody vouches for.
+    // The native reader itself refuses a server with an untrusted certificate.
     let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
     std::fs::write(&file, certified().1).unwrap();
     let error = text(&in_time(|| x.reader(soma_io::ReaderChoice::Native)).unwrap_err());
