@@ -1,10 +1,12 @@
-"""tiledbsoma's four ways of reading rows of X, chunk by chunk, for `cargo xtask read-chunks`: one way a process.
+"""tiledbsoma's four ways of reading rows of X in chunks, for `cargo xtask read-chunks`.
 
-It says how it went in the events of `benches/peers/measuring.py`, with in place of an epoch
+A process reads in one of the ways, and reports in the events of `benches/peers/measuring.py`, with
+one more event instead of an epoch's:
 
     {"ChunksRead": {...}}
 
-Where the experiment is and TileDB's settings come on stdin, as `measuring` says. Times are seconds of reading, without opening and without what is counted afterwards; memory is bytes.
+The address of the experiment and TileDB's settings come on stdin, as for `measuring`. Times are
+seconds of reading, without opening and without the counting afterwards; memory is in bytes.
 """
 
 import argparse
@@ -23,25 +25,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 import measuring  # noqa: E402
 import tiledbsoma  # noqa: E402
 
-# Few enough that counting takes next to no memory beside what was read.
+# Small, so that counting takes almost no memory beside the chunk.
 SLICE = 1 << 16
 SLICE_ROWS = 64
 FACTORS = [np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)]
 
 Values = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of some values: the joinids of their cells, those of their genes, and the values themselves."""
+"""The joinids of the values' cells, those of their genes, and the values themselves."""
 
 
 def main() -> None:
     job = arguments()
     try:
-        measuring.tell({"ChunksRead": run(job)})
-        measuring.tell("Done")
+        measuring.print_event({"ChunksRead": run(job)})
+        measuring.print_event("Done")
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        measuring.tell({"Failed": {"message": f"{type(error).__name__}: {first}"}})
+        measuring.print_event({"Failed": {"message": f"{type(error).__name__}: {first}"}})
         sys.exit(1)
 
 
@@ -50,9 +52,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("way", choices=list(WAYS))
     parser.add_argument("--measurement", default="RNA")
     parser.add_argument("--layer", default="raw")
-    parser.add_argument("--joinids", required=True, help="file of the cells to read, in order, int64")
-    parser.add_argument("--chunk-rows", type=int, required=True, help="cells that are read at once")
-    parser.add_argument("--genes", type=int, required=True, help="the first so many")
+    parser.add_argument("--joinids", required=True, help="file with the cells to read, in order, int64")
+    parser.add_argument("--chunk-rows", type=int, required=True, help="cells per read")
+    parser.add_argument("--genes", type=int, required=True, help="number of genes, from the first on")
     job = parser.parse_args()
     job.uri, job.config = measuring.data_from_stdin(parser)
     return job
@@ -61,7 +63,7 @@ def arguments() -> argparse.Namespace:
 def run(job: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
     context = tiledbsoma.SOMATileDBContext(tiledb_config=job.config)
-    # X is closed with the experiment, which must therefore be kept.
+    # Kept, since X is closed with the experiment.
     experiment = tiledbsoma.Experiment.open(job.uri, context=context)
     x = experiment.ms[job.measurement].X[job.layer]
     open_secs = time.perf_counter() - started
@@ -77,10 +79,10 @@ def run(job: argparse.Namespace) -> dict[str, Any]:
         cpu_secs += time.process_time() - cpu
         for piece in values(found, joinids):
             elements.add(*piece)
-        # So that its memory is free before the next is read.
+        # Frees its memory before the next read.
         del found
         n_cells += len(joinids)
-        measuring.tell({"Progress": {"n_rows": n_cells, "of_rows": len(order)}})
+        measuring.print_event({"Progress": {"n_rows": n_cells, "of_rows": len(order)}})
     packages = {name: version(name) for name in ["tiledbsoma", "pyarrow", "scipy", "numpy"]}
     return {
         "versions": packages | {"Python": platform.python_version()},
@@ -90,7 +92,7 @@ def run(job: argparse.Namespace) -> dict[str, Any]:
         "start_mem_bytes": start_mem_bytes,
         "max_mem": measuring.status_bytes("VmHWM:"),
         "n_cells": n_cells,
-        "elements": elements.told(),
+        "elements": elements.summary(),
     }
 
 
@@ -99,8 +101,8 @@ def coordinates(x: Any, joinids: np.ndarray, genes: int) -> Any:
 
 
 def blockwise(x: Any, joinids: np.ndarray, genes: int) -> Any:
-    """The chunk as one block, whose rows are numbered in the order of `joinids`; genes keep their joinids. tiledbsoma's read-ahead has
-    nothing to do where there is one block."""
+    """The chunk as one block, with rows numbered in the order of `joinids`; genes keep theirs.
+    With a single block tiledbsoma's read-ahead does nothing."""
     return coordinates(x, joinids, genes).blockwise(axis=0, size=len(joinids), reindex_disable_on_axis=[1])
 
 
@@ -121,7 +123,7 @@ def read_csr(x: Any, joinids: np.ndarray, genes: int) -> list[Any]:
 
 
 def of_tables(tables: list[Any], joinids: np.ndarray | None) -> Iterator[Values]:
-    """With `joinids` the first column is a position among them."""
+    """With `joinids`, the first column of the tables is an index into them."""
     for table in tables:
         for batch in table.to_batches(max_chunksize=SLICE):
             rows, genes, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
@@ -153,7 +155,7 @@ WAYS: dict[str, tuple[Callable[..., list[Any]], Callable[..., Iterator[Values]]]
 
 
 class Elements:
-    """What was read, as numbers that do not depend on the order: `sweep` has the same and compares them."""
+    """Adds up the values, independently of their order; `sweep` computes the same and compares."""
 
     def __init__(self) -> None:
         self.n_values, self.sums, self.checksum = 0, [0] * 256, 0
@@ -165,17 +167,17 @@ class Elements:
         exponents = (bits >> 23) & 0xFF
         significands = ((bits & 0x7FFFFF) | ((exponents != 0).astype(np.uint32) << 23)).astype(np.float64)
         significands[bits >> 31 != 0] *= -1
-        # Sums of so few whole numbers below 2^24 are exact.
+        # Sums of at most `SLICE` whole numbers below 2^24 are exact.
         for exponent, total in enumerate(np.bincount(exponents, significands, minlength=256)):
             self.sums[exponent] += int(total)
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         signed = [(total + 2**63) % 2**64 - 2**63 for total in self.sums]
         return {"n_values": self.n_values, "sums": signed, "checksum": self.checksum}
 
 
 def value_hash(cells: np.ndarray, genes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """64 bits of each value and its place."""
+    """A 64-bit hash of each value and its place."""
     terms = (term.astype(np.uint64) * factor for term, factor in zip([cells, genes, bits], FACTORS, strict=True))
     x = sum(terms, start=np.zeros(len(bits), dtype=np.uint64))
     x = (x ^ (x >> np.uint64(32))) * FACTORS[1]
