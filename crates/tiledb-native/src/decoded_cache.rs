@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use crate::decoded_chunk::DecodedChunk;
 use crate::fragment::Field;
 use crate::packed_integers::PackedIntegers;
 use crate::values::{Columns, Values};
@@ -23,6 +22,17 @@ type Key = (usize, usize, Field);
 const CHUNK_OVERHEAD_BYTES: u64 = 16;
 /// Approximate overhead of the allocator and the table per tile.
 const TILE_OVERHEAD_BYTES: u64 = 160;
+
+/// A chunk's cells, as compact as they can be without rounding.
+#[derive(Debug)]
+pub(crate) enum DecodedChunk {
+    /// Columns, each as its distance from the tile's first column.
+    Columns(PackedIntegers),
+    /// Whole numbers from 0 to 65,535.
+    Counts(PackedIntegers),
+    /// Other values.
+    Floats(Box<[f32]>),
+}
 
 /// The cached chunks of one field of a tile. Their bytes count for the cache as long as anyone uses
 /// the tile.

@@ -6,7 +6,6 @@
 //! type, and to the fragment's format version, before it decodes anything.
 
 mod checksum;
-pub(crate) mod chunk;
 mod compression;
 mod double_delta;
 pub(crate) mod encode;
@@ -18,8 +17,7 @@ mod shuffle;
 use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Number};
 use crate::error::Fault;
-pub(crate) use chunk::Decoded;
-pub(crate) use pipeline::{Decoder, Pipeline};
+pub(crate) use pipeline::{Decoded, Decoder, Pipeline};
 
 /// A filter as stored in a schema.
 #[derive(Debug, Clone, PartialEq)]

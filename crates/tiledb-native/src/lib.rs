@@ -111,7 +111,6 @@ mod csr;
 mod cursor;
 mod datatype;
 mod decoded_cache;
-mod decoded_chunk;
 mod directory;
 mod error;
 mod files;

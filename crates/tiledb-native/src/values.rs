@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::datatype::Number;
-use crate::decoded_chunk::DecodedChunk;
+use crate::decoded_cache::DecodedChunk;
 use crate::error::Fault;
 use crate::filter::Decoded;
 use crate::packed_csr::pack;

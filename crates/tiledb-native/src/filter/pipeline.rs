@@ -7,7 +7,6 @@
 //! first filter, its planes are returned as they are, so that a reader that needs only some values,
 //! or only their low bytes, takes just those.
 
-use super::chunk::{Decoded, Filtered};
 use super::integers::is_signed;
 use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
 use crate::cursor::Cursor;
@@ -17,6 +16,26 @@ use crate::error::Fault;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pipeline {
     steps: Vec<Step>,
+}
+
+/// One filtered chunk, in the bytes of its tile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Filtered<'a> {
+    /// Unfiltered length in bytes.
+    pub(crate) original_len: usize,
+    pub(crate) metadata: &'a [u8],
+    pub(crate) data: &'a [u8],
+}
+
+/// The values of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Decoded<'a> {
+    /// Value after value.
+    Plain(&'a [u8]),
+    /// The lowest bytes of all values, then all second bytes, and so on.
+    Planes(&'a [u8]),
+    /// The low four bytes of each value; the other bytes are 0.
+    LowFour(&'a [u8]),
 }
 
 /// Buffers and a decompression context of one thread, reused from chunk to chunk.

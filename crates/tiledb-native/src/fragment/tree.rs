@@ -4,14 +4,9 @@
 //! The tree in the fragment's metadata bounds runs of its fanout; this one has the same shape, for
 //! rows only.
 
-const FANOUT: usize = 16;
+use super::tiles::Bounds;
 
-/// The bounding rectangle of a tile's cells, all bounds included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) rows: (u64, u64),
-    pub(crate) columns: (u32, u32),
-}
+const FANOUT: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct RowTree {
