@@ -26,7 +26,7 @@ fn densify(criterion: &mut Criterion) {
         };
         let rows = AxisIndex::ranges("cell", [0..N_ROWS as u64]).unwrap();
         let columns = AxisIndex::ranges("gene", [0..n_columns as u64]).unwrap();
-        // A fixed order that is not the stored one: 389 and 1,024 have no common divisor.
+        // A fixed order other than the stored one: 389 and 1,024 have no common divisor.
         let order: Vec<u32> = (0..N_ROWS as u32).map(|row| row * 389 % N_ROWS as u32).collect();
         let mut dense = vec![0.0; N_ROWS * n_columns];
 
@@ -38,7 +38,7 @@ fn densify(criterion: &mut Criterion) {
                 scatter_coo(black_box(coo), &rows, &columns, &mut dense)
             });
         });
-        // As a selection of genes has them: one by one, in another order than the stored one.
+        // Like a selection of genes: one by one, in another order than the stored one.
         let list: Vec<u64> = (0..n_columns as u64).rev().collect();
         let list = AxisIndex::list("gene", &list).unwrap();
         group.bench_function("np.array: COO of listed genes", |bencher| {

@@ -1,5 +1,5 @@
-//! Reading rows of X, by the native reader and by libtiledb: a small generated experiment, page
-//! cache warm.
+//! Reads rows of X with the native reader and with libtiledb, from a small generated experiment in
+//! a warm page cache.
 //!
 //! `cargo xtask bench-readers` compares the two on an experiment of any size.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on fails")]

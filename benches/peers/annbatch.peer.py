@@ -1,6 +1,8 @@
-"""annbatch's `Loader` on a collection that its own `DatasetCollection` wrote and shuffled, with the Rust codecs (zarrs) that it advises for
-a local disk. Of obs only the columns that are asked for are loaded, as its documentation warns to do. Batches are scipy CSR as it gives
-them; dense ones are scipy's `toarray` of those, for annbatch has none of its own on a processor.
+"""annbatch's `Loader` on a collection that its own `DatasetCollection` wrote and shuffled.
+
+It uses the Rust codecs (zarrs) that annbatch recommends for a local disk. Only the requested obs
+columns are loaded, as its documentation advises. Sparse batches are annbatch's own scipy CSR
+matrices; dense ones are scipy's `toarray` of those, since annbatch has no dense batches on a CPU.
 """
 
 import argparse

@@ -1,6 +1,9 @@
-"""BioNeMo-SCDL's memory map, read row by row through torch's `DataLoader(shuffle=True)` as its documentation shows: every row of an epoch is
-drawn for itself. Its own `collate_sparse_matrix_batch` forgets how many genes there are, so the batch's tensors are put together as it does,
-with all columns. It has no chunks and no blocks, so there is one way to measure it.
+"""BioNeMo-SCDL's memory map, read row by row through torch's `DataLoader(shuffle=True)`.
+
+Its documentation shows this use: every row of an epoch is drawn independently. Its own
+`collate_sparse_matrix_batch` loses the number of genes, so the batch's tensors are assembled here
+in the same way, with all columns. It has neither chunks nor blocks, so there is only one way to
+measure it.
 """
 
 import argparse
@@ -25,7 +28,7 @@ PEER = measuring.Peer(
 
 
 class Rows(Dataset):
-    """Rows with their number, by which the cell is known."""
+    """Rows with their index, which identifies the cell."""
 
     def __init__(self, rows: SingleCellMemMapDataset) -> None:
         self.rows = rows

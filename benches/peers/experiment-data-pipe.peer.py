@@ -1,5 +1,7 @@
-"""The Census's `ExperimentDataPipe` through its `experiment_dataloader`, as its tutorial shows: read-ahead on, no worker processes. Its
-documented settings are 2,000 chunks of 64 rows. Batches are torch tensors; its sparse ones are COO.
+"""The Census's `ExperimentDataPipe`, read through its `experiment_dataloader`.
+
+As in its tutorial, read-ahead is on, and there are no worker processes. Its documented settings are
+2,000 chunks of 64 rows. Batches are torch tensors; sparse ones are COO.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""What every peer's script shares: its command line, the clock, memory and processor time, and the events that it prints.
+"""The shared part of the peers' scripts: command line, clock, memory and processor time, events.
 
-A script hands `main` what its loader can do, a function that opens it and, where the loader reads a format of its own, one that converts
-the data. One process does one task and says so in events, a line of JSON each, on stdout:
+A script passes `main` a description of its loader, a function that opens it and, if the loader
+reads its own format, a function that converts the data. One process runs one task and reports in
+events on stdout, one line of JSON each:
 
     {"Progress": {"n_rows": 2048, "of_rows": 200000}}      while it runs
     {"Answer": {"Facts": {...}}}                           the loader's abilities (`describe`)
@@ -11,11 +12,13 @@ the data. One process does one task and says so in events, a line of JSON each, 
     {"Failed": {"message": "..."}}                         in place of those
     "Done"
 
-Other lines are passed over. Times are seconds, memory is bytes.
+Other lines are ignored. Times are in seconds, memory is in bytes.
 
-Where the data is and TileDB's settings come on stdin, as JSON, since the arguments of a process are for every user of the machine to see:
+The address of the data and TileDB's settings come on stdin, as JSON, since every user of the
+machine can see the arguments of a process:
 
-    echo '{"uri": "experiment", "config": {"soma.init_buffer_bytes": "1000000"}}' | python annbatch.peer.py tally --copy copy
+    echo '{"uri": "experiment", "config": {"soma.init_buffer_bytes": "1000000"}}' \\
+        | python annbatch.peer.py tally --copy copy
 """
 
 import argparse
@@ -46,28 +49,29 @@ Values = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass
 class Variant:
-    """Settings that the loader is measured at."""
+    """Settings at which the loader is measured."""
 
     name: str
     summary: str
     """The settings, in a line."""
     takes_blocks: bool = True
-    """Whether its chunks and blocks are those of the work; settings of its own are measured once for all works of a form."""
+    """Whether it takes the work's chunks and blocks; if not, one run serves all works of a form."""
     forms: tuple[str, ...] = ("dense", "csr")
-    """Forms of batches that it can make."""
+    """Forms of batches that it supports."""
 
 
 @dataclass
 class Peer:
-    """What a loader can do."""
+    """Describes a loader."""
 
     packages: list[str]
-    """Whose versions are noted, the loader's own first."""
+    """Packages whose versions are recorded, the loader's own first."""
     variants: list[Variant] = field(default_factory=lambda: [Variant("ours", "chunks and blocks of the work")])
     gene_subsets: bool = True
-    """Whether it can take the first so many genes."""
+    """Whether it can deliver only the first genes."""
     conversion: str | None = None
-    """The format of its own that it reads, in a line; another line makes other copies. Versions need not be in it."""
+    """Its own format, described in a line, if it reads one; another description makes new copies.
+    Versions need not be in it."""
 
 
 @dataclass
@@ -75,19 +79,20 @@ class Loader:
     """A peer's loader, opened."""
 
     epoch: Callable[[int], Iterable[Any]]
-    """The batches of an epoch, counted from 0: what the peer hands to training, as it hands it over."""
+    """Returns the batches of an epoch, counted from 0, in the form that training gets."""
     x: Callable[[Any], Any]
-    """The values of a batch, cells x genes: a numpy array or a scipy CSR matrix. Measured is `rows` alone."""
+    """Returns a batch's values, cells x genes: a numpy array or a scipy CSR matrix. If there is
+    `rows`, measurements call that instead."""
     joinids: Callable[[Any], np.ndarray]
-    """The `soma_joinid` of each row of a batch, int64."""
+    """Returns the `soma_joinid` of each row of a batch, int64."""
     n_cells: int
-    """Cells of an epoch."""
+    """Cells per epoch."""
     rows: Callable[[Any], int] | None = None
-    """Rows of a batch, where `x` does work of its own."""
+    """Returns the number of rows of a batch, if `x` needs work of its own."""
     chunk_rows: int | None = None
-    """Rows that are read together, where they are not those that were asked for."""
+    """Rows that are read together, if not the requested number."""
     chunks_per_block: int | None = None
-    """As `chunk_rows`."""
+    """Chunks per block, if not the requested number."""
 
 
 def main(
@@ -98,12 +103,12 @@ def main(
     job = arguments(peer)
     try:
         run(job, peer, open_loader, convert)
-        tell("Done")
+        print_event("Done")
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        tell({"Failed": {"message": f"{type(error).__name__}: {first}"}})
+        print_event({"Failed": {"message": f"{type(error).__name__}: {first}"}})
         sys.exit(1)
 
 
@@ -134,22 +139,22 @@ def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> 
 def arguments(peer: Peer) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=["describe", "convert", "measure", "tally"])
-    parser.add_argument("--copy", metavar="FOLDER", help="where the converted copy lies, or is made: an empty folder")
+    parser.add_argument("--copy", metavar="FOLDER", help="folder of the converted copy; empty for convert")
     parser.add_argument("--variant", choices=[variant.name for variant in peer.variants], default=peer.variants[0].name)
     parser.add_argument("--measurement", default="RNA")
     parser.add_argument("--layer", default="raw")
-    parser.add_argument("--genes", type=int, help="take the first so many; all where it is not given")
-    parser.add_argument("--obs-column", action="append", default=[], help="comes with each batch, beside soma_joinid")
+    parser.add_argument("--genes", type=int, help="number of genes, from the first on; all by default")
+    parser.add_argument("--obs-column", action="append", default=[], help="column of each batch, besides soma_joinid")
     parser.add_argument("--form", choices=["dense", "csr"], default="dense")
     parser.add_argument("--batch-rows", type=int, default=1024)
     parser.add_argument("--chunk-rows", type=int, default=64)
     parser.add_argument("--chunks-per-block", type=int, default=1024)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--consumer-millis", type=float, default=0.0, help="how long the consumer sleeps over each batch")
+    parser.add_argument("--consumer-millis", type=float, default=0.0, help="time that the consumer sleeps per batch")
     job = parser.parse_args()
     if job.task != "describe" and peer.conversion and job.copy is None:
-        parser.error("--copy: this loader reads a copy of its own")
+        parser.error("--copy: this loader reads its own format")
     if job.task == "convert" and not peer.conversion:
         parser.error("convert: this loader reads the experiment itself")
     if job.task != "describe":
@@ -158,30 +163,30 @@ def arguments(peer: Peer) -> argparse.Namespace:
 
 
 def data_from_stdin(parser: argparse.ArgumentParser) -> tuple[str, dict[str, str]]:
-    """The experiment's address and the settings of TileDB."""
+    """Reads the experiment's address and TileDB's settings."""
     try:
         data = json.load(sys.stdin)
         return data["uri"], data.get("config", {})
     except (AttributeError, KeyError, TypeError, ValueError):
-        # Without what was read, which may hold keys.
+        # Without the input, which may contain keys.
         parser.error('stdin must hold {"uri": "...", "config": {...}}')
 
 
-def tell(event: Any) -> None:
+def print_event(event: Any) -> None:
     print(json.dumps(event), flush=True)
 
 
 def answer(kind: str, value: Any) -> None:
-    tell({"Answer": {kind: value}})
+    print_event({"Answer": {kind: value}})
 
 
 def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, Any]:
-    """Takes the batches of an epoch as training would. It begins when it is asked for."""
+    """Takes the batches of an epoch, like training. Its clock starts when it is requested."""
     gc.collect()
     start_mem_bytes = status_bytes("VmRSS:")
     start_time, start_cpu = time.time(), os.times()
     samples: list[tuple[float, float, int]] = []
-    n_rows, told = 0, time.perf_counter()
+    n_rows, reported = 0, time.perf_counter()
     rows_of = loader.rows or (lambda batch: loader.x(batch).shape[0])
     asked = time.perf_counter()
     batches = iter(loader.epoch(epoch))
@@ -193,12 +198,12 @@ def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, An
         rows = rows_of(batch)
         if job.consumer_millis:
             time.sleep(job.consumer_millis / 1000)
-        # So that a loader may reuse or free its memory before it is asked for the next.
+        # The loader may reuse or free its memory before the next batch.
         del batch
         n_rows += rows
-        if PROGRESS_SECS <= got - told:
-            tell({"Progress": {"n_rows": n_rows, "of_rows": loader.n_cells}})
-            told = got
+        if PROGRESS_SECS <= got - reported:
+            print_event({"Progress": {"n_rows": n_rows, "of_rows": loader.n_cells}})
+            reported = got
         now = time.perf_counter()
         samples.append((got - asked, now - got, rows))
         asked = now
@@ -218,7 +223,7 @@ def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, An
 
 
 def status_bytes(entry: str) -> int:
-    """An entry of `/proc/self/status`. `VmHWM` is the peak of the process's whole life, as the kernel counts it."""
+    """An entry of `/proc/self/status`; `VmHWM` is the peak over the process's whole life."""
     with open("/proc/self/status") as status:
         line = next(line for line in status if line.startswith(entry))
     return int(line.split()[1]) * 1024

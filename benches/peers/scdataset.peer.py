@@ -1,6 +1,8 @@
-"""scDataset's `scDataset` with `BlockShuffling` on an h5ad file opened by anndata in backed mode, through torch's `DataLoader` as its
-documentation shows. A fetch gives a scipy CSR matrix with the obs columns, so that dense batches need not hold a whole dense fetch, as they
-would by its `adata_to_mindex`; they are scipy's `toarray` of a batch.
+"""scDataset's `scDataset` with `BlockShuffling` on an h5ad file, read through torch's `DataLoader`.
+
+anndata opens the file in backed mode, as scDataset's documentation shows. A fetch returns a scipy
+CSR matrix with the obs columns, and dense batches are scipy's `toarray` of a batch. With
+scDataset's `adata_to_mindex` a whole fetch would be dense in memory.
 """
 
 import argparse
@@ -55,7 +57,7 @@ def open_loader(job: argparse.Namespace) -> measuring.Loader:
         batch_callback=cut,
         seed=job.seed,
     )
-    # The batches as they are: torch's own conversion knows no sparse matrix of scipy's.
+    # No conversion: torch's own does not support scipy's sparse matrices.
     batches = DataLoader(dataset, batch_size=None, num_workers=0, collate_fn=lambda batch: batch)
     return measuring.Loader(
         epoch=lambda number: batches,

@@ -1,4 +1,6 @@
-"""Reading an experiment in pieces with tiledbsoma, and writing it as an h5ad file, from which the peers' own formats are made."""
+"""Reads an experiment in pieces with tiledbsoma, and writes it as h5ad for conversion to peers'
+formats.
+"""
 
 import argparse
 import time
@@ -16,7 +18,7 @@ PIECE_ROWS = 16_384
 
 
 class Matrix:
-    """X of an experiment, its cells and genes in the order of their joinids."""
+    """X of an experiment, with cells and genes in the order of their joinids."""
 
     def __init__(self, job: argparse.Namespace) -> None:
         context = tiledbsoma.SOMATileDBContext(tiledb_config=job.config)
@@ -30,7 +32,8 @@ class Matrix:
         self.x = measurement.X[job.layer]
 
     def rows(self, joinids: np.ndarray, is_range: bool = False) -> sp.csr_matrix:
-        """The rows of these joinids, which must ascend; as f32 CSR. With `is_range` all cells between the first and the last are taken."""
+        """The rows of these joinids, which must ascend, as f32 CSR. With `is_range` they must be
+        all cells between the first and the last."""
         cells = slice(int(joinids[0]), int(joinids[-1])) if is_range else joinids
         table = self.x.read((cells, slice(int(self.genes[0]), int(self.genes[-1])))).tables().concat()
         rows = positions(joinids, table["soma_dim_0"].to_numpy())
@@ -41,24 +44,25 @@ class Matrix:
         return csr
 
     def pieces(self) -> Iterator[sp.csr_matrix]:
-        """All rows in order, so many at a time; says how far it is."""
-        n_cells, told = len(self.joinids), 0.0
+        """All rows in order, `PIECE_ROWS` at a time; prints progress."""
+        n_cells, reported = len(self.joinids), 0.0
         for start in range(0, n_cells, PIECE_ROWS):
             yield self.rows(self.joinids[start : start + PIECE_ROWS], is_range=True)
-            if measuring.PROGRESS_SECS <= time.perf_counter() - told:
-                measuring.tell({"Progress": {"n_rows": min(start + PIECE_ROWS, n_cells), "of_rows": n_cells}})
-                told = time.perf_counter()
+            if measuring.PROGRESS_SECS <= time.perf_counter() - reported:
+                measuring.print_event({"Progress": {"n_rows": min(start + PIECE_ROWS, n_cells), "of_rows": n_cells}})
+                reported = time.perf_counter()
 
 
 def positions(ascending: np.ndarray, joinids: np.ndarray) -> np.ndarray:
-    """Where each of `joinids` stands among the ascending ones."""
+    """The index of each of `joinids` in `ascending`."""
     if len(ascending) and ascending[-1] - ascending[0] + 1 == len(ascending):
         return (joinids - ascending[0]).astype(np.int32)
     return np.searchsorted(ascending, joinids).astype(np.int32)
 
 
 def write_h5ad(job: argparse.Namespace, path: Path) -> None:
-    """Writes X as uncompressed CSR (f32 values, i32 indices, i64 row pointers) with the obs columns that the job names."""
+    """Writes X as uncompressed CSR (f32 values, i32 indices, i64 row pointers), with the job's obs
+    columns."""
     from anndata.io import write_elem
 
     matrix = Matrix(job)

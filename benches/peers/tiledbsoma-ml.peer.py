@@ -1,6 +1,9 @@
-"""TileDB-SOMA-ML's `ExperimentDataset` through its `experiment_dataloader`, as its documentation advises: batches cut by the data set
-itself, read-ahead on, tiledbsoma's own buffers of 1 GiB a column, no worker processes (on two cores they make it slower), torch's and
-numba's threads as they are by default. Batches are taken as it gives them, numpy or scipy; making tensors of them is not charged to it.
+"""TileDB-SOMA-ML's `ExperimentDataset`, read through its `experiment_dataloader`.
+
+As its documentation advises, the data set cuts the batches, read-ahead is on, tiledbsoma has its
+default buffers of 1 GiB a column, and there are no worker processes (on two cores they make it
+slower). The threads of torch and numba keep their defaults. Batches are taken as numpy arrays or
+scipy matrices; converting them to tensors is not measured.
 """
 
 import argparse
@@ -34,7 +37,7 @@ def open_loader(job: argparse.Namespace) -> measuring.Loader:
     batches = experiment_dataloader(dataset)
 
     def epoch(number: int) -> Iterable[Any]:
-        # It takes the number and draws the same order in each epoch all the same.
+        # It accepts the number, but draws the same order in each epoch.
         dataset.set_epoch(number)
         return batches
 

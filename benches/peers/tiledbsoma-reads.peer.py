@@ -1,5 +1,8 @@
-"""tiledbsoma's own reads, with no loader above them: the chunks in a shuffled order, a block of them in one read of X by joinids, its rows
-permuted, cut into batches of scipy CSR. It reads nothing ahead; tiledbsoma's buffers are its own 1 GiB a column.
+"""tiledbsoma's own reads, without a loader above them.
+
+The chunks come in a shuffled order; one read of X by joinids gets a block of them, whose rows are
+permuted and cut into batches of scipy CSR. Nothing is read ahead; tiledbsoma has its default
+buffers of 1 GiB a column.
 """
 
 import argparse

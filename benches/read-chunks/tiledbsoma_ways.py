@@ -1,10 +1,11 @@
-"""tiledbsoma's four ways of reading rows of X, chunk by chunk, for `cargo xtask read-chunks`: one way a process.
+"""tiledbsoma's four ways of reading rows of X in chunks, for `cargo xtask read-chunks`.
 
 It reports in the events of `benches/peers/measuring.py`, with the answer
 
     {"Answer": {...}}
 
-Where the experiment is and TileDB's settings come on stdin, as `measuring` says. Times are seconds of reading, without opening and without what is counted afterwards; memory is bytes.
+The address of the experiment and TileDB's settings come on stdin, as for `measuring`. Times are
+seconds of reading, without opening and without the counting afterwards; memory is in bytes.
 """
 
 import argparse
@@ -31,13 +32,13 @@ SLICE = 1 << 16
 def main() -> None:
     job = arguments()
     try:
-        measuring.tell({"Answer": run(job)})
-        measuring.tell("Done")
+        measuring.print_event({"Answer": run(job)})
+        measuring.print_event("Done")
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        measuring.tell({"Failed": {"message": f"{type(error).__name__}: {first}"}})
+        measuring.print_event({"Failed": {"message": f"{type(error).__name__}: {first}"}})
         sys.exit(1)
 
 
@@ -46,9 +47,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("way", choices=list(WAYS))
     parser.add_argument("--measurement", default="RNA")
     parser.add_argument("--layer", default="raw")
-    parser.add_argument("--joinids", required=True, help="file of the cells to read, in order, int64")
-    parser.add_argument("--chunk-rows", type=int, required=True, help="cells that are read at once")
-    parser.add_argument("--genes", type=int, required=True, help="the first so many")
+    parser.add_argument("--joinids", required=True, help="file with the cells to read, in order, int64")
+    parser.add_argument("--chunk-rows", type=int, required=True, help="cells per read")
+    parser.add_argument("--genes", type=int, required=True, help="number of genes, from the first on")
     job = parser.parse_args()
     job.uri, job.config = measuring.data_from_stdin(parser)
     return job
@@ -57,7 +58,7 @@ def arguments() -> argparse.Namespace:
 def run(job: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
     context = tiledbsoma.SOMATileDBContext(tiledb_config=job.config)
-    # X is closed with the experiment, which must therefore be kept.
+    # Kept, since X is closed with the experiment.
     experiment = tiledbsoma.Experiment.open(job.uri, context=context)
     x = experiment.ms[job.measurement].X[job.layer]
     open_secs = time.perf_counter() - started
@@ -76,7 +77,7 @@ def run(job: argparse.Namespace) -> dict[str, Any]:
         # So that its memory is free before the next is read.
         del found
         n_cells += len(joinids)
-        measuring.tell({"Progress": {"n_rows": n_cells, "of_rows": len(order)}})
+        measuring.print_event({"Progress": {"n_rows": n_cells, "of_rows": len(order)}})
     packages = {name: version(name) for name in ["tiledbsoma", "pyarrow", "scipy", "numpy"]}
     return {
         "versions": packages | {"Python": platform.python_version()},
@@ -95,8 +96,8 @@ def coordinates(x: Any, joinids: np.ndarray, genes: int) -> Any:
 
 
 def blockwise(x: Any, joinids: np.ndarray, genes: int) -> Any:
-    """The chunk as one block, whose rows are numbered in the order of `joinids`; genes keep their joinids. tiledbsoma's read-ahead has
-    nothing to do where there is one block."""
+    """The chunk as one block, with rows numbered in the order of `joinids`; genes keep theirs.
+    With a single block tiledbsoma's read-ahead does nothing."""
     return coordinates(x, joinids, genes).blockwise(axis=0, size=len(joinids), reindex_disable_on_axis=[1])
 
 
@@ -117,7 +118,7 @@ def read_csr(x: Any, joinids: np.ndarray, genes: int) -> list[Any]:
 
 
 def of_tables(tables: list[Any], joinids: np.ndarray | None) -> Iterator[Values]:
-    """With `joinids` the first column is a position among them."""
+    """With `joinids`, the first column of the tables is an index into them."""
     for table in tables:
         for batch in table.to_batches(max_chunksize=SLICE):
             rows, genes, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)

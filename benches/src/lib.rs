@@ -1,31 +1,31 @@
-//! Criterion benches of somafeed, by layer, and the data that they share.
+//! Criterion benches of somafeed, by layer, and their shared data.
 //!
-//! `cargo bench` runs all: `plan` (orders of rows), `densify` (from COO and CSR to dense rows) and
-//! `read` (rows of X from disk). Throughput is in cells.
+//! `cargo bench` runs all of them: `plan` (orders of rows), `densify` (from COO and CSR to dense
+//! rows) and `read` (rows of X from disk). Throughput is in cells.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Cells in CSR and as the COO that the same cells come in, for the kernels.
+/// Cells for the kernels, both as CSR and as COO.
 #[derive(Debug)]
 pub struct Cells {
-    /// Where each row begins, and at last the number of values.
+    /// The beginning of each row, followed by the number of values.
     pub row_offsets: Vec<usize>,
     /// The row of each value.
     pub rows: Vec<i64>,
-    /// The column of each value, as COO has it.
+    /// The column of each value, for COO.
     pub genes: Vec<i64>,
-    /// The column of each value.
+    /// The column of each value, for CSR.
     pub columns: Vec<u32>,
     /// The values.
     pub values: Vec<f32>,
-    /// The number of columns.
+    /// Number of columns.
     pub n_columns: usize,
 }
 
-/// `n_rows` cells with some 1,400 of `n_columns` genes each, from a fixed seed: the number
-/// log-normal within 200 to 8,000 (and half of the genes at most), the genes at random places, each
-/// once in a cell and ascending.
+/// Makes `n_rows` cells with about 1,400 of `n_columns` genes each, from a fixed seed. Numbers of
+/// genes are log-normal within 200 to 8,000 (and at most half of the genes); genes are random,
+/// distinct and ascending within a cell.
 pub fn cells(n_rows: usize, n_columns: usize) -> Cells {
     let mut random = ChaCha8Rng::from_seed([7; 32]);
     let mut cells = Cells {
@@ -57,12 +57,13 @@ pub fn cells(n_rows: usize, n_columns: usize) -> Cells {
     cells
 }
 
-/// Below `bound`, near enough to uniform for a bench.
+/// A number below `bound`, uniform enough for a bench.
 fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
     ((u64::from(random.next_u32()) * bound as u64) >> 32) as usize
 }
 
-/// Near to normal, with mean 0 and deviation 1: the sum of twelve uniform numbers, less 6.
+/// An approximately normal number with mean 0 and deviation 1: the sum of twelve uniform numbers,
+/// minus 6.
 fn normal(random: &mut ChaCha8Rng) -> f64 {
     (0..12).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0
 }

@@ -26,15 +26,15 @@ pub enum What {
     Status(u16),
     /// The connection is closed without an answer.
     HangUp,
-    /// Half of the body comes, then the connection is closed.
+    /// The connection is closed after half of the body.
     CutBody,
-    /// Half of the body comes, then no more.
+    /// The body stops halfway.
     StallBody,
     /// No answer comes.
     Silence,
     /// The body comes in 16 pieces, with this pause before each.
     SlowBody(Duration),
-    /// Something is done before it is answered as ever.
+    /// Runs a function before the normal answer.
     First(Arc<dyn Fn() + Send + Sync>),
 }
 
@@ -52,18 +52,18 @@ impl fmt::Debug for What {
     }
 }
 
-/// Which requests, and how often.
+/// The affected requests, and how often.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) what: What,
     /// Part of the path and query.
     pub(crate) of: &'static str,
-    /// Requests that go by unharmed before.
+    /// Requests that pass before.
     pub(crate) after: usize,
     pub(crate) times: usize,
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// As sent.
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-/// The faults, and what was asked.
+/// The faults, and the requests so far.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
     faults: Mutex<Vec<Fault>>,
@@ -93,7 +93,7 @@ pub(crate) struct Between {
     trouble: Mutex<Option<Trouble>>,
 }
 
-/// Faults at random.
+/// Random faults.
 #[derive(Debug)]
 struct Trouble {
     seed: u64,
@@ -119,7 +119,7 @@ impl Between {
         self.seen.lock().unwrap().push(seen);
     }
 
-    /// Everything asked since the last call.
+    /// All requests since the last call.
     pub(crate) fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
@@ -175,7 +175,7 @@ pub(crate) fn with_fault(what: Option<&What>, answer: Response<Bytes>) -> Answer
     Response::from_parts(head, body)
 }
 
-/// An answer in place of the store's; none closes the connection.
+/// An answer instead of the store's; `None` closes the connection.
 pub(crate) async fn in_place(what: &What) -> Option<Answer> {
     match what {
         What::Silence => {
@@ -187,7 +187,7 @@ pub(crate) async fn in_place(what: &What) -> Option<Answer> {
             let code = match status.as_u16() {
                 403 => "AccessDenied",
                 404 => "NoSuchKey",
-                // Of S3's two it is the one that libtiledb does not try a hundred times.
+                // Of S3's two codes, the one that libtiledb does not retry a hundred times.
                 503 => "ServiceUnavailable",
                 _ => "InternalError",
             };

@@ -1,4 +1,4 @@
-//! The server: S3 over the folders of a temporary directory, with faults in between.
+//! The server: S3 over the folders of a temporary directory, with injected faults.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -211,7 +211,7 @@ impl Drop for Server {
     }
 }
 
-/// Answers until it is aborted; its connections end with it.
+/// Serves requests until it is aborted; its connections end with it.
 async fn listen(listener: TcpListener, handler: Arc<Handler>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -220,7 +220,7 @@ async fn listen(listener: TcpListener, handler: Arc<Handler>) {
             match &handler.tls {
                 None => serve(stream, handler).await,
                 Some(tls) => {
-                    // A client that does not trust the certificate says so and goes.
+                    // A client that does not trust the certificate closes the connection.
                     if let Ok(stream) = tls.accept(stream).await {
                         serve(stream, handler).await;
                     }
@@ -268,9 +268,9 @@ impl Handler {
         Ok(with_fault(what.as_ref(), answer))
     }
 
-    /// The store's own answer, whole.
+    /// The store's own answer, complete.
     async fn store(&self, request: Request<Incoming>) -> Result<Response<Bytes>, Infallible> {
-        // The store takes folders for objects, which S3 does not have.
+        // The store treats folders as objects, which S3 does not have.
         let is_head = request.method() == Method::HEAD;
         if is_head && self.is_folder(request.uri().path()) {
             let mut answer = Response::new(Bytes::new());

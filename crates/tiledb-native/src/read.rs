@@ -20,6 +20,8 @@ mod output;
 mod plan;
 mod staged;
 mod target;
+mod task;
+mod work;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,7 +139,7 @@ impl Reader {
             0
         } else {
             let row_cells = n_cells / self.layout.shape[0].1.max(1);
-            let task_cells = row_cells.saturating_mul(plan::TASK_ROWS).saturating_mul(n_threads);
+            let task_cells = row_cells.saturating_mul(task::TASK_ROWS).saturating_mul(n_threads);
             let at_once = nnz.min(task_cells).saturating_mul(staged::COLLECTED_CELL_BYTES);
             nnz.saturating_mul(staged::TASK_CELL_BYTES).saturating_add(at_once)
         };
@@ -157,7 +159,7 @@ impl Reader {
 
     /// Fails if a tile has columns outside the array although its fragment has none. Packing would
     /// change them.
-    fn check_columns(&self, planned: &[plan::Planned]) -> Result<(), Error> {
+    fn check_columns(&self, planned: &[work::Planned]) -> Result<(), Error> {
         let n_columns = self.layout.shape[1].1;
         for work in planned.iter().flat_map(|planned| &planned.works) {
             let fragment = &self.fragments[work.fragment];
@@ -215,7 +217,7 @@ impl Reader {
         columns: &Columns,
         mut out: Output<'_>,
     ) -> Result<ReadStats, Error> {
-        let tasks = plan::tasks(rows, &self.layout);
+        let tasks = task::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
         if columns.is_all() && self.crop.is_none() {
             self.check_columns(&planned)?;
@@ -288,7 +290,7 @@ impl Reader {
 }
 
 /// Writes the counts of a task's rows to the places of their end offsets.
-fn put_counts(task: &plan::Task, counts: &[u32], row_offsets: &mut [usize]) {
+fn put_counts(task: &task::Task, counts: &[u32], row_offsets: &mut [usize]) {
     for (pair, &out_row) in task.bases.windows(2).zip(&task.out_rows) {
         let ends = &mut row_offsets[out_row + 1..];
         ends.iter_mut()

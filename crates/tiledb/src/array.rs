@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::context::{Context, Handle, c_string};
+use crate::context::{Context, Handle};
+use crate::ffi::c_string;
 use crate::metadata::{RawEntry, data_pointer};
 use crate::{Condition, Enumeration, Error, Evolution, MetadataValue, Schema, query, schema, sys};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 
 use crate::Error;
-use crate::context::{c_string, from_c};
+use crate::ffi::{c_string, from_c};
 use crate::sys::{self, Functions};
 
 /// TileDB's configuration: parameter names and values as in TileDB's own documentation, for example

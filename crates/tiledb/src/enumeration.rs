@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use crate::context::{Context, Handle, bytes, c_string};
+use crate::context::{Context, Handle};
+use crate::ffi::{bytes, c_string};
 use crate::sys::Functions;
 use crate::{Datatype, Error, sys};
 

@@ -2,7 +2,8 @@
 
 use std::ptr;
 
-use crate::context::{Context, Handle, c_string, from_c};
+use crate::context::{Context, Handle};
+use crate::ffi::{c_string, from_c};
 use crate::{Dimension, Error, sys};
 
 /// One fragment of an array.

@@ -3,7 +3,8 @@
 use std::ptr;
 
 use crate::config::OwnedConfig;
-use crate::context::{Context, Handle, c_string, take_string};
+use crate::context::{Context, Handle};
+use crate::ffi::{c_string, take_string};
 use crate::metadata::{RawEntry, data_pointer};
 use crate::{Error, MetadataValue, ObjectType, sys};
 

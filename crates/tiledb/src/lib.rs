@@ -29,6 +29,7 @@ mod context;
 mod datatype;
 mod enumeration;
 mod error;
+mod ffi;
 mod filter;
 mod fragment;
 mod group;

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use crate::context::{bytes, from_c};
+use crate::ffi::{bytes, from_c};
 use crate::{Datatype, Error};
 
 /// The value of a metadata key.

@@ -2,7 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 
-use crate::context::{Context, Handle, c_string, from_c};
+use crate::context::{Context, Handle};
+use crate::ffi::{c_string, from_c};
 use crate::{Error, sys};
 
 /// A view of the file systems that libtiledb knows, with a context's configuration.

@@ -162,7 +162,7 @@ impl Parser<'_> {
         if n_not == 0 {
             return Ok(operand);
         }
-        let negated = self.condition(operand, "what follows `not`")?;
+        let negated = self.condition(operand, "the operand of `not`")?;
         let negated = if n_not % 2 == 1 { negated.negated() } else { negated };
         Ok(Operand { kind: OperandKind::Condition(negated), at })
     }

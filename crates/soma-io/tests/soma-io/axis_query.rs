@@ -1,4 +1,4 @@
-//! Rows chosen by joinid and by filter, against the batch that was written.
+//! Rows selected by joinid and by filter, compared with the batch that was written.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn a_query_gives_the_rows_that_are_in_both() {
         Joinids::Range(5..5),
         Joinids::List(vec![]),
         Joinids::List(vec![2_999, 0, 1, 2]),
-        // So many that they are not read one by one.
+        // Too many to be read one by one.
         Joinids::List(every_third),
     ];
     let mut n_some = 0;
@@ -61,7 +61,7 @@ fn a_query_gives_the_rows_that_are_in_both() {
                 assert_eq!(of_rows.value(row), texts.value(*joinid as usize));
             }
             assert_eq!(obs.query(None, &query).unwrap().num_rows(), expected.len());
-            // No column at all still says how many rows there are.
+            // Even without columns the result has the number of rows.
             assert_eq!(obs.query(Some(&[]), &query).unwrap().num_rows(), expected.len());
         }
     }

@@ -1,4 +1,4 @@
-//! What is asked for or written wrongly ends in a message of one line that names it.
+//! Invalid requests and data end in a message of one line that names the problem.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tiledb::{Array, ArrayType, Context, Group};
 
 use crate::small::Small;
 
-/// The message of an error: one line, with every one of `parts` in it.
+/// Checks the message of an error: one line that contains all of `parts`.
 #[track_caller]
 fn check<T: Debug>(outcome: Result<T, Error>, parts: &[&str]) {
     let message = outcome.unwrap_err().to_string();
@@ -32,7 +32,7 @@ fn open(path: &Path) -> Result<Experiment, Error> {
     Experiment::open(text(path), &OpenOptions::default())
 }
 
-/// A written experiment of 12 cells and 10 genes, in a folder that goes with it.
+/// A written experiment of 12 cells and 10 genes, in a folder that is removed with it.
 fn written() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("experiment");
@@ -89,7 +89,7 @@ fn names_that_are_not_there() {
 #[test]
 fn members_of_another_type() {
     let (_folder, path) = written();
-    // obs stands where X/raw is looked for, and the other way round.
+    // obs in the place of X/raw, and the other way round.
     let (obs, raw) = (path.join("obs"), path.join("ms/RNA/X/raw"));
     let aside = path.join("aside");
     for (from, to) in [(&obs, &aside), (&raw, &obs), (&aside, &raw)] {
@@ -127,7 +127,7 @@ fn x_that_is_dense() {
         open(&path).unwrap().measurement("RNA").unwrap().x("raw"),
         &["X/raw", "dense", "SOMADenseNDArray", "only be read sparse"],
     );
-    // What calls itself sparse and is not is told as well.
+    // An array that claims to be sparse but is dense is an error as well.
     mark(&raw, "SOMASparseNDArray", "1.1.0");
     check(open(&path).unwrap().measurement("RNA").unwrap().x("raw"), &["X/raw", "dense"]);
 }
@@ -203,7 +203,7 @@ fn rows_and_genes_outside() {
     check(read(rows(0..3), GeneSelection::Range(4..11)), &["gene 10", "10 genes"]);
     check(read(rows(0..3), GeneSelection::List(vec![3, 1 << 50])), &["10 genes"]);
     check(read(rows(0..3), GeneSelection::List(vec![3, 5, 3])), &["gene 3 occurs twice"]);
-    // Also where no row is read.
+    // Also if no row is read.
     check(read(RowRanges::default(), GeneSelection::Range(4..11)), &["gene 10"]);
     read(rows(0..12), GeneSelection::Range(10..10)).unwrap();
     check(RowRanges::new(vec![4..6, 5..7]), &["5..7 stands after 6"]);
@@ -256,7 +256,7 @@ fn an_experiment_that_was_cut_short_does_not_open() {
     small.write_rows(&mut writer).unwrap();
     drop(writer);
     check(open(&path), &[text(&path), "not a SOMAExperiment"]);
-    // And what is there of it is not written over.
+    // And its existing parts are not overwritten.
     check(ExperimentWriter::create(text(&path), small.spec), &["exists already", text(&path)]);
 }
 
@@ -272,7 +272,7 @@ fn nothing_is_written_over() {
     check(ExperimentWriter::create(text(&file.join("below")), spec), &[text(&file)]);
 }
 
-/// What is wrong with a specification.
+/// Invalid specifications.
 #[test]
 fn specifications_that_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
@@ -318,9 +318,9 @@ fn rows_of_x_that_do_not_fit() {
     check(write("raw", &[0, 1], &[4]), &["X/raw", "row 0 has column 4, there are 4"]);
     check(write("raw", &[0, 2, 1], &[0, 1]), &["X/raw", "do not match"]);
     check(write("raw", &[0, 3], &[0, 1]), &["X/raw", "do not match"]);
-    check(write("raw", &[0; 5], &[]), &["X/raw", "4 rows were given", "to have 3"]);
+    check(write("raw", &[0; 5], &[]), &["X/raw", "4 rows were given", "has 3"]);
     write("raw", &[0, 1, 1], &[2]).unwrap();
-    check(write("raw", &[0, 0, 1], &[2]), &["X/raw", "4 rows were given", "to have 3"]);
+    check(write("raw", &[0, 0, 1], &[2]), &["X/raw", "4 rows were given", "has 3"]);
     check(write("raw", &[0, 2], &[3, 2]), &["row 2"]);
     check(writer.write_x("raw", &[0, 1], &[1], &[]), &["do not match"]);
 }
@@ -368,7 +368,7 @@ fn rows_of_obs_that_do_not_fit() {
     for _ in 0..3 {
         writer.write_obs(&rows).unwrap();
     }
-    check(writer.write_obs(&rows), &["obs", "8 rows were given", "to have 6"]);
+    check(writer.write_obs(&rows), &["obs", "8 rows were given", "has 6"]);
 }
 
 #[test]

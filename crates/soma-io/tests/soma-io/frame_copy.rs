@@ -1,4 +1,4 @@
-//! obs and var taken over into another experiment: every column of every type, whichever rows.
+//! obs and var copied to another experiment: every column of every type, any rows.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +29,7 @@ fn all(n_rows: u64) -> RowRanges {
     RowRanges::new(vec![0..n_rows]).unwrap()
 }
 
-/// Writes an experiment without X whose obs and var are taken over.
+/// Writes an experiment without X whose obs and var are copies.
 fn write(to: &Path, obs: &FrameCopy, obs_rows: &RowRanges, var: &FrameCopy, var_rows: &RowRanges) {
     let spec = ExperimentSpec {
         n_obs: obs_rows.n_rows(),
@@ -66,7 +66,7 @@ fn tiledbsoma_reads_every_type_as_it_wrote_it() {
     let folder = tempfile::tempdir().unwrap();
     let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
     let holds = python::run(&python, "write_experiment.py", &[from.to_str().unwrap()]);
-    // Some rows of obs were never written; new joinids have no gaps.
+    // Some rows of obs were never written; the new joinids have no gaps.
     let mut expected = holds["latest"].clone();
     let [obs, var] = ["obs", "var"].map(|frame| {
         let joinids = &mut expected[frame][0]["values"];
@@ -162,7 +162,7 @@ fn scattered_rows_are_written_with_their_old_joinids() {
 fn a_list_of_many_categories_is_taken_over() {
     let folder = tempfile::tempdir().unwrap();
     let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
-    // More bytes than libtiledb takes by itself.
+    // More bytes than libtiledb's default limit.
     let values: Vec<String> =
         (0..600_000).map(|idx| format!("a name of some length {idx}")).collect();
     let mut small = Small::new(500, 900, 2);

@@ -1,4 +1,5 @@
-//! What is written here, tiledbsoma reads; what it writes, is read here: every column and every value.
+//! tiledbsoma reads what this crate writes, and this crate reads what tiledbsoma writes: every
+//! column and every value.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::described_x::{self, assert_same};
 use crate::python;
 use crate::small::Small;
 
-/// What was written, in the form in which experiments are compared.
+/// The written data, in the form in which experiments are compared.
 fn written(small: &Small) -> Value {
     let x = &small.x;
     let cells = (0..x.n_rows()).flat_map(|row| {
@@ -73,7 +74,7 @@ fn open(path: &Path, timestamp: Option<u64>) -> Experiment {
     Experiment::open(path.to_str().unwrap(), &options).unwrap()
 }
 
-/// Counts, and rows as CSR, against what is expected of the experiment.
+/// Compares counts, and rows as CSR, with the expected ones.
 #[track_caller]
 fn check_counts_and_rows(experiment: &Experiment, expected: &Value) {
     let n = |list: &Value| list.as_array().unwrap().len() as u64;
@@ -98,7 +99,7 @@ fn check_counts_and_rows(experiment: &Experiment, expected: &Value) {
     }
 }
 
-/// A cell as the Python side writes it down: row, gene, value.
+/// A cell in the Python side's form: row, gene, value.
 fn cell(cell: &Value) -> (usize, u32, f32) {
     let value = match cell[2].as_str().and_then(|text| text.strip_prefix("bits ")) {
         Some(bits) => f64::from_bits(bits.parse().unwrap()),
@@ -120,7 +121,7 @@ fn an_experiment_of_tiledbsoma_is_read() {
         assert_same(&described_x::experiment(&experiment), &holds[state]);
         check_counts_and_rows(&experiment, &holds[state]);
     }
-    // Fragments that are merged keep the time of each cell.
+    // Merged fragments keep the time of each cell.
     let merged = [
         ("sm.consolidation.with_timestamps", "true".to_owned()),
         ("sm.mem.total_budget", (256 << 20).to_string()),

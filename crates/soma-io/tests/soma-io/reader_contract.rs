@@ -1,5 +1,5 @@
-//! The readers of X against their contract: native, held to a rate or not, libtiledb and memory,
-//! over arrays of several layouts.
+//! Checks the readers of X against their contract, over arrays of several layouts: native, with and
+//! without a rate limit, libtiledb and memory.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use soma_io::{
 
 use crate::small::Small;
 
-/// Writes the experiment and checks the readers of its X; `packs` is whether the native one gives
-/// it packed.
+/// Writes the experiment and checks the readers of its X; `packs` says whether the native one
+/// returns it packed.
 fn check(small: &Small, packs: bool) {
     let folder = tempfile::tempdir().unwrap();
     let uri = folder.path().join("experiment").to_str().unwrap().to_owned();

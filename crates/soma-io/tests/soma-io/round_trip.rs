@@ -1,4 +1,4 @@
-//! Experiments that were written are read back with every value, in every layout that the writer knows.
+//! Written experiments are read back with every value, in every layout of the writer.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn open_with_buffers(folder: &Path, bytes: &str) -> Experiment {
     Experiment::open(&uri(folder), &OpenOptions { config, timestamp: None }).unwrap()
 }
 
-/// Writes, opens anew, and compares everything.
+/// Writes, reopens, and compares everything.
 #[track_caller]
 fn check(small: &Small) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ fn check(small: &Small) -> tempfile::TempDir {
     folder
 }
 
-/// The native reader, which is also the one that is chosen, and libtiledb.
+/// The native reader, which `Auto` also chooses, and libtiledb.
 fn both_readers(x: &SparseNdArray) -> [Arc<dyn XReader>; 2] {
     let (native, libtiledb) =
         (x.reader(ReaderChoice::Auto).unwrap(), x.reader(ReaderChoice::Libtiledb).unwrap());
@@ -65,7 +65,7 @@ fn both_readers(x: &SparseNdArray) -> [Arc<dyn XReader>; 2] {
     [native, libtiledb]
 }
 
-/// The number of fragments of X.
+/// Number of fragments of X.
 fn n_fragments(folder: &Path) -> usize {
     std::fs::read_dir(folder.join("experiment/ms/RNA/X/raw/__fragments")).map_or(0, Iterator::count)
 }
@@ -176,7 +176,7 @@ fn frames_by_column_and_by_row() {
     ] {
         assert_eq!(obs.read(Some(names), Some(&rows)).unwrap(), expected(names));
     }
-    // A column that is asked for twice comes once.
+    // A column requested twice comes once.
     assert_eq!(obs.read(Some(&["count", "count"]), Some(&rows)).unwrap(), expected(&["count"]));
     let nothing = obs.read(Some(&[]), Some(&rows)).unwrap();
     assert_eq!((nothing.num_rows(), nothing.num_columns()), (9, 0));
@@ -216,7 +216,7 @@ fn texts_and_categories_may_come_in_other_arrow_types() {
     }
 }
 
-/// A null can stand in a dictionary's keys or behind them, and a dictionary can hold nothing at all.
+/// Nulls may occur in a dictionary's keys or in its values, and a dictionary may be empty.
 #[test]
 fn nulls_of_dictionaries() {
     use std::sync::Arc;
@@ -305,7 +305,7 @@ fn tiny_buffers_change_nothing() {
     }
 }
 
-/// Ascending ranges below `n`, as gaps and lengths.
+/// Ascending ranges below `n`, from gaps and lengths.
 fn row_ranges(n: u64) -> impl Strategy<Value = RowRanges> {
     prop::collection::vec((0..n / 3, 1..n / 4), 0..9).prop_map(move |pairs| {
         let mut at = 0;
@@ -365,7 +365,7 @@ fn any_selection_equals_the_one_from_memory() {
     outcome.unwrap();
 }
 
-/// The reader in memory against cells picked one by one: it is the oracle above.
+/// The reader in memory, compared with cells selected one by one: it is the oracle above.
 #[test]
 fn the_reader_in_memory_picks_cells() {
     let x = small::csr(60, 50, 6);
@@ -420,8 +420,8 @@ fn two_threads_read_through_one_reader() {
     });
 }
 
-/// Arrays from before the current domain note the size that is in use as metadata, and their version is 1. Values outside of a note
-/// that was not kept up to date are there all the same.
+/// Arrays from before the current domain store the used size as metadata, and their version is 1.
+/// Values outside an outdated size exist all the same.
 #[test]
 fn the_size_that_old_arrays_note() {
     let folder = tempfile::tempdir().unwrap();
@@ -449,7 +449,7 @@ fn the_size_that_old_arrays_note() {
         ((1, 2), used),
         (used, used),
         ((20, 30), (20, 30)),
-        // No more than the domain.
+        // At most the domain.
         ((21, 31), (20, 30)),
     ] {
         let x = note(noted.0 as i64, noted.1 as i64);
@@ -473,13 +473,13 @@ fn a_limit_holds_the_native_reader_and_libtiledb_refuses_it() {
     assert!(error.contains("would be read by libtiledb, whose reads cannot be held"), "{error}");
     assert_eq!(limit.used().bytes, 0);
     for _ in 0..2 {
-        // What opening an array reads is counted too, and that of several arrays together.
+        // Bytes read on opening an array count, too, and those of several arrays add up.
         let reader = x.reader(ReaderChoice::Auto).unwrap();
         let opened = limit.used().bytes;
         let mut csr = CsrBuffers::default();
         let stats = reader.read_csr(&all_rows(&*reader), &GeneSelection::All, &mut csr).unwrap();
         assert_eq!(csr, small.x);
-        // To which come the parts of footers that are read when first needed.
+        // In addition, the parts of footers that are read when first needed.
         assert!(stats.bytes_read.unwrap() <= limit.used().bytes - opened);
         assert!(0 < stats.bytes_read.unwrap() && 0 < opened);
     }

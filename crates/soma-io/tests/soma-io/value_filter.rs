@@ -1,4 +1,5 @@
-//! Value filters: which rows they give, against an evaluator that goes row by row, and that no text makes them panic.
+//! Value filters: the rows that they select, compared with a row-by-row evaluator, and that no text
+//! makes them panic.
 
 use std::fmt::Write as _;
 
@@ -9,13 +10,13 @@ use soma_io::ValueFilter;
 
 use crate::frame_of_kinds::{COLUMNS, Cell, Row, Value, batch, rows};
 
-/// A filter that is yet to be written down.
+/// A filter before it is written as text.
 #[derive(Debug, Clone)]
 enum Node {
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
-    /// The column by its index, the comparison by its index, and a value; how it is written.
+    /// The index of the column, the index of the comparison, a value, and the style of writing.
     Compare(usize, usize, Value, Style),
     Member(usize, bool, Vec<Value>),
     Null(usize, bool),
@@ -32,7 +33,7 @@ enum Style {
 
 const COMPARISONS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 const REVERSED: [&str; 6] = ["==", "!=", ">", ">=", "<", "<="];
-/// The index of the comparison that is true where another is false.
+/// The index of each comparison's opposite.
 const OPPOSITE: [usize; 6] = [1, 0, 5, 4, 3, 2];
 
 fn holds(comparison: usize, order: Option<std::cmp::Ordering>) -> bool {
@@ -47,7 +48,7 @@ fn holds(comparison: usize, order: Option<std::cmp::Ordering>) -> bool {
     }
 }
 
-/// Whether a row matches a node, or what `not` makes of it.
+/// Whether a row matches a node, or its negation.
 fn matches(node: &Node, row: &Row, negated: bool) -> bool {
     match node {
         Node::All(parts) if negated => parts.iter().any(|part| matches(part, row, true)),
@@ -193,7 +194,7 @@ proptest! {
     }
 }
 
-/// A text that is no filter goes wrong at one of its characters, or at its end.
+/// An invalid text fails at one of its characters, or at its end.
 fn check_position(text: &str) {
     match ValueFilter::parse(text) {
         Ok(filter) => {

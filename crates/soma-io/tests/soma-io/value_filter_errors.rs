@@ -1,4 +1,4 @@
-//! What a value filter says when it cannot be used: at which character, and what was expected there.
+//! Error messages of value filters: the character, and what was expected there.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn texts_that_are_no_filters() {
     check_parse("a == 1 and b", 12, "each side of `and` must be a comparison");
     check_parse("a == 1 and b = 2", 14, "equality is `==`");
     check_parse("not obs.a == 1", 8, "attr(\"…\")");
-    check_parse("not a", 5, "what follows `not`");
+    check_parse("not a", 5, "the operand of `not`");
     check_parse("a is None", 3, "write `==` or `!=`");
     check_parse("1 == 2", 6, "expected a column on one side");
     check_parse("a < None", 5, "None can be compared by == and != only");
@@ -104,7 +104,7 @@ fn a_long_filter_is_cut_around_the_place() {
 
 #[test]
 fn depth_is_limited() {
-    // A thread with little stack, so that the limit has room to spare where filters are parsed.
+    // A thread with a small stack, so that the limit leaves room where filters are parsed.
     let deep = |depth: usize| format!("{}a == 1{}", "(".repeat(depth), ")".repeat(depth));
     let check = move || {
         let alternating = format!("{}a == 1{}", "not (b == 1 and (".repeat(32), "))".repeat(32));
@@ -206,7 +206,7 @@ fn batches_out_of_the_common() {
         let matches = ValueFilter::parse(text)?.evaluate(&batch)?;
         Ok::<Vec<bool>, Error>(matches.values().iter().collect())
     };
-    // Categories that are null, and no categories at all.
+    // Null categories, and no categories.
     let values: Arc<LargeStringArray> = Arc::new(vec![Some("x"), None].into());
     let codes = || Int8Array::from(vec![Some(0), Some(1), None]);
     let with_null: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(codes(), values));

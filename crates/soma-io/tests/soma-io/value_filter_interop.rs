@@ -1,4 +1,5 @@
-//! Value filters against tiledbsoma: the same rows of an obs with a column of every kind, or both an error.
+//! Value filters compared with tiledbsoma: the same rows of an obs with a column of every kind, or
+//! both an error.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::python;
 
 const N_DRAWN: u64 = 400;
 
-/// What tiledbsoma made of a filter.
+/// tiledbsoma's result for a filter.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Joinids(Vec<u64>),
@@ -33,7 +34,7 @@ fn joinids(obs: &DataFrame, text: &str) -> Result<Vec<u64>, soma_io::Error> {
     obs.joinids(&ValueFilter::parse(text)?)
 }
 
-/// Runs all filters with tiledbsoma, on an obs that is made for it.
+/// Runs all filters with tiledbsoma, on an obs made for it.
 fn run(python: &Path, folder: &Path, filters: &[String]) -> (DataFrame, Vec<Answer>) {
     let (uri, list) = (folder.join("experiment"), folder.join("filters.json"));
     std::fs::write(&list, serde_json::to_string(filters).unwrap()).unwrap();

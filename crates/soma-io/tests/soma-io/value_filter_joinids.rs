@@ -1,4 +1,5 @@
-//! The joinids that a value filter gives of a written obs, against the batch that was written.
+//! The joinids that a value filter selects from a written obs, compared with the batch that was
+//! written.
 
 use soma_io::{Error, Experiment, OpenOptions, ValueFilter};
 
@@ -28,7 +29,7 @@ fn joinids_are_those_of_the_rows_that_match() {
     ] {
         let filter = ValueFilter::parse(text).unwrap();
         let matches = filter.evaluate(&small.obs).unwrap();
-        // The rows of the batch are numbered from 0, as the joinids are.
+        // The rows of the batch are numbered from 0, like the joinids.
         let expected: Vec<u64> = matches.values().set_indices().map(|row| row as u64).collect();
         assert_eq!(obs.joinids(&filter).unwrap(), expected, "{text}");
         n_some += usize::from(!expected.is_empty());

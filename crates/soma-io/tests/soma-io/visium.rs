@@ -15,8 +15,8 @@ const SHAPE: (u64, u64) = (2_898, 19_465);
 const NNZ: u64 = 1_069_459;
 const SUM: f64 = 3_085_005.0;
 
-/// The experiment, where it lies beside the checkout; else a line is printed.
-#[expect(clippy::print_stderr, reason = "a test says what it does not show")]
+/// The experiment, if it lies beside the checkout; otherwise prints a line.
+#[expect(clippy::print_stderr, reason = "a test prints what it cannot check")]
 fn experiment() -> Option<(PathBuf, Experiment)> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/visium-2898x19465/soma");
@@ -44,7 +44,7 @@ fn every_count_comes() {
     check_obs(&experiment, &csr);
 }
 
-/// obs holds for each spot the sum and the number of its counts.
+/// obs contains the sum and the number of each spot's counts.
 fn check_obs(experiment: &Experiment, csr: &CsrBuffers) {
     let obs = experiment.obs().unwrap();
     assert_eq!(obs.n_rows().unwrap(), SHAPE.0);

@@ -1,4 +1,4 @@
-//! Reading X by both ways that a reader offers, as lists of cells that can be compared.
+//! Reads X in both ways that a reader offers, as lists of cells that can be compared.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
@@ -21,7 +21,7 @@ pub(crate) fn cells_of(csr: &CsrBuffers) -> Vec<Cell> {
         .collect()
 }
 
-/// What `read_csr` gives, checked for structure and for what the statistics say.
+/// The result of `read_csr`, checked for structure and against the statistics.
 pub(crate) fn read_csr(
     reader: &dyn XReader,
     rows: &RowRanges,
@@ -36,7 +36,7 @@ pub(crate) fn read_csr(
     Ok(csr)
 }
 
-/// What `read_coo` gives, sorted by joinids, values as `f32`.
+/// The result of `read_coo`, sorted by joinids, values as `f32`.
 pub(crate) fn read_coo(
     reader: &dyn XReader,
     rows: &RowRanges,

@@ -1,4 +1,4 @@
-//! Delete conditions as tiledbsoma 2.3.0 writes them.
+//! Delete conditions in tiledbsoma 2.3.0's form.
 
 use std::fs;
 use std::path::Path;
@@ -28,11 +28,11 @@ pub(crate) fn delete_first_rows(layer: &Path) {
     delete(layer, &ROWS.concat());
 }
 
-/// Commits a condition as of now.
+/// Commits a condition with the present time.
 fn delete(array: &Path, condition: &str) {
     let byte = |at: usize| u8::from_str_radix(&condition[at..at + 2], 16).unwrap();
     let bytes: Vec<u8> = (0..condition.len()).step_by(2).map(byte).collect();
-    // Later than what was written, and earlier than what is read.
+    // Later than the writes, and earlier than the reads.
     std::thread::sleep(Duration::from_millis(3));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let name = format!("__{now}_{now}_2cf268f36ecc99f3a93cb1b8797ee75a_22.del");

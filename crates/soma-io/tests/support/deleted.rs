@@ -1,4 +1,4 @@
-//! Cells that were deleted by condition do not count.
+//! Cells deleted by condition do not count.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ const N_OBS: u64 = 300;
 struct Deleted {
     small: Small,
     folder: tempfile::TempDir,
-    /// When all was there.
+    /// The time before the deletion.
     before: u64,
 }
 
-/// What is counted: rows of obs and of var, values of X, and values by a reader.
+/// Counts of rows of obs and of var, of values of X, and of a reader's values.
 type Counts = (u64, u64, u64, u64);
 
 impl Deleted {
@@ -59,7 +59,7 @@ impl Deleted {
         Ok((obs.n_rows()?, var.n_rows()?, x.nnz()?, nnz))
     }
 
-    /// With all cells, and with those that are left.
+    /// With all cells, and with the remaining ones.
     fn expected(&self) -> (Counts, Counts) {
         let x = &self.small.x;
         let left = (x.nnz() - x.row_offsets[3]) as u64;
@@ -80,7 +80,7 @@ impl Deleted {
     }
 }
 
-/// Consolidates an array and removes what that replaces.
+/// Consolidates an array and removes the replaced files.
 fn consolidate(array: &Path, mode: &str) {
     let uri = array.to_str().unwrap();
     let config = [("sm.consolidation.mode", mode), ("sm.vacuum.mode", mode)];

@@ -1,4 +1,4 @@
-//! What a frame holds as plain JSON, the same as `python/described.py` makes it.
+//! Describes a frame as plain JSON, like `python/described.py`.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use serde_json::{Value, json};
 use soma_io::Experiment;
 
-/// The name of a type as pyarrow writes it.
+/// pyarrow's name of a type.
 pub(crate) fn type_name(field: &Field, data_type: &DataType) -> String {
     match data_type {
         DataType::Boolean => "bool".into(),
@@ -88,7 +88,7 @@ pub(crate) fn frames(experiment: &Experiment) -> Value {
     })
 }
 
-/// Compares the frames of two experiments in this form, and names the first thing that differs.
+/// Compares the frames of two experiments in this form, and names the first difference.
 #[track_caller]
 pub(crate) fn assert_same_frames(found: &Value, expected: &Value) {
     for frame in ["obs", "var"] {
@@ -107,7 +107,7 @@ pub(crate) fn assert_same_frames(found: &Value, expected: &Value) {
     }
 }
 
-/// Compares two lists, and names the first place where they differ.
+/// Compares two lists, and names the first difference.
 #[track_caller]
 pub(crate) fn same_lists(found: &Value, expected: &Value, what: &str) {
     let (found, expected) = (found.as_array().unwrap(), expected.as_array().unwrap());

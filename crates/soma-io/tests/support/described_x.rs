@@ -1,4 +1,5 @@
-//! What a layer of X, and with it a whole experiment, holds as plain JSON, the same as `python/described.py` makes it.
+//! Describes a layer of X, and with it a whole experiment, as plain JSON, like
+//! `python/described.py`.
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -8,7 +9,7 @@ use soma_io::{Experiment, GeneSelection, ReaderChoice, RowRanges, SparseNdArray}
 
 use crate::described::{assert_same_frames, frames, same_lists, type_name, values};
 
-/// A layer of X, read piece by piece as it is stored.
+/// A layer of X, read piece by piece as stored.
 pub(crate) fn layer(x: &SparseNdArray) -> Value {
     let reader = x.reader(ReaderChoice::Libtiledb).unwrap();
     let rows = RowRanges::new(vec![0..x.shape().0]).unwrap();
@@ -38,7 +39,8 @@ pub(crate) fn experiment(experiment: &Experiment) -> Value {
     holds
 }
 
-/// Compares two experiments in this form, and names the first thing that differs. A layer without values shows no type in pieces.
+/// Compares two experiments in this form, and names the first difference. A layer without values
+/// has no type when it is read in pieces.
 #[track_caller]
 pub(crate) fn assert_same(found: &Value, expected: &Value) {
     assert_same_frames(found, expected);

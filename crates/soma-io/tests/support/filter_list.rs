@@ -1,6 +1,6 @@
-//! Value filters that are run by tiledbsoma and here.
+//! Value filters that tiledbsoma and this crate both run.
 
-/// Both give the same rows, or both refuse.
+/// Both select the same rows, or both fail.
 pub(crate) const SAME: &[&str] = &[
     // Texts and bytes.
     r#"text == "a""#,
@@ -261,7 +261,7 @@ pub(crate) const SAME: &[&str] = &[
     "nope == 1",
     r#"kind == "k1" or nope == 1"#,
     r#"attr("nope") in [1]"#,
-    // Texts and numbers as they are written.
+    // Texts and numbers in different notations.
     "kind == 'k1'",
     r#"kind == """k1""""#,
     r#"kind == 'k' "1""#,
@@ -333,7 +333,7 @@ pub(crate) const SAME: &[&str] = &[
     "\nint8\t==\u{c}5\n\n",
 ];
 
-/// tiledbsoma answers and this does not, or they answer differently; each with the reason.
+/// tiledbsoma accepts these and this crate does not, or the results differ; each with the reason.
 pub(crate) const TILEDBSOMA_IS_WRONG: &[(&str, &str)] = &[
     ("int8 == 5.9", "cuts 5.9 to 5"),
     ("uint8 == -0.5", "cuts -0.5 to 0"),
@@ -359,7 +359,8 @@ pub(crate) const TILEDBSOMA_IS_WRONG: &[(&str, &str)] = &[
     ),
 ];
 
-/// This answers and tiledbsoma does not; each with the reason, and a filter for the same rows that both take.
+/// This crate accepts these and tiledbsoma does not; each with the reason, and a filter for the
+/// same rows that both accept.
 pub(crate) const TILEDBSOMA_FAILS: &[(&str, &str, &str)] = &[
     ("int8 in [-1]", "does not apply signs in lists", "int8 == -1"),
     ("float64 not in [-1.5]", "does not apply signs in lists", "float64 != -1.5"),

@@ -1,7 +1,7 @@
-//! Filters that are drawn from a number, within what tiledbsoma answers without a crash.
+//! Random filters, limited to those that do not crash tiledbsoma.
 
-/// Columns, and values for each as they are written. Lists hold none with a sign, and none are for the types that have no lists
-/// in tiledbsoma.
+/// Columns, each with values in the form of a filter. The flag says whether tiledbsoma supports
+/// lists of them; lists contain no signs.
 const COLUMNS: [(&str, &[&str], bool); 24] = [
     ("text", &[r#""a""#, "'é'", r#""""#, r#"'a' " b""#, r#""nope""#, "b'b'"], true),
     ("text_or_none", &[r#""a""#, "'é'", r#""""#, r#""\x61""#, r#""nope""#], true),
@@ -63,7 +63,7 @@ impl Draw {
             return self.single();
         }
         let n_parts = 2 + self.below(2);
-        // Tight ones need parentheses around every part.
+        // Tight operators need parentheses around every part.
         let joint = self.one(&[" and ", " or ", " & ", " | ", "\tand  ", " or\u{c}"]);
         let tight = joint.contains(['&', '|']);
         let parts: Vec<String> = (0..n_parts)
@@ -78,7 +78,7 @@ impl Draw {
 
     fn single(&mut self) -> String {
         let (column, values, has_lists) = self.one(&COLUMNS);
-        // Categories without order are compared for order too, rarely: that is refused.
+        // Rarely compares order for categories without one, which is an error.
         let has_order = !["kind", "kind_or_none", "dose", "dose_or_none"].contains(&column);
         let n_comparisons = if has_order || self.below(20) == 0 { COMPARISONS.len() } else { 2 };
         let comparison = COMPARISONS[self.below(n_comparisons)];

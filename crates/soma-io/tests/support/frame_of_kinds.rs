@@ -13,7 +13,7 @@ use arrow_array::{
 use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Int8,
@@ -42,7 +42,7 @@ pub(crate) const COLUMNS: [(&str, Kind); 10] = [
 ];
 
 const CATEGORIES: [&str; 4] = ["mid", "a b", "é", ""];
-/// Not in the order of their letters.
+/// Not in alphabetical order.
 const LEVELS: [&str; 3] = ["low", "mid", "high"];
 
 /// A value of a filter.
@@ -62,7 +62,7 @@ pub(crate) enum Cell {
     Float64(f64),
     Truth(bool),
     Text(String),
-    /// A category by its place, and all of them.
+    /// The index of a category, and all categories.
     Category(usize, &'static [&'static str]),
 }
 
@@ -103,7 +103,7 @@ impl Value {
 }
 
 impl Cell {
-    /// How it stands to a value; `None` where neither is before the other, nor are they equal.
+    /// The order relative to a value; `None` if they are neither ordered nor equal.
     pub(crate) fn order(&self, value: &Value) -> Option<Ordering> {
         match self {
             Self::Integer(integer) => Some(match value {
@@ -120,7 +120,7 @@ impl Cell {
         }
     }
 
-    /// Whether a list that holds the value holds the cell.
+    /// Whether a list that contains the value contains the cell.
     pub(crate) fn is_same(&self, value: &Value) -> bool {
         match self {
             Self::Float32(float) => float.to_bits() == (value.number() as f32).to_bits(),

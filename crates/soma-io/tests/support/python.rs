@@ -1,4 +1,4 @@
-//! The reference implementation: Python with tiledbsoma 2.3.0, where there is one.
+//! The reference implementation: Python with tiledbsoma 2.3.0, if installed.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The interpreter: the one that `SOMAFEED_PYTHON` names, else the one in the user's cache. Prints a line where there is none.
+/// The interpreter: the one that `SOMAFEED_PYTHON` names, otherwise the one in the user's cache.
+/// Prints a line if there is none.
 ///
 /// # Panics
-/// When there is none and `SOMAFEED_REQUIRE_PYTHON` is set.
-#[expect(clippy::print_stderr, reason = "a test says what it does not show")]
+/// There is none, and `SOMAFEED_REQUIRE_PYTHON` is set.
+#[expect(clippy::print_stderr, reason = "a test prints what it cannot check")]
 pub(crate) fn interpreter() -> Option<PathBuf> {
     if let Some(named) = env::var_os("SOMAFEED_PYTHON").filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -27,7 +28,7 @@ pub(crate) fn interpreter() -> Option<PathBuf> {
     None
 }
 
-/// Runs a script of `tests/python`, and gives the JSON that it prints.
+/// Runs a script of `tests/python`, and returns the JSON that it prints.
 #[track_caller]
 pub(crate) fn run(python: &Path, script: &str, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script);

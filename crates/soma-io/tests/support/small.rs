@@ -1,4 +1,4 @@
-//! Small experiments whose every value is known: made, written, and read back whole.
+//! Small experiments with known values: making, writing and reading them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use soma_io::{
 /// The values of the categorical columns.
 const CATEGORIES: [&str; 4] = ["B cell", "T cell", "Übergang", "unknown"];
 
-/// An experiment with everything that is in it.
+/// An experiment with all its data.
 pub(crate) struct Small {
     pub(crate) spec: ExperimentSpec,
     pub(crate) obs: RecordBatch,
@@ -24,7 +24,8 @@ pub(crate) struct Small {
 }
 
 impl Small {
-    /// An experiment of `n_obs` cells by `n_var` genes, about `per_row` values to a cell; every fifth cell has none.
+    /// Makes an experiment of `n_obs` cells by `n_var` genes, with about `per_row` values per cell;
+    /// every fifth cell has none.
     pub(crate) fn new(n_obs: u64, n_var: u64, per_row: u64) -> Self {
         let spec = ExperimentSpec {
             n_obs,
@@ -49,7 +50,7 @@ impl Small {
         writer.finish()
     }
 
-    /// Writes everything, and leaves the writer open.
+    /// Writes all rows, and leaves the writer open.
     pub(crate) fn write_rows(&self, writer: &mut ExperimentWriter) -> Result<(), soma_io::Error> {
         for [start, end] in thirds(self.spec.n_var).array_windows() {
             writer.write_var(&self.var.slice(*start, end - start))?;
@@ -91,12 +92,12 @@ pub(crate) fn every_column() -> Vec<ColumnSpec> {
     ]
 }
 
-/// Rows of [`every_column`], with the joinid first, as they are to be read back.
+/// Rows of [`every_column`], with the joinid first, as they should be read back.
 pub(crate) fn frame(n_rows: u64, seed: u64) -> RecordBatch {
     let n_rows = n_rows as i64;
     let draw = |row: i64, n: u64| (mix(seed, row as u64) % n) as i64;
     let or_none = |row: i64| draw(row, 3) != 0;
-    // The empty text stands among them, and texts of more than one byte a letter.
+    // Includes the empty text, and texts with several bytes per letter.
     let text = |row: i64| "é".repeat(draw(row, 4) as usize) + &"x".repeat(draw(row, 5) as usize);
     let code = |row: i64| draw(row, CATEGORIES.len() as u64) as i8;
     let category = |codes: Int8Array| -> ArrayRef {
@@ -134,7 +135,7 @@ pub(crate) fn frame(n_rows: u64, seed: u64) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), arrays).unwrap()
 }
 
-/// Counts, about `per_row` to a row; every fifth row is empty, and the last column is used.
+/// Counts, about `per_row` per row; every fifth row is empty, and the last column is used.
 pub(crate) fn csr(n_rows: u64, n_columns: u64, per_row: u64) -> CsrBuffers {
     let mut csr = CsrBuffers { n_columns: n_columns as usize, ..CsrBuffers::default() };
     for row in 0..n_rows {
@@ -155,7 +156,7 @@ pub(crate) fn csr(n_rows: u64, n_columns: u64, per_row: u64) -> CsrBuffers {
     csr
 }
 
-/// A number that depends on both, and looks drawn.
+/// A number that depends on both, and looks random.
 pub(crate) fn mix(seed: u64, at: u64) -> u64 {
     let mut state = (seed << 32 ^ at).wrapping_add(0x9e37_79b9_7f4a_7c15);
     for shift in [30, 27, 31] {

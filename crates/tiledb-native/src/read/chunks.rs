@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::fetch::announce;
-use super::plan::{Part, Planned, TileWork};
+use super::work::{Part, Planned, TileWork};
 use super::{Decoding, ReadStats, Reader};
 use crate::decoded_cache::{DecodedChunk, DecodedTile};
 use crate::error::{Error, Fault};

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::chunks::{self, Chunk};
-use super::plan::{Planned, Task, TileWork};
 use super::target::{self, Target};
+use super::task::Task;
+use super::work::{Planned, TileWork};
 use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::{Error, Fault};
 use crate::fragment::Field;

@@ -8,33 +8,10 @@
 use std::ops::Range;
 
 use super::chunks;
-use super::plan::{Part, TileWork};
+use super::work::{Kept, TileWork};
 use super::{ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::Field;
-
-/// The wanted cells of each row of a tile's parts, part after part.
-#[derive(Debug)]
-pub(super) struct Kept(Vec<Range<u32>>);
-
-impl Kept {
-    /// Those of one part.
-    pub(super) fn of(&self, part: &Part) -> &[Range<u32>] {
-        &self.0[part.n_rows_before..][..part.found.n_rows as usize]
-    }
-
-    /// Adds wanted cells of a row. Returns whether they directly follow the row's earlier ones.
-    fn add(&mut self, part: &Part, row: usize, cells: Range<u32>) -> bool {
-        let of_row = &mut self.0[part.n_rows_before + row];
-        if of_row.start == of_row.end {
-            *of_row = cells;
-            return true;
-        }
-        let follows = of_row.end == cells.start;
-        of_row.end = cells.end;
-        follows
-    }
-}
 
 /// Keeps those cells of `works` whose columns lie in `range`. Returns false if those of a row are
 /// not adjacent; the result is then meaningless.
@@ -79,7 +56,7 @@ fn find(
     let n_rows = |work: &TileWork| {
         work.parts.last().map_or(0, |part| part.n_rows_before + part.found.n_rows as usize)
     };
-    let mut kept: Vec<Kept> = works.iter().map(|work| Kept(vec![0..0; n_rows(work)])).collect();
+    let mut kept: Vec<Kept> = works.iter().map(|work| Kept::new(n_rows(work))).collect();
     let mut are_runs = true;
     let mut next_part = vec![0; works.len()];
     let Scratch { bytes, decoding, columns, .. } = scratch;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 
 use super::chunks;
-use super::plan::{Planned, TileWork};
+use super::work::{Planned, TileWork};
 use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::Error;
 use crate::fragment::Field;

@@ -3,7 +3,8 @@
 use csr::PackedValuesMut;
 
 use super::Output;
-use super::plan::{Planned, Task};
+use super::task::Task;
+use super::work::Planned;
 use crate::fragment::Field;
 
 /// The destination of a job: for each of its task's row ranges, the columns or the values of the

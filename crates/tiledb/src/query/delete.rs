@@ -1,8 +1,8 @@
 //! Deletes cells by condition.
 
 use super::buffer::kind;
-use crate::context::c_string;
 use crate::datatype::Value;
+use crate::ffi::c_string;
 use crate::{Array, Context, Error, sys};
 
 /// How a column is compared with a value.

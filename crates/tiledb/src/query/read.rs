@@ -3,7 +3,8 @@
 use std::ptr;
 
 use super::buffer::{Buffer, Column, kind};
-use crate::context::{Handle, c_string};
+use crate::context::Handle;
+use crate::ffi::c_string;
 use crate::{Array, Error, sys};
 
 /// The order in which cells are returned.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::buffer::kind;
-use crate::context::{Handle, c_string};
+use crate::context::Handle;
 use crate::datatype::Value;
+use crate::ffi::c_string;
 use crate::{Array, Error, sys};
 
 /// The order in which cells are written.

@@ -8,7 +8,8 @@ use super::raw::{
     free_schema,
 };
 use super::{ArrayType, Attribute, Dimension, Schema, VAR_SIZED};
-use crate::context::{Context, Handle, c_string};
+use crate::context::{Context, Handle};
+use crate::ffi::c_string;
 use crate::{Error, filter, sys};
 
 /// Creates an array at `uri` with `schema`.

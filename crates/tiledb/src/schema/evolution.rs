@@ -2,7 +2,8 @@
 
 use super::Attribute;
 use super::build::{build_attribute, build_current_domain, build_domain};
-use crate::context::{Context, c_string};
+use crate::context::Context;
+use crate::ffi::c_string;
 use crate::{Array, Error, sys};
 
 /// Changes to the schema of an array. Existing cells get the fill value of new attributes.

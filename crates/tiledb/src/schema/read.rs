@@ -7,7 +7,8 @@ use super::raw::{
     free_schema,
 };
 use super::{ArrayType, Attribute, CellOrder, Dimension, Schema, VAR_SIZED};
-use crate::context::{Context, Handle, bytes, from_c, take_string};
+use crate::context::{Context, Handle};
+use crate::ffi::{bytes, from_c, take_string};
 use crate::sys::Functions;
 use crate::{Datatype, Error, filter, sys};
 

@@ -1,4 +1,4 @@
-//! Arrays, groups and what belongs to them, made and read back through libtiledb.
+//! Arrays, groups and their parts, created and read back through libtiledb.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -278,7 +278,7 @@ fn groups_have_members_and_metadata() {
     assert_eq!(group.metadata().unwrap(), expected);
     assert!(
         Group::open(&context, &at, Some(1)).unwrap().members().unwrap().is_empty(),
-        "nothing had been added in 1970"
+        "nothing was added before 1970"
     );
 
     let array = Array::open_for_writing(&context, &members[1].uri, None).unwrap();
@@ -418,7 +418,7 @@ fn named_fragments_are_merged() {
         ("sm.consolidation.timestamp_start", "1".to_owned()),
         ("sm.consolidation.timestamp_end", "2".to_owned()),
     ];
-    // The merged fragment goes on to time 3.
+    // The merged fragment extends to time 3.
     Array::consolidate_with(&context, &at, &window).unwrap();
     assert_eq!(fragment_names(&context, &at), merged);
 }
@@ -462,7 +462,7 @@ fn cells_are_deleted_from_a_time_on() {
     Array::delete(&context, &at, Some(2), &condition).unwrap();
     assert_eq!(rows(Some(1)), (0..10).collect());
     assert_eq!(rows(Some(2)), (0..4).collect());
-    // A value of another type is refused before libtiledb reads past it.
+    // A value of another type is rejected before libtiledb reads beyond it.
     let narrow = Condition::new("row", Comparison::Equal, 4_i8);
     assert!(Array::delete(&context, &at, None, &narrow).is_err());
     let unknown = Condition::new("no_column", Comparison::Equal, 4_i64);

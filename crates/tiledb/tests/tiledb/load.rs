@@ -1,12 +1,12 @@
-//! Naming the library of a process, which has one for ever: the test that does it runs in a process
-//! of its own.
+//! Names the library of a process, which cannot change: the test restarts itself as a separate
+//! process.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use tiledb::{Error, PATH_VARIABLE, library, load_from};
 
-/// In the process of its own: the file to load.
+/// In the separate process: the file to load.
 const FILE: &str = "TILEDB_TEST_FILE";
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a caller can get wrong, or do from several threads at once, without harm.
+//! Mistakes that callers can make, and use from several threads, do no harm.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -32,7 +32,7 @@ fn schema(attributes: Vec<Attribute>) -> Schema {
     }
 }
 
-/// An array in a folder of its own, which is removed with it.
+/// An array in its own folder, which is removed with it.
 struct Place {
     folder: TempDir,
     context: Context,
@@ -257,7 +257,7 @@ fn a_schema_reads_back_as_it_was_given() {
 
     let mut defaults = given;
     defaults.dimensions[0].filters.clear();
-    // Dimensions without filters of their own have those of coordinates.
+    // Dimensions without filters of their own use those of coordinates.
     assert_eq!(Place::with(&defaults).open().schema().dimensions[0].filters, [Filter::None]);
     defaults.offsets_filters.clear();
     defaults.coords_filters.clear();

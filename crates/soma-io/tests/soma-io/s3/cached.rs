@@ -1,4 +1,5 @@
-//! The cache in front of a store: what was read once is not asked for again, by later readers neither, and no cell changes.
+//! The cache in front of a store: no byte is requested twice, not even by later readers, and no
+//! cell changes.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ fn open(stored: &Stored, config: Config, choice: ReaderChoice) -> Result<Arc<dyn
     reader_of(&stored.open(config).unwrap(), choice)
 }
 
-/// Requests for X's cells; what fragments say of themselves libtiledb asks for, too, when X is opened.
+/// Requests for X's cells; libtiledb requests fragment metadata, too, when X is opened.
 fn of_cells(seen: &[Seen]) -> usize {
     let files = ["a0.tdb", "d0.tdb", "d1.tdb"];
     seen.iter()
@@ -44,7 +45,7 @@ fn what_was_read_once_is_not_asked_for_again() {
         assert_eq!((cache.stats.misses == 0, &cache.problem), (again, &None), "{cache:?}");
         assert!(!again || cache.stats.hits > 0, "{cache:?}");
     }
-    // Other readers have none, and read the same.
+    // Other readers have no cache, and read the same.
     let plain = stored.reader(ReaderChoice::Native).unwrap();
     assert!(plain.cache().is_none());
     let config = config(&stored, folder.path(), None);

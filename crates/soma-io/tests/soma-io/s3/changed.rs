@@ -1,4 +1,4 @@
-//! Objects that are replaced or removed while they are read: never bytes of two of them.
+//! Objects that are replaced or removed during reads: never bytes of both versions.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ fn data_files(stored: &Stored) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Puts others in place of them: of the same length, one bit changed near the end.
+/// Replaces the files: by others of the same length, with one bit changed near the end.
 fn replace(files: &[PathBuf]) {
     for file in files {
         let mut bytes = fs::read(file).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
-        // At once, as in a store.
+        // Atomically, as in a store.
         let whole = file.with_extension("new");
         fs::write(&whole, bytes).unwrap();
         fs::rename(whole, file).unwrap();
@@ -49,7 +49,7 @@ fn a_replaced_object_is_an_error() {
             "{error}"
         );
     }
-    // Back as they were, they are what was opened.
+    // Once restored, they equal the opened ones.
     replace(&data_files(&stored));
     assert_eq!(every_cell(&*reader).unwrap(), stored.cells());
 }
@@ -69,12 +69,13 @@ fn an_object_replaced_in_a_read_is_not_mixed() {
         let read = every_cell(&*reader);
         stored.server.heal();
         if fs::read(&files[0]).unwrap() == before {
-            // The read takes fewer requests than that.
+            // The read takes fewer requests.
             assert!(read.unwrap() == stored.cells());
             break;
         }
         match read {
-            // All of one version, which may be the later: a bit in the last file tells them apart, or breaks what is packed.
+            // All bytes are of one version, perhaps the later: a bit in the last file distinguishes
+            // them, or breaks the packing.
             Ok(cells) => assert_eq!(cells.len(), stored.cells().len()),
             Err(error) => {
                 let error = text(&error);

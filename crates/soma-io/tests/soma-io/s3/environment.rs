@@ -1,4 +1,4 @@
-//! What the config does not say comes from Amazon's variables and files, for both readers alike.
+//! Settings that the config lacks come from Amazon's variables and files, for both readers.
 
 use std::fs;
 use std::process::Command;
@@ -8,10 +8,11 @@ use soma_io::{Config, Experiment, OpenOptions};
 use crate::s3::places::{READERS, Stored, every_cell, reader_of};
 use test_storage::{KEY_ID, PRIVATE, SECRET};
 
-/// Names the experiment to a copy of this program that runs with other variables.
+/// Names the experiment for a child process that runs with other variables.
 const CHILD: &str = "SOMAFEED_TEST_URI";
 
-/// The parent starts the server, and itself again for each set of variables; variables are a process's own.
+/// The parent starts the server, and itself again for each set of variables; variables belong to a
+/// process.
 #[test]
 fn the_variables_say_where_and_who() {
     if let Ok(uri) = std::env::var(CHILD) {

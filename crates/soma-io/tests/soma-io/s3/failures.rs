@@ -1,4 +1,5 @@
-//! Faults between the readers and the store: those that pass are got over, those that last are errors that say what failed, in time.
+//! Faults between the readers and the store: temporary ones are overcome, permanent ones are errors
+//! that name the failure, in time.
 
 use std::time::Duration;
 
@@ -8,11 +9,11 @@ use crate::s3::places::{READERS, Stored, every_cell, in_time, reader_of, text};
 use test_storage::What;
 use test_storage::{PRIVATE, PUBLIC};
 
-/// The files that hold X.
+/// The folder with X's files.
 const X_FILES: &str = "ms/RNA/X/raw/__fragments/";
 const X: &str = "ms/RNA/X/raw";
 
-/// Runs `work` for each reader and fault at once, with a server for each.
+/// Runs `work` for each reader and fault in parallel, each with its own server.
 fn each(stored: &Stored, faults: &[What], work: impl Fn(&Stored, ReaderChoice, &What) + Sync) {
     std::thread::scope(|scope| {
         for choice in READERS {
@@ -61,7 +62,7 @@ fn a_server_that_comes_back_is_waited_for() {
     }
 }
 
-/// Few tries, for faults that no number of them gets over.
+/// Few tries, for permanent faults.
 fn impatient(stored: &Stored) -> Config {
     let mut config = stored.server.config();
     config.insert("vfs.s3.connect_max_tries".to_owned(), "1".to_owned());
@@ -92,19 +93,20 @@ fn what_lasts_is_an_error_that_names_the_file() {
                 let names_it = error.contains("s3://private/atlas/experiment/ms/RNA/X/raw");
                 assert!(names_it, "{choice}: {what:?}: {error}");
             }
-            // It waits for as long as bytes come.
+            // It waits as long as bytes come.
             (ReaderChoice::Libtiledb, What::SlowBody(_), Ok(cells)) => {
                 assert!(cells == stored.cells());
             }
             _ => panic!("{choice}: {what:?}: no error"),
         }
         stored.server.heal();
-        // Nothing of it is kept: what reads again reads well.
+        // A failed read leaves nothing behind: the next one succeeds.
         assert!(every_cell(&*reader()).unwrap() == stored.cells(), "{choice}: after {what:?}");
     });
 }
 
-/// While X is opened any of its requests and all after it fail, in turn: never is it smaller or empty for that.
+/// While X is opened, every request from the n-th on fails, for each n: X is never smaller or empty
+/// because of that.
 #[test]
 fn an_array_that_cannot_be_listed_is_not_empty() {
     let faults = [What::Status(500), What::Status(404), What::CutBody];
@@ -173,7 +175,7 @@ fn is_read_in_trouble(stored: &Stored, choice: ReaderChoice, seed: u64) -> bool 
     }
 }
 
-/// Parameters that nobody can use are refused by name, before a request.
+/// Unusable parameters are rejected by name, before a request.
 #[test]
 fn parameters_are_refused_by_name() {
     let stored = Stored::new(PRIVATE);

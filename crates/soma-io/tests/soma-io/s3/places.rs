@@ -1,4 +1,4 @@
-//! An experiment in a folder and in a bucket, and what is read from both.
+//! An experiment in a folder and in a bucket, and reads of both.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::cells::{Cell, all_rows, cells_of, read_csr};
 use crate::small::Small;
 use test_storage::Server;
 
-/// Longer than any fault may keep a call: the tries that the config allows, and what libtiledb does beyond.
+/// Longer than any call may take despite faults: the config's tries, and libtiledb's own.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The name of the experiment in its bucket.
@@ -42,7 +42,7 @@ impl Stored {
         Self { server, small: Arc::new(small), bucket }
     }
 
-    /// Another server over the same files, with faults of its own.
+    /// Another server over the same files, with its own faults.
     pub(crate) fn beside(&self) -> Self {
         Self { server: self.server.beside(), small: Arc::clone(&self.small), bucket: self.bucket }
     }
@@ -64,7 +64,7 @@ impl Stored {
         reader_of(&self.open(self.server.config())?, choice)
     }
 
-    /// The cells as they were written.
+    /// The cells as written.
     pub(crate) fn cells(&self) -> Vec<Cell> {
         cells_of(&self.small.x)
     }
@@ -77,7 +77,7 @@ pub(crate) fn reader_of(
     experiment.measurement("RNA")?.x("raw")?.reader(choice)
 }
 
-/// Every cell that a reader gives.
+/// All cells that a reader returns.
 pub(crate) fn every_cell(reader: &dyn XReader) -> Result<Vec<Cell>, Error> {
     read_csr(reader, &all_rows(reader), &GeneSelection::All).map(|csr| cells_of(&csr))
 }
@@ -86,7 +86,7 @@ pub(crate) fn rows(ranges: impl IntoIterator<Item = std::ops::Range<u64>>) -> Ro
     RowRanges::new(ranges.into_iter().collect()).unwrap()
 }
 
-/// What `work` gives, within the time that a fault may take.
+/// Runs `work`, and fails if it takes too long.
 #[track_caller]
 pub(crate) fn in_time<T>(work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
@@ -107,7 +107,7 @@ pub(crate) fn text(error: &Error) -> String {
     text
 }
 
-/// A block in which nothing is.
+/// An empty block.
 pub(crate) fn empty() -> CsrBuffers {
     CsrBuffers::default()
 }

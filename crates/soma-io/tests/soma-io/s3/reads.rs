@@ -1,4 +1,4 @@
-//! What is in a bucket is read as from a folder, in every way of asking for it.
+//! Reads from a bucket equal those from a folder, in every form of request.
 
 use soma_io::{Error, Experiment, GeneSelection, OpenOptions, ReaderChoice, contract};
 
@@ -34,7 +34,8 @@ fn both_readers_read_what_the_folder_holds() {
     assert_eq!((auto.name(), auto.why_not_native()), ("native", None));
 }
 
-/// Requests are signed where there are keys, and not where the config says so; a bucket that is not public then refuses.
+/// Requests are signed if there are keys, unless the config says otherwise; a private bucket then
+/// refuses.
 #[test]
 fn who_does_not_sign_reads_what_is_public() {
     let mut stored = Stored::new(PUBLIC);
@@ -65,8 +66,8 @@ fn who_does_not_sign_reads_what_is_public() {
     assert!(error.contains("s3://private/atlas/experiment"), "{error}");
 }
 
-/// The bucket as the first part of the host's name, which is what Amazon wants. No such host is known here: the requests go through a
-/// proxy, which is the server itself.
+/// The bucket as the first part of the host's name, as Amazon prefers. No such host is known here:
+/// the requests go through a proxy, which is the server itself.
 #[test]
 fn buckets_may_stand_in_the_hosts_name() {
     let stored = Stored::new(PRIVATE);

@@ -1,4 +1,5 @@
-//! How many requests a read takes, and how many bytes beyond those wanted; what the native reader counts is what the server saw.
+//! Numbers of requests and of unneeded bytes of a read; the native reader's counts equal the
+//! server's.
 
 use std::fs;
 
@@ -12,7 +13,7 @@ use crate::small::{Small, csr, frame};
 use test_storage::PUBLIC;
 use test_storage::Seen;
 
-/// A fragment holds a multiple of a tile's 2,048 rows.
+/// A fragment contains a multiple of a tile's 2,048 rows.
 const FRAGMENTS: usize = 5;
 
 /// 20,000 cells by 300 genes in fragments of 4,096 rows.
@@ -25,12 +26,12 @@ fn fragmented() -> Stored {
     Stored::of(PUBLIC, small)
 }
 
-/// 16 chunks of 16 rows from all over.
+/// 16 chunks of 16 rows from everywhere.
 fn chunks() -> RowRanges {
     rows((0..16).map(|chunk| chunk * 1_250 + (chunk * 977) % 1_000).map(|row| row..row + 16))
 }
 
-/// What one read asks the server for, and what it says of it.
+/// The requests of one read, and the read's statistics.
 fn asked(stored: &Stored, reader: &dyn XReader, rows: &RowRanges) -> (Vec<Seen>, ReadStats) {
     drop(stored.server.seen());
     let stats = reader.read_csr(rows, &GeneSelection::All, &mut empty()).unwrap();
@@ -55,13 +56,16 @@ fn a_block_of_random_chunks_takes_few_requests() {
     let (first, first_stats) = asked(&stored, &*reader, &chunks());
     let (second, stats) = asked(&stored, &*reader, &chunks());
     let say = format!("{} then {} requests, {first_stats:?}, {stats:?}", first.len(), second.len());
-    // The first learns where the rows are, which is kept: of each fragment the sizes of three files, what its metadata says, its rows.
+    // The first read learns where the rows are, which is cached: for each fragment the sizes of
+    // three files, its metadata, its rows.
     assert!(first.len() <= 12 * FRAGMENTS, "{say}");
     assert!(second.len() <= 4 * FRAGMENTS, "{say}");
-    // Before its chunks are known a tile comes whole, to both of the threads that need it where it lies on the border of their rows.
+    // Before its chunks are known a tile is read whole, by both threads that need it if it lies on
+    // the border of their rows.
     assert!(n_bytes(&first) <= 2 * file_bytes(&["d0.tdb", "d1.tdb", "a0.tdb"]), "{say}");
-    // From then on no more cells are unpacked than those of two filter chunks, of 64 KiB of columns, for each chunk of rows; what comes
-    // for them, with the gaps that are cheaper than a request, is less than half of what they take unpacked.
+    // From then on at most the cells of two filter chunks, 64 KiB of columns each, are decoded for
+    // each chunk of rows. Their bytes, with the gaps that are cheaper than a request, are less than
+    // half of the decoded size.
     let decoded = stats.cells_decoded.unwrap();
     assert!(decoded <= 16 * 2 * 8192, "{say}");
     assert!(n_bytes(&second) <= decoded * 12 / 2, "{say}");
@@ -81,7 +85,7 @@ fn opening_takes_few_requests() {
     assert!(n_requests <= 10 + 2 * FRAGMENTS, "{n_requests}");
 }
 
-/// Both readers read the same chunks; of a folder, and of libtiledb, no requests are counted.
+/// Both readers read the same chunks; no requests are counted for a folder, or by libtiledb.
 #[test]
 fn requests_are_counted_where_they_are_known() {
     let stored = fragmented();

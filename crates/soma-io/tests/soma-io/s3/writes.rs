@@ -1,4 +1,4 @@
-//! An experiment is written to a bucket as to a folder.
+//! Writing an experiment to a bucket equals writing to a folder.
 
 use soma_io::{
     ColumnChoice, Destination, Error, Existing, Experiment, ExperimentWriter, FrameCopy,
@@ -12,7 +12,7 @@ use test_storage::PRIVATE;
 fn what_is_written_to_a_bucket_is_read_from_it() {
     let stored = Stored::new(PRIVATE);
     let mut config = stored.server.config();
-    // s3s-fs takes no parts of an object from libtiledb.
+    // s3s-fs rejects libtiledb's multipart uploads.
     config.insert("vfs.s3.use_multipart_upload".into(), "false".into());
     let options = OpenOptions { config: config.clone(), timestamp: None };
     let source = stored.open(config.clone()).unwrap();
@@ -35,7 +35,7 @@ fn what_is_written_to_a_bucket_is_read_from_it() {
     for layer in &spec.layers {
         writer.write_x(layer, &x.row_offsets, &x.columns, &x.values).unwrap();
     }
-    // Nothing opens before it is whole.
+    // Nothing opens before it is complete.
     let early = Experiment::open(&address, &options).unwrap_err();
     assert!(matches!(early, Error::NotA { .. }), "{early}");
     writer.finish().unwrap();
@@ -49,7 +49,7 @@ fn what_is_written_to_a_bucket_is_read_from_it() {
         let reader = reader_of(&written, choice).unwrap();
         assert_eq!(every_cell(&*reader).unwrap(), stored.cells());
     }
-    // Nothing that is there is written over.
+    // Existing objects are not overwritten.
     let again = ExperimentWriter::create(&address, spec).unwrap_err();
     assert!(matches!(again, Error::Exists { .. }), "{again}");
     let replaced = Destination::claim(&address, Existing::Replace, &[]).unwrap_err();
