@@ -254,8 +254,9 @@ impl PackedCsr {
     }
 }
 
-/// Makes `buffer` at least `len` long. A buffer that is too small is made anew, zeroed by the system
-/// page by page as the threads that fill it touch them, with an eighth to spare for the next read.
+/// Makes `buffer` at least `len` long. A buffer that is too small is made anew, zeroed by the
+/// system page by page as the threads that fill it touch them, with an eighth to spare for the next
+/// read.
 fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
     if buffer.len() < len {
         *buffer = Vec::new();

@@ -229,12 +229,12 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
                     assert_eq!(batch.x.dense().unwrap(), expected, "{method}");
                 }
                 Matrix::Csr(csr) => {
-                    assert_eq!(csr.columns(), [1, 1, 2, 0, 0, 0], "{method}");
-                    assert_eq!(csr.values(), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0], "{method}");
+                    assert_eq!(csr.columns().unwrap(), [1, 1, 2, 0, 0, 0], "{method}");
+                    assert_eq!(csr.values().unwrap(), [1.0, 2.0, 5.0, 3.0, 4.0, 6.0], "{method}");
                 }
                 Matrix::Coo(coo) => {
-                    assert_eq!(coo.rows(), [0, 0, 0, 2, 2, 2], "{method}");
-                    assert_eq!(coo.columns(), [1, 1, 2, 0, 0, 0], "{method}");
+                    assert_eq!(coo.rows().unwrap(), [0, 0, 0, 2, 2, 2], "{method}");
+                    assert_eq!(coo.columns().unwrap(), [1, 1, 2, 0, 0, 0], "{method}");
                 }
             }
         }
