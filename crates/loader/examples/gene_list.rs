@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let spec = LoaderSpec { batch_form: BatchForm::Csr, ..LoaderSpec::default() };
     for batch in Loader::new(dataset, spec)?.epoch(0)? {
         if let Matrix::Csr(x) = batch?.x {
-            x.columns().iter().for_each(|column| n_cells[*column as usize] += 1);
+            x.columns()?.iter().for_each(|column| n_cells[*column as usize] += 1);
         }
     }
     for (name, n_cells) in names.iter().zip(n_cells) {

@@ -130,16 +130,16 @@ impl<B: BatchBuffers> Assembler<B> {
     /// Makes room for `added` values behind those that the batch has.
     fn make_room(&self, csr: &mut CsrBatch<B::Buffer>, added: usize) -> Result<(), Error> {
         let (nnz, wanted) = (csr.nnz(), csr.nnz() + added);
-        if csr.values.elements_mut().into_f32().len() >= wanted {
+        if csr.values.elements_mut().into_f32()?.len() >= wanted {
             return Ok(());
         }
         let room = wanted + wanted / 8;
         let mut columns = self.buffers.take(room, ElementType::U32)?;
         let mut values = self.buffers.take(room, ElementType::F32)?;
-        columns.elements_mut().into_u32()[..nnz]
-            .copy_from_slice(&csr.columns.elements_mut().into_u32()[..nnz]);
-        values.elements_mut().into_f32()[..nnz]
-            .copy_from_slice(&csr.values.elements_mut().into_f32()[..nnz]);
+        columns.elements_mut().into_u32()?[..nnz]
+            .copy_from_slice(&csr.columns.elements_mut().into_u32()?[..nnz]);
+        values.elements_mut().into_f32()?[..nnz]
+            .copy_from_slice(&csr.values.elements_mut().into_f32()?[..nnz]);
         (csr.columns, csr.values) = (columns, values);
         Ok(())
     }
@@ -156,7 +156,7 @@ impl<B: BatchBuffers> Assembler<B> {
         }
         let shape = (csr.n_rows(), csr.n_columns);
         let mut rows = self.buffers.take(nnz, ElementType::U32)?;
-        densify::csr_rows_to_coo(&csr.row_offsets, rows.elements_mut().into_u32());
+        densify::csr_rows_to_coo(&csr.row_offsets, rows.elements_mut().into_u32()?);
         let CsrBatch { columns, values, .. } = csr;
         Ok(Matrix::Coo(CooBatch { rows, columns, values, shape }))
     }
@@ -198,8 +198,8 @@ impl<V: BatchBuffer> Filling<V> {
             Matrix::Csr(csr) => {
                 let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
                 assembler.make_room(csr, added)?;
-                let columns = &mut csr.columns.elements_mut().into_u32()[nnz..nnz + added];
-                let values = &mut csr.values.elements_mut().into_f32()[nnz..nnz + added];
+                let columns = &mut csr.columns.elements_mut().into_u32()?[nnz..nnz + added];
+                let values = &mut csr.values.elements_mut().into_f32()?[nnz..nnz + added];
                 block
                     .rows_to_csr(order, transforms, &mut csr.row_offsets, (columns, values))
                     .map(|()| ThreadTime::default())

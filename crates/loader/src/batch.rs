@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use half::f16;
 
 use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
+use crate::error::Error;
 
 /// Some rows of the selection in the epoch's order.
 #[derive(Debug)]
@@ -90,44 +91,45 @@ impl<B> CsrBatch<B> {
 
 impl<B: ReadableBuffer> CsrBatch<B> {
     /// The column of each value.
-    pub fn columns(&self) -> &[u32] {
-        numbers(&self.columns)
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    pub fn columns(&self) -> Result<&[u32], Error> {
+        self.columns.elements().as_u32()
     }
 
     /// The values.
-    pub fn values(&self) -> &[f32] {
-        floats(&self.values)
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    pub fn values(&self) -> Result<&[f32], Error> {
+        self.values.elements().as_f32()
     }
 }
 
 impl<B: ReadableBuffer> CooBatch<B> {
     /// The row of each value.
-    pub fn rows(&self) -> &[u32] {
-        numbers(&self.rows)
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    pub fn rows(&self) -> Result<&[u32], Error> {
+        self.rows.elements().as_u32()
     }
 
     /// The column of each value.
-    pub fn columns(&self) -> &[u32] {
-        numbers(&self.columns)
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    pub fn columns(&self) -> Result<&[u32], Error> {
+        self.columns.elements().as_u32()
     }
 
     /// The values.
-    pub fn values(&self) -> &[f32] {
-        floats(&self.values)
-    }
-}
-
-fn numbers(buffer: &impl ReadableBuffer) -> &[u32] {
-    match buffer.elements() {
-        Elements::U32(numbers) => numbers,
-        Elements::F32(_) | Elements::F16(_) => &[],
-    }
-}
-
-fn floats(buffer: &impl ReadableBuffer) -> &[f32] {
-    match buffer.elements() {
-        Elements::F32(values) => values,
-        Elements::F16(_) | Elements::U32(_) => &[],
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    pub fn values(&self) -> Result<&[f32], Error> {
+        self.values.elements().as_f32()
     }
 }
 

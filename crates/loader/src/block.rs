@@ -8,7 +8,7 @@ use densify::{CsrRows as _, RowTransforms, csr_gather_rows_into};
 use pipeline::{BlockBytes, BlockPlace};
 use worktime::ThreadTime;
 
-use crate::buffers::ElementsMut;
+use crate::buffers::{ElementType, ElementsMut};
 use crate::error::Error;
 use crate::need::PACKED_CELL_BYTES;
 
@@ -89,9 +89,10 @@ impl Block {
         }
     }
 
-    /// Makes the values dense and all zero, in the memory of the last block where there is one.
-    pub(crate) fn zeroed_dense(&mut self) -> Result<(), Error> {
-        let n_values = Self::dense_len(self.rows.len() as u64, self.n_columns)?;
+    /// Makes the values dense and all zero, in the memory of the last block if that was dense.
+    pub(crate) fn zeroed_dense(&mut self) -> Result<&mut [f32], Error> {
+        let (n_rows, n_columns) = (self.rows.len() as u64, self.n_columns);
+        let n_values = Self::dense_len(n_rows, n_columns)?;
         if !matches!(self.values, Values::Dense(_)) {
             self.values = Values::Dense(Vec::new());
         }
@@ -99,19 +100,9 @@ impl Block {
             unreachable!("it was just made dense")
         };
         values.clear();
-        values
-            .try_reserve_exact(n_values)
-            .map_err(|_| Self::too_large(self.rows.len() as u64, self.n_columns))?;
+        values.try_reserve_exact(n_values).map_err(|_| Self::too_large(n_rows, n_columns))?;
         values.resize(n_values, 0.0);
-        Ok(())
-    }
-
-    /// The dense values; none of a block that has others.
-    pub(crate) fn dense_mut(&mut self) -> &mut [f32] {
-        match &mut self.values {
-            Values::Dense(values) => values,
-            _ => &mut [],
-        }
+        Ok(values)
     }
 
     /// CSR to be filled, in the memory of the last block if that was CSR.
@@ -186,8 +177,9 @@ impl Block {
         match out {
             ElementsMut::F32(out) => self.rows_to(rows, transforms, out),
             ElementsMut::F16(out) => self.rows_to(rows, transforms, out),
-            // Not asked for: values are floats.
-            ElementsMut::U32(_) => Ok(()),
+            other @ ElementsMut::U32(_) => {
+                return Err(other.element_type().is_not(ElementType::F32));
+            }
         }
         .map_err(|source| densify_error(self.place, source))
     }

@@ -31,6 +31,11 @@ impl ElementType {
             Self::U32 => size_of::<u32>(),
         }
     }
+
+    /// The error of elements of this type where another was wanted.
+    pub(crate) fn is_not(self, wanted: Self) -> Error {
+        Error::ElementType { found: self, wanted }
+    }
 }
 
 /// Elements, borrowed.
@@ -42,6 +47,39 @@ pub enum Elements<'a> {
     F16(&'a [f16]),
     /// 32-bit whole numbers.
     U32(&'a [u32]),
+}
+
+impl<'a> Elements<'a> {
+    /// Their type.
+    pub fn element_type(&self) -> ElementType {
+        match self {
+            Self::F32(_) => ElementType::F32,
+            Self::F16(_) => ElementType::F16,
+            Self::U32(_) => ElementType::U32,
+        }
+    }
+
+    /// The elements as 32-bit floats.
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if they are of another type.
+    pub fn as_f32(self) -> Result<&'a [f32], Error> {
+        match self {
+            Self::F32(values) => Ok(values),
+            other => Err(other.element_type().is_not(ElementType::F32)),
+        }
+    }
+
+    /// The elements as 32-bit whole numbers.
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if they are of another type.
+    pub fn as_u32(self) -> Result<&'a [u32], Error> {
+        match self {
+            Self::U32(numbers) => Ok(numbers),
+            other => Err(other.element_type().is_not(ElementType::U32)),
+        }
+    }
 }
 
 /// Elements, to be written.
@@ -91,19 +129,34 @@ impl<'a> ElementsMut<'a> {
         }
     }
 
-    /// The elements as 32-bit floats; none where they are something else.
-    pub fn into_f32(self) -> &'a mut [f32] {
+    /// Their type.
+    pub fn element_type(&self) -> ElementType {
         match self {
-            Self::F32(values) => values,
-            _ => &mut [],
+            Self::F32(_) => ElementType::F32,
+            Self::F16(_) => ElementType::F16,
+            Self::U32(_) => ElementType::U32,
         }
     }
 
-    /// The elements as 32-bit whole numbers; none where they are something else.
-    pub fn into_u32(self) -> &'a mut [u32] {
+    /// The elements as 32-bit floats.
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if they are of another type.
+    pub fn into_f32(self) -> Result<&'a mut [f32], Error> {
         match self {
-            Self::U32(numbers) => numbers,
-            _ => &mut [],
+            Self::F32(values) => Ok(values),
+            other => Err(other.element_type().is_not(ElementType::F32)),
+        }
+    }
+
+    /// The elements as 32-bit whole numbers.
+    ///
+    /// # Errors
+    /// [`Error::ElementType`] if they are of another type.
+    pub fn into_u32(self) -> Result<&'a mut [u32], Error> {
+        match self {
+            Self::U32(numbers) => Ok(numbers),
+            other => Err(other.element_type().is_not(ElementType::U32)),
         }
     }
 }
@@ -220,21 +273,21 @@ enum Memory {
 }
 
 impl HeapBuffer {
-    /// The 32-bit floats, taken from the pool for good; none where it holds something else.
+    /// The 32-bit floats, taken from the pool for good; an error if it has another type.
     #[cfg(feature = "sprs")]
-    pub(crate) fn into_f32(mut self) -> Vec<f32> {
+    pub(crate) fn into_f32(mut self) -> Result<Vec<f32>, Error> {
         match &mut self.memory {
-            Memory::F32(values) => std::mem::take(values),
-            _ => Vec::new(),
+            Memory::F32(values) => Ok(std::mem::take(values)),
+            _ => Err(self.elements().element_type().is_not(ElementType::F32)),
         }
     }
 
-    /// The 32-bit whole numbers, taken from the pool for good; none where it holds something else.
+    /// The 32-bit whole numbers, taken from the pool for good; an error if it has another type.
     #[cfg(feature = "sprs")]
-    pub(crate) fn into_u32(mut self) -> Vec<u32> {
+    pub(crate) fn into_u32(mut self) -> Result<Vec<u32>, Error> {
         match &mut self.memory {
-            Memory::U32(numbers) => std::mem::take(numbers),
-            _ => Vec::new(),
+            Memory::U32(numbers) => Ok(std::mem::take(numbers)),
+            _ => Err(self.elements().element_type().is_not(ElementType::U32)),
         }
     }
 }
@@ -299,3 +352,6 @@ fn keep<E>(memory: &mut Vec<E>, free: &mut Vec<Vec<E>>, max_free: usize) {
         free.push(std::mem::take(memory));
     }
 }
+
+#[cfg(test)]
+mod tests;

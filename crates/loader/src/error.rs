@@ -306,6 +306,17 @@ pub enum Error {
         found: &'static str,
     },
 
+    /// A buffer holds elements of another type than was asked for.
+    #[error(
+        "a buffer holds elements of type {found:?}, {wanted:?} was asked for: `BatchBuffers::take` must give the type that it is asked for"
+    )]
+    ElementType {
+        /// The type that it holds.
+        found: crate::buffers::ElementType,
+        /// The type that was asked for.
+        wanted: crate::buffers::ElementType,
+    },
+
     /// sprs refused a matrix.
     #[error("sprs does not take this batch: {problem}")]
     Sprs {

@@ -113,10 +113,9 @@ impl<B: BatchBuffers> CellSource<B> {
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         let start = worktime::now();
-        block.zeroed_dense()?;
-        let begin_time = worktime::now() - start;
         let (of, n_columns) = (block.place, block.n_columns);
-        let values = block.dense_mut();
+        let values = block.zeroed_dense()?;
+        let begin_time = worktime::now() - start;
         let mut each = |piece: CooView<'_>, rows: &AxisIndex, columns: &AxisIndex| {
             let up_to_here = &mut values[..rows.len() * n_columns];
             densify::scatter_coo(piece, rows, columns, up_to_here)

@@ -52,14 +52,22 @@ impl<B: ReadableBuffer> Batch<B> {
             }
             Matrix::Csr(csr) => {
                 let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-                let [genes, values] = lists(lengths, csr.columns(), csr.values())?;
+                let [genes, values] = lists(
+                    lengths,
+                    csr.columns().map_err(external)?,
+                    csr.values().map_err(external)?,
+                )?;
                 add("genes", genes)?;
                 add("values", values)?;
             }
             Matrix::Coo(coo) => {
                 let mut lengths = vec![0; coo.shape.0];
-                coo.rows().iter().for_each(|row| lengths[*row as usize] += 1);
-                let [genes, values] = lists(lengths, coo.columns(), coo.values())?;
+                coo.rows().map_err(external)?.iter().for_each(|row| lengths[*row as usize] += 1);
+                let [genes, values] = lists(
+                    lengths,
+                    coo.columns().map_err(external)?,
+                    coo.values().map_err(external)?,
+                )?;
                 add("genes", genes)?;
                 add("values", values)?;
             }
@@ -67,6 +75,10 @@ impl<B: ReadableBuffer> Batch<B> {
         let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
     }
+}
+
+fn external(error: Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
 }
 
 fn item(data_type: DataType) -> Arc<Field> {

@@ -14,7 +14,8 @@ impl Matrix<HeapBuffer> {
     pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, Error> {
         let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
         let shape = (csr.n_rows(), csr.n_columns);
-        CsMatI::try_new(shape, csr.row_offsets, csr.columns.into_u32(), csr.values.into_f32())
+        let (columns, values) = (csr.columns.into_u32()?, csr.values.into_f32()?);
+        CsMatI::try_new(shape, csr.row_offsets, columns, values)
             .map_err(|(_, _, _, source)| Error::Sprs { problem: source.to_string() })
     }
 
@@ -24,8 +25,8 @@ impl Matrix<HeapBuffer> {
     /// The batch is of another form.
     pub fn into_sprs_coo(self) -> Result<TriMatI<f32, u32>, Error> {
         let Self::Coo(coo) = self else { return Err(self.other_form("COO")) };
-        let (rows, columns) = (coo.rows.into_u32(), coo.columns.into_u32());
-        Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()))
+        let (rows, columns) = (coo.rows.into_u32()?, coo.columns.into_u32()?);
+        Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()?))
     }
 
     fn other_form(&self, wanted: &'static str) -> Error {

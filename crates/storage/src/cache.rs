@@ -1,16 +1,16 @@
-//! A local cache around another storage: what was read of an array far away is kept on disk and
-//! served from there, in this process and in later ones.
+//! A cache on disk around another storage: bytes that were read from far away are kept and served
+//! from disk, in this process and in later ones.
 //!
-//! What is cached, and what holds for it, [`CachedStorage`] says. [`plan`] cuts a read into blocks,
-//! [`store`] finds and keeps them and keeps them within the limit, [`block`] tells a block from
-//! damage, and [`flights`] lets threads that miss the same block share it.
+//! [`CachedStorage`] documents its promises. [`plan`] cuts a read into blocks, [`store`] finds and
+//! keeps blocks within the limit, [`block`] tells a block from damage, and with [`flights`] threads
+//! that miss the same block share one fetch.
 //!
-//! Why blocks of 256 KiB: of two arrays of 43 and 490 MB behind 30 ms a request, opening and
-//! reading 16 random chunks of 64 rows took 10 and 38 requests for 36 and 80 MB when nothing was
-//! cached yet (16 KiB: 26 and 46 for 29 and 70; 1 MiB: 10 and 32 for 39 and 110; without a cache:
-//! 38 and 42 for 28 and 69). Smaller ones leave gaps that the reader announces again and again and
-//! never reads; larger ones fetch what nobody asked for (`examples/through_cache.rs`). Blocks that
-//! are there were read with 3 to 6 GB/s, 8 kB in 48 µs.
+//! Why blocks of 256 KiB: opening two TileDB arrays of 43 and 490 MB behind 30 ms per request, and
+//! reading 16 random chunks of 64 rows, took 10 and 38 requests for 36 and 80 MB with an empty
+//! cache (16 KiB: 26 and 46 requests for 29 and 70 MB; 1 MiB: 10 and 32 for 39 and 110; without a
+//! cache: 38 and 42 for 28 and 69). Smaller blocks leave gaps that the reader announces again and
+//! again and never reads; larger ones fetch what nobody asked for (example `through_cache` of
+//! tiledb-native). Cached blocks were read at 3 to 6 GB/s, 8 kB in 48 µs.
 
 pub(crate) mod block;
 mod flights;
@@ -29,10 +29,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use self::block::object_id;
-use self::flights::{Claim, Flight, Flights, Turn};
+use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
-use self::store::{BlockStore, Found, Kept};
+use self::store::{BlockStore, KeepOutcome, Lookup};
 use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 pub use self::stats::{CacheStats, CacheUse};
@@ -40,20 +40,21 @@ pub use self::stats::{CacheStats, CacheUse};
 /// Whether a file, named by its path, keeps the bytes that it has once it is there.
 pub type NeverChanges = fn(&str) -> bool;
 
-/// Blocks may be so long.
+/// Allowed sizes of blocks.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
 
-/// Where a cache is and how large it may become.
+/// The place and size of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSpec {
-    /// Its folder, on a disk of this machine; made if need be, then readable by this user only.
+    /// Its folder, on a disk of this machine. It is made if it does not exist, readable by this
+    /// user only.
     pub folder: PathBuf,
-    /// The most bytes that its blocks may take on disk, in whole 4 KiB, for all processes together
-    /// and after crashes, too. Only what is being written at the moment comes on top: one block for
-    /// each thread that fetches. Storages that share a folder each keep to their own limit.
+    /// Most bytes of its blocks on disk, in whole 4 KiB, for all processes together and after
+    /// crashes, too. Only blocks that are being written come on top: one for each thread that
+    /// fetches. Storages that share a folder each keep their own limit.
     pub limit_bytes: u64,
-    /// Bytes of a block: 4 KiB to 64 MiB, and a power of two. Storages of other blocks do not find
-    /// these.
+    /// Bytes of a block: a power of two from 4 KiB to 64 MiB. Storages with blocks of another size
+    /// do not find these blocks.
     pub block_bytes: u64,
 }
 
@@ -82,40 +83,37 @@ impl CacheSpec {
     }
 }
 
-/// A storage that keeps on disk what it read from another one, for later reads, in this process and
+/// A storage that keeps on disk what it read from another one, for later reads in this process and
 /// in others.
 ///
 /// # What is cached
 ///
-/// Bytes of files that lie in a fragment's folder, one whose name has times and a UUID in it.
-/// TileDB writes a fragment once, commits it, and never changes it. Everything else (listings,
-/// schemas, commits, consolidated metadata) always comes from the storage behind: names of these
-/// appear and vanish, and an array that is deleted and written anew has some of them again.
+/// Bytes of files that never change once they are there, which the caller names by a function
+/// ([`NeverChanges`]). Everything else, and every listing, always comes from the storage behind.
 ///
-/// Size and tag of a file in a fragment ([`Storage::versions`]) are asked for once by each
-/// `CachedStorage`, when the file is first touched: a request a file, none after it. Blocks belong
-/// to the place, name, size and tag: a file that was replaced, against TileDB's rules, is another
-/// file to a storage made later, unless it has the same size and the storage behind knows no tag.
-/// Any number of arrays may share a folder, provided that different arrays have different
-/// [places](Storage::place).
+/// Each `CachedStorage` asks for the size and tag of such a file ([`Storage::versions`]) once, when
+/// the file is first touched: one request per file. Blocks belong to place, name, size and tag. A
+/// file that was replaced all the same is another file to a storage made later, unless it has the
+/// same size and the storage behind knows no tag. Any number of data sets may share a folder if
+/// they have different [places](Storage::place).
 ///
-/// # What holds
+/// # Promises
 ///
-/// A read gives the bytes that the storage behind has, or that one's error. It looks for its blocks
-/// in the folder and asks for those that are not there in as few ranges as the storage behind
-/// [wants](Storage::coalesce), all in one call; threads of a process that miss the same block fetch
-/// it once. Each block has a checksum; what is cut short, damaged or foreign is fetched again and
-/// replaced. Where blocks cannot be kept (a full disk, a folder that is gone), reads go on without,
-/// [`CacheStats::not_kept`] counts them and [`CachedStorage::problem`] says why.
+/// A read gives the bytes of the storage behind, or its error. Blocks that are not in the folder
+/// are fetched in one call, in as few ranges as the storage behind [allows](Storage::coalesce);
+/// threads of a process that miss the same block fetch it once. Each block has a checksum: a block
+/// that is cut short, damaged or foreign is fetched again and replaced. If blocks cannot be kept (a
+/// full disk, a removed folder), reads go on without: [`CacheStats::not_kept`] counts them and
+/// [`CachedStorage::problem`] names the reason.
 ///
-/// Any number of processes may fill a folder at once; one that is killed leaves nothing that is
-/// taken for a block, and what it leaves is removed when the cache is next opened or full. When the
-/// limit is reached, a sixteenth of it is freed, blocks first that were not read for the longest
-/// time, to the minute. For that all blocks are looked at, as they are when a cache is opened that
-/// no living process has open: 200,000 of them took 0.8 s, and 2.7 s after the system had forgotten
-/// them. Reads of others wait 50 ms for that and then go on without keeping what they fetched. A
-/// block is written by the thread that fetched it, before its read returns: what is read for the
-/// first time waits for the disk as well. The folder's file system must know `flock`.
+/// Any number of processes may fill a folder at once. A killed process leaves nothing that could be
+/// taken for a block, and its remains are removed when the cache is next opened or full. At the
+/// limit a sixteenth is freed, blocks first that were not read for the longest time, to the minute.
+/// That scans all blocks, as does opening a cache that no living process has open: 200,000 blocks
+/// took 0.8 s, and 2.7 s when the system did not have them cached. Other reads wait 50 ms for a
+/// scan and then go on without keeping what they fetched. The thread that fetched a block writes it
+/// before its read returns, so a first read waits for the disk as well. The folder's file system
+/// must support `flock`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -142,21 +140,20 @@ pub struct CachedStorage {
     store: BlockStore,
     flights: Flights,
     counters: Counters,
-    /// Files in fragments.
+    /// Files that never change.
     known: Mutex<HashMap<String, (FileVersion, Known)>>,
-    /// Held by the thread that asks about files.
+    /// Locked by the thread that asks about files.
     asking: Mutex<()>,
     problem: Mutex<Option<String>>,
 }
 
 impl CachedStorage {
-    /// What `inner` reads, cached as `spec` says. Removes what processes that were killed left
+    /// Caches the files of `inner` that `never_changes` names. Removes what killed processes left
     /// behind, and blocks beyond the limit.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when `spec` makes no sense; other kinds when the folder
-    /// cannot be made, read or written, or when another process kept it to itself for half a
-    /// minute.
+    /// [`io::ErrorKind::InvalidInput`] if `spec` is out of range; other kinds if the folder cannot
+    /// be made, read or written, or if another process locks it for half a minute.
     pub fn new(
         inner: Arc<dyn Storage>,
         spec: &CacheSpec,
@@ -182,7 +179,7 @@ impl CachedStorage {
         })
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     pub fn stats(&self) -> CacheStats {
         self.counters.stats()
     }
@@ -192,20 +189,20 @@ impl CachedStorage {
         CacheUse { stats: self.stats(), problem: self.problem() }
     }
 
-    /// Why a block could not be kept the last time that one could not; `None` when all could. Reads
-    /// go on without: after such a failure some reads are not cached at all, then writing is tried
-    /// again.
+    /// Why a block could not be kept, the last time this happened; `None` if all could. Reads go on
+    /// without the cache: after such a failure some reads are not cached at all, then writing is
+    /// tried again.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is known of a file.
+    /// The version of a file, if it was asked for before.
     fn recall(&self, file: &str) -> Option<(FileVersion, Known)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
     }
 
-    /// What is known of each of `files`, which is asked for once and for all that are missing in
-    /// one call; `None` for files that are not cached.
+    /// The version of each of `files`; `None` for files that are not cached. All that are missing
+    /// are asked for in one call, and once.
     fn know<'a>(&self, files: &[&'a str]) -> Vec<io::Result<Option<(FileVersion, Known)>>> {
         let is_unknown = |file: &&str| (self.never_changes)(file) && self.recall(file).is_none();
         let mut failed: HashMap<&'a str, Arc<io::Error>> = HashMap::new();
@@ -247,10 +244,10 @@ impl CachedStorage {
         Plan::new(pieces, len, self.spec.block_bytes, |file| known.get(file).copied().flatten())
     }
 
-    /// Copies from the block's file, if there is a whole one.
-    fn copy_found(&self, block: &Wanted<'_>, buffer: &mut Vec<u8>, into: &mut [u8]) -> Found {
+    /// Copies from the block's file, if it is whole.
+    fn copy_found(&self, block: &Wanted<'_>, buffer: &mut Vec<u8>, into: &mut [u8]) -> Lookup {
         let found = self.store.find(&block.id, block.len(), buffer);
-        if found == Found::Whole {
+        if found == Lookup::Whole {
             self.counters.hits.add(1);
             let copied = block.copy(&buffer[block::HEADER_BYTES..], into);
             self.counters.bytes_from_cache.add(copied);
@@ -258,7 +255,7 @@ impl CachedStorage {
         found
     }
 
-    /// Fetches blocks, and pieces as they are, in one call; keeps the blocks.
+    /// Fetches blocks and uncached pieces in one call, and keeps the blocks.
     fn fetch(
         &self,
         blocks: Vec<(Wanted<'_>, Claim<'_>)>,
@@ -294,7 +291,7 @@ impl CachedStorage {
             claim.give(of_block.clone());
             to_keep.push((block.id, of_block, claim));
         }
-        // A claim ends once its block is kept: who comes later finds it there.
+        // A claim ends once its block is kept: later threads find it there.
         for (id, of_block, _claim) in to_keep {
             self.keep(&id, &of_block);
         }
@@ -308,9 +305,9 @@ impl CachedStorage {
             return;
         }
         match self.store.keep(id, payload) {
-            Kept::Yes { n_removed } => self.counters.evictions.add(n_removed),
-            Kept::Busy => self.counters.not_kept.add(1),
-            Kept::Failed(error) => {
+            KeepOutcome::Yes { n_removed } => self.counters.evictions.add(n_removed),
+            KeepOutcome::Busy => self.counters.not_kept.add(1),
+            KeepOutcome::Failed(error) => {
                 self.counters.not_kept.add(1);
                 let folder = self.spec.folder.display();
                 let text = format!("could not keep a block in {folder}: {error}");
@@ -319,24 +316,24 @@ impl CachedStorage {
         }
     }
 
-    /// Gets the blocks of `plan`, which are not there, from the storage behind or from threads that
-    /// are fetching them, and the pieces that are read as they are.
+    /// Gets the missing blocks of `plan` from the storage behind, or from threads that are fetching
+    /// them, and its uncached pieces.
     fn get(&self, plan: Plan<'_>, buffer: &mut Vec<u8>, into: &mut [u8]) -> io::Result<()> {
         let Plan { mut blocks, mut whole } = plan;
         while !blocks.is_empty() || !whole.is_empty() {
             let mut ours = Vec::new();
             let mut others: Vec<(Wanted<'_>, Arc<Flight>)> = Vec::new();
             for block in blocks.drain(..) {
-                match self.flights.turn(block.id) {
+                match self.flights.assign(block.id) {
                     // Between looking and claiming another thread may have kept it.
-                    Turn::Ours(claim) => match self.copy_found(&block, buffer, into) {
-                        Found::Whole => drop(claim),
-                        Found::Absent | Found::Damaged => ours.push((block, claim)),
+                    Fetcher::Us(claim) => match self.copy_found(&block, buffer, into) {
+                        Lookup::Whole => drop(claim),
+                        Lookup::Absent | Lookup::Damaged => ours.push((block, claim)),
                     },
-                    Turn::Others(flight) => others.push((block, flight)),
+                    Fetcher::Others(flight) => others.push((block, flight)),
                 }
             }
-            // Ours first: a thread that waits has nothing that others wait for.
+            // Our own first, so that nobody waits for a thread that waits.
             if !ours.is_empty() || !whole.is_empty() {
                 self.fetch(ours, &whole, into)?;
                 whole.clear();
@@ -402,15 +399,15 @@ impl Storage for CachedStorage {
         }
         let mut buffer = Vec::new();
         plan.blocks.retain(|block| match self.copy_found(block, &mut buffer, into) {
-            Found::Whole => false,
-            Found::Absent => true,
-            Found::Damaged => {
+            Lookup::Whole => false,
+            Lookup::Absent => true,
+            Lookup::Damaged => {
                 self.counters.damaged.add(1);
                 true
             }
         });
         if self.store.is_paused() && !plan.blocks.is_empty() {
-            // Whole blocks would be fetched only to be thrown away.
+            // Whole blocks would be fetched and thrown away.
             let n_blocks = plan.blocks.len() as u64;
             self.counters.misses.add(n_blocks);
             self.counters.not_kept.add(n_blocks);
@@ -421,7 +418,7 @@ impl Storage for CachedStorage {
     }
 
     fn prefetch(&self, pieces: &[Piece<'_>]) {
-        // What this cannot learn of a file, the read will say.
+        // A problem with a file is the read's to report.
         let Ok(mut plan) = self.plan(pieces, usize::MAX) else { return };
         plan.blocks.retain(|block| !self.store.has(&block.id));
         if self.store.is_paused() {

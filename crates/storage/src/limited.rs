@@ -1,9 +1,8 @@
-//! A limit on the rate at which bytes are read from storage, around another storage: what a slower
-//! disk would do to a reader.
+//! A limit on the rate of reads, around another storage: simulates a slower disk.
 //!
-//! Counted are the bytes that a reader asks for, wherever they come from: a disk, the system's page
-//! cache, an object store. So a limit holds alike with a warm and with a cold page cache, which the
-//! kernel's own limits do not: those see only what the device reads.
+//! The bytes that a reader asks for are counted, wherever they come from: a disk, the system's page
+//! cache, an object store. So the limit is the same with a warm and a cold page cache. The kernel's
+//! own limits are not: they count only what the device reads.
 
 mod bucket;
 mod clock;
@@ -17,32 +16,31 @@ use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
 use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
-/// So much of a second's bytes may come at once after a pause.
+/// This part of the bytes per second may come at once after a pause.
 const BURSTS_A_SECOND: u64 = 100;
-/// And at least so many: less would be a call to the system for each few values.
+/// Least bytes at once; fewer would be a system call for every few values.
 const LEAST_BURST_BYTES: u64 = 4 << 10;
 
-/// A rate that all storages given it keep together, whichever threads read: in any window of time
-/// no more bytes than rate times length, and a burst of a hundredth of a second (4 KiB at least). A
-/// thread that the system wakes late catches up on what was due by then: the limit is the rate's,
-/// not the scheduler's.
+/// A rate that all storages given it share, whichever threads read. In any window of time at most
+/// rate times length bytes are read, and one burst: a hundredth of a second of bytes, at least 4
+/// KiB. A thread that the system wakes late catches up on what was due by then.
 ///
-/// Threads get their turns in the order in which they ask, a burst's bytes a turn, so that none
-/// waits for longer than what was asked for before takes.
+/// Threads get their turns in the order in which they ask, one burst of bytes at a time, so none
+/// waits longer than for the bytes that were asked for before.
 #[derive(Debug)]
 pub struct ReadLimit {
     bucket: TokenBucket,
     meter: Mutex<Meter>,
 }
 
-/// What was read under a limit.
+/// Bytes read under a limit, and the time of reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadLimitUse {
     /// Bytes that were read.
     pub bytes: u64,
-    /// The time in which at least one read was under way, waits for the limit among it; and of each
-    /// pause between reads as much as the bucket fills up in, since what it then holds comes beside
-    /// the rate.
+    /// The time in which at least one read was under way, waiting for the limit included. Of each
+    /// pause between reads, it includes the time in which the bucket fills up, since those bytes
+    /// come beside the rate.
     pub reading: Duration,
 }
 
@@ -50,14 +48,14 @@ pub struct ReadLimitUse {
 struct Meter {
     past: ReadLimitUse,
     n_reads: usize,
-    /// When the first of the reads under way began.
+    /// Begin of the first of the reads under way.
     since: Duration,
-    /// When the last of those before ended.
+    /// End of the last read before them.
     ended: Option<Duration>,
 }
 
 impl ReadLimit {
-    /// Holds reads to `bytes_per_second`.
+    /// A limit of `bytes_per_second`.
     pub fn new(bytes_per_second: NonZeroU64) -> Self {
         Self::with_clock(bytes_per_second, Arc::new(SystemClock::default()))
     }
@@ -77,8 +75,8 @@ impl ReadLimit {
         self.bucket.burst_bytes()
     }
 
-    /// What was read so far. The time is measured around the reads, apart from what the limit is
-    /// reckoned by.
+    /// Bytes read so far. The time is measured around the reads, independently of the clock of the
+    /// limit.
     pub fn used(&self) -> ReadLimitUse {
         let now = self.bucket.now();
         let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,12 +121,11 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// A storage whose reads a [`ReadLimit`] holds to its rate. Listings and sizes are not counted.
+/// A storage whose reads keep a [`ReadLimit`]. Listings and sizes do not count.
 ///
-/// From a folder bytes are read in parts of a burst at most, each when its turn has come. Of a
-/// storage far away that would be a request a part, so a read waits until all of it has been
-/// allowed for and is then asked for as it is; and nothing is fetched ahead of being asked for
-/// ([`Coalesce::prefetch`]), for that would come beside the limit.
+/// A folder is read in parts of one burst at most, each in its turn. For a storage far away each
+/// part would be a request, so a read waits until all of it is allowed and is then sent as it is.
+/// Nothing is fetched ahead ([`Coalesce::prefetch`]): those bytes would come beside the limit.
 #[derive(Debug)]
 pub struct LimitedStorage {
     inner: Arc<dyn Storage>,
@@ -137,7 +134,7 @@ pub struct LimitedStorage {
 }
 
 impl LimitedStorage {
-    /// What `inner` reads, held to `limit`, which other storages may be held to, too.
+    /// `inner`, limited by `limit`, which other storages may share.
     pub fn new(inner: Arc<dyn Storage>, limit: Arc<ReadLimit>) -> Self {
         let in_parts = !inner.coalesce().prefetch;
         Self { inner, limit, in_parts }
@@ -202,7 +199,7 @@ impl Storage for LimitedStorage {
         Ok(())
     }
 
-    /// Nothing: what is fetched ahead and never read would count, too.
+    /// Does nothing: bytes that are fetched ahead and never read would count, too.
     fn prefetch(&self, _pieces: &[Piece<'_>]) {}
 
     fn coalesce(&self) -> Coalesce {
@@ -218,7 +215,7 @@ fn piece_bytes(piece: &Piece<'_>) -> u64 {
     piece.range.end.saturating_sub(piece.range.start)
 }
 
-/// The same bytes in the same order, in parts of `most` bytes at most.
+/// The same bytes in the same order, in parts of at most `most` bytes.
 fn parts<'a>(pieces: &[Piece<'a>], most: u64) -> Vec<Vec<Piece<'a>>> {
     let (mut parts, mut part, mut room) = (Vec::new(), Vec::new(), most);
     for piece in pieces {

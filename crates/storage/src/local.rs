@@ -1,9 +1,9 @@
 //! A folder of this machine, read by positioned reads.
 //!
 //! Positioned reads rather than a memory map: a map is `unsafe` in Rust for good reason (a file
-//! that shrinks under it is a SIGBUS), and gains nothing: of 12,000 random chunks of 7 to 9 kB in
-//! the page cache, reading and decompressing took 0.23 s (columns) and 0.43 s (values), 0.03 s of
-//! it reading, and decompressing them from a map 0.22 to 0.25 s and 0.41 to 0.44 s.
+//! that shrinks under it is a SIGBUS), and gains nothing. Reading and decompressing 12,000 random
+//! chunks of 7 to 9 kB in the page cache took 0.23 s (columns) and 0.43 s (values), 0.03 s of it
+//! reading; decompressing them from a map took 0.22 to 0.25 s and 0.41 to 0.44 s.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::storage::{Coalesce, Entry, Piece, Storage};
 
-/// Files kept open; beyond these a file is opened for each read.
+/// Most files kept open; others are opened for each read.
 const MAX_OPEN_FILES: usize = 256;
 
-/// The files of an array in a folder of this machine.
+/// Files in a folder of this machine.
 #[derive(Debug)]
 pub struct LocalStorage {
     root: PathBuf,
@@ -25,7 +25,7 @@ pub struct LocalStorage {
 }
 
 impl LocalStorage {
-    /// The array in `root`. Nothing is opened yet.
+    /// The files in `root`. Opens nothing yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), open: Mutex::default() }
     }
@@ -69,7 +69,7 @@ impl Storage for LocalStorage {
         let mut out = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // A name that is not UTF-8 is none of TileDB's.
+            // Paths are texts here: a name that is not UTF-8 cannot be asked for.
             if let Ok(name) = entry.file_name().into_string() {
                 out.push(Entry {
                     name,

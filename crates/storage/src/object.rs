@@ -1,18 +1,17 @@
-//! An object store (S3, Google Cloud Storage, Azure, anything behind the crate `object_store`):
-//! answers late, but many at a time.
+//! Files in an object store (S3, Google Cloud Storage, Azure, or any store of the crate
+//! `object_store`), which answers late but many requests at a time.
 //!
 //! Requests run on a runtime of the storage's own, whose few named threads do nothing but wait and
-//! copy; callers block outside of it, so that a call works from any thread, those of another
-//! runtime included, and decoding stays where the caller does it. Every range is a request of its
-//! own, at most [`ObjectOptions::max_requests`] at once. What was announced is fetched ahead
-//! ([`ahead`]).
+//! copy. Callers block outside of it, so a call works from any thread, including those of another
+//! runtime, and decoding stays with the caller. Every range is a request of its own, at most
+//! [`ObjectOptions::max_requests`] at once. Announced ranges are fetched ahead ([`ahead`]).
 //!
-//! Every answer is checked to come from the version of its object that was first read
-//! ([`versions`]): an object that is replaced while the array is open is an error, never bytes of
-//! both.
+//! Every answer is checked to come from the version of its object that was read first
+//! ([`versions`]). An object that is replaced while its data set is open is an error; bytes of two
+//! versions are never mixed.
 //!
-//! Keys are taken and given as they are: TileDB percent-encodes attribute names in some formats,
-//! and a second encoding would miss those files.
+//! Keys are not encoded: TileDB percent-encodes attribute names in some formats, and a second
+//! encoding would miss those files.
 
 mod ahead;
 mod request;
@@ -36,23 +35,23 @@ use self::request::{Pending, Promise, promise};
 use self::versions::Versions;
 use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
-/// How long a dropped storage waits for its threads; requests end as soon as they next wait for the
+/// How long a dropped storage waits for its threads. Requests end as soon as they next wait for the
 /// network.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How an [`ObjectStorage`] asks.
+/// How an [`ObjectStorage`] sends requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectOptions {
-    /// Requests for bytes under way at once.
+    /// Most requests for bytes at once.
     pub max_requests: usize,
-    /// The most bytes of one request; longer ranges are asked for in parts.
+    /// Most bytes of one request; longer ranges are requested in parts.
     pub request_bytes: u64,
-    /// Ranges of one file are read as one when no more bytes than this lie between them: what could
-    /// be sent while a request more is answered.
+    /// Ranges of one file are read as one if at most this many bytes lie between them: as many as
+    /// could be sent in the time of another request.
     pub gap_bytes: u64,
-    /// Some so many bytes are read and then decoded together.
+    /// Target bytes per call, which are decoded together.
     pub batch_bytes: u64,
-    /// The most memory for what is fetched before it is read; 0 fetches nothing ahead.
+    /// Most memory for ranges that are fetched ahead; 0 fetches nothing ahead.
     pub prefetch_bytes: u64,
     /// Threads that wait for the network, decrypt and copy.
     pub n_threads: usize,
@@ -72,17 +71,17 @@ impl Default for ObjectOptions {
     }
 }
 
-/// The files of an array below a prefix of an object store.
+/// Files below a prefix of an object store.
 #[derive(Debug)]
 pub struct ObjectStorage {
     place: String,
     options: ObjectOptions,
     requests: Arc<Requests>,
-    /// There until it is dropped.
+    /// `Some` until the storage is dropped.
     runtime: Option<Runtime>,
 }
 
-/// What the requests under way share with the storage.
+/// Shared by the storage and its requests under way.
 #[derive(Debug)]
 struct Requests {
     store: Arc<dyn ObjectStore>,
@@ -95,11 +94,11 @@ struct Requests {
 }
 
 impl ObjectStorage {
-    /// The array at `prefix` of `store`, which is called `place` in errors ("s3://bucket/prefix").
-    /// Nothing is asked for yet.
+    /// The files at `prefix` of `store`. Errors call it `place` ("s3://bucket/prefix"). Sends no
+    /// request yet.
     ///
     /// # Errors
-    /// When its threads cannot be started.
+    /// If its threads cannot be started.
     pub fn new(
         store: Arc<dyn ObjectStore>,
         prefix: Path,
@@ -129,19 +128,20 @@ impl ObjectStorage {
         Ok(Self { place: place.into(), options, requests, runtime: Some(runtime) })
     }
 
-    /// Asks for `range`, in parts if it is long, to be put at `at`.
-    fn ask(&self, file: &str, range: Range<u64>, mut at: usize, into: &mut Vec<Answer>) {
+    /// Requests `range`, in parts if it is long, for place `at`.
+    fn request(&self, file: &str, range: Range<u64>, mut at: usize, into: &mut Vec<Answer>) {
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min(start.saturating_add(self.options.request_bytes.max(1)));
             let direct = self.requests.begin(file, start..end);
             let len = (end - start) as usize;
-            into.push(Answer { at, len, from: Origin::Asked(direct) });
+            into.push(Answer { at, len, from: Origin::Sent(direct) });
             (start, at) = (end, at + len);
         }
     }
 
-    /// What `pieces` are to be filled from; they lie one after another in `len` bytes.
+    /// The requests, and the ranges fetched ahead, that fill `pieces`, which lie one after another
+    /// in `len` bytes.
     fn sources(&self, pieces: &[Piece<'_>], len: usize) -> io::Result<Vec<Answer>> {
         let mut holes = Vec::new();
         let mut answers = Vec::new();
@@ -171,7 +171,7 @@ impl ObjectStorage {
             }
         }
         for (idx, range, at) in holes {
-            self.ask(pieces[idx].file, range, at, &mut answers);
+            self.request(pieces[idx].file, range, at, &mut answers);
         }
         Ok(answers)
     }
@@ -185,10 +185,10 @@ impl Storage for ObjectStorage {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.requests.key(folder)?;
         let requests = Arc::clone(&self.requests);
-        // A folder that is not there lists as empty; that something was not found is said of a
-        // whole bucket, and no answer.
+        // A folder that does not exist lists as empty. "Not found" is said of a whole bucket, and
+        // is an error.
         self.requests.wait_for(async move {
-            requests.sent();
+            requests.count_sent();
             match requests.store.list_with_delimiter(Some(&key)).await {
                 Ok(listed) => Ok(entries(&key, &listed)),
                 Err(error) => Err(request::failure(&key, &error)),
@@ -205,20 +205,20 @@ impl Storage for ObjectStorage {
     }
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
-        let asked: Vec<_> = files.iter().map(|file| self.requests.begin_version(file)).collect();
-        asked.into_iter().map(|asked| asked.pending.wait()).collect()
+        let sent: Vec<_> = files.iter().map(|file| self.requests.begin_version(file)).collect();
+        sent.into_iter().map(|sent| sent.pending.wait()).collect()
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
         let answers = self.sources(pieces, into.len())?;
-        // What was taken has made room.
+        // The ranges taken have made room.
         self.requests.begin_ahead();
         for Answer { at, len, from } in answers {
             let (bytes, skip) = match from {
-                Origin::Asked(asked) => (asked.pending.wait()?, 0),
+                Origin::Sent(sent) => (sent.pending.wait()?, 0),
                 Origin::Ahead { piece, range, pending, skip } => match pending.wait() {
                     Ok(bytes) => (bytes, skip),
-                    // Fetching ahead was our own idea: that it failed is no error before the read
+                    // Nobody sent for fetching ahead, so its failure is no error until the read
                     // itself has tried.
                     Err(_) => (self.requests.begin(pieces[piece].file, range).pending.wait()?, 0),
                 },
@@ -249,9 +249,9 @@ impl Storage for ObjectStorage {
     }
 }
 
-/// What `listed` names in `folder`.
+/// The names of `listed` in `folder`.
 fn entries(folder: &Path, listed: &ListResult) -> Vec<Entry> {
-    // Some tools leave an empty object in place of the folder itself: it has no name below it.
+    // Some tools leave an empty object in place of the folder itself. It has no name below it.
     let name = |path: &Path| {
         path.prefix_match(folder).and_then(|mut parts| Some(parts.next()?.as_ref().to_owned()))
     };
@@ -268,7 +268,7 @@ impl Drop for ObjectStorage {
             if Handle::try_current().is_ok() {
                 runtime.shutdown_background();
             } else {
-                runtime.shutdown_timeout(FAREWELL);
+                runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             }
         }
     }
@@ -290,7 +290,7 @@ impl Requests {
     async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.sent();
+        self.count_sent();
         let (bytes, found) = request::get(&*self.store, &key, range).await?;
         self.versions.check(&key, &found)?;
         Ok(bytes)
@@ -299,7 +299,7 @@ impl Requests {
     async fn version(&self, file: &str) -> io::Result<FileVersion> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.sent();
+        self.count_sent();
         let found = self.store.head(&key).await;
         let found = found.map_err(|error| request::failure(&key, &error))?;
         self.versions.check(&key, &found)?;
@@ -307,7 +307,7 @@ impl Requests {
     }
 
     /// Counts a request.
-    fn sent(&self) {
+    fn count_sent(&self) {
         self.n_sent.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -321,23 +321,23 @@ impl Requests {
         pending.wait()
     }
 
-    /// Asks for `range`.
-    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> Asked<Bytes> {
+    /// Requests `range`.
+    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> SentRequest<Bytes> {
         let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
         let task = self.handle.spawn(async move { promise.keep(requests.get(&file, range).await) });
-        Asked { pending, task: task.abort_handle() }
+        SentRequest { pending, task: task.abort_handle() }
     }
 
-    /// Asks how long a file is, and which version of it.
-    fn begin_version(self: &Arc<Self>, file: &str) -> Asked<FileVersion> {
+    /// Requests the size and version of a file.
+    fn begin_version(self: &Arc<Self>, file: &str) -> SentRequest<FileVersion> {
         let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
         let task = self.handle.spawn(async move { promise.keep(requests.version(&file).await) });
-        Asked { pending, task: task.abort_handle() }
+        SentRequest { pending, task: task.abort_handle() }
     }
 
-    /// Asks for as much of what was announced as there is room for.
+    /// Requests announced ranges while there is room.
     fn begin_ahead(self: &Arc<Self>) {
         let begun = self.ahead().begin();
         for Begun { id, file, range, promise } in begun {
@@ -372,20 +372,20 @@ impl Drop for Running {
     }
 }
 
-/// A request of a read, given up when the read no longer waits for it.
+/// A request of a read, cancelled if the read no longer waits for it.
 #[derive(Debug)]
-struct Asked<T> {
+struct SentRequest<T> {
     pending: Arc<Pending<T>>,
     task: AbortHandle,
 }
 
-impl<T> Drop for Asked<T> {
+impl<T> Drop for SentRequest<T> {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Where `len` bytes at `at` of what is read come from.
+/// The source of `len` bytes at `at` of a read.
 #[derive(Debug)]
 struct Answer {
     at: usize,
@@ -395,8 +395,8 @@ struct Answer {
 
 #[derive(Debug)]
 enum Origin {
-    Asked(Asked<Bytes>),
-    /// What was fetched ahead, from `skip` on: `range` of the file of a piece.
+    Sent(SentRequest<Bytes>),
+    /// A range fetched ahead: `range` of the file of a piece begins `skip` bytes into it.
     Ahead {
         piece: usize,
         range: Range<u64>,

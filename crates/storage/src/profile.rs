@@ -35,10 +35,10 @@ impl Profile {
         let sections = [format!("profile {name}"), name.to_owned()];
         if let Some(text) = environment.file("AWS_CONFIG_FILE", ".aws/config") {
             let wanted = if name == "default" { &sections[..] } else { &sections[..1] };
-            enter(&text, wanted, &mut values);
+            add_sections(&text, wanted, &mut values);
         }
         if let Some(text) = environment.file("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials") {
-            enter(&text, &sections[1..], &mut values);
+            add_sections(&text, &sections[1..], &mut values);
         }
         Self {
             #[cfg(feature = "s3")]
@@ -78,7 +78,7 @@ pub(crate) fn secrets(environment: &Environment) -> Vec<String> {
 }
 
 /// Adds the values in the sections `wanted` of a profile file.
-fn enter(text: &str, wanted: &[String], values: &mut BTreeMap<String, String>) {
+fn add_sections(text: &str, wanted: &[String], values: &mut BTreeMap<String, String>) {
     let mut is_wanted = false;
     for line in text.lines() {
         // Indented lines belong to the value before them; none of ours has such lines.

@@ -4,26 +4,26 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 
-/// The files of one array.
+/// Files below one root: an array, or another data set in files.
 pub trait Storage: Debug + Send + Sync {
-    /// What stands in errors for the array: its path or address.
+    /// The root for errors: its path or address. Different roots have different places.
     fn place(&self) -> String;
 
-    /// The files and folders in `folder` (empty: the array's own), by name, in any order. A folder
-    /// that is not there is empty.
+    /// The files and folders in `folder` (empty: the root itself), by name, in any order; none if
+    /// there is no such folder.
     ///
     /// # Errors
-    /// When the storage cannot be reached or refuses.
+    /// If the storage cannot be reached or refuses.
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
 
     /// Bytes of `file`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when there is no such file, other kinds when the storage cannot
-    /// be reached or refuses.
+    /// [`io::ErrorKind::NotFound`] if there is no such file, other kinds if the storage cannot be
+    /// reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
-    /// Bytes of each of `files`, in their order; a storage far away asks for many at a time.
+    /// Bytes of each of `files`, in their order. A storage far away asks for many at a time.
     ///
     /// # Errors
     /// Each file's as of [`Storage::size`].
@@ -31,9 +31,8 @@ pub trait Storage: Debug + Send + Sync {
         files.iter().map(|file| self.size(file)).collect()
     }
 
-    /// What tells the bytes that each of `files` has now from those that it had or will have, in
-    /// their order. Costs as much as [`Storage::sizes`], which stand for it where nothing else is
-    /// known.
+    /// The version of each of `files`, in their order. Costs as much as [`Storage::sizes`], which
+    /// is the default for storages that know no more than sizes.
     ///
     /// # Errors
     /// Each file's as of [`Storage::size`].
@@ -42,26 +41,26 @@ pub trait Storage: Debug + Send + Sync {
         sizes.map(|size| Ok(FileVersion { size: size?, tag: None })).collect()
     }
 
-    /// Reads every piece into its slice of `into`, which is as long as the pieces together and
-    /// takes them in the order given.
+    /// Reads every piece into its slice of `into`, which is as long as all pieces together; they
+    /// lie in it in the order given.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] when a piece reaches beyond its file, other kinds when the
+    /// [`io::ErrorKind::UnexpectedEof`] if a piece reaches beyond its file, other kinds if the
     /// storage cannot be reached or refuses.
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()>;
 
-    /// Says which pieces will be read soon, in about this order, so that a storage far away may
-    /// begin to fetch them, within what memory it allows itself; they may also never be read.
-    /// Called only where [`Coalesce::prefetch`] is set.
+    /// Announces pieces that will probably be read soon, in about this order. A storage far away
+    /// may begin to fetch them, within the memory that it allows itself. Called only if
+    /// [`Coalesce::prefetch`] is set.
     fn prefetch(&self, pieces: &[Piece<'_>]) {
         let _ = pieces;
     }
 
-    /// How far apart two ranges may lie to be read as one, and how much is best asked for at once.
+    /// How ranges are best joined and batched.
     fn coalesce(&self) -> Coalesce;
 
-    /// Requests sent so far, for bytes, sizes and listings; `None` where nothing is requested, as
-    /// from a folder.
+    /// Requests sent so far, for bytes, sizes and listings; `None` for a storage without requests,
+    /// such as a folder.
     fn requests(&self) -> Option<u64> {
         None
     }
@@ -76,12 +75,12 @@ pub struct Entry {
     pub is_folder: bool,
 }
 
-/// Which of the files that may have had a name one after another this one is.
+/// Identifies one version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileVersion {
     /// Bytes of the file.
     pub size: u64,
-    /// What the storage changes when it changes the file: an ETag, the time of the last change.
+    /// Changes whenever the file does: an ETag, or the time of the last change.
     pub tag: Option<String>,
 }
 
@@ -97,12 +96,11 @@ pub struct Piece<'a> {
 /// How reads are best put to a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coalesce {
-    /// Ranges of one file are read as one when no more bytes than this lie between them.
+    /// Ranges of one file are read as one if at most this many bytes lie between them.
     pub gap_bytes: u64,
-    /// Some so many bytes are asked for in one call: enough to keep the storage busy, few enough to
-    /// stay in a cache.
+    /// Target bytes per call: enough to keep the storage busy, few enough to stay in a cache.
     pub batch_bytes: u64,
-    /// Whether [`Storage::prefetch`] is worth a call: for storages that answer late but many at a
-    /// time.
+    /// Whether [`Storage::prefetch`] is worth a call: true for storages that answer late but many
+    /// requests at a time.
     pub prefetch: bool,
 }

@@ -150,7 +150,7 @@ impl Feed {
             (Matrix::Csr(csr), None) => sparse_csr(csr),
             (Matrix::Csr(mut csr), Some(staging)) => match self.dense_kind {
                 Some(kind) => {
-                    remove_duplicates(&mut csr);
+                    remove_duplicates(&mut csr)?;
                     staging.send_rows(csr)?.to_dense(kind)
                 }
                 None => staging.send_rows(csr)?.to_sparse(),
@@ -213,7 +213,7 @@ fn sparse_coo(mut coo: CooBatch<TensorBuffer>) -> Result<Tensor, Error> {
     let shape = [size(coo.shape.0)?, size(coo.shape.1)?];
     let distinct = {
         let (rows, columns) =
-            (coo.rows.elements_mut().into_u32(), coo.columns.elements_mut().into_u32());
+            (coo.rows.elements_mut().into_u32()?, coo.columns.elements_mut().into_u32()?);
         let cells = || rows.iter().zip(columns.iter());
         cells().zip(cells().skip(1)).all(|(one, next)| one != next)
     };

@@ -164,12 +164,12 @@ impl SentRows {
 /// Keeps one value per cell and gene, the last one stored, like densify.
 ///
 /// A device scatters in no defined order, so either of two values for one place could win.
-pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) {
-    let columns = rows.columns.elements_mut().into_u32();
-    let values = rows.values.elements_mut().into_f32();
+pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) -> Result<(), Error> {
+    let columns = rows.columns.elements_mut().into_u32()?;
+    let values = rows.values.elements_mut().into_f32()?;
     let ascends = |columns: &[u32]| columns.windows(2).all(|pair| pair[0] < pair[1]);
     if rows.row_offsets.windows(2).all(|ends| ascends(&columns[ends[0]..ends[1]])) {
-        return;
+        return Ok(());
     }
     let (mut n_kept, mut start) = (0, 0);
     for end in rows.row_offsets.iter_mut().skip(1) {
@@ -190,4 +190,5 @@ pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) {
     }
     rows.columns.truncate(n_kept);
     rows.values.truncate(n_kept);
+    Ok(())
 }

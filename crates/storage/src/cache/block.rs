@@ -1,8 +1,8 @@
-//! A block on disk: what it is called, and how it is told from damage and from other blocks.
+//! A block on disk: its name, and how it is told from damage and from other blocks.
 //!
 //! The file is a header of [`HEADER_BYTES`] (magic, format, payload length, object, number of the
-//! block, checksum; little-endian) and the payload. The header follows from the block's name and
-//! its payload alone, so that checking is making it anew and comparing.
+//! block, checksum; little-endian) and the payload. The header depends on the block's name and its
+//! payload alone, so a check makes it anew and compares.
 
 use std::fmt::Write as _;
 
@@ -13,22 +13,22 @@ use crate::storage::FileVersion;
 
 pub(crate) const HEADER_BYTES: usize = 48;
 const MAGIC: [u8; 8] = *b"TDBblock";
-/// Of the files and of what identifies an object: a cache written by another one is missed and, in
-/// time, evicted.
+/// Format of the files and of object ids. Blocks of another format are missed and, in time,
+/// evicted.
 const FORMAT: u32 = 1;
 
-/// Stands for place, name and version of a file, and for how long its blocks are.
+/// Identifies place, name and version of a file, and the size of its blocks.
 pub(crate) type ObjectId = [u8; 16];
 
 /// A block of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BlockId {
     pub(crate) object: ObjectId,
-    /// Its number: it begins at so many times the length of a block.
+    /// Its number: it begins at this multiple of the block size.
     pub(crate) idx: u64,
 }
 
-/// The object that `file` at `place` is while it has this version.
+/// The id of `file` at `place` in this version.
 pub(crate) fn object_id(
     place: &str,
     file: &str,
@@ -41,7 +41,7 @@ pub(crate) fn object_id(
     hasher.update(version.size.to_le_bytes());
     hasher.update([u8::from(version.tag.is_some())]);
     for text in [place, file, version.tag.as_deref().unwrap_or_default()] {
-        // The length first: no two lists of texts look alike.
+        // Each text after its length: no two lists of texts give the same bytes.
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
     }
@@ -51,7 +51,7 @@ pub(crate) fn object_id(
 }
 
 impl BlockId {
-    /// The folder it is in: one of 256, so that none grows too long.
+    /// The folder it is in: one of 256, so that none grows too large.
     pub(crate) fn folder(&self) -> String {
         format!("{:02x}", self.object[0].wrapping_add(self.idx as u8))
     }
@@ -66,7 +66,7 @@ impl BlockId {
         name
     }
 
-    /// The block that is called `name`.
+    /// Parses a block's name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (object, idx) = name.split_once('-')?;
         let object = u128::from_str_radix(object, 16).ok()?.to_be_bytes();
@@ -74,7 +74,7 @@ impl BlockId {
         (found.name() == name).then_some(found)
     }
 
-    /// The header of the block when this is its payload.
+    /// The header of the block for this payload.
     pub(crate) fn header(&self, payload: &[u8]) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
@@ -86,7 +86,7 @@ impl BlockId {
         header
     }
 
-    /// The payload of the block whose file this is; `None` when it is another's, or damaged.
+    /// The payload in the block's file; `None` if the file is another block's, or damaged.
     pub(crate) fn payload<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         let (header, payload) = file.split_first_chunk::<HEADER_BYTES>()?;
         (*header == self.header(payload)).then_some(payload)

@@ -1,5 +1,5 @@
-//! Blocks that a thread is fetching: others that miss them meanwhile wait for its bytes instead of
-//! fetching them again.
+//! Blocks that a thread is fetching. Others that miss them wait for its bytes instead of fetching
+//! them again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::block::BlockId;
 
-/// All of a storage.
+/// The blocks under way of a storage.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     under_way: Mutex<HashMap<BlockId, Arc<Flight>>>,
@@ -30,7 +30,7 @@ enum Landed {
     With(Bytes),
 }
 
-/// The duty to fetch a block. Dropped, it ends the flight; if no bytes were given, others fetch the
+/// The duty to fetch a block. Dropping it ends the flight; if no bytes were given, others fetch the
 /// block themselves.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
@@ -41,18 +41,18 @@ pub(super) struct Claim<'a> {
 
 /// Who fetches a block.
 #[derive(Debug)]
-pub(super) enum Turn<'a> {
-    Ours(Claim<'a>),
+pub(super) enum Fetcher<'a> {
+    Us(Claim<'a>),
     Others(Arc<Flight>),
 }
 
 impl Flights {
-    pub(super) fn turn(&self, id: BlockId) -> Turn<'_> {
+    pub(super) fn assign(&self, id: BlockId) -> Fetcher<'_> {
         match self.under_way().entry(id) {
-            Entry::Occupied(other) => Turn::Others(Arc::clone(other.get())),
+            Entry::Occupied(other) => Fetcher::Others(Arc::clone(other.get())),
             Entry::Vacant(free) => {
                 let flight = Arc::clone(free.insert(Arc::default()));
-                Turn::Ours(Claim { flights: self, id, flight })
+                Fetcher::Us(Claim { flights: self, id, flight })
             }
         }
     }
@@ -63,7 +63,7 @@ impl Flights {
 }
 
 impl Flight {
-    /// Waits for the bytes; `None` when there will be none.
+    /// Waits for the bytes; `None` if there will be none.
     pub(super) fn wait(&self) -> Option<Bytes> {
         let mut landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -108,16 +108,16 @@ mod tests {
     fn one_fetches_and_the_others_have_what_it_got() {
         let flights = Flights::default();
         let id = BlockId { object: [1; 16], idx: 2 };
-        let Turn::Ours(claim) = flights.turn(id) else { panic!("nobody else was there") };
-        let Turn::Others(flight) = flights.turn(id) else { panic!("it is claimed") };
+        let Fetcher::Us(claim) = flights.assign(id) else { panic!("nobody else was there") };
+        let Fetcher::Others(flight) = flights.assign(id) else { panic!("it is claimed") };
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| flight.wait());
             claim.give(Bytes::from_static(b"abc"));
             assert_eq!(waiting.join().unwrap().as_deref(), Some(&b"abc"[..]));
         });
         drop(claim);
-        let Turn::Ours(claim) = flights.turn(id) else { panic!("it has ended") };
-        let Turn::Others(flight) = flights.turn(id) else { panic!("it is claimed") };
+        let Fetcher::Us(claim) = flights.assign(id) else { panic!("it has ended") };
+        let Fetcher::Others(flight) = flights.assign(id) else { panic!("it is claimed") };
         drop(claim);
         assert_eq!(flight.wait(), None);
     }

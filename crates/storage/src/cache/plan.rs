@@ -1,4 +1,4 @@
-//! Which blocks the pieces of a read are in, and which ranges to ask for where blocks are missing.
+//! The blocks that the pieces of a read lie in, and the ranges to fetch for missing ones.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,18 +19,18 @@ pub(super) struct Known {
 pub(super) struct Wanted<'a> {
     pub(super) file: &'a str,
     pub(super) id: BlockId,
-    /// Where in the file it is; the last one of a file ends with it.
+    /// Its place in the file; the last block of a file ends with the file.
     pub(super) range: Range<u64>,
     parts: Vec<Part>,
 }
 
-/// What a piece wants of a block.
+/// The part of a block that belongs to a piece.
 #[derive(Debug)]
 struct Part {
     piece: usize,
-    /// Where in the block.
+    /// Its place in the block.
     from: Range<usize>,
-    /// Where it goes.
+    /// Its place in the output.
     at: usize,
 }
 
@@ -39,14 +39,14 @@ struct Part {
 pub(super) struct Plan<'a> {
     /// By file and place.
     pub(super) blocks: Vec<Wanted<'a>>,
-    /// Pieces to be read as they are, and where they go.
+    /// Pieces to be read uncached, and their places in the output.
     pub(super) whole: Vec<(Piece<'a>, usize)>,
 }
 
 impl<'a> Plan<'a> {
-    /// The blocks that `pieces` are in, which lie one after another in `len` bytes. What is known
-    /// of a file, `known` says; pieces of files of which nothing is, and pieces that reach beyond
-    /// their file, are read as they are.
+    /// Cuts `pieces`, which lie one after another in `len` bytes of output, into blocks. Pieces of
+    /// files that `known` does not know, and pieces that reach beyond their file, are read
+    /// uncached.
     pub(super) fn new(
         pieces: &[Piece<'a>],
         len: usize,
@@ -70,7 +70,7 @@ impl<'a> Plan<'a> {
                         let first = number * block_bytes;
                         let range = first..size.min(first.saturating_add(block_bytes));
                         let overlap = start.max(range.start)..end.min(range.end);
-                        // An empty piece on the border of two blocks is in neither.
+                        // An empty piece on the border of two blocks lies in neither.
                         if overlap.start >= overlap.end {
                             continue;
                         }
@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
         Ok(Self { blocks: blocks.into_values().collect(), whole })
     }
 
-    /// Has the pieces that need one of the blocks read as they are, and forgets the blocks.
+    /// Reads the pieces of all blocks uncached, and removes the blocks.
     pub(super) fn give_up_blocks(&mut self, pieces: &[Piece<'a>]) {
         let mut needs = vec![false; pieces.len()];
         for part in self.blocks.drain(..).flat_map(|block| block.parts) {
@@ -117,8 +117,7 @@ impl Wanted<'_> {
         (self.range.end - self.range.start) as usize
     }
 
-    /// Copies what is wanted of the block's bytes to where it goes, and says how many bytes that
-    /// were.
+    /// Copies the wanted parts of the block's bytes to their places. Returns the number of bytes.
     pub(super) fn copy(&self, block: &[u8], into: &mut [u8]) -> u64 {
         let mut copied = 0;
         for Part { from, at, .. } in &self.parts {
@@ -129,8 +128,8 @@ impl Wanted<'_> {
     }
 }
 
-/// The ranges that hold `blocks`, which are in order: blocks of a file that lie no more than `gap`
-/// bytes apart are asked for as one, with what lies between.
+/// The ranges that hold `blocks`, which are in order. Blocks of a file at most `gap` bytes apart
+/// are fetched as one range, with the bytes between.
 pub(super) fn runs<'a: 'b, 'b>(
     blocks: impl IntoIterator<Item = &'b Wanted<'a>>,
     gap: u64,

@@ -1,5 +1,5 @@
-//! What lies in a cache's folder, and what of it goes when room is needed: the blocks that were not
-//! read for the longest time.
+//! The blocks in a cache's folder, and which of them are removed when room is needed: those that
+//! were not read for the longest time.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,10 @@ use std::time::SystemTime;
 
 use super::block::BlockId;
 
-/// What a file takes on disk is counted in these.
+/// Size on disk is counted in blocks of this many bytes.
 const DISK_BLOCK: u64 = 4096;
 
-/// What a file of so many bytes takes on disk.
+/// Bytes on disk of a file of `len` bytes.
 pub(super) fn cost(len: u64) -> u64 {
     len.div_ceil(DISK_BLOCK).saturating_mul(DISK_BLOCK)
 }
@@ -19,20 +19,20 @@ pub(super) fn cost(len: u64) -> u64 {
 /// The blocks of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    blocks: Vec<Lying>,
+    blocks: Vec<ScannedBlock>,
     pub(super) cost: u64,
 }
 
 #[derive(Debug)]
-struct Lying {
+struct ScannedBlock {
     id: BlockId,
     read: SystemTime,
     cost: u64,
 }
 
 impl Scan {
-    /// Looks at every block below `folder`. What is not called as a block is neither counted nor
-    /// ever removed.
+    /// Lists the blocks below `folder`. Files that are not named like blocks are neither counted
+    /// nor ever removed.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let mut scan = Self::default();
         for below in fs::read_dir(folder)? {
@@ -50,10 +50,10 @@ impl Scan {
                         let cost = cost(metadata.len());
                         let read = metadata.modified()?;
                         scan.cost += cost;
-                        scan.blocks.push(Lying { id, read, cost });
+                        scan.blocks.push(ScannedBlock { id, read, cost });
                     }
                     Ok(_) => {}
-                    // Removed by hand just now.
+                    // Removed by somebody just now.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
@@ -62,8 +62,8 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Removes the blocks longest unread until no more than `most` is left, or until none can be
-    /// removed; how many have gone.
+    /// Removes the blocks longest unread until at most `most` bytes are left, or no block can be
+    /// removed. Returns the number removed.
     pub(super) fn shrink(&mut self, folder: &Path, most: u64) -> u64 {
         self.blocks.sort_unstable_by_key(|block| (block.read, block.id));
         let mut n_removed = 0;
@@ -75,7 +75,7 @@ impl Scan {
             match fs::remove_file(path) {
                 Ok(()) => n_removed += 1,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                // It takes room still.
+                // It still takes room.
                 Err(_) => continue,
             }
             self.cost -= block.cost;

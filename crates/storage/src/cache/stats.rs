@@ -1,29 +1,29 @@
-//! What a cache has done, counted.
+//! Counts of a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a [`CachedStorage`](super::CachedStorage) has done since it was made; other storages and
+/// Counts of a [`CachedStorage`](super::CachedStorage) since it was made. Other storages and
 /// processes that share its folder count for themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Blocks that a read found in the folder, whole.
+    /// Blocks that reads found in the folder, whole.
     pub hits: u64,
-    /// Blocks that a read did not find there and fetched.
+    /// Blocks that reads fetched because they were not in the folder.
     pub misses: u64,
-    /// Blocks that a read did not find there and another one was just fetching.
+    /// Blocks that reads took from another read that was fetching them.
     pub shared: u64,
-    /// Bytes that reads were given from the folder.
+    /// Bytes that reads took from the folder.
     pub bytes_from_cache: u64,
-    /// Bytes asked of the storage behind, for whole blocks and for files that are not cached.
+    /// Bytes fetched from the storage behind, for whole blocks and for files that are not cached.
     pub bytes_fetched: u64,
-    /// Blocks removed for others.
+    /// Blocks removed to make room.
     pub evictions: u64,
-    /// Misses where there was a file by the block's name that was cut short, damaged or foreign.
+    /// Misses with a file of the block's name that was cut short, damaged or foreign.
     pub damaged: u64,
     /// Misses after which the block was not kept: it could not be written
-    /// ([`CachedStorage::problem`](super::CachedStorage::problem)), it was not tried for a while
-    /// after such a failure, or others held the folder for too long.
+    /// ([`CachedStorage::problem`](super::CachedStorage::problem)), writing was not tried for a
+    /// while after such a failure, or others locked the folder for too long.
     pub not_kept: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct CacheUse {
     pub problem: Option<String>,
 }
 
-/// The same while it is counted.
+/// The counts while they grow.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) hits: Counter,

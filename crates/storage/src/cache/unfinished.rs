@@ -1,8 +1,8 @@
-//! Blocks are written under a temporary name, in a folder of the writer's own, and renamed when
-//! they are whole.
+//! Blocks that are being written: under a temporary name in a folder of the writer's own, renamed
+//! when they are whole.
 //!
-//! The writer holds the lock of a file in that folder for as long as it lives. What a dead one has
-//! left is therefore known by a lock that can be had: no process number that another process may
+//! The writer keeps a lock on a file in that folder as long as it lives. So the remains of a dead
+//! writer are recognised by a lock that can be taken: no process number, which another process may
 //! have by now, and no clock.
 
 use std::fs::{self, File, TryLockError};
@@ -22,7 +22,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// A folder of its own below `parent`. No other may be made or removed meanwhile.
+    /// Makes a folder of its own below `parent`. No other may be made or removed at the same time.
     pub(super) fn begin(parent: &Path) -> io::Result<Self> {
         let mut number = 0_u64;
         let folder = loop {
@@ -38,12 +38,12 @@ impl Unfinished {
         Ok(Self { folder, _lock: lock, n_files: AtomicU64::new(0) })
     }
 
-    /// Removes what dead writers have left beside it. No folder may be made meanwhile.
+    /// Removes the folders of dead writers beside it. No folder may be made at the same time.
     pub(super) fn remove_dead_others(&self) -> io::Result<()> {
         self.folder.parent().map_or(Ok(()), |parent| remove_dead(parent).map(|_living| ()))
     }
 
-    /// A file to write to; it is removed when it is dropped and was not renamed.
+    /// A file to write to. It is removed when it is dropped without having been renamed.
     pub(super) fn file(&self) -> UnfinishedFile {
         let number = self.n_files.fetch_add(1, Ordering::Relaxed);
         UnfinishedFile { path: self.folder.join(number.to_string()), is_renamed: false }
@@ -52,20 +52,20 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // What stays, the next to open the cache removes.
+        // If this fails, the next process to open the cache removes it.
         drop(fs::remove_dir_all(&self.folder));
     }
 }
 
 /// Removes the folders of dead writers below `parent` and returns the number of those known to
-/// live. A folder whose lock cannot be looked at stays. No folder may be made meanwhile.
+/// live. A folder whose lock cannot be checked stays. No folder may be made at the same time.
 pub(super) fn remove_dead(parent: &Path) -> io::Result<usize> {
     let mut n_living = 0;
     for entry in fs::read_dir(parent)? {
         let folder = entry?.path();
         match Writer::of(&folder) {
             Writer::Lives => n_living += 1,
-            // Another user's may not be ours to remove: it is in nobody's way.
+            // We may not be allowed to remove another user's; it does no harm.
             Writer::Dead => drop(fs::remove_dir_all(&folder)),
             Writer::Unknown => {}
         }
@@ -73,7 +73,7 @@ pub(super) fn remove_dead(parent: &Path) -> io::Result<usize> {
     Ok(n_living)
 }
 
-/// What the lock in a folder says of its writer.
+/// The state of a folder's writer, by its lock.
 enum Writer {
     Lives,
     Dead,
@@ -90,7 +90,7 @@ impl Writer {
                 Err(TryLockError::WouldBlock) => Self::Lives,
                 Err(TryLockError::Error(_)) => Self::Unknown,
             },
-            // It was killed before it had made its lock.
+            // It was killed before it made its lock.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Dead,
             Err(_) => Self::Unknown,
         }
@@ -109,7 +109,7 @@ impl UnfinishedFile {
         &self.path
     }
 
-    /// Gives the file its name, in place of what has it.
+    /// Gives the file its name, replacing a file of that name.
     pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
         fs::rename(&self.path, to)?;
         self.is_renamed = true;

@@ -1,9 +1,8 @@
-//! How many bytes all blocks of a folder take: a number in a file, changed only under that file's
-//! lock.
+//! The bytes of all blocks of a folder: a number in a file, changed only under that file's lock.
 //!
-//! The lock is the system's (`flock`): it ends with the process that holds it. Whoever adds a block
-//! raises the number first, whoever removes one lowers it afterwards: a process that dies in
-//! between leaves it too high, never too low.
+//! The lock is the system's (`flock`) and ends with its process. The number is raised before a
+//! block is added and lowered after one is removed: a process that dies in between leaves it too
+//! high, never too low.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -22,9 +21,9 @@ pub(super) struct Usage {
     file: Mutex<File>,
 }
 
-/// The file while it is ours.
+/// The file while this process has its lock.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct LockedUsage<'a> {
     file: MutexGuard<'a, File>,
 }
 
@@ -35,8 +34,8 @@ impl Usage {
         Ok(Self { file: Mutex::new(file) })
     }
 
-    /// Takes the lock, trying for so many milliseconds; `None` when others had it all the time.
-    pub(super) fn hold(&self, millis: u32) -> io::Result<Option<Held<'_>>> {
+    /// Takes the lock, trying for `millis` milliseconds; `None` if others had it all the time.
+    pub(super) fn lock(&self, millis: u32) -> io::Result<Option<LockedUsage<'_>>> {
         for idx in 0..=millis {
             if idx > 0 {
                 thread::sleep(BETWEEN_TRIES);
@@ -47,7 +46,7 @@ impl Usage {
                 Err(TryMutexError::WouldBlock) => continue,
             };
             match file.try_lock() {
-                Ok(()) => return Ok(Some(Held { file })),
+                Ok(()) => return Ok(Some(LockedUsage { file })),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -56,8 +55,8 @@ impl Usage {
     }
 }
 
-impl Held<'_> {
-    /// The number; `None` when the file does not hold one.
+impl LockedUsage<'_> {
+    /// The number; `None` if the file does not hold one.
     pub(super) fn used(&self) -> io::Result<Option<u64>> {
         let mut bytes = [0; 16];
         match self.file.read_exact_at(&mut bytes, 0) {
@@ -78,9 +77,10 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedUsage<'_> {
     fn drop(&mut self) {
-        // Cannot fail for a lock that is held; were it to, the lock ends when the file is closed.
+        // Unlocking a lock that we have cannot fail; otherwise the lock ends when the file is
+        // closed.
         drop(self.file.unlock());
     }
 }
@@ -95,18 +95,18 @@ mod tests {
         let path = folder.path().join("usage");
         let (one, other) = (Usage::open(&path).unwrap(), Usage::open(&path).unwrap());
         {
-            let held = one.hold(0).unwrap().unwrap();
-            assert_eq!(held.used().unwrap(), None);
-            held.set(12_345).unwrap();
-            assert!(other.hold(3).unwrap().is_none());
-            assert!(one.hold(3).unwrap().is_none());
+            let locked = one.lock(0).unwrap().unwrap();
+            assert_eq!(locked.used().unwrap(), None);
+            locked.set(12_345).unwrap();
+            assert!(other.lock(3).unwrap().is_none());
+            assert!(one.lock(3).unwrap().is_none());
         }
-        assert_eq!(other.hold(0).unwrap().unwrap().used().unwrap(), Some(12_345));
+        assert_eq!(other.lock(0).unwrap().unwrap().used().unwrap(), Some(12_345));
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[2] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(one.hold(0).unwrap().unwrap().used().unwrap(), None);
+        assert_eq!(one.lock(0).unwrap().unwrap().used().unwrap(), None);
         std::fs::write(&path, &bytes[..15]).unwrap();
-        assert_eq!(one.hold(0).unwrap().unwrap().used().unwrap(), None);
+        assert_eq!(one.lock(0).unwrap().unwrap().used().unwrap(), None);
     }
 }

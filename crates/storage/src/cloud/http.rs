@@ -38,8 +38,8 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// Requests within `limits`, trusting the certificates of `ca_file`, else the system's. Fails
-    /// if `is_tls`, and there are none.
+    /// Sends requests within `limits`, trusting the certificates of `ca_file`, else the system's.
+    /// Fails if `is_tls`, and there are none.
     pub(super) fn new(
         limits: Limits,
         proxy: Option<String>,

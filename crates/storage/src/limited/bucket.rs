@@ -1,12 +1,12 @@
 //! A token bucket: bytes flow in at a rate, up to a burst, and whoever reads takes them out.
 //!
-//! It is kept as the moment at which the bucket will have paid for all that was taken. A taker
-//! moves that moment on under a lock, waits for it outside, and so comes after those who took
-//! before it and before those who take later: nobody starves.
+//! The state is one moment: when the bucket will have paid for all that was taken. A taker advances
+//! the moment under a lock and waits for it outside, so takers are served in the order in which
+//! they came, and none starves.
 //!
-//! The moment is reckoned in *units*, of which a nanosecond is as many as the rate has bytes a
-//! second, and a byte is 10^9: whole numbers, so that nothing is lost by rounding however many
-//! bytes go through.
+//! The moment is counted in *units*: a nanosecond has as many units as the rate has bytes per
+//! second, and a byte has 10^9. These are whole numbers, so no rounding adds up however many bytes
+//! pass.
 
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,8 @@ pub(super) struct TokenBucket {
     bytes_per_second: NonZeroU64,
     burst_bytes: u64,
     clock: Arc<dyn Clock>,
-    /// In units, when all that was taken is paid for, and a burst's units more, so that a full
-    /// bucket is no negative number.
+    /// When all that was taken is paid for, in units, plus the units of a burst, so that a full
+    /// bucket is not a negative number.
     paid: Mutex<u128>,
 }
 
@@ -48,8 +48,8 @@ impl TokenBucket {
         self.clock.now()
     }
 
-    /// Returns when so many bytes may be read; of more than a burst, when the last of them may.
-    /// Bursts of several takers alternate.
+    /// Returns when `bytes` may be read; for more than a burst, when the last of them may. Bursts
+    /// of several takers alternate.
     pub(super) fn take(&self, bytes: u64) {
         let mut left = bytes;
         while 0 < left {
@@ -63,10 +63,9 @@ impl TokenBucket {
         let burst = units(self.burst_bytes);
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
-            // The clock is read under the lock, so that the times at which bytes are taken are in
-            // order.
+            // The clock is read under the lock, so that takes are in the order of their times.
             let now = self.clock.now().as_nanos() * u128::from(self.bytes_per_second.get());
-            // Of a bucket that has been full since then, the rest has run over.
+            // A bucket that was full by then has overflowed.
             *paid = (*paid).max(now) + units(bytes);
             *paid
         };

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 /// A clock, and waiting for it.
 pub(super) trait Clock: Debug + Send + Sync {
-    /// The time since some moment in the past; never goes back.
+    /// The time since a fixed moment in the past; never goes back.
     fn now(&self) -> Duration;
 
     /// Returns when it is `time`, or somewhat later.
     fn wait_until(&self, time: Duration);
 }
 
-/// The system's clock that never goes back.
+/// The system's monotonic clock.
 #[derive(Debug)]
 pub(super) struct SystemClock {
     start: Instant,

@@ -1,4 +1,4 @@
-//! The bucket against an oracle that looks at every window, with a clock that the test drives; and
+//! The bucket against an oracle that checks every window, with a clock that the test drives; and
 //! the storage around a folder.
 
 use std::fs;
@@ -44,7 +44,7 @@ impl Clock for AloneClock {
     }
 }
 
-/// A clock for several threads: it stands still until the test moves it on, and says how many
+/// A clock for several threads. It stands still until the test advances it, and tells how many
 /// threads wait for it.
 #[derive(Debug, Default)]
 struct DrivenClock {
@@ -53,8 +53,8 @@ struct DrivenClock {
 }
 
 impl DrivenClock {
-    /// Goes to the earliest moment that a thread waits for, where `n_left` threads wait: not those
-    /// that have been told to go on.
+    /// Advances to the earliest moment that a thread waits for, if `n_left` threads wait, not
+    /// counting those that may go on already.
     fn advance(&self, n_left: usize) {
         let mut state = self.state.lock().unwrap();
         let waiting = state.1.iter().filter(|until| state.0 < **until);
@@ -86,9 +86,9 @@ impl Clock for DrivenClock {
     }
 }
 
-/// Fails where some window of time has more bytes than it may have. Moments are whole nanoseconds,
-/// so that a window may be one longer than it looks; and it may be as much longer as the first in
-/// it was woken late.
+/// Fails if a window of time has more bytes than it may have. Moments are whole nanoseconds, so
+/// that a window may be one longer than it looks; and it may be as much longer as the first in it
+/// was woken late.
 fn check_windows(
     grants: &[(u64, u64)],
     rate: u64,
@@ -138,8 +138,7 @@ impl Oracle {
 const UNITS: u128 = 1_000_000_000;
 
 proptest! {
-    /// Bytes come at the very moment at which a bucket that is looked at all the time would have
-    /// them, and never sooner.
+    /// Bytes come at the very moment at which an ideal bucket would have them, and never sooner.
     #[test]
     fn bytes_come_when_the_oracle_has_them(
         rate in 1_u64..3_000_000_000,
@@ -162,8 +161,8 @@ proptest! {
         prop_assert_eq!(check_windows(&grants, rate, burst, 0), Ok(()));
     }
 
-    /// Also where takes are larger than the bucket; what the system wakes late catches up, and no
-    /// more.
+    /// Also if takes are larger than the bucket. A thread that the system wakes late catches up,
+    /// and no more.
     #[test]
     fn no_window_has_more_than_its_share(
         rate in 1_000_u64..3_000_000_000,
@@ -239,8 +238,7 @@ fn takes_at_the_same_time(in_whole: bool) -> Vec<(u64, u64, usize)> {
         .collect();
     drop(sender);
     while takers.iter().any(|taker| !taker.is_finished()) {
-        // Only when those that are left wait: the clock never overtakes a thread that is about to
-        // ask.
+        // Only if all threads left wait: the clock never overtakes a thread that is about to ask.
         let n_left = takers.iter().filter(|taker| !taker.is_finished()).count();
         clock.advance(n_left);
         thread::yield_now();
@@ -304,8 +302,8 @@ fn a_folder_is_read_in_parts_and_what_was_read_is_counted() {
     assert_eq!(storages[0].size("a").unwrap(), 100_000);
 }
 
-/// What a bucket holds after a pause comes at once: the time that it took to fill is counted, and
-/// no more.
+/// The content of a bucket after a pause comes at once. The time that it took to fill is counted,
+/// and no more.
 #[test]
 fn pauses_between_reads_count_as_far_as_the_bucket_fills_in_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,15 +1,14 @@
-//! What is fetched before it is read: which announced ranges wait, are under way or have arrived,
-//! and which of them make room.
+//! Ranges that are fetched before they are read: which of them wait, are under way or have arrived,
+//! and which make room for others.
 //!
-//! Reads need not ask for just what was announced: a range announced in one may be read in parts,
-//! by several threads. Announced ranges are therefore cut into *parts* that do not overlap, and a
-//! read takes from whichever parts it meets; what it meets no part of it asks for itself. A part is
-//! forgotten when all of it was taken.
+//! Reads need not match announcements: a range announced at once may be read in parts, by several
+//! threads. So announced ranges are cut into *parts* that do not overlap, and a read takes from all
+//! parts that it meets. It requests the rest itself. A part is removed when all of it was taken.
 //!
-//! Parts are begun in the order announced while they fit into the memory allowed. When they no
-//! longer do, the oldest part goes that has been read from (what is left of it mostly lay between
-//! two wanted ranges) or that a few announcements later still was not. One that waits untouched for
-//! a read in progress stays, or a large announcement would drive out its own beginning.
+//! Parts are requested in the order announced while they fit into the memory allowed. After that
+//! the oldest part is removed that has been read from (its rest mostly lies between two wanted
+//! ranges) or that was not read a few announcements later. An untouched part of a read in progress
+//! stays; otherwise a large announcement would drive out its own beginning.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -20,26 +19,26 @@ use bytes::Bytes;
 use super::request::{Pending, Promise, promise};
 use crate::storage::Piece;
 
-/// Announcements after which what was announced before is not expected to be read any more. A read
-/// makes two, and a few may run at once.
+/// Announcements after which an earlier one is not expected to be read any more. A read makes two,
+/// and a few reads may run at once.
 const RECENT_CALLS: u64 = 8;
 
-/// How much may be fetched ahead.
+/// Bounds on fetching ahead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Of all parts that are under way or have arrived.
+    /// Most bytes of all parts that are under way or have arrived.
     pub(super) bytes: u64,
-    /// Of one part.
+    /// Most bytes of one part.
     pub(super) part_bytes: u64,
-    /// Parts under way.
+    /// Most parts under way.
     pub(super) requests: usize,
 }
 
-/// The parts of what was announced.
+/// The parts of announced ranges.
 #[derive(Debug)]
 pub(super) struct Ahead {
     limits: Limits,
-    /// By number, which ascends as they were announced.
+    /// By number; numbers ascend in the order of announcement.
     parts: HashMap<u64, Part>,
     /// For each file the numbers of its parts, by where they begin.
     places: HashMap<Arc<str>, BTreeMap<u64, u64>>,
@@ -69,7 +68,7 @@ enum State {
     Arrived(Arc<Pending<Bytes>>),
 }
 
-/// A part to ask the store for.
+/// A part to request.
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) id: u64,
@@ -78,12 +77,12 @@ pub(super) struct Begun {
     pub(super) promise: Promise<Bytes>,
 }
 
-/// Where some of what is read comes from.
+/// The source of a range of a read.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Nobody has asked for this range.
+    /// A range that was not requested yet.
     Hole(Range<u64>),
-    /// This range is in what was asked for ahead, from `skip` on.
+    /// A range that was fetched ahead, `skip` bytes into its part.
     Ahead { range: Range<u64>, pending: Arc<Pending<Bytes>>, skip: usize },
 }
 
@@ -119,7 +118,7 @@ impl Ahead {
         }
     }
 
-    /// Notes what will be read; what is already there is not noted again.
+    /// Adds announced pieces; ranges that are there already are not added again.
     pub(super) fn announce(&mut self, pieces: &[Piece<'_>]) {
         self.n_calls += 1;
         for piece in pieces {
@@ -160,7 +159,7 @@ impl Ahead {
         }
     }
 
-    /// The parts to ask for now.
+    /// Marks parts as under way, and returns them to be requested.
     pub(super) fn begin(&mut self) -> Vec<Begun> {
         let mut out = Vec::new();
         while self.under_way < self.limits.requests
@@ -192,8 +191,8 @@ impl Ahead {
         out
     }
 
-    /// Notes that a part begun is no longer under way; one that failed is forgotten, so that the
-    /// read asks itself.
+    /// Notes that a part is no longer under way. A part that failed is removed, so that the read
+    /// requests it itself.
     pub(super) fn ended(&mut self, id: u64, arrived: bool) {
         self.under_way -= 1;
         if !arrived {
@@ -205,8 +204,8 @@ impl Ahead {
         }
     }
 
-    /// Where the bytes of `range` come from, in order and without gaps. They are taken: a part of
-    /// which none are left is forgotten.
+    /// Takes the bytes of `range`: their sources, in order and without gaps. A part without bytes
+    /// left is removed.
     pub(super) fn take(&mut self, file: &str, range: &Range<u64>) -> Vec<Source> {
         let mut sources = Vec::new();
         let mut start = range.start;
@@ -215,7 +214,7 @@ impl Ahead {
             let taken = part.overlap(range);
             let pending = match &part.state {
                 State::UnderWay(pending) | State::Arrived(pending) => Arc::clone(pending),
-                // The read is not to wait until there is room for it.
+                // The read must not wait until there is room for it.
                 State::Waiting => {
                     self.remove(id);
                     continue;
@@ -256,7 +255,7 @@ impl Ahead {
         part.call + RECENT_CALLS <= self.n_calls
     }
 
-    /// Forgets parts until `len` bytes more are allowed; whether they now are.
+    /// Removes parts until `len` more bytes are allowed. Returns whether they are.
     fn make_room(&mut self, len: u64) -> bool {
         while self.held_bytes + len > self.limits.bytes {
             let may_go = |id: &&u64| {

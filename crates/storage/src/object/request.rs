@@ -1,4 +1,4 @@
-//! One request: the answer that a blocked thread waits for, and what a store's errors become.
+//! One request: the answer that a blocked thread waits for, and the errors of stores.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,15 +9,15 @@ use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
 
-/// An answer that is still to come, or has; any number of threads may wait for it.
+/// An answer that will come, or has come. Any number of threads may wait for it.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     answer: Mutex<Option<Result<T, Arc<io::Error>>>>,
     arrived: Condvar,
 }
 
-/// The other side of a [`Pending`]: dropped without an answer, it answers with an error, so that
-/// nobody waits forever.
+/// The other side of a [`Pending`]. Dropped without an answer, it gives an error, so that nobody
+/// waits forever.
 #[derive(Debug)]
 pub(super) struct Promise<T>(Arc<Pending<T>>);
 
@@ -64,7 +64,7 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// Bytes of an object, all of them or an error, and the object's state when they were read.
+/// Bytes of an object, all of them or an error, and the object's metadata when they were read.
 pub(super) async fn get(
     store: &dyn ObjectStore,
     key: &Path,
@@ -91,7 +91,7 @@ pub(super) async fn get(
             Err(io::Error::new(io::ErrorKind::InvalidData, what))
         }
         Err(error) => {
-            // Stores refuse a range that begins behind the end, each in words of its own.
+            // Stores refuse a range that begins behind the end, each with its own message.
             if matches!(error, Error::Generic { .. })
                 && let Ok(found) = store.head(key).await
                 && found.size <= range.start
@@ -103,7 +103,7 @@ pub(super) async fn get(
     }
 }
 
-/// An error of the store, with all that is known of its cause.
+/// An error of the store, with all its causes.
 pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
     let kind = match error {
         Error::NotFound { .. } => io::ErrorKind::NotFound,
@@ -115,7 +115,7 @@ pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
         _ => io::ErrorKind::Other,
     };
     let mut text = error.to_string();
-    // HTTP clients say only "error sending request", and why behind it.
+    // HTTP clients say only "error sending request"; the reason is in the causes.
     let mut cause = error.source();
     while let Some(deeper) = cause {
         let more = deeper.to_string();

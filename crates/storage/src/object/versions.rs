@@ -1,9 +1,9 @@
-//! Which version of each object has been read: bytes of two versions must not be mixed.
+//! The version of each object that was read first: bytes of two versions must not be mixed.
 //!
-//! TileDB never writes a file again, but whoever copies an experiment over another does, and a read
-//! goes on for hours. A store says with each answer which version it comes from. The version is
-//! compared here rather than demanded of the store (`If-Match`), which not all that speak S3
-//! understand.
+//! Formats such as TileDB never write a file again, but whoever copies a data set over another one
+//! does, and a read takes hours. A store names the version with each answer. Versions are compared
+//! here rather than required of the store (`If-Match`), which not every implementation of S3
+//! understands.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,11 +14,11 @@ use object_store::path::Path;
 
 use crate::storage::FileVersion;
 
-/// What tells one version of an object from another.
+/// Tells one version of an object from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Version {
     size: u64,
-    /// The store's own mark, else when it says that the object was last written, in nanoseconds.
+    /// The store's own mark (ETag), else the time of the last change in nanoseconds.
     mark: Result<String, Option<i64>>,
 }
 
@@ -29,7 +29,7 @@ impl Version {
     }
 }
 
-/// The same for other processes and other times.
+/// The version in a form that other processes can compare.
 pub(super) fn file_version(found: &ObjectMeta) -> FileVersion {
     let Version { size, mark } = Version::of(found);
     let tag = match mark {

@@ -107,8 +107,10 @@ pub(crate) fn dense_rows<B: ReadableBuffer>(x: &Matrix<B>) -> Vec<Vec<f32>> {
         }
         Matrix::Coo(coo) => {
             let mut dense = vec![vec![0.0; n_columns]; n_rows];
-            assert!(coo.rows().is_sorted());
-            for ((row, column), value) in coo.rows().iter().zip(coo.columns()).zip(coo.values()) {
+            assert!(coo.rows().unwrap().is_sorted());
+            for ((row, column), value) in
+                coo.rows().unwrap().iter().zip(coo.columns().unwrap()).zip(coo.values().unwrap())
+            {
                 let place = &mut dense[*row as usize][*column as usize];
                 assert_eq!(*place, 0.0, "a value came twice");
                 *place = *value;
@@ -119,8 +121,9 @@ pub(crate) fn dense_rows<B: ReadableBuffer>(x: &Matrix<B>) -> Vec<Vec<f32>> {
             .map(|row| {
                 let mut dense = vec![0.0; n_columns];
                 let entries = csr.row_offsets[row]..csr.row_offsets[row + 1];
-                for (column, value) in
-                    csr.columns()[entries.clone()].iter().zip(&csr.values()[entries])
+                for (column, value) in csr.columns().unwrap()[entries.clone()]
+                    .iter()
+                    .zip(&csr.values().unwrap()[entries])
                 {
                     assert_eq!(dense[*column as usize], 0.0, "a value came twice");
                     dense[*column as usize] = *value;

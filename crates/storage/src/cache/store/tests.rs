@@ -20,15 +20,15 @@ fn open(folder: &Path, n_blocks: u64) -> BlockStore {
 #[track_caller]
 fn keep(store: &BlockStore, idx: u64) -> u64 {
     match store.keep(&id(idx), &[idx as u8; LEN]) {
-        Kept::Yes { n_removed } => n_removed,
+        KeepOutcome::Yes { n_removed } => n_removed,
         other => panic!("block {idx}: {other:?}"),
     }
 }
 
-fn find(store: &BlockStore, idx: u64) -> Found {
+fn find(store: &BlockStore, idx: u64) -> Lookup {
     let mut file = Vec::new();
     let found = store.find(&id(idx), LEN, &mut file);
-    if found == Found::Whole {
+    if found == Lookup::Whole {
         assert!(file[HEADER_BYTES..] == [idx as u8; LEN], "block {idx}");
     }
     found
@@ -40,9 +40,9 @@ fn kept(store: &BlockStore, of: std::ops::Range<u64>) -> Vec<u64> {
 
 #[track_caller]
 fn check_usage(store: &BlockStore) {
-    let held = store.usage.hold(0).unwrap().unwrap();
-    assert_eq!(held.used().unwrap(), Some(Scan::new(&store.blocks).unwrap().cost));
-    assert!(held.used().unwrap() <= Some(store.limit_bytes));
+    let locked = store.usage.lock(0).unwrap().unwrap();
+    assert_eq!(locked.used().unwrap(), Some(Scan::new(&store.blocks).unwrap().cost));
+    assert!(locked.used().unwrap() <= Some(store.limit_bytes));
 }
 
 /// As if the block had been read so many minutes ago.
@@ -62,14 +62,14 @@ fn the_longest_unread_go_first() {
         age(&store, idx, 100 - idx);
     }
     check_usage(&store);
-    assert_eq!(find(&store, 0), Found::Whole);
-    assert_eq!(find(&store, 2), Found::Whole);
+    assert_eq!(find(&store, 0), Lookup::Whole);
+    assert_eq!(find(&store, 2), Lookup::Whole);
     assert_eq!(keep(&store, 32), 2);
     assert_eq!(keep(&store, 33), 0);
     check_usage(&store);
     let expect: Vec<u64> = (0..34).filter(|idx| ![1, 3].contains(idx)).collect();
     assert_eq!(kept(&store, 0..34), expect);
-    assert_eq!((find(&store, 1), find(&store, 32)), (Found::Absent, Found::Whole));
+    assert_eq!((find(&store, 1), find(&store, 32)), (Lookup::Absent, Lookup::Whole));
 }
 
 #[test]
@@ -84,10 +84,10 @@ fn a_block_kept_again_takes_its_room_once() {
     fs::write(store.path(&id(1)), [0; 7000]).unwrap();
     drop(store);
     let store = open(folder.path(), 3);
-    assert_eq!(find(&store, 1), Found::Damaged);
+    assert_eq!(find(&store, 1), Lookup::Damaged);
     keep(&store, 1);
     check_usage(&store);
-    assert_eq!(find(&store, 1), Found::Whole);
+    assert_eq!(find(&store, 1), Lookup::Whole);
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn a_number_that_is_wrong_is_found_out() {
     fs::write(&usage, "nonsense").unwrap();
     assert_eq!(keep(&store, 8), 1);
     check_usage(&store);
-    store.usage.hold(0).unwrap().unwrap().set(0).unwrap();
+    store.usage.lock(0).unwrap().unwrap().set(0).unwrap();
     drop(store);
     let store = open(folder.path(), 8);
     check_usage(&store);
     // A number that is too high, as a killed process leaves it, costs one look and no more.
-    store.usage.hold(0).unwrap().unwrap().set(u64::MAX).unwrap();
+    store.usage.lock(0).unwrap().unwrap().set(u64::MAX).unwrap();
     keep(&store, 20);
     check_usage(&store);
 }
@@ -152,9 +152,9 @@ fn two_open_stores_share_one_limit() {
 fn nobody_waits_long_for_one_that_holds_it() {
     let folder = tempfile::tempdir().unwrap();
     let stores = [open(folder.path(), 10), open(folder.path(), 10)];
-    let held = stores[0].usage.hold(0).unwrap().unwrap();
-    assert!(matches!(stores[1].keep(&id(0), &[0; LEN]), Kept::Busy));
-    drop(held);
+    let locked = stores[0].usage.lock(0).unwrap().unwrap();
+    assert!(matches!(stores[1].keep(&id(0), &[0; LEN]), KeepOutcome::Busy));
+    drop(locked);
     keep(&stores[1], 0);
     for store in &stores {
         assert_eq!(fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 2);
@@ -167,15 +167,15 @@ fn blocks_that_cannot_be_removed_are_not_added_to() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 2);
     // Nothing that can be removed explains the number.
-    let held = store.usage.hold(0).unwrap().unwrap();
-    held.set(0).unwrap();
-    drop(held);
+    let locked = store.usage.lock(0).unwrap().unwrap();
+    locked.set(0).unwrap();
+    drop(locked);
     let blocks = store.blocks.clone();
     fs::rename(&blocks, folder.path().join("elsewhere")).unwrap();
     fs::write(&blocks, "in the way").unwrap();
-    assert!(matches!(store.keep(&id(1), &[1; LEN]), Kept::Failed(_)));
+    assert!(matches!(store.keep(&id(1), &[1; LEN]), KeepOutcome::Failed(_)));
     assert!(store.is_paused());
-    assert_eq!(find(&store, 1), Found::Damaged);
+    assert_eq!(find(&store, 1), Lookup::Damaged);
     fs::remove_file(&blocks).unwrap();
     fs::rename(folder.path().join("elsewhere"), &blocks).unwrap();
     store.leave_out(PAUSE_BLOCKS - 1);
@@ -183,5 +183,5 @@ fn blocks_that_cannot_be_removed_are_not_added_to() {
     store.leave_out(5);
     assert!(!store.is_paused());
     keep(&store, 1);
-    assert_eq!(find(&store, 1), Found::Whole);
+    assert_eq!(find(&store, 1), Lookup::Whole);
 }

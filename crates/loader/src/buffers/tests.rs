@@ -1,0 +1,64 @@
+//! Buffers that are not of the type asked for.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use soma_io::CsrBuffers;
+
+use super::*;
+use crate::{BatchForm, Dataset, Loader, LoaderSpec, Method};
+
+/// Gives buffers of one type, whatever is asked for.
+struct Only(ElementType, HeapBuffers);
+
+impl BatchBuffers for Only {
+    type Buffer = HeapBuffer;
+
+    fn take(&self, n: usize, _: ElementType) -> Result<HeapBuffer, Error> {
+        self.1.take(n, self.0)
+    }
+}
+
+fn dataset() -> Dataset {
+    let csr = CsrBuffers {
+        row_offsets: vec![0, 1, 2],
+        columns: vec![1, 0],
+        values: vec![5.0, 6.0],
+        n_columns: 2,
+    };
+    let rows = || {
+        let options = RecordBatchOptions::new().with_row_count(Some(2));
+        let schema = Arc::new(arrow_schema::Schema::empty());
+        RecordBatch::try_new_with_options(schema, Vec::new(), &options).unwrap()
+    };
+    Dataset::in_memory(csr, rows(), rows()).unwrap()
+}
+
+#[test]
+fn a_buffer_of_another_type_is_an_error_and_no_empty_batch() {
+    for (form, given) in [
+        (BatchForm::Dense, ElementType::U32),
+        (BatchForm::Csr, ElementType::F32),
+        (BatchForm::Coo, ElementType::U32),
+    ] {
+        let spec = LoaderSpec { method: Method::Native, form, ..LoaderSpec::default() };
+        let buffers = Arc::new(Only(given, HeapBuffers::new(2)));
+        let loader = Loader::with_buffers(dataset(), spec, buffers).unwrap();
+        let found: Result<Vec<_>, _> = loader.epoch(0).unwrap().collect();
+        let error = found.unwrap_err();
+        assert!(matches!(error, Error::ElementType { found, .. } if found == given), "{error}");
+    }
+}
+
+#[test]
+fn obs_and_var_must_have_a_row_for_each_row_and_column() {
+    let (obs, var) = (dataset().obs().clone(), dataset().var().clone());
+    let csr = |n_columns| CsrBuffers { n_columns, row_offsets: vec![0, 0, 0], ..CsrBuffers::new() };
+    let error = Dataset::in_memory(csr(3), obs.clone(), var.clone()).unwrap_err();
+    assert!(matches!(error, Error::VarLength { n_genes: 3, n_var: 2 }), "{error}");
+    let error = Dataset::in_memory(csr(2), obs.slice(0, 1), var.clone()).unwrap_err();
+    assert!(matches!(error, Error::ObsLength { n_cells: 2, n_obs: 1 }), "{error}");
+    let broken = CsrBuffers { row_offsets: vec![0, 7], ..csr(2) };
+    let error = Dataset::in_memory(broken, obs, var).unwrap_err();
+    assert!(matches!(error, Error::Open { .. }), "{error}");
+}
