@@ -1,4 +1,5 @@
-//! Kernels between the forms that expression values come in: COO, CSR and dense rows. Slices in, slices out; no I/O, no threads.
+//! Kernels between the forms of expression values: COO, CSR and dense rows. Slices in, slices out;
+//! no I/O, no threads.
 //!
 //! | path | from | by way of | to |
 //! |---|---|---|---|
@@ -6,11 +7,11 @@
 //! | `scipy.csr` | COO by joinid | [`CooToCsr`], then [`csr_rows_to_dense`] | a CSR block, then dense batches |
 //! | native | CSR as a reader gives it, whole or packed | [`csr_rows_to_dense`], [`csr_gather_rows`] | dense or CSR batches |
 //!
-//! The three give the same numbers. Where a cell is there twice, which arrays that allow duplicates can have, CSR keeps both in the
-//! order in which they were read, and dense rows have the one that was read last.
+//! All three give the same numbers. If a cell is there twice, which arrays that allow duplicates
+//! can have, CSR keeps both in the order in which they were read, and dense rows have the last.
 //!
-//! Dense rows are row-major, `f32` or `f16`: the value of row `i` and column `j` is at `i * n_columns + j`. On their way values can
-//! be scaled, taken the logarithm of and clipped ([`Transform`]).
+//! Dense rows are row-major, `f32` or `f16`: the value of row `i` and column `j` is at `i *
+//! n_columns + j`. Values can be scaled, logarithmised and clipped on their way ([`Transform`]).
 //!
 //! ```
 //! use csr::CsrBuffers;
@@ -19,7 +20,8 @@
 //! // Cells 10 and 11 of genes 5 and 3, in this order.
 //! let (rows, columns) = (AxisIndex::ranges("cell", [10..12])?, AxisIndex::list("gene", &[5, 3])?);
 //! let mut counter = CooToCsr::new();
-//! counter.add(CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] }, &rows, &columns)?;
+//! let cells = CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] };
+//! counter.add(cells, &rows, &columns)?;
 //! let mut csr = CsrBuffers::empty(2);
 //! counter.finish(rows.len(), columns.len(), &mut csr)?;
 //!

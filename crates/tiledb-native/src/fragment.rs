@@ -4,43 +4,24 @@
 //! follows from the version and the schema. The bounding rectangles and the offsets of tiles ([`Tiles`]) are read when a read first
 //! touches the fragment.
 
+mod field;
 mod footer;
 mod tiles;
 mod tree;
 
 use std::sync::{Arc, OnceLock};
 
+use storage::Files;
+
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::schema::Layout;
+pub(crate) use field::Field;
 pub(crate) use footer::{Footer, RawFooter};
-use storage::Files;
 pub(crate) use tiles::Tiles;
 
 /// Fragments whose tiles are read together.
 const AT_ONCE: usize = 32;
-
-/// A file of a fragment, by what is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Field {
-    Rows,
-    Columns,
-    Values,
-    Times,
-}
-
-impl Field {
-    pub(crate) const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Values, Self::Times];
-
-    pub(crate) fn idx(self) -> usize {
-        match self {
-            Self::Rows => 0,
-            Self::Columns => 1,
-            Self::Values => 2,
-            Self::Times => 3,
-        }
-    }
-}
 
 /// A fragment that counts at the time the array is opened.
 #[derive(Debug)]

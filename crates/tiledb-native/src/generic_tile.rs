@@ -4,13 +4,14 @@
 
 use std::borrow::Cow;
 
+use storage::Files;
+
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Error;
 use crate::filter;
 use crate::tile;
 use crate::unsupported::Unsupported;
-use storage::Files;
 
 const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
 /// The largest generic tile believed in, unfiltered: the bounding rectangles of some 30 million tiles.

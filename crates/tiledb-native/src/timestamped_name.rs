@@ -1,8 +1,11 @@
-//! Names with times in them: `__t1_t2_uuid`, or `__t1_t2_uuid_version` for fragments and their commits.
+//! Names that contain times: `__t1_t2_uuid`, or `__t1_t2_uuid_version` for fragments and their
+//! commits.
 //!
-//! Specification: `format_spec/timestamped_name.md`. Fragments of formats 1 and 2 (`__uuid_t1`) are older than anything read here.
+//! Specification: `format_spec/timestamped_name.md`. Fragments of formats 1 and 2 (`__uuid_t1`) are
+//! older than any that are read here.
 
-/// The times of a file or folder, in milliseconds since 1970, and the format version if its name has one.
+/// The times of a file or folder, in milliseconds since 1970, and the format version if its name
+/// has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) start: u64,
@@ -10,7 +13,7 @@ pub(crate) struct Times {
     pub(crate) version: Option<u32>,
 }
 
-/// The times in `name`, which may have a suffix after a dot; `None` when it is not such a name.
+/// The times in `name`, which may have a suffix after a dot; `None` if it is not such a name.
 pub(crate) fn parse(name: &str) -> Option<Times> {
     let stem = name.split('.').next()?.strip_prefix("__")?;
     let mut parts = stem.split('_');

@@ -13,7 +13,7 @@ mod metadata;
 mod tile;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -352,9 +352,4 @@ fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Fo
         pipelines: [&layout.rows, &layout.columns, &layout.values]
             .map(|stored| stored.pipeline.clone()),
     })
-}
-
-/// Where an array's folder is.
-fn absolute(root: &Path) -> PathBuf {
-    std::path::absolute(root).unwrap_or_else(|_| root.to_owned())
 }

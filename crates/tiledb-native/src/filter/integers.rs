@@ -64,7 +64,7 @@ pub(super) fn undo_bit_width(
 /// Undoes differences of 8 bytes that were then reduced, in one go, into the low four bytes of each value. Returns false, with `out` in any
 /// state, where some value needs more bytes, or metadata is of another form than a writer's: then each step is to be undone by itself.
 pub(super) fn sum_windows(
-    chunk: super::pipeline::Filtered<'_>,
+    chunk: super::filtered::Filtered<'_>,
     signed: bool,
     out: &mut Vec<u8>,
 ) -> Result<bool, Fault> {

@@ -6,6 +6,7 @@
 //! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so that whoever needs only some
 //! values, or only the low bytes of each, takes just those.
 
+use super::filtered::Filtered;
 use super::integers::is_signed;
 use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
 use crate::cursor::Cursor;
@@ -15,15 +16,6 @@ use crate::error::Fault;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pipeline {
     steps: Vec<Step>,
-}
-
-/// One filtered chunk, in the bytes of its tile.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Filtered<'a> {
-    /// Bytes once unfiltered.
-    pub(crate) original_len: usize,
-    pub(crate) metadata: &'a [u8],
-    pub(crate) data: &'a [u8],
 }
 
 /// A chunk's values.

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use crate::error::Error;
 use storage::Files;
 use storage::Piece;
+
+use crate::error::Error;
 
 /// What to read for some pieces.
 struct Joined<'a> {
@@ -78,9 +79,9 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
+    use storage::LocalStorage;
 
     use super::*;
-    use storage::LocalStorage;
 
     proptest! {
         #[test]

@@ -1,4 +1,4 @@
-//! Where the rows of a read go.
+//! The buffers that the rows of a read are written to.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ impl Output<'_> {
         }
     }
 
-    /// No rows and no values; the memory stays.
+    /// Removes all rows and keeps the memory.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Wide(csr) => csr.clear(),
@@ -82,8 +82,8 @@ impl Output<'_> {
         }
     }
 
-    /// Calls `read` with other buffers of the same kind, and copies `rows` from them, a row as often
-    /// as it is among `rows`.
+    /// Calls `read` with other buffers of the same kind, and copies `rows` from them, a row as
+    /// often as it is among `rows`.
     pub(super) fn fill_from<T, E>(
         &mut self,
         rows: &[Range<usize>],

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use storage::Piece;
 
 use super::fetch::announce;
 use super::kept::{self, Kept};
@@ -16,7 +17,6 @@ use crate::request::{Columns, Rows};
 use crate::row_index::{Builder, Found, TileIndex};
 use crate::schema::Layout;
 use crate::tile::{self, Chunks};
-use storage::Piece;
 
 /// A task is about so many rows, or a row of space tiles where that is near.
 pub(super) const TASK_ROWS: u64 = 2048;

@@ -6,7 +6,8 @@ use super::Output;
 use super::plan::{Planned, Task};
 use crate::fragment::Field;
 
-/// Where a piece of work writes: for each of its task's row ranges the columns or the values of its rows.
+/// The place that a piece of work writes to: for each row range of its task the columns or the
+/// values of the rows.
 pub(super) enum Target<'a> {
     Columns(Vec<&'a mut [u32]>),
     NarrowColumns(Vec<&'a mut [u16]>),
@@ -26,12 +27,12 @@ impl Target<'_> {
         }
     }
 
-    /// Whether all that was written there is what was read.
+    /// Whether everything was written without loss.
     pub(super) fn fits(&self) -> bool {
         !matches!(self, Self::Counts { fits: false, .. })
     }
 
-    /// Whether the columns of each row ascend, strictly if `is_strict`; of values that is true.
+    /// Whether the columns of each row ascend, strictly if `is_strict`; true for values.
     pub(super) fn is_ordered(&self, task: &Task, row_offsets: &[usize], is_strict: bool) -> bool {
         match self {
             Self::Columns(ranges) => ascend(ranges, task, row_offsets, is_strict),
@@ -55,7 +56,7 @@ fn ascend<T: Ord>(
     })
 }
 
-/// For each task where its columns and its values go, and where rows begin in the buffers.
+/// For each task the places of its columns and values, and the row offsets of the buffers.
 pub(super) fn targets<'a>(
     planned: &[Planned],
     out: &'a mut Output<'_>,
@@ -113,7 +114,7 @@ pub(super) fn split<'a, T>(
     slices
 }
 
-/// For each range of a task where its rows begin in the buffers, with the end of the last.
+/// For each range of a task the offsets of its rows, with the end of the last.
 pub(super) fn offsets_of<'a>(
     task: &'a Task,
     row_offsets: &'a [usize],
