@@ -1,4 +1,4 @@
-//! What the consumer gets: the rows of X, with the obs row and the joinid of each beside it.
+//! Batches: rows of X, with the obs row and the joinid of each beside it.
 
 use arrow_array::RecordBatch;
 use half::f16;
@@ -6,23 +6,25 @@ use half::f16;
 use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
 use crate::error::Error;
 
-/// Some rows of the selection in the epoch's order.
+/// Rows of the selection, in the epoch's order.
 #[derive(Debug)]
 pub struct Batch<B = HeapBuffer> {
-    /// Which batch of the epoch, counted from 0.
+    /// Number of the batch in the epoch, from 0.
     pub batch_idx: u64,
     /// The values, a row for each cell and a column for each selected gene.
     pub x: Matrix<B>,
-    /// The obs columns that were asked for, a row for each cell, in the same order.
+    /// The selected obs columns, a row for each cell, in the same order.
     pub obs: RecordBatch,
-    /// The codes of the data set's [encoders](crate::Dataset::with_encoders): an Int64 column for each, a row for each cell.
+    /// The codes of the data set's [encoders](crate::Dataset::with_encoders): an Int64 column for
+    /// each encoder, a row for each cell.
     pub codes: RecordBatch,
     /// The `soma_joinid` of each row, in its experiment.
     pub joinids: Vec<i64>,
-    /// Which of the data set's experiments each row is from, counted from 0.
+    /// The experiment of each row, counted from 0.
     pub experiments: Vec<u32>,
-    /// How many rows, at its end, are padding: rows that come in another batch or of another rank, too. Leave them out where every
-    /// cell is to be counted once. Only in the last batch, with [`Remainder::Pad`](crate::Remainder::Pad).
+    /// Number of rows at its end that are padding: rows that also come in another batch or on
+    /// another rank. Leave them out to count every cell once. Only the last batch has any, with
+    /// [`Remainder::Pad`](crate::Remainder::Pad).
     pub n_padding: usize,
 }
 
@@ -33,7 +35,7 @@ impl<B> Batch<B> {
     }
 }
 
-/// A batch's values, in the form that was asked for.
+/// A batch's values, in the form of the loader's specification.
 #[derive(Debug)]
 pub enum Matrix<B = HeapBuffer> {
     /// Row-major: the value of row `i` and column `j` is at `i * n_columns + j`.
@@ -54,7 +56,8 @@ pub enum Matrix<B = HeapBuffer> {
 /// Values in compressed sparse rows.
 #[derive(Debug)]
 pub struct CsrBatch<B = HeapBuffer> {
-    /// Where each row begins, from 0, and at last the number of values: one more than there are rows.
+    /// Where each row begins, from 0, and at last the number of values: one more than there are
+    /// rows.
     pub row_offsets: Vec<usize>,
     /// The column of each value: u32.
     pub columns: B,
@@ -145,7 +148,7 @@ impl<B> Matrix<B> {
 }
 
 impl<B: ReadableBuffer> Matrix<B> {
-    /// The values of a dense batch of f32, row-major; none of another.
+    /// The values of a dense batch of f32, row-major; `None` for any other batch.
     pub fn dense(&self) -> Option<&[f32]> {
         match self {
             Self::Dense { values, .. } => match values.elements() {
@@ -156,7 +159,7 @@ impl<B: ReadableBuffer> Matrix<B> {
         }
     }
 
-    /// The values of a dense batch of f16, row-major; none of another.
+    /// The values of a dense batch of f16, row-major; `None` for any other batch.
     pub fn dense_f16(&self) -> Option<&[f16]> {
         match self {
             Self::Dense { values, .. } => match values.elements() {

@@ -1,4 +1,4 @@
-//! The rows that are held and shuffled together, in the form the method keeps them in.
+//! The rows that are in memory and shuffled together, in the form that their method keeps.
 
 use std::ops::Range;
 use std::thread;
@@ -12,20 +12,21 @@ use crate::buffers::{ElementType, ElementsMut};
 use crate::error::Error;
 use crate::need::PACKED_CELL_BYTES;
 
-/// Values of a dense batch that are worth a thread of their own: about a millisecond's work, against some 20 µs for a thread.
+/// Values of a dense batch that are worth a thread of their own: about a millisecond of work,
+/// against 20 µs for a thread.
 const THREAD_VALUES: usize = 1 << 22;
 
-/// The error of a kernel, on rows of this block.
+/// Makes the error of a kernel on rows of this block.
 pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Error {
     let BlockPlace { epoch, block_idx } = place;
     Error::Densify { epoch, block_idx, source }
 }
 
-/// Rows of X that were read together. Its memory is used again for later blocks.
+/// Rows of X that were read together. Its memory is used again by later blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) place: BlockPlace,
-    /// The selection's row of each row as read, ascending.
+    /// For each row as read its row of the selection, ascending.
     pub(crate) rows: Vec<u64>,
     pub(crate) n_columns: usize,
     pub(crate) values: Values,
@@ -34,7 +35,7 @@ pub(crate) struct Block {
 /// The values of a block, in the form of its method.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// `np.array`: row-major, a row for each row as read.
+    /// `np.array`: row-major, in the order of reading.
     Dense(Vec<f32>),
     /// `scipy.csr`: counted from COO. `native`: read as CSR.
     Csr(CsrBuffers),
@@ -49,8 +50,8 @@ impl Default for Values {
 }
 
 impl Block {
-    /// Bytes of its rows and values. Packed ones take more if a value is not a count, which one of a
-    /// later block may not be.
+    /// Bytes of its rows and values. Packed values take more once a value is not a count, which may
+    /// happen in a later block.
     pub(crate) fn bytes(&self) -> BlockBytes {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
@@ -123,13 +124,13 @@ impl Block {
         csr
     }
 
-    /// The selection's row of one row as read.
+    /// The row of the selection of one row as read.
     pub(crate) fn selection_row(&self, row: u32) -> u64 {
         self.rows[row as usize]
     }
 
-    /// Writes these rows as read, in this order, row-major over all of `out`: a part of them on each of so many threads, where that is
-    /// worth while. Gives the time of the other threads.
+    /// Writes these rows as read, in this order, row-major over all of `out`, on up to `n_threads`
+    /// threads if the batch is large. Returns the time of the other threads.
     pub(crate) fn rows_to_dense_on(
         &self,
         n_threads: usize,
@@ -199,7 +200,7 @@ impl Block {
         }
     }
 
-    /// How many values these rows as read have. Dense blocks do not say.
+    /// The number of values of these rows as read; an error for dense blocks.
     pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
         match &self.values {
             Values::Dense(_) => return Err(Error::SparseFromDense),
@@ -209,8 +210,8 @@ impl Block {
         .map_err(|source| densify_error(self.place, source))
     }
 
-    /// Writes the columns and values of these rows as read, in this order, into all of `out`, and where each ends behind
-    /// `row_offsets`. Dense blocks cannot.
+    /// Writes the columns and values of these rows as read, in this order, into all of `out`, and
+    /// appends the end of each row to `row_offsets`. An error for dense blocks.
     pub(crate) fn rows_to_csr(
         &self,
         rows: &[u32],

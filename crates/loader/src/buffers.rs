@@ -1,7 +1,6 @@
-//! Where the elements of batches are written: memory that is owned elsewhere, and comes back when a batch is
-//! dropped.
+//! Memory of batches: owned elsewhere, and returned when a batch is dropped.
 //!
-//! A trait, so that a framework's own memory (a tensor's) is written directly instead of being copied into.
+//! A trait, so that batches can be written directly into a framework's own memory (a tensor's).
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +10,7 @@ use half::f16;
 
 use crate::error::Error;
 
-/// The type of what is written.
+/// Type of the elements of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// 32-bit floats: values.
@@ -32,9 +31,18 @@ impl ElementType {
         }
     }
 
-    /// The error of elements of this type where another was wanted.
+    /// `f32`, `f16` or `u32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::U32 => "u32",
+        }
+    }
+
+    /// The error for elements of this type if `wanted` was asked for.
     pub(crate) fn is_not(self, wanted: Self) -> Error {
-        Error::ElementType { found: self, wanted }
+        Error::ElementType { found: self.name(), wanted: wanted.name() }
     }
 }
 
@@ -161,41 +169,42 @@ impl<'a> ElementsMut<'a> {
     }
 }
 
-/// Gives buffers for batches. A buffer goes back to where it came from when it is dropped.
+/// Provides buffers for batches. A buffer returns its memory when it is dropped.
 pub trait BatchBuffers: Send + Sync + 'static {
-    /// The values of a dense batch, or one of the parts of a sparse one.
+    /// Memory of a dense batch, or of one part of a sparse one.
     type Buffer: BatchBuffer;
 
-    /// A buffer of `n` elements of this type, whatever they are: all of them are overwritten.
+    /// A buffer of `n` elements of this type, with any content: all of it is overwritten. A buffer
+    /// of another type is an [`Error::ElementType`] of the batch.
     ///
     /// # Errors
-    /// [`Error::Buffer`] or [`Error::OutOfMemory`] where there is none to be had.
+    /// [`Error::Buffer`] or [`Error::OutOfMemory`] if there is no memory.
     fn take(&self, n: usize, element_type: ElementType) -> Result<Self::Buffer, Error>;
 }
 
-/// The memory of one dense batch, or of a part of a sparse one.
+/// Memory of one dense batch, or of one part of a sparse one.
 pub trait BatchBuffer: fmt::Debug + Send + 'static {
-    /// Exactly as many elements as were asked for, of the type that was asked for.
+    /// All its elements: as many, and of the type, that were asked for.
     fn elements_mut(&mut self) -> ElementsMut<'_>;
 
-    /// Leaves the first `n` elements, of those that there are.
+    /// Shortens it to its first `n` elements.
     fn truncate(&mut self, n: usize);
 }
 
 /// A buffer that can be read as a slice.
 pub trait ReadableBuffer {
-    /// What it holds.
+    /// Its elements.
     fn elements(&self) -> Elements<'_>;
 }
 
-/// Buffers on the heap, kept for reuse when they come back.
+/// Buffers on the heap, kept for reuse when they are returned.
 #[derive(Clone)]
 pub struct HeapBuffers {
     free: Arc<Mutex<Free>>,
     max_free: usize,
 }
 
-/// Memory that nobody uses.
+/// Memory that is not in use.
 #[derive(Default)]
 struct Free {
     f32: Vec<Vec<f32>>,
@@ -204,18 +213,19 @@ struct Free {
 }
 
 impl HeapBuffers {
-    /// A pool that keeps at most `max_free` buffers of each type that nobody uses; more than that are freed as they come back.
+    /// A pool that keeps at most `max_free` unused buffers of each type. Others are freed when they
+    /// are returned.
     pub fn new(max_free: usize) -> Self {
         Self { free: Arc::default(), max_free }
     }
 
-    /// How many buffers lie in the pool now.
+    /// Number of unused buffers in the pool.
     pub fn n_free(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.f32.len() + free.f16.len() + free.u32.len()
     }
 
-    /// The last memory of a type that came back, if some did.
+    /// The memory of a type that was returned last, else empty memory.
     fn reused(&self, element_type: ElementType) -> Memory {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         match element_type {
@@ -248,9 +258,9 @@ impl BatchBuffers for HeapBuffers {
     }
 }
 
-/// The vector with `n` elements, in the same memory where that is enough.
+/// The vector with `n` elements, in the same memory if that is large enough.
 fn fitting<E: Copy + Default>(elements: Vec<E>, n: usize) -> Result<Vec<E>, Error> {
-    // One that is too small is no help: to grow it would copy what is overwritten anyway.
+    // Growing would copy elements that are overwritten anyway.
     let mut elements = if n <= elements.capacity() { elements } else { Vec::new() };
     let missing = n.saturating_sub(elements.len());
     elements
@@ -260,7 +270,7 @@ fn fitting<E: Copy + Default>(elements: Vec<E>, n: usize) -> Result<Vec<E>, Erro
     Ok(elements)
 }
 
-/// Elements on the heap. Dropping it gives its memory back to its [`HeapBuffers`].
+/// Elements on the heap. Dropping it returns its memory to its [`HeapBuffers`].
 pub struct HeapBuffer {
     memory: Memory,
     pool: HeapBuffers,
@@ -346,7 +356,7 @@ impl Drop for HeapBuffer {
     }
 }
 
-/// Keeps memory for reuse, where there is some and not enough is kept yet.
+/// Keeps memory for reuse, unless it is empty or enough is kept already.
 fn keep<E>(memory: &mut Vec<E>, free: &mut Vec<Vec<E>>, max_free: usize) {
     if memory.capacity() > 0 && free.len() < max_free {
         free.push(std::mem::take(memory));

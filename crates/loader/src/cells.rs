@@ -1,4 +1,4 @@
-//! Which cells are selected: the joinid of each row.
+//! The selected cells: the joinid of each row.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::Error;
 
 pub(crate) const JOINID: &str = "soma_joinid";
 
-/// The joinids of the selected cells; row `i` of the selection is the `i`-th of them. Strictly ascending.
+/// The joinids of the selected cells, strictly ascending: row `i` of the selection is the `i`-th.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cells {
     /// All of a range.
@@ -21,7 +21,7 @@ pub enum Cells {
 }
 
 impl Cells {
-    /// How many cells there are.
+    /// The number of cells.
     pub fn n_rows(&self) -> u64 {
         match self {
             Self::Range(range) => range.end.saturating_sub(range.start),
@@ -32,7 +32,7 @@ impl Cells {
     /// The joinid of a row of the selection.
     ///
     /// # Panics
-    /// Where `row_idx` is not below [`n_rows`](Self::n_rows).
+    /// If `row_idx` is not below [`n_rows`](Self::n_rows).
     pub fn joinid(&self, row_idx: u64) -> u64 {
         match self {
             Self::Range(range) => {
@@ -43,7 +43,7 @@ impl Cells {
         }
     }
 
-    /// The joinids of ascending, disjoint ranges of rows, as few ranges as they make.
+    /// The joinids of ascending, disjoint ranges of rows, as few ranges as possible.
     pub(crate) fn joinid_ranges(&self, rows: &[Range<u64>]) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(rows.len());
         let mut push = |joinids: Range<u64>| match ranges.last_mut() {
@@ -81,7 +81,7 @@ impl Cells {
         Ok(Self::of(ids.collect::<Result<_, _>>()?))
     }
 
-    /// These; a range where each is one more than the one before.
+    /// Cells of a list; a range if it has no gaps.
     pub(crate) fn of(joinids: Vec<u64>) -> Self {
         let consecutive = joinids.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         match (joinids.first(), joinids.last()) {
@@ -92,7 +92,7 @@ impl Cells {
         }
     }
 
-    /// The last and so largest joinid.
+    /// The last and largest joinid.
     fn last(&self) -> Option<u64> {
         self.n_rows().checked_sub(1).map(|last| self.joinid(last))
     }

@@ -14,9 +14,11 @@ use crate::cells::Cells;
 use crate::error::{Error, open};
 use crate::selected_x::{GenePlaces, Part, SelectedX};
 
-/// The selected cells and genes of X, with the obs columns of those cells in memory. Cheap to clone.
+/// The selected cells and genes of X, with the obs columns of these cells in memory. Cheap to
+/// clone.
 ///
-/// Its rows are those of its experiments one after another; [`Dataset::concat`] makes one of several.
+/// Its rows are those of its experiments, one after another. [`Dataset::concat`] joins several data
+/// sets.
 #[derive(Clone)]
 pub struct Dataset {
     pub(crate) sources: Arc<[SelectedX]>,
@@ -97,7 +99,7 @@ impl Dataset {
         Self::of_source(SelectedX { x, cells, genes }, obs, var)
     }
 
-    /// A data set of one source, with the var rows of its columns.
+    /// A data set of one source, with a var row for each column.
     pub(crate) fn of_source(
         source: SelectedX,
         obs: RecordBatch,
@@ -118,7 +120,7 @@ impl Dataset {
         Ok(Self { sources, starts, obs, codes, var, totals: None, n_columns })
     }
 
-    /// The same with a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
+    /// Adds a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
     pub fn with_totals(self, totals: Vec<f64>) -> Result<Self, Error> {
         if totals.len() as u64 != self.n_rows() {
             return Err(Error::TotalsLength { found: totals.len(), n_cells: self.n_rows() });
@@ -126,15 +128,15 @@ impl Dataset {
         Ok(Self { totals: Some(totals.into()), ..self })
     }
 
-    /// Several data sets as one, shuffled across all of them: the rows of the first, then those of the second, and so on.
-    /// [`Batch::experiments`](crate::Batch::experiments) says where each row of a batch came from.
+    /// Joins data sets, to be shuffled together: the rows of the first, then those of the second,
+    /// and so on. [`Batch::experiments`](crate::Batch::experiments) names the experiment of each
+    /// row.
     ///
-    /// The columns of each must be the same genes: select them by
-    /// [`Genes::Named`](crate::Genes::Named), or let [`Dataset::from_experiments`] align them. The var columns are those of
-    /// the first.
+    /// All must have the same genes as columns: select them by name (`Genes::Named`), or let
+    /// `Dataset::from_experiments` align them. The var columns are those of the first.
     ///
     /// # Errors
-    /// None at all; another number of genes than the first has; obs columns or codes of other names or types.
+    /// If `datasets` is empty, gene counts differ, or obs columns or codes differ in name or type.
     pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
         let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
@@ -175,7 +177,7 @@ impl Dataset {
         self.sources.iter().map(|source| &source.x)
     }
 
-    /// The name of the reader of X; the names, joined by `+`, where experiments have different ones.
+    /// The name of the reader of X; the names joined by `+` if experiments have different ones.
     pub fn reader_name(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for reader in self.readers() {
@@ -186,12 +188,13 @@ impl Dataset {
         names.join("+")
     }
 
-    /// Why libtiledb reads X, of the first experiment where it does and that was left to choose.
+    /// Why libtiledb reads X though the native reader was allowed: the reason of the first such
+    /// experiment.
     pub fn why_not_native(&self) -> Option<&str> {
         self.readers().find_map(|reader| reader.why_not_native())
     }
 
-    /// The type that X's values are stored as; none where experiments differ, or where there is none.
+    /// The type of X's stored values; `None` if experiments differ, or there is none.
     pub fn data_type(&self) -> Option<&DataType> {
         let first = self.readers().next()?.data_type();
         self.readers().all(|reader| reader.data_type() == first).then_some(first)
@@ -202,7 +205,7 @@ impl Dataset {
         self.sources.len()
     }
 
-    /// The selected cells of an experiment; `None` where there are fewer experiments.
+    /// The selected cells of an experiment; `None` if there are fewer experiments.
     pub fn cells(&self, experiment: usize) -> Option<&Cells> {
         self.sources.get(experiment).map(|source| &source.cells)
     }
@@ -212,12 +215,13 @@ impl Dataset {
         &self.obs
     }
 
-    /// The var columns, a row for each column of a batch. Null where no experiment has the gene.
+    /// The var columns, a row for each column of a batch. Null for genes that no experiment has.
     pub fn var(&self) -> &RecordBatch {
         &self.var
     }
 
-    /// How many columns are of genes that no experiment has, and so zero: names that were not found.
+    /// Number of columns of genes that no experiment has, which are zero: names that were not
+    /// found.
     pub fn n_absent_genes(&self) -> usize {
         let there = |column| self.sources.iter().any(|source| source.genes.has(column));
         (0..self.n_columns).filter(|column| !there(*column)).count()
@@ -238,15 +242,16 @@ impl Dataset {
         self.n_columns
     }
 
-    /// Bytes of memory that the obs columns and codes take, for as long as the data set or a loader of it is there.
+    /// Bytes of memory of the obs columns and codes, as long as the data set or a loader of it
+    /// lives.
     pub fn obs_bytes(&self) -> usize {
         self.obs.get_array_memory_size() + self.codes.get_array_memory_size()
     }
 
-    /// Which experiment a row is of, and its joinid there.
+    /// The experiment of a row, and its joinid there.
     ///
     /// # Panics
-    /// Where `row_idx` is not below [`n_rows`](Self::n_rows).
+    /// If `row_idx` is not below [`n_rows`](Self::n_rows).
     pub fn origin(&self, row_idx: u64) -> (usize, u64) {
         // The last source that begins at or before the row: sources without rows come before it.
         let idx = self.starts.partition_point(|&start| start <= row_idx) - 1;
@@ -258,8 +263,8 @@ impl Dataset {
         &self.sources[idx]
     }
 
-    /// The values of a selected row in the mean over all rows of X, of the genes that are read: as if all genes had as many, and none
-    /// where the reader does not know.
+    /// Mean number of values of a selected row, estimated from all rows and genes of X. A reader
+    /// that does not know its number of values counts as 0.
     pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
         let mut mean = 0.0;
         for source in self.sources.iter() {
@@ -273,18 +278,20 @@ impl Dataset {
         Ok(mean)
     }
 
-    /// Bytes of memory that reading `nnz` values takes at most, of any source.
+    /// Most bytes of memory that reading `nnz` values takes, over all sources.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
         let of = |source: &SelectedX| source.x.working_bytes(nnz, &source.genes.selection, form);
         self.sources.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Bytes of memory that values of X take which are kept decoded ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
+    /// Bytes of memory of the values of X that are kept decoded
+    /// ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
     pub fn decoded_bytes(&self) -> u64 {
         self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
     }
 
-    /// Lets readers keep up to `limit_bytes` of values decoded for a loader, each by its share of the rows.
+    /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
+    /// to its rows.
     pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         let n_rows = u128::from(self.n_rows().max(1));
         for (rows, reader) in self.distinct_readers() {
@@ -307,8 +314,8 @@ impl Dataset {
         })
     }
 
-    /// A hash over the runs of consecutive joinids of each experiment: the same however the cells were
-    /// given.
+    /// A hash over the runs of consecutive joinids of each experiment. It does not depend on how
+    /// the cells were given.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
         for SelectedX { cells, .. } in self.sources.iter() {
@@ -325,7 +332,8 @@ impl Dataset {
         format!("{:016x}", hash.finish())
     }
 
-    /// Whether its rows can be read packed: those of one experiment, whose genes are the batch's columns.
+    /// Whether its rows can be read packed: those of one experiment whose genes are the columns of
+    /// a batch.
     pub(crate) fn packs(&self) -> bool {
         match &self.sources[..] {
             [source] => !source.genes.is_placed() && source.x.packs(&source.genes.selection),
@@ -333,7 +341,7 @@ impl Dataset {
         }
     }
 
-    /// Ascending, disjoint ranges of rows, by the source that they are of.
+    /// Splits ascending, disjoint ranges of rows by their sources.
     pub(crate) fn parts(&self, rows: &[Range<u64>]) -> Vec<Part> {
         let mut parts = Vec::new();
         for (idx, source) in self.sources.iter().enumerate() {

@@ -308,13 +308,13 @@ pub enum Error {
 
     /// A buffer holds elements of another type than was asked for.
     #[error(
-        "a buffer holds elements of type {found:?}, {wanted:?} was asked for: `BatchBuffers::take` must give the type that it is asked for"
+        "a buffer holds elements of type {found}, {wanted} was asked for: `BatchBuffers::take` must give the type that it is asked for"
     )]
     ElementType {
-        /// The type that it holds.
-        found: crate::buffers::ElementType,
-        /// The type that was asked for.
-        wanted: crate::buffers::ElementType,
+        /// The [name](crate::ElementType::name) of the type that it holds.
+        found: &'static str,
+        /// The name of the type that was asked for.
+        wanted: &'static str,
     },
 
     /// sprs refused a matrix.

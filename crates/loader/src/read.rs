@@ -1,4 +1,4 @@
-//! Reads blocks of cells, in the form of each method.
+//! Reads blocks of cells, in the form of their method.
 
 use std::ops::Range;
 
@@ -19,9 +19,9 @@ use crate::spec::BlockForm;
 #[derive(Default)]
 pub(crate) struct Scratch {
     to_csr: CooToCsr,
-    /// By experiment, made when first needed.
+    /// By experiment; made when first needed.
     columns: Vec<Option<AxisIndex>>,
-    /// The rows of a further experiment, before they stand behind those of the first.
+    /// The rows of a further experiment, before they are appended to those of the first.
     further: CsrBuffers,
 }
 
@@ -214,7 +214,7 @@ impl<B: BatchBuffers> CellSource<B> {
     }
 }
 
-/// What no read has done yet: every count is known.
+/// Counts before the first read: every count is known.
 fn nothing_read() -> ReadStats {
     let known = Some(0);
     ReadStats {
@@ -228,7 +228,7 @@ fn nothing_read() -> ReadStats {
     }
 }
 
-/// What a reader did, under the engine's names.
+/// A reader's counts, under the engine's names.
 fn counted(read: &soma_io::ReadStats) -> ReadStats {
     ReadStats {
         values: read.nnz,
@@ -257,7 +257,7 @@ impl Failure {
     }
 }
 
-/// Puts the rows of `further` behind those of `csr`.
+/// Appends the rows of `further` to those of `csr`.
 fn append(csr: &mut CsrBuffers, further: &CsrBuffers) {
     let n_before = csr.values.len();
     csr.columns.extend_from_slice(&further.columns);

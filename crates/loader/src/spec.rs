@@ -195,7 +195,7 @@ impl Default for LoaderSpec {
 pub enum Totals {
     /// The sum of the row's values of the selected genes.
     Genes,
-    /// What obs says, of all genes: the column that [`DatasetSpec::totals`](crate::DatasetSpec::totals) names.
+    /// The obs column that `DatasetSpec::totals` names, a total over all genes.
     Obs,
 }
 

@@ -16,14 +16,17 @@ use crate::cells::JOINID;
 use crate::error::Error;
 
 impl<B: ReadableBuffer> Batch<B> {
-    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid` (unless it is one of them),
-    /// `experiment` (which of the data set's the cell is of), the codes of each encoder (its name and `_code`), and X.
+    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid`
+    /// (unless it is an obs column), `experiment` (the number of the cell's experiment), the codes
+    /// of each encoder (its name and `_code`), and X.
     ///
-    /// Of a dense batch X is column `x`, a list of as many values as there are genes. Of a sparse one it is two columns of lists
-    /// of equal lengths: `genes`, columns of the batch, and `values`. Values are copied.
+    /// X of a dense batch is the column `x`, a list of one value for each gene. X of a sparse batch
+    /// is two columns of lists of equal lengths: `genes`, columns of the batch, and `values`.
+    /// Values are copied.
     ///
     /// # Errors
-    /// An obs column that is called as one of these; more genes, or values in a batch, than Arrow's 32 bits count.
+    /// If an obs column has one of these names; if there are more genes, or values in a batch, than
+    /// Arrow counts with 32 bits.
     pub fn to_arrow(&self) -> Result<RecordBatch, Error> {
         self.arrow().map_err(|source| Error::ToArrow { batch_idx: self.batch_idx, source })
     }

@@ -10,7 +10,8 @@ impl Matrix<HeapBuffer> {
     /// A CSR batch as a matrix of sprs, without a copy. Its memory leaves the pool.
     ///
     /// # Errors
-    /// The batch is of another form, or a cell has two values of one gene, which sprs does not allow.
+    /// If the batch has another form, or a cell has two values of one gene, which sprs does not
+    /// allow.
     pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, Error> {
         let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
         let shape = (csr.n_rows(), csr.n_columns);
@@ -22,7 +23,7 @@ impl Matrix<HeapBuffer> {
     /// A COO batch as triplets of sprs, without a copy. Its memory leaves the pool.
     ///
     /// # Errors
-    /// The batch is of another form.
+    /// If the batch has another form.
     pub fn into_sprs_coo(self) -> Result<TriMatI<f32, u32>, Error> {
         let Self::Coo(coo) = self else { return Err(self.other_form("COO")) };
         let (rows, columns) = (coo.rows.into_u32()?, coo.columns.into_u32()?);

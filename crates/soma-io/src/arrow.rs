@@ -17,7 +17,7 @@ use tiledb::{Attribute, Column, Datatype, Enumeration, EnumerationValues};
 use crate::Error;
 use crate::columns::DATA;
 
-/// The Arrow type of values of a TileDB datatype, as tiledbsoma gives it.
+/// The Arrow type of values of a TileDB datatype, as in tiledbsoma.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
     Some(match datatype {
         Datatype::StringAscii | Datatype::StringUtf8 if var_sized => DataType::LargeUtf8,
@@ -44,7 +44,7 @@ pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType>
     })
 }
 
-/// The Arrow field of an attribute, given its enumeration when it has one.
+/// The Arrow field of an attribute, with its enumeration if it has one.
 pub(crate) fn field(
     attribute: &Attribute,
     enumeration: Option<&Enumeration>,
@@ -77,7 +77,7 @@ pub(crate) fn field(
 /// The values of a column, gathered from the pieces of a read.
 pub(crate) struct GatheredColumn {
     bytes: Vec<u8>,
-    /// Where each cell of a var-sized column begins, and at last the number of bytes.
+    /// Begin of each cell of a var-sized column, and at last the number of bytes.
     offsets: Option<Vec<i64>>,
     validity: Option<Vec<bool>>,
 }
@@ -194,7 +194,8 @@ fn primitive_array<T: ArrowPrimitiveType>(
         .map_err(|error| broken(error.to_string()))
 }
 
-/// Bytes that begin where values of every type may: Arrow's own allocations do, a vector of bytes need not.
+/// Bytes aligned for values of every type: Arrow's own allocations are, a vector of bytes need not
+/// be.
 fn aligned(bytes: Buffer) -> Buffer {
     if bytes.as_ptr().align_offset(size_of::<u64>()) == 0 {
         bytes

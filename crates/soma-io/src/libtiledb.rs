@@ -13,28 +13,28 @@ use crate::genes::GeneIndex;
 use crate::soma_object::{Place, approximate_cells};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
-/// The bytes that libtiledb may use, which it keeps to by and large.
+/// The parameter for the bytes that libtiledb may use, which it roughly keeps.
 const TOTAL_BUDGET: &str = "sm.mem.total_budget";
-/// libtiledb's own default.
+/// libtiledb's default for it.
 const DEFAULT_TOTAL_BUDGET: u64 = 10 << 30;
 
 /// Reads X through libtiledb, in whatever order it gives cells, and counts them into rows.
 ///
-/// A list of genes is read as the few ranges that cover it, and the genes between are left out: many ranges cost libtiledb more
-/// than what they save.
+/// A list of genes is read as the few ranges that cover it, and the genes between are dropped: many
+/// ranges cost libtiledb more than they save.
 #[derive(Debug)]
 pub struct LibtiledbReader {
     array: Array,
-    /// Of this reader alone, so that its count of bytes read is the reader's own.
+    /// Not shared, so that its count of bytes read is this reader's own.
     context: Context,
     shape: (u64, u64),
     data_type: DataType,
     buffer_bytes: usize,
     why_not_native: Option<String>,
-    /// Memory for the cells of a read, used again by the next.
+    /// Memory for the cells of a read, used again by the next read.
     cells: Mutex<CooList>,
     place: Place,
-    /// Number of values, once it was asked for.
+    /// Number of values, after the first request for it.
     nnz: OnceLock<u64>,
 }
 
@@ -60,7 +60,7 @@ impl LibtiledbReader {
         })
     }
 
-    /// Reads the cells piece by piece, and says how many bytes that took.
+    /// Reads the cells piece by piece. Returns the number of bytes read.
     fn pieces(
         &self,
         rows: &RowRanges,
@@ -88,12 +88,12 @@ impl LibtiledbReader {
         Ok(self.context.bytes_read()?.saturating_sub(before))
     }
 
-    /// The range of all genes; none where the array itself holds no more of them.
+    /// The range of all genes; none if the array itself has no more of them.
     fn all_genes(&self) -> Vec<(i64, i64)> {
         let schema = self.array.schema();
         let n_columns = i128::from(self.shape.1);
         let bounds = schema.current_domain.as_ref().map(|bounds| bounds[1]);
-        // Old arrays note a size that can be less than the domain.
+        // The size in the metadata of old arrays can be less than the domain.
         match bounds.or(schema.dimensions[1].domain) {
             Some((_, last)) if last < n_columns => Vec::new(),
             _ => vec![(0, n_columns as i64 - 1)],
@@ -110,7 +110,7 @@ impl LibtiledbReader {
             nnz: nnz as u64,
             cells_decoded: None,
             bytes_read: Some(bytes_read),
-            // It counts reads, many of which its cache answers, and no requests.
+            // libtiledb counts reads, many of which its cache answers, not requests.
             requests: None,
             bytes_decoded: None,
             bytes_needed: None,
@@ -118,7 +118,8 @@ impl LibtiledbReader {
         }
     }
 
-    /// Adds a piece to the list: positions in place of joinids, and without the genes that were only read along.
+    /// Adds a piece to the list, with positions in place of joinids, and without genes that were
+    /// not wanted.
     fn add(
         &self,
         cells: &mut CooList,
@@ -134,7 +135,7 @@ impl LibtiledbReader {
             cells.rows.push(position as u32);
         }
         extend_f32(&mut cells.values, piece.column(2), self.array.uri())?;
-        // Columns come last: where genes were read along, their cells are closed up here.
+        // Columns come last: cells of unwanted genes are removed here.
         let mut n_kept = first;
         for (cell_idx, joinid) in (first..).zip(piece.column(1).values::<i64>()?) {
             if let Some(column) = index.column(*joinid) {
@@ -172,7 +173,7 @@ impl XReader for LibtiledbReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
-        // Asked for if memory is limited or batches are sparse, so not before.
+        // Not counted on opening: only limited memory and sparse batches need it.
         if let Some(nnz) = self.nnz.get() {
             return Ok(Some(*nnz));
         }
@@ -202,7 +203,7 @@ impl XReader for LibtiledbReader {
             end: rows.n_rows(),
             n_rows: u32::MAX.into(),
         })?;
-        // A second read at the same time does without the memory of the first.
+        // A second read at the same time uses memory of its own.
         let mut own = CooList::default();
         let mut shared = self.cells.try_lock().ok();
         let cells = shared.as_deref_mut().unwrap_or(&mut own);

@@ -14,13 +14,14 @@ pub struct MemoryReader {
     csr: CsrBuffers,
 }
 
-/// How many cells a piece of COO has at most.
+/// Most cells of a piece of COO.
 const PIECE_CELLS: usize = 1 << 16;
-/// Cell, gene and value as Arrow has them.
+/// Bytes of a cell, a gene and a value in Arrow.
 const COO_CELL_BYTES: u64 = 20;
 
 impl MemoryReader {
-    /// A reader of all rows of `csr`; row `i` has joinid `i`. Fails when the parts of `csr` do not fit together.
+    /// A reader of all rows of `csr`; row `i` has joinid `i`. Fails if the parts of `csr` do not
+    /// fit together.
     pub fn new(csr: CsrBuffers) -> Result<Self, Error> {
         csr.check()?;
         Ok(Self { csr })

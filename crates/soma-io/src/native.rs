@@ -20,19 +20,19 @@ pub struct NativeReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
-    /// What stands in front of an object store, if something does.
+    /// The cache in front of an object store, if there is one.
     cache: Option<Arc<CachedStorage>>,
-    /// Memory for the rows of a read as COO, used again by the next.
+    /// Memory for the rows of a read as COO, used again by the next read.
     csr: Mutex<CsrBuffers>,
-    /// Bytes of values kept decoded that each holder allows.
+    /// Bytes of decoded values that each holder allows.
     allowed: Mutex<BTreeMap<u64, u64>>,
 }
 
-/// How many cells a piece of COO has at most, unless a single row has more.
+/// Most cells of a piece of COO, unless a single row has more.
 const PIECE_CELLS: usize = 1 << 20;
-/// Column and value.
+/// Bytes of a column and a value.
 const CSR_CELL_BYTES: u64 = 8;
-/// Cell, gene and value as Arrow has them.
+/// Bytes of a cell, a gene and a value in Arrow.
 const COO_CELL_BYTES: u64 = 20;
 
 /// How an array is opened.
@@ -135,7 +135,7 @@ impl NativeReader {
 /// Why there is no native reader of an array.
 #[derive(Debug)]
 pub(crate) enum NotNative {
-    /// Its reader does not know such an array, or such a place.
+    /// The native reader does not support such an array, or such an address.
     Unsupported(String),
     /// The array could not be opened.
     Failed(Error),
@@ -188,7 +188,7 @@ impl XReader for NativeReader {
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        // COO is made of CSR, a piece at a time.
+        // COO is made from CSR, a piece at a time.
         let coo = match form {
             ReadForm::Csr => 0,
             ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
@@ -253,7 +253,7 @@ impl XReader for NativeReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        // A second read at the same time does without the memory of the first.
+        // A second read at the same time uses memory of its own.
         let mut own = CsrBuffers::default();
         let mut shared = self.csr.try_lock().ok();
         let csr = shared.as_deref_mut().unwrap_or(&mut own);

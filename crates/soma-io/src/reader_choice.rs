@@ -1,4 +1,4 @@
-//! Which reader of X is wanted.
+//! The choice of a reader of X.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,12 @@ use crate::Error;
 /// The reader to read X with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ReaderChoice {
-    /// The native one where it knows how to read the array, otherwise libtiledb; [`XReader::name`](crate::XReader::name) says which,
-    /// and [`XReader::why_not_native`](crate::XReader::why_not_native) the reason.
+    /// The native one if it supports the array, otherwise libtiledb.
+    /// [`XReader::name`](crate::XReader::name) names the reader, and
+    /// [`XReader::why_not_native`](crate::XReader::why_not_native) the reason.
     #[default]
     Auto,
-    /// The native one; it is an error where it does not know how to read the array.
+    /// The native one; an array that it does not support is an error.
     Native,
     /// libtiledb.
     Libtiledb,

@@ -1,4 +1,4 @@
-//! What makes a TileDB object a SOMA object: its metadata, and how it is looked up.
+//! SOMA objects: TileDB objects with SOMA's metadata, and how they are looked up.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
 pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
 pub(crate) const CURRENT_ENCODING: &str = "1.1.0";
 
-/// The encoding versions that are read: both name types and versions alike; they differ in arrays having a current domain.
+/// The encoding versions that can be read. Types and versions have the same names in both; they
+/// differ in arrays having a current domain.
 const KNOWN_ENCODINGS: [&str; 2] = ["1", CURRENT_ENCODING];
 
-/// The bytes of buffer with which cells are counted.
+/// Bytes of buffer for counting cells.
 const COUNT_BYTES: usize = 1 << 22;
 
-/// Where an object is, and as of when.
+/// The place of an object, and the time as of which it is read.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) context: Context,
     pub(crate) timestamp: Option<u64>,
     pub(crate) uri: String,
-    /// What reads of X are held to.
+    /// The limit that reads of X keep.
     pub(crate) read_limit: Option<Arc<ReadLimit>>,
 }
 
@@ -50,7 +51,8 @@ pub(crate) struct Collection {
 }
 
 impl Collection {
-    /// Opens a group, and checks that it is one of the SOMA types in `wanted`; the first of them is named in errors.
+    /// Opens a group and checks that it is one of the SOMA types in `wanted`. Errors name the first
+    /// of them.
     pub(crate) fn open(place: Place, wanted: &[&'static str]) -> Result<Self, Error> {
         let named = wanted.first().copied().unwrap_or("SOMACollection");
         match place.context.object_type(&place.uri)? {
@@ -109,9 +111,9 @@ pub(crate) fn open_array(
     Ok((array, metadata))
 }
 
-/// Number of cells of an array for the sizes of buffers and batches: what its fragments hold, which
-/// counts cells that outlive others more than once. Cells are counted one by one if some were
-/// deleted by condition, which may be nearly all.
+/// Number of cells of an array, for the sizes of buffers and batches: the cells of its fragments,
+/// which count cells that outlive others more than once. If cells were deleted by condition, which
+/// may be nearly all, they are counted one by one.
 pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     if has_conditions(place)? {
         return count_cells(array);
@@ -121,14 +123,15 @@ pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Err
     Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
 }
 
-/// Number of cells of an array as of the time at which it was opened: what its fragments hold if
+/// Number of cells of an array as of the time at which it was opened: the cells of its fragments if
 /// that is exact, otherwise counted by reading coordinates.
 pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     let dimensions = &array.schema().dimensions;
     let until = place.timestamp.unwrap_or(u64::MAX);
     let mut fragments = FragmentInfo::load(&place.context, array.uri())?.fragments(dimensions)?;
     fragments.retain(|fragment| fragment.timestamps.0 <= until);
-    // Merged fragments can hold cells from before and from after that time, and cells that later ones replace.
+    // Merged fragments can hold cells from before and after that time, and cells that later ones
+    // replace.
     let is_cut = fragments.iter().any(|fragment| until < fragment.timestamps.1);
     let is_merged = fragments.iter().any(|fragment| fragment.timestamps.0 < fragment.timestamps.1);
     let is_exact = array.schema().allows_duplicates || !(is_merged || overlap(&fragments));
@@ -149,7 +152,7 @@ fn count_cells(array: &Array) -> Result<u64, Error> {
     Ok(n_cells)
 }
 
-/// Whether cells were deleted by condition, which fragments do not know of.
+/// Whether cells were deleted by condition, which fragments do not record.
 fn has_conditions(place: &Place) -> Result<bool, Error> {
     match place.storage() {
         Ok(opened) => Ok(tiledb_native::has_conditions(opened.storage, place.timestamp)?),
@@ -189,7 +192,7 @@ pub(crate) fn text<'a>(metadata: &'a [(String, MetadataValue)], key: &str) -> Op
     metadata.iter().find(|(found, _)| found == key)?.1.as_text()
 }
 
-/// Nothing that TileDB knows is there: nothing at all, or a file or folder of another kind.
+/// The error if TileDB finds no object: there is nothing, or a file or folder of another kind.
 fn nothing_at(place: &Place, wanted: &'static str) -> Error {
     let exists = tiledb::Vfs::new(&place.context)
         .and_then(|vfs| Ok(vfs.is_dir(&place.uri)? || vfs.is_file(&place.uri)?))

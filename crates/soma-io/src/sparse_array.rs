@@ -11,7 +11,7 @@ use crate::native::{NotNative, OpenArray};
 use crate::soma_object::{Place, n_cells, open_array};
 use crate::{Error, LibtiledbReader, ReaderChoice, XReader};
 
-/// The parameter that says how many bytes of buffer a column of a read gets.
+/// The parameter for the bytes of buffer of each column of a read.
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
 
 /// TileDB's own parameter for the threads that decode.
@@ -26,8 +26,8 @@ pub struct SparseNdArray {
 }
 
 impl SparseNdArray {
-    /// The bytes of buffer that each column of a read gets where the config does not say: 64 MiB. Pages of it that a read does
-    /// not fill are never touched.
+    /// Default bytes of buffer for each column of a read: 64 MiB. A read never touches pages of it
+    /// that it does not fill.
     pub const BUFFER_BYTES: usize = 64 << 20;
 
     pub(crate) fn open(place: Place) -> Result<Self, Error> {
@@ -73,8 +73,9 @@ impl SparseNdArray {
         }
         let non_empty = array.non_empty_domain()?;
         let extent = |dimension_idx: usize| {
-            // In this order: what the array says is in use; what old arrays noted as metadata, which not every writer kept up to
-            // date, so that no value is left out; the domain.
+            // In this order: the current domain; the extent in the metadata of old arrays, which
+            // not every writer kept up to date, so that it is at least what was written to; the
+            // domain.
             let noted = format!("soma_dim_{dimension_idx}_domain_upper");
             let noted = metadata.iter().find(|(key, _)| *key == noted);
             let domain = schema.dimensions[dimension_idx].domain.map(|bounds| bounds.1);
@@ -102,17 +103,17 @@ impl SparseNdArray {
         self.shape
     }
 
-    /// The type of the values, by TileDB's name.
+    /// TileDB's type of the values.
     pub fn value_type(&self) -> Datatype {
         self.array.schema().attributes[0].datatype
     }
 
-    /// The number of values. Where the array allows duplicates, values written twice count twice.
+    /// The number of values. If the array allows duplicates, values written twice count twice.
     pub fn nnz(&self) -> Result<u64, Error> {
         n_cells(&self.place, &self.array)
     }
 
-    /// The rows and columns that were written to, both ends included: `None` when nothing was.
+    /// The rows and columns that were written to, both ends included; `None` if there are none.
     #[expect(clippy::type_complexity, reason = "two bounds of two dimensions")]
     pub fn non_empty_domain(&self) -> Result<Option<((u64, u64), (u64, u64))>, Error> {
         let bounds = self.array.non_empty_domain()?;
@@ -120,12 +121,13 @@ impl SparseNdArray {
         Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
     }
 
-    /// A reader of the values. Both readers decode with as many threads as the config gives libtiledb (`sm.compute_concurrency_level`),
-    /// by default as many as the machine has.
+    /// A reader of the values. Both readers decode with as many threads as the config gives
+    /// libtiledb (`sm.compute_concurrency_level`), by default as many as the machine has.
     ///
-    /// Fails where the native reader is wanted and does not know such an array, or where the array cannot be opened; that a file is
-    /// damaged or missing never makes `Auto` choose libtiledb. Where X is [held to a rate](crate::Experiment::held_to), fails with
-    /// [`Error::NotHeld`] where libtiledb would read.
+    /// Fails if the native reader is wanted and does not support such an array, or if the array
+    /// cannot be opened: a damaged or missing file never makes `Auto` choose libtiledb. If X is
+    /// [limited in rate](crate::Experiment::held_to), fails with [`Error::NotHeld`] instead of
+    /// reading through libtiledb.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
@@ -159,7 +161,7 @@ impl SparseNdArray {
         Ok(Arc::new(reader))
     }
 
-    /// The type of the values as Arrow calls it.
+    /// The Arrow type of the values.
     fn data_type(&self) -> Result<DataType, Error> {
         crate::arrow::data_type(self.value_type(), false).ok_or_else(|| Error::Values {
             uri: self.uri().to_owned(),

@@ -200,19 +200,26 @@ fn make_group(
     if object_type == "SOMAExperiment" {
         group.put_metadata("dataset_type", &"soma".into())?;
     }
-    group.put_metadata(OBJECT_TYPE, &object_type.into())?;
-    group.put_metadata(ENCODING_VERSION, &CURRENT_ENCODING.into())?;
+    for (key, value) in identity(object_type) {
+        group.put_metadata(key, &value.into())?;
+    }
     for member in members {
         group.add_relative(member)?;
     }
     Ok(group.close()?)
 }
 
+/// The metadata that makes an array or a group a SOMA object.
+fn identity(object_type: &str) -> [(&'static str, &str); 2] {
+    [(OBJECT_TYPE, object_type), (ENCODING_VERSION, CURRENT_ENCODING)]
+}
+
 /// Marks a new array as a SOMA object.
 fn mark(context: &Context, uri: &str, object_type: &str) -> Result<(), Error> {
     let array = Array::open_for_writing(context, uri, None)?;
-    array.put_metadata(OBJECT_TYPE, &object_type.into())?;
-    array.put_metadata(ENCODING_VERSION, &CURRENT_ENCODING.into())?;
+    for (key, value) in identity(object_type) {
+        array.put_metadata(key, &value.into())?;
+    }
     Ok(array.close()?)
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn open(
         asking.max_requests = most as usize;
     }
     let storage = ObjectStorage::new(store, prefix, address, asking)
-        .map_err(|source| client_error(address, source))?;
+        .map_err(|source| settings.client_error(source))?;
     let storage = LimitedStorage::around(Arc::new(storage), options.read_limit.as_ref());
     cached(storage, &settings, options)
 }
@@ -120,14 +120,6 @@ fn cached(
     })?;
     let cached = Arc::new(cached);
     Ok(OpenedStorage { storage: Arc::<CachedStorage>::clone(&cached), cache: Some(cached) })
-}
-
-/// A client that could not be made.
-fn client_error(
-    address: &str,
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> Error {
-    Error::Client { address: address.to_owned(), source: source.into() }
 }
 
 #[cfg(test)]

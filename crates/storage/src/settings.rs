@@ -74,6 +74,14 @@ impl<'a> Settings<'a> {
         Error::Unsupported { address: self.address.to_owned(), reason }
     }
 
+    /// An error of making the store's client.
+    pub(crate) fn client_error(
+        &self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
+        Error::Client { address: self.address.to_owned(), source: source.into() }
+    }
+
     /// An error for a parameter that these clients do not know.
     pub(crate) fn unknown(&self, name: &str) -> Error {
         self.unsupported(format!("only libtiledb knows the parameter {name}"))

@@ -5,7 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use csr::CsrBuffers;
+use csr::PackedCsr;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use storage::Files;
+use storage::{LocalStorage, Storage};
 
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
@@ -17,10 +21,6 @@ use crate::read::{Output, ReadStats, Reader};
 use crate::request::ColumnSelection;
 use crate::schema::{Layout, Schema};
 use crate::unsupported::Unsupported;
-use csr::CsrBuffers;
-use csr::PackedCsr;
-use storage::Files;
-use storage::{LocalStorage, Storage};
 
 /// The most fragments that libtiledb's sort, libstdc++'s `std::sort`, keeps in order if their times
 /// are equal.

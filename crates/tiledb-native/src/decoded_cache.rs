@@ -1,16 +1,16 @@
-//! Keeps decoded chunks in memory, so that later reads find the cells beside the rows of an earlier
-//! read.
+//! Decoded chunks that are kept in memory for later reads.
 //!
-//! A chunk is decoded as a whole if any of its rows is wanted. A loader that reads short runs of
-//! rows in random order therefore decodes each chunk several times an epoch, and again in the next
-//! epoch. Cached chunks are decoded once, and take a sixth of their decoded size: about 2 bytes a
-//! cell. In a random order every chunk is equally likely to be needed soon, so nothing is evicted
-//! for new chunks: once the cache is full, they are not kept.
+//! A chunk is decoded whole if any of its rows is wanted. A loader that reads short runs of rows in
+//! random order would decode each chunk several times an epoch, and again in the next. A kept chunk
+//! is decoded once, and takes a sixth of its unfiltered bytes: about 2 bytes per cell. In random
+//! order no chunk is more likely to be wanted soon than another, so none is evicted: chunks that
+//! come when there is no room are not kept.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use crate::decoded_chunk::{CHUNK_OVERHEAD_BYTES, DecodedChunk};
 use crate::fragment::Field;
 use crate::packed_integers::PackedIntegers;
 use crate::values::{Columns, Values};
@@ -18,24 +18,10 @@ use crate::values::{Columns, Values};
 /// Fragment, tile and field.
 type Key = (usize, usize, Field);
 
-/// Approximate overhead of the allocator per chunk.
-const CHUNK_OVERHEAD_BYTES: u64 = 16;
-/// Approximate overhead of the allocator and the table per tile.
+/// About the bytes that the allocator and the table take for each tile.
 const TILE_OVERHEAD_BYTES: u64 = 160;
 
-/// A chunk's cells, as compact as they can be without rounding.
-#[derive(Debug)]
-pub(crate) enum DecodedChunk {
-    /// Columns, each as its distance from the tile's first column.
-    Columns(PackedIntegers),
-    /// Whole numbers from 0 to 65,535.
-    Counts(PackedIntegers),
-    /// Other values.
-    Floats(Box<[f32]>),
-}
-
-/// The cached chunks of one field of a tile. Their bytes count for the cache as long as anyone uses
-/// the tile.
+/// The kept chunks of one field of a tile. Their memory counts as long as anybody uses the tile.
 #[derive(Debug)]
 pub(crate) struct DecodedTile {
     chunks: Box<[OnceLock<DecodedChunk>]>,
@@ -43,7 +29,7 @@ pub(crate) struct DecodedTile {
     cache_bytes: Arc<AtomicU64>,
 }
 
-/// The cached chunks of an array, shared by the threads of all its reads.
+/// The kept chunks of an array, shared by the threads of all its reads.
 #[derive(Debug, Default)]
 pub(crate) struct DecodedCache {
     limit_bytes: AtomicU64,
@@ -52,7 +38,7 @@ pub(crate) struct DecodedCache {
 }
 
 impl DecodedChunk {
-    /// Packs the columns of a complete chunk of `n` cells; `None` if columns are out of bounds.
+    /// Packs the columns of a whole chunk of `n` cells; `None` if some lie outside their bounds.
     pub(crate) fn of_columns(
         columns: &Columns<'_>,
         n: usize,
@@ -67,7 +53,7 @@ impl DecodedChunk {
         packed.map(Self::Columns)
     }
 
-    /// Packs the values of a complete chunk of `n` cells.
+    /// Packs the values of a whole chunk of `n` cells.
     pub(crate) fn of_values(values: &Values<'_>, n: usize, scratch: &mut Vec<u8>) -> Self {
         let mut counts = Vec::new();
         let packed = PackedIntegers::pack(n, scratch, |range, out| {
@@ -85,18 +71,10 @@ impl DecodedChunk {
             Self::Counts,
         )
     }
-
-    fn bytes(&self) -> u64 {
-        let bytes = match self {
-            Self::Columns(packed) | Self::Counts(packed) => packed.n_bytes(),
-            Self::Floats(values) => size_of_val(&**values),
-        };
-        bytes as u64 + CHUNK_OVERHEAD_BYTES
-    }
 }
 
 impl DecodedTile {
-    /// The chunk, if it is cached.
+    /// The chunk, if it is kept.
     pub(crate) fn get(&self, chunk: usize) -> Option<&DecodedChunk> {
         self.chunks.get(chunk)?.get()
     }
@@ -109,12 +87,13 @@ impl Drop for DecodedTile {
 }
 
 impl DecodedCache {
-    /// Whether anything is or may be cached.
+    /// Whether chunks are or may be kept.
     pub(crate) fn is_used(&self) -> bool {
         self.limit_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Sets the most bytes to keep. If more are cached, arbitrary tiles are evicted.
+    /// Keeps at most this many bytes from now on. If there are more, some tiles are dropped; it
+    /// does not matter which.
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
         let mut over = self.bytes().saturating_sub(limit_bytes);
@@ -130,12 +109,12 @@ impl DecodedCache {
         }
     }
 
-    /// Bytes of cached chunks.
+    /// Bytes that are kept.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The cached chunks of a field of a tile that has `n_chunks`, with room for more.
+    /// The kept chunks of a field of a tile that has `n_chunks`, with room for the others.
     pub(crate) fn tile(
         &self,
         (fragment, tile): (usize, usize),
@@ -149,7 +128,7 @@ impl DecodedCache {
         if let Some(tile) = self.tiles.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(Arc::clone(tile));
         }
-        // Checked first: without room there is no need to lock the table.
+        // Without room there is no need to wait for the table.
         let slots = n_chunks as u64 * size_of::<OnceLock<DecodedChunk>>() as u64;
         let bytes = slots + TILE_OVERHEAD_BYTES;
         if !self.reserve(bytes) {
@@ -161,11 +140,11 @@ impl DecodedCache {
             cache_bytes: Arc::clone(&self.bytes),
         });
         let mut tiles = self.tiles.write().unwrap_or_else(PoisonError::into_inner);
-        // If another thread was first, the new tile returns its bytes.
+        // If another thread was first, dropping this tile returns its bytes.
         Some(Arc::clone(tiles.entry(key).or_insert(made)))
     }
 
-    /// Reserves bytes below the limit.
+    /// Reserves bytes within the limit.
     fn reserve(&self, bytes: u64) -> bool {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         let reserved = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
@@ -174,14 +153,14 @@ impl DecodedCache {
         reserved.is_ok()
     }
 
-    /// Whether there is room for a chunk of `n` cells at 4 bytes each. A packed chunk might fit
-    /// even if not, but packing it to find out is too costly.
+    /// Whether there is room for a chunk of `n` cells of 4 bytes each. Packed it might fit all the
+    /// same, but it is not packed to find out.
     pub(crate) fn has_room(&self, n: usize) -> bool {
         let most = n as u64 * size_of::<f32>() as u64 + CHUNK_OVERHEAD_BYTES;
         self.bytes() + most <= self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Caches a chunk, if there is room.
+    /// Keeps a chunk, if there is room.
     pub(crate) fn keep<'a>(
         &self,
         tile: &'a DecodedTile,

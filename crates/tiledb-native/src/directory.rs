@@ -17,11 +17,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use storage::Files;
+use storage::Storage;
+
 use crate::error::Error;
 use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
-use storage::Files;
-use storage::Storage;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
 /// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote this format

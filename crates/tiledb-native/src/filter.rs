@@ -9,6 +9,7 @@ mod checksum;
 mod compression;
 mod double_delta;
 pub(crate) mod encode;
+pub(crate) mod filtered;
 mod floats;
 mod integers;
 pub(crate) mod pipeline;

@@ -1,55 +1,35 @@
-//! Fragments, described by the footer of their metadata, which also says where the rest of the
-//! metadata is.
+//! Fragments: the footer of their metadata, which says what they hold and where the rest of the metadata is.
 //!
-//! Specification: `format_spec/fragment.md`. From format 10 on the footer's length is the last u64
-//! of the file; in earlier formats it follows from the version and the schema. The bounding
-//! rectangles and the offsets of tiles ([`Tiles`]) are read when a read first touches the fragment.
+//! Specification: `format_spec/fragment.md`. From format 10 on the footer's length is the last u64 of the file; before, the length
+//! follows from the version and the schema. The bounding rectangles and the offsets of tiles ([`Tiles`]) are read when a read first
+//! touches the fragment.
 
+mod field;
 mod footer;
 mod tiles;
 mod tree;
 
 use std::sync::{Arc, OnceLock};
 
+use storage::Files;
+
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::schema::Layout;
+pub(crate) use field::Field;
 pub(crate) use footer::{Footer, RawFooter};
-use storage::Files;
 pub(crate) use tiles::Tiles;
 
 /// Fragments whose tiles are read together.
 const AT_ONCE: usize = 32;
 
-/// A file of a fragment, identified by its contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Field {
-    Rows,
-    Columns,
-    Values,
-    Times,
-}
-
-impl Field {
-    pub(crate) const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Values, Self::Times];
-
-    pub(crate) fn idx(self) -> usize {
-        match self {
-            Self::Rows => 0,
-            Self::Columns => 1,
-            Self::Values => 2,
-            Self::Times => 3,
-        }
-    }
-}
-
-/// A fragment that counts at the opening time.
+/// A fragment that counts at the time the array is opened.
 #[derive(Debug)]
 pub(crate) struct Fragment {
     pub(crate) folder: FragmentFolder,
     pub(crate) footer: Footer,
     pub(crate) layout: Arc<Layout>,
-    /// Paths of the files of [`Field::ALL`], relative to the array.
+    /// Paths of the files of [`Field::ALL`], from the array.
     pub(crate) files: [String; 4],
     tiles: OnceLock<Tiles>,
 }
@@ -60,7 +40,7 @@ impl Fragment {
         Self { folder, footer, layout, files, tiles: OnceLock::new() }
     }
 
-    /// Number of cells in tile `tile`.
+    /// Cells in tile `tile`.
     pub(crate) fn tile_cells(&self, tile: usize) -> usize {
         let last = self.footer.n_tiles.saturating_sub(1);
         if tile as u64 == last {
@@ -70,12 +50,12 @@ impl Fragment {
         }
     }
 
-    /// Number of cells in the fragment.
+    /// All cells of the fragment.
     pub(crate) fn n_cells(&self) -> u64 {
         self.footer.n_cells(self.layout.capacity).unwrap_or(u64::MAX)
     }
 
-    /// The tiles' places and bounds, read at the first call.
+    /// The tiles' places and bounds, read when first asked for.
     pub(crate) fn tiles(&self, files: &Files) -> Result<&Tiles, Error> {
         if let Some(tiles) = self.tiles.get() {
             return Ok(tiles);
@@ -87,29 +67,26 @@ impl Fragment {
         })
     }
 
-    /// Reads the tiles of those of `fragments` that lack them, with few calls of the storage for
-    /// all.
+    /// Reads the tiles of those of `fragments` that are without, with few calls of the storage for all.
     pub(crate) fn load_tiles(files: &Files, fragments: &[&Self]) -> Result<(), Error> {
         let missing: Vec<_> =
             fragments.iter().copied().filter(|fragment| fragment.tiles.get().is_none()).collect();
         for fragments in missing.chunks(AT_ONCE) {
             for (fragment, tiles) in fragments.iter().zip(Tiles::load_all(files, fragments)?) {
-                // Two threads may both have read them; either result is good.
+                // Two threads may both have read them; either result serves.
                 fragment.tiles.get_or_init(|| tiles);
             }
         }
         Ok(())
     }
 
-    /// Whether cells of the fragment may be later than `timestamp`, so that each cell's time must
-    /// be checked.
+    /// Whether cells of the fragment may be later than `timestamp`, so that each one's own time has to be looked at.
     pub(crate) fn is_partly_after(&self, timestamp: u64) -> bool {
         self.footer.has_timestamps && self.folder.times.end > timestamp
     }
 }
 
-/// The file names: before format 9 the dimensions' and the attribute's names, from then on their
-/// numbers.
+/// Before format 9 files are named after the dimensions and the attribute, from then on by their numbers.
 fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
     let path = |name: String| format!("{folder}/{name}.tdb");
     if version >= 9 {
@@ -131,7 +108,7 @@ fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
     }
 }
 
-/// Encodes a name like format 8, whose writer used nonstandard codes for the last five characters.
+/// The encoding of format 8, with the codes that its writer used for the last five, which are not those of the standard.
 fn percent_encode(name: &str) -> String {
     let mut out = String::new();
     for character in name.chars() {

@@ -5,13 +5,14 @@
 
 use std::borrow::Cow;
 
+use storage::Files;
+
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Error;
 use crate::filter;
 use crate::tile;
 use crate::unsupported::Unsupported;
-use storage::Files;
 
 const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
 /// The largest unfiltered generic tile accepted: the bounding rectangles of about 30 million tiles.

@@ -109,6 +109,7 @@ mod array;
 mod cursor;
 mod datatype;
 mod decoded_cache;
+mod decoded_chunk;
 mod directory;
 mod error;
 mod filter;

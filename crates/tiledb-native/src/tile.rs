@@ -5,7 +5,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::Fault;
-use crate::filter::pipeline::Filtered;
+use crate::filter::filtered::Filtered;
 use crate::filter::{Decoded, Decoder, Pipeline};
 
 /// Bytes of a chunk before its metadata.

@@ -8,12 +8,13 @@
 
 use std::ops::Range;
 
+use csr::pack_counts;
+
 use crate::datatype::Number;
-use crate::decoded_cache::DecodedChunk;
+use crate::decoded_chunk::DecodedChunk;
 use crate::error::Fault;
 use crate::filter::Decoded;
 use crate::packed_integers::PackedIntegers;
-use csr::pack_counts;
 
 /// The columns of a chunk, in a tile whose first and last column are known.
 #[derive(Debug, Clone, Copy)]

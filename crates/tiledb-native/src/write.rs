@@ -1,14 +1,11 @@
-//! Writes a fragment without libtiledb: rows in order, encoded by many threads, invisible to
-//! readers until it is complete.
+//! Writing a fragment without libtiledb: rows in order, encoded by many threads, seen by nobody until it is whole.
 //!
-//! libtiledb creates the array; this module writes its cells. Tiles are independent, so all tiles
-//! of the given rows are encoded in parallel and appended in order. A fragment counts by its commit
-//! file, which is written at the very end, when everything else is on disk. So a writer that is
-//! dropped, killed, or runs out of disk space leaves nothing that a reader takes for cells.
+//! libtiledb makes and knows the array; this writes its cells. Tiles do not depend on each other, so those of all rows given at once are
+//! encoded at once and appended in their order. A fragment counts by its commit file, which is made at the very end, when all else is on
+//! the disk: a writer that is dropped, killed, or finds the disk full leaves nothing that a reader takes for cells.
 //!
-//! The writer's freedoms are used for readers that decode chunk by chunk. A chunk ends at a row's
-//! end, so that reading a row decodes few of its neighbours; windows of packed integers are as long
-//! as their values allow (`filter::encode`).
+//! What the format leaves open is used for readers that decode chunk by chunk: a chunk ends where a row does, so that reading a row does
+//! not decode much of its neighbours; and windows of packed integers are as long as their values allow (`filter::encode`).
 
 mod commit;
 mod footer;
@@ -16,7 +13,7 @@ mod metadata;
 mod tile;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -33,37 +30,34 @@ use storage::Files;
 use storage::LocalStorage;
 use tile::{Cells, Form, Tile};
 
-/// The format versions that can be written: those whose metadata have exactly the parts that are
-/// written here.
+/// The format versions that are written: those whose metadata has just the parts that are made here.
 const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
-/// Cells in the tiles that are encoded together: at most about 10 bytes each, and 20 while being
-/// encoded.
+/// Tiles that are encoded together hold about so many cells: some 10 bytes each at most, and 20 while they are encoded.
 const CELLS_AT_ONCE: usize = 2 << 20;
 
-/// Options for writing a fragment.
+/// How a fragment is written.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// The threads that encode.
     pub threads: Threads,
     /// The time of the fragment, in milliseconds since 1970.
     pub timestamp: u64,
-    /// A chunk ends with the first row that ends after this many cells, at most after 8,192. `None`
-    /// chooses a length to suit the filters: long for general compressors, short for filters that
-    /// decode fast.
+    /// A chunk ends with the first row that ends after so many cells, at 8,192 at the latest. `None` has as many as are read well with the
+    /// filters that there are: long ones for general compressors, short ones where a value is decoded in no time.
     pub chunk_cells: Option<usize>,
 }
 
-/// The result of writing a fragment.
+/// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenFragment {
-    /// Number of cells; without any there is no fragment.
+    /// The number of cells; without any there is no fragment.
     pub n_cells: u64,
-    /// Bytes of all files.
+    /// The bytes of all files.
     pub n_bytes: u64,
 }
 
-/// A fragment being written. Dropping it before [`FragmentWriter::finish`] removes it.
+/// A fragment that is being written. Dropping it before [`FragmentWriter::finish`] removes what was written.
 #[derive(Debug)]
 pub struct FragmentWriter {
     place: String,
@@ -71,33 +65,32 @@ pub struct FragmentWriter {
     folder: Folder,
     pool: Arc<rayon::ThreadPool>,
     tiles: metadata::Tiles,
-    /// Rows written or pending.
+    /// Rows that are written or held.
     n_rows: u64,
     /// Cells that do not fill a tile yet.
-    pending: Pending,
+    held: Held,
     encoders: Mutex<Vec<Encoder>>,
-    /// Encoded tiles, kept to reuse their memory.
+    /// Encoded tiles, kept for their memory.
     encoded: Vec<Tile>,
-    /// Whether a write failed halfway.
+    /// Whether a part that was begun was not written to its end.
     is_broken: bool,
 }
 
-/// The pending beginning of a tile.
+/// The beginning of a tile.
 #[derive(Debug, Default)]
-struct Pending {
+struct Held {
     runs: Vec<(u64, usize)>,
     columns: Vec<u32>,
     values: Vec<f32>,
 }
 
 impl FragmentWriter {
-    /// Begins a fragment of the array in `folder`, with its latest schema.
+    /// Begins a fragment of the array in `folder`, of the schema that is its latest.
     ///
     /// # Errors
-    /// [`Error::Unwritable`] for an array that only libtiledb can write: with other types than
-    /// int64 and float32, with other filters than zstd, LZ4, RLE, byteshuffle, delta, bit-width
-    /// reduction and float scale, or whose cells are not ordered row by row; [`Error::NotAnArray`],
-    /// [`Error::Storage`], [`Error::Damaged`], [`Error::Threads`].
+    /// [`Error::Unwritable`] for an array that only libtiledb can write: of other types than int64 and float32, of other filters than
+    /// zstd, LZ4, RLE, byteshuffle, delta, bit-width reduction and float scale, or whose cells do not stand row by row;
+    /// [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`], [`Error::Threads`].
     pub fn create(folder: impl AsRef<Path>, options: &WriteOptions) -> Result<Self, Error> {
         let root = folder.as_ref();
         let files = Files::new(Arc::new(LocalStorage::new(root)));
@@ -114,22 +107,20 @@ impl FragmentWriter {
             pool: crate::array::pool(&options.threads)?,
             tiles: metadata::Tiles::default(),
             n_rows: 0,
-            pending: Pending::default(),
+            held: Held::default(),
             encoders: Mutex::default(),
             encoded: Vec::new(),
             is_broken: false,
         })
     }
 
-    /// Writes the next rows, beginning with the array's first: row `i` has the columns
-    /// `columns[row_offsets[i]..row_offsets[i + 1]]`, strictly ascending, and the values at the
-    /// same indices.
+    /// Writes the next rows, the array's first ones at first: row `i` has the columns `columns[row_offsets[i]..row_offsets[i + 1]]`,
+    /// strictly ascending, and the values at the same places.
     ///
     /// # Errors
-    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for invalid rows;
-    /// [`Error::Storage`] if writing fails, [`Error::Encode`] for values that the array's filters
-    /// cannot represent. After the last two the fragment cannot be finished, and returns
-    /// [`Error::Unfinished`].
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no rows of the array;
+    /// [`Error::Storage`] where it cannot be written, [`Error::Encode`] for values that the array's filters do not hold: after these the
+    /// fragment cannot be finished, and says [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],
@@ -160,17 +151,17 @@ impl FragmentWriter {
         self.n_rows += n_rows;
         let (mut start, end) =
             (row_offsets.first().copied().unwrap_or(0), row_offsets.last().copied().unwrap_or(0));
-        if !self.pending.values.is_empty() {
-            let taken = (self.form.capacity - self.pending.values.len()).min(end - start);
-            self.buffer(&rows, start..start + taken);
+        if !self.held.values.is_empty() {
+            let taken = (self.form.capacity - self.held.values.len()).min(end - start);
+            self.hold(&rows, start..start + taken);
             start += taken;
-            if self.pending.values.len() < self.form.capacity {
+            if self.held.values.len() < self.form.capacity {
                 return Ok(());
             }
-            let pending = std::mem::take(&mut self.pending);
-            let written = self.encode(&[pending.cells()]);
-            self.pending = pending;
-            self.pending.clear();
+            let held = std::mem::take(&mut self.held);
+            let written = self.encode(&[held.cells()]);
+            self.held = held;
+            self.held.clear();
             written?;
         }
         let n_whole = (end - start) / self.form.capacity * self.form.capacity;
@@ -180,19 +171,19 @@ impl FragmentWriter {
             let cells: Vec<Cells<'_>> = cells.collect();
             self.encode(&cells)?;
         }
-        self.buffer(&rows, start + n_whole..end);
+        self.hold(&rows, start + n_whole..end);
         Ok(())
     }
 
-    /// Writes the pending cells, syncs everything to disk, and commits the fragment.
+    /// Writes what is left, makes sure that all is on the disk, and makes the fragment count.
     ///
     /// # Errors
-    /// [`Error::Storage`], [`Error::Encode`]; [`Error::Unfinished`] after an earlier one of these.
+    /// [`Error::Storage`], [`Error::Encode`]; [`Error::Unfinished`] after one of these.
     pub fn finish(mut self) -> Result<WrittenFragment, Error> {
         self.unbroken()?;
-        let pending = std::mem::take(&mut self.pending);
-        if !pending.values.is_empty() {
-            self.encode(&[pending.cells()])?;
+        let held = std::mem::take(&mut self.held);
+        if !held.values.is_empty() {
+            self.encode(&[held.cells()])?;
         }
         let n_cells = self.tiles.n_cells();
         if n_cells == 0 {
@@ -220,7 +211,7 @@ impl FragmentWriter {
             Err(Error::NoRow { place: self.place.clone(), row: self.n_rows + row as u64, problem })
         };
         if columns.len() != values.len() {
-            return wrong(0, "the numbers of columns and values differ");
+            return wrong(0, "there are not as many columns as values");
         }
         if let Some(row) = row_offsets.windows(2).position(|pair| pair[0] > pair[1]) {
             return wrong(row, "it ends before it begins");
@@ -243,17 +234,17 @@ impl FragmentWriter {
         Ok(())
     }
 
-    /// Buffers cells until there are enough for a tile.
-    fn buffer(&mut self, rows: &Rows<'_>, range: Range<usize>) {
+    /// Keeps cells until there are enough for a tile.
+    fn hold(&mut self, rows: &Rows<'_>, range: Range<usize>) {
         let cells = rows.cells(range);
         for (row, n) in cells.runs {
-            match self.pending.runs.last_mut() {
+            match self.held.runs.last_mut() {
                 Some(last) if last.0 == row => last.1 += n,
-                _ => self.pending.runs.push((row, n)),
+                _ => self.held.runs.push((row, n)),
             }
         }
-        self.pending.columns.extend_from_slice(cells.columns);
-        self.pending.values.extend_from_slice(cells.values);
+        self.held.columns.extend_from_slice(cells.columns);
+        self.held.values.extend_from_slice(cells.values);
     }
 
     /// Encodes tiles, and appends them to the files.
@@ -278,7 +269,7 @@ impl FragmentWriter {
     }
 }
 
-impl Pending {
+impl Held {
     fn cells(&self) -> Cells<'_> {
         Cells { runs: self.runs.clone(), columns: &self.columns, values: &self.values }
     }
@@ -290,7 +281,7 @@ impl Pending {
     }
 }
 
-/// The rows of one call.
+/// Rows that were given.
 struct Rows<'a> {
     first_row: u64,
     row_offsets: &'a [usize],
@@ -299,7 +290,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The cells in this range of columns and values.
+    /// The cells at these places of columns and values.
     fn cells(&self, range: Range<usize>) -> Cells<'a> {
         let mut runs = Vec::new();
         let mut start = range.start;
@@ -317,7 +308,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The facts about an array that a writer needs; fails if only libtiledb can write it.
+/// What has to be known of an array to write to it.
 fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Form, Unsupported> {
     let version = schema.version;
     if !VERSIONS.contains(&version) {
@@ -361,9 +352,4 @@ fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Fo
         pipelines: [&layout.rows, &layout.columns, &layout.values]
             .map(|stored| stored.pipeline.clone()),
     })
-}
-
-/// The absolute path of an array's folder.
-fn absolute(root: &Path) -> PathBuf {
-    std::path::absolute(root).unwrap_or_else(|_| root.to_owned())
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::context::{Context, Handle};
 use crate::ffi::c_string;
-use crate::metadata::{RawEntry, data_pointer};
+use crate::metadata::{RawEntry, data_pointer, read_all};
 use crate::{Condition, Enumeration, Error, Evolution, MetadataValue, Schema, query, schema, sys};
 
 /// An open array.
@@ -200,34 +200,32 @@ impl Array {
     /// Reads all metadata, sorted by key.
     pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
         let _guard = self.lock();
-        let mut n_keys = 0;
-        self.call("reading metadata", |functions, ctx, array| {
-            // SAFETY: array and out pointer are live.
-            unsafe { (functions.tiledb_array_get_metadata_num)(ctx, array, &raw mut n_keys) }
-        })?;
-        (0..n_keys)
-            .map(|key_idx| {
-                let mut entry = RawEntry::default();
-                self.call("reading metadata", |functions, ctx, array| {
-                    // SAFETY: all pointers are live and the index is below the count.
-                    unsafe {
-                        (functions.tiledb_array_get_metadata_from_index)(
-                            ctx,
-                            array,
-                            key_idx,
-                            &raw mut entry.key,
-                            &raw mut entry.key_length,
-                            &raw mut entry.datatype,
-                            &raw mut entry.n_values,
-                            &raw mut entry.data,
-                        )
-                    }
-                })?;
-                // SAFETY: filled by libtiledb, whose memory lives as long as the array is open, and
-                // does not change under the lock.
-                Ok(unsafe { entry.read() })
+        let count = |n_keys: &mut u64| {
+            self.call("reading metadata", |functions, ctx, array| {
+                // SAFETY: array and out pointer are live.
+                unsafe { (functions.tiledb_array_get_metadata_num)(ctx, array, n_keys) }
             })
-            .collect()
+        };
+        let entry = |key_idx: u64, entry: &mut RawEntry| {
+            self.call("reading metadata", |functions, ctx, array| {
+                // SAFETY: all pointers are live and the index is below the count.
+                unsafe {
+                    (functions.tiledb_array_get_metadata_from_index)(
+                        ctx,
+                        array,
+                        key_idx,
+                        &raw mut entry.key,
+                        &raw mut entry.key_length,
+                        &raw mut entry.datatype,
+                        &raw mut entry.n_values,
+                        &raw mut entry.data,
+                    )
+                }
+            })
+        };
+        // SAFETY: libtiledb fills the entries, and its memory lives as long as the array is open and
+        // is not changed under the lock.
+        unsafe { read_all(count, entry) }
     }
 
     /// Changes the schema.

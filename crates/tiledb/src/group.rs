@@ -5,7 +5,7 @@ use std::ptr;
 use crate::config::OwnedConfig;
 use crate::context::{Context, Handle};
 use crate::ffi::{c_string, take_string};
-use crate::metadata::{RawEntry, data_pointer};
+use crate::metadata::{RawEntry, data_pointer, read_all};
 use crate::{Error, MetadataValue, ObjectType, sys};
 
 /// A member of a group.
@@ -168,33 +168,31 @@ impl Group {
 
     /// Reads all metadata, sorted by key.
     pub fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
-        let mut n_keys = 0;
-        self.call("reading metadata", |functions, ctx, group| {
-            // SAFETY: group and out pointer are live.
-            unsafe { (functions.tiledb_group_get_metadata_num)(ctx, group, &raw mut n_keys) }
-        })?;
-        (0..n_keys)
-            .map(|key_idx| {
-                let mut entry = RawEntry::default();
-                self.call("reading metadata", |functions, ctx, group| {
-                    // SAFETY: all pointers are live and the index is below the count.
-                    unsafe {
-                        (functions.tiledb_group_get_metadata_from_index)(
-                            ctx,
-                            group,
-                            key_idx,
-                            &raw mut entry.key,
-                            &raw mut entry.key_length,
-                            &raw mut entry.datatype,
-                            &raw mut entry.n_values,
-                            &raw mut entry.data,
-                        )
-                    }
-                })?;
-                // SAFETY: filled by libtiledb, whose memory lives as long as the group is open.
-                Ok(unsafe { entry.read() })
+        let count = |n_keys: &mut u64| {
+            self.call("reading metadata", |functions, ctx, group| {
+                // SAFETY: group and out pointer are live.
+                unsafe { (functions.tiledb_group_get_metadata_num)(ctx, group, n_keys) }
             })
-            .collect()
+        };
+        let entry = |key_idx: u64, entry: &mut RawEntry| {
+            self.call("reading metadata", |functions, ctx, group| {
+                // SAFETY: all pointers are live and the index is below the count.
+                unsafe {
+                    (functions.tiledb_group_get_metadata_from_index)(
+                        ctx,
+                        group,
+                        key_idx,
+                        &raw mut entry.key,
+                        &raw mut entry.key_length,
+                        &raw mut entry.datatype,
+                        &raw mut entry.n_values,
+                        &raw mut entry.data,
+                    )
+                }
+            })
+        };
+        // SAFETY: libtiledb fills the entries, and its memory lives as long as the group is open.
+        unsafe { read_all(count, entry) }
     }
 
     fn call(

@@ -161,6 +161,27 @@ impl RawEntry {
     }
 }
 
+/// All metadata of an open object: `count` writes the number of entries, and `entry` fills each by
+/// its index.
+///
+/// # Safety
+/// `entry` leaves the entry as libtiledb fills it, and libtiledb's memory lives until this returns.
+pub(crate) unsafe fn read_all(
+    count: impl FnOnce(&mut u64) -> Result<(), Error>,
+    entry: impl Fn(u64, &mut RawEntry) -> Result<(), Error>,
+) -> Result<Vec<(String, MetadataValue)>, Error> {
+    let mut n_keys = 0;
+    count(&mut n_keys)?;
+    (0..n_keys)
+        .map(|key_idx| {
+            let mut raw = RawEntry::default();
+            entry(key_idx, &mut raw)?;
+            // SAFETY: as the caller vouches.
+            Ok(unsafe { raw.read() })
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,6 @@
 
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
 
-use super::client_error;
 use super::http::Http;
 use crate::address::Address;
 use crate::environment::Environment;
@@ -40,7 +39,7 @@ pub(super) fn store(
         limits.tries = retries.saturating_add(1);
     }
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
-        .map_err(|error| client_error(settings.address(), error))?;
+        .map_err(|error| settings.client_error(error))?;
     let mut builder = MicrosoftAzureBuilder::new()
         .with_account(account)
         .with_container_name(address.bucket)
@@ -66,7 +65,7 @@ pub(super) fn store(
             })
         }
     };
-    builder.build().map_err(|error| client_error(settings.address(), error))
+    builder.build().map_err(|error| settings.client_error(error))
 }
 
 /// The account at the beginning of an endpoint of Azure's.

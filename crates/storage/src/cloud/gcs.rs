@@ -2,7 +2,6 @@
 
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 
-use super::client_error;
 use super::http::Http;
 use crate::address::Address;
 use crate::environment::Environment;
@@ -25,7 +24,7 @@ pub(super) fn store(
     settings.put(&mut limits.retry_limit, "vfs.gcs.request_timeout_ms")?;
     let is_tls = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http:"));
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
-        .map_err(|error| client_error(settings.address(), error))?;
+        .map_err(|error| settings.client_error(error))?;
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(address.bucket)
         .with_retry(limits.retry())
@@ -45,5 +44,5 @@ pub(super) fn store(
         let is_signed = settings.text("vfs.gcs.service_account_key").is_some();
         builder = builder.with_base_url(url.trim_end_matches('/')).with_skip_signature(!is_signed);
     }
-    builder.build().map_err(|error| client_error(settings.address(), error))
+    builder.build().map_err(|error| settings.client_error(error))
 }

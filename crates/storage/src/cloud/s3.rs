@@ -6,7 +6,6 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 
 use super::aws::{Credentials, DEFAULT_REGION};
 
-use super::client_error;
 use super::http::Http;
 use crate::address::Address;
 use crate::environment::Environment;
@@ -27,7 +26,7 @@ pub(super) fn store(
     let ca_file = settings.text("vfs.s3.ca_file").or_else(|| settings.text("ssl.ca_file"));
     let limits = limits(settings)?;
     let http = Http::new(limits, proxy(settings), ca_file, endpoint.url.starts_with("https:"))
-        .map_err(|error| client_error(settings.address(), error))?;
+        .map_err(|error| settings.client_error(error))?;
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(address.bucket)
         .with_region(region)
@@ -50,7 +49,7 @@ pub(super) fn store(
             .into_iter()
             .fold(builder, |builder, (key, value)| builder.with_config(key, value)),
     };
-    builder.build().map_err(|error| client_error(settings.address(), error))
+    builder.build().map_err(|error| settings.client_error(error))
 }
 
 /// Refuses parameters that would make libtiledb read in another way.
@@ -199,7 +198,7 @@ mod tests {
             let config = config(&[(name, value)]);
             match check_known(&Settings::new("s3://b/x", &config)) {
                 Err(Error::Unsupported { reason, .. }) => {
-                    assert!(reason.contains(name), "{reason}")
+                    assert!(reason.contains(name), "{reason}");
                 }
                 other => panic!("{name}: {other:?}"),
             }

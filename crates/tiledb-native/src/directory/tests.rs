@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::*;
 use storage::LocalStorage;
+
+use super::*;
 
 const UUID: &str = "70f1b2c0f0669ba097275f1a0db8dd1c";
 

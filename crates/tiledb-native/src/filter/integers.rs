@@ -67,7 +67,7 @@ pub(super) fn undo_bit_width(
 /// each value. Returns false, with `out` in an undefined state, if a value needs more bytes or the
 /// metadata have an unusual form: then decode step by step.
 pub(super) fn sum_windows(
-    chunk: super::pipeline::Filtered<'_>,
+    chunk: super::filtered::Filtered<'_>,
     signed: bool,
     out: &mut Vec<u8>,
 ) -> Result<bool, Fault> {

@@ -1,12 +1,12 @@
-//! Decodes a pipeline, chunk by chunk.
+//! Undoing a pipeline, chunk by chunk.
 //!
-//! When the tile was written, each filter turned (metadata, data) into (metadata, data). Decoding
-//! goes through the steps backwards: each reads its own metadata from the front, and the rest
-//! belongs to the step before it. Two shortcuts save time. The most common pipelines need one
-//! decompression, straight from the file's bytes into a reused buffer. And if byteshuffle was the
-//! first filter, its planes are returned as they are, so that a reader that needs only some values,
-//! or only their low bytes, takes just those.
+//! Each filter turned (metadata, data) into (metadata, data) when the tile was written. Undoing goes through the steps backwards:
+//! each reads its own metadata from the front, and what is left is the metadata of the step before it. Two things are done for
+//! speed. The commonest pipelines end in one decompression straight from the bytes of the file into a reused buffer. And a
+//! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so that whoever needs only some
+//! values, or only the low bytes of each, takes just those.
 
+use super::filtered::Filtered;
 use super::integers::is_signed;
 use super::{Codec, Step, checksum, compression, double_delta, floats, integers, shuffle};
 use crate::cursor::Cursor;
@@ -18,27 +18,18 @@ pub(crate) struct Pipeline {
     steps: Vec<Step>,
 }
 
-/// One filtered chunk, in the bytes of its tile.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Filtered<'a> {
-    /// Unfiltered length in bytes.
-    pub(crate) original_len: usize,
-    pub(crate) metadata: &'a [u8],
-    pub(crate) data: &'a [u8],
-}
-
-/// The values of a chunk.
+/// A chunk's values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Decoded<'a> {
     /// Value after value.
     Plain(&'a [u8]),
-    /// The lowest bytes of all values, then all second bytes, and so on.
+    /// All lowest bytes, then all second bytes, and so on.
     Planes(&'a [u8]),
-    /// The low four bytes of each value; the other bytes are 0.
+    /// The low four bytes of each value, all of whose others are 0.
     LowFour(&'a [u8]),
 }
 
-/// Buffers and a decompression context of one thread, reused from chunk to chunk.
+/// Buffers and a decompression context, for one thread and reused from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct Decoder {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
@@ -59,13 +50,13 @@ impl Pipeline {
         Self { steps }
     }
 
-    /// The filters in the order of encoding.
+    /// The filters in the order in which they are applied.
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Calls `each` with the runs of `chunk`, a value's bytes and its number of repetitions, if run
-    /// lengths are the only filter. Returns whether they are.
+    /// Calls `each` with the runs of `chunk`, a value's bytes and how many there are, where run lengths are all that was made of it. Returns
+    /// whether they are.
     pub(crate) fn runs(
         &self,
         chunk: Filtered<'_>,
@@ -90,7 +81,7 @@ impl Pipeline {
         Ok(true)
     }
 
-    /// Decodes `chunk`, whose values have `value_bytes` bytes each.
+    /// Undoes the filters of `chunk`, whose values are of `value_bytes` each.
     pub(crate) fn decode<'a>(
         &self,
         chunk: Filtered<'a>,
@@ -125,13 +116,13 @@ impl Pipeline {
         for (idx, step) in before.iter().enumerate().rev() {
             let keep_planes = keep_planes && idx == 0;
             if keep_planes && shuffle::is_one_part(&decoder.metadata, &decoder.data, value_bytes) {
-                // The planes are the result.
+                // The planes are there: nothing to undo.
                 break;
             }
             let metadata = std::mem::take(&mut decoder.metadata);
             let data = std::mem::take(&mut decoder.data);
             let undone = decoder.undo(step, &metadata, &data, (limit, value_bytes), keep_planes);
-            // The next step reuses the old buffers.
+            // The old buffers serve the step after.
             decoder.spare = data;
             decoder.spare_metadata = metadata;
             undone?;
@@ -150,8 +141,8 @@ fn whole(bytes: &[u8], original_len: usize) -> Result<&[u8], Fault> {
 }
 
 impl Decoder {
-    /// Decodes one step from `metadata` and `data` into `self.metadata` and `self.data`; `sizes`
-    /// are the most output bytes and the bytes of a value.
+    /// Undoes one step from `metadata` and `data` into `self.metadata` and `self.data`; `sizes` are the most bytes that may come
+    /// out and those of a value.
     fn undo(
         &mut self,
         step: &Step,
@@ -171,7 +162,7 @@ impl Decoder {
             }
             step => {
                 undo_in_place_of_metadata(step, (&mut cursor, data), sizes.0, keep_planes, &mut out)
-                    // The rest of the metadata belongs to the step before.
+                    // What this step left of the metadata belongs to the step before.
                     .map(|()| metadata_out.extend_from_slice(cursor.remaining()))
             }
         };
@@ -180,7 +171,7 @@ impl Decoder {
         undone
     }
 
-    /// Decodes a compressor, which returns metadata as well as data.
+    /// Undoes a compressor, which gives back metadata as well as data.
     fn decompress(
         &mut self,
         step: &Step,
@@ -221,7 +212,7 @@ impl Decoder {
     }
 }
 
-/// Decodes a step that put its own metadata in front of that of the earlier steps.
+/// Undoes a step that put its own metadata in front of that of the steps before.
 fn undo_in_place_of_metadata(
     step: &Step,
     (metadata, data): (&mut Cursor<'_>, &[u8]),

@@ -1,13 +1,14 @@
 //! The footer of a fragment's metadata.
 
-use super::Field;
+use storage::Files;
+use storage::Piece;
+
+use super::field::Field;
 use crate::cursor::Cursor;
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::schema::{self, Schema};
 use crate::unsupported::Unsupported;
-use storage::Files;
-use storage::Piece;
 
 const FOOTER_LENGTH_WRITTEN: u32 = 10;
 const SCHEMA_NAMED: u32 = 10;

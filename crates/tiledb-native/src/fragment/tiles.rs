@@ -1,25 +1,19 @@
 //! The places and bounds of a fragment's tiles.
 
+use storage::Files;
+use storage::Piece;
+
 use super::footer::{metadata_file, range};
-use super::tree::RowTree;
+use super::tree::{Bounds, RowTree};
 use super::{Field, Footer, Fragment};
 use crate::cursor::Cursor;
 use crate::error::{Error, Fault};
 use crate::generic_tile::Source;
 use crate::schema::Dimension;
-use storage::Files;
-use storage::Piece;
 
 /// The most metadata of a fragment that is read in one piece: that of about 100,000 tiles, 6
 /// billion cells.
 const HELD_BYTES: u64 = 8 << 20;
-
-/// The bounding rectangle of a tile's cells, all bounds included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) rows: (u64, u64),
-    pub(crate) columns: (u32, u32),
-}
 
 /// All tiles of a fragment.
 #[derive(Debug)]

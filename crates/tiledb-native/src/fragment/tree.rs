@@ -4,9 +4,14 @@
 //! The tree in the fragment's metadata bounds runs of its fanout; this one has the same shape, for
 //! rows only.
 
-use super::tiles::Bounds;
-
 const FANOUT: usize = 16;
+
+/// The bounding rectangle of a tile's cells, all bounds included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) rows: (u64, u64),
+    pub(crate) columns: (u32, u32),
+}
 
 #[derive(Debug)]
 pub(crate) struct RowTree {

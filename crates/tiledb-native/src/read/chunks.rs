@@ -5,17 +5,19 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use storage::Piece;
+
 use super::fetch::announce;
 use super::work::{Part, Planned, TileWork};
 use super::{Decoding, ReadStats, Reader};
-use crate::decoded_cache::{DecodedChunk, DecodedTile};
+use crate::decoded_cache::DecodedTile;
+use crate::decoded_chunk::DecodedChunk;
 use crate::error::{Error, Fault};
 use crate::filter::Decoded;
 use crate::fragment::Field;
 use crate::schema::Stored;
 use crate::tile::{self, Chunks};
 use crate::values::{Columns, Values, copy_times};
-use storage::Piece;
 
 /// A decoded chunk.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use csr::CsrBuffers;
 use rayon::prelude::*;
 
 use super::chunks::{self, Chunk};
@@ -19,7 +20,6 @@ use crate::error::{Error, Fault};
 use crate::fragment::Field;
 use crate::request::{self, Rows};
 use crate::values::{Columns, Position};
-use csr::CsrBuffers;
 
 /// One field of the cells of a task.
 struct Job<'a> {

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use crate::error::Error;
 use storage::Files;
 use storage::Piece;
+
+use crate::error::Error;
 
 /// The reads for a list of pieces.
 struct Joined<'a> {
@@ -79,9 +80,9 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
+    use storage::LocalStorage;
 
     use super::*;
-    use storage::LocalStorage;
 
     proptest! {
         #[test]

@@ -82,8 +82,8 @@ impl Output<'_> {
         }
     }
 
-    /// Calls `read` with other buffers of the same kind, and copies `rows` from them, a row as often
-    /// as it is among `rows`.
+    /// Calls `read` with other buffers of the same kind, and copies `rows` from them, a row as
+    /// often as it is among `rows`.
     pub(super) fn fill_from<T, E>(
         &mut self,
         rows: &[Range<usize>],

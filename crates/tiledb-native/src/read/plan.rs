@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use storage::Piece;
 
 use super::fetch::announce;
 use super::kept;
@@ -17,7 +18,6 @@ use crate::index_cache::Key;
 use crate::request::Columns;
 use crate::row_index::{Builder, TileIndex};
 use crate::tile::{self, Chunks};
-use storage::Piece;
 
 /// The tiles that may contain rows of a task, by the index of their fragment.
 type Candidates = Vec<(usize, Vec<usize>)>;

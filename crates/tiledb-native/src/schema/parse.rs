@@ -1,5 +1,7 @@
 //! Reads a schema field by field.
 
+use storage::Files;
+
 use super::{Attribute, Dimension, Schema, Span, VARIABLE};
 use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Number};
@@ -7,7 +9,6 @@ use crate::error::{Error, Fault};
 use crate::filter;
 use crate::generic_tile::Source;
 use crate::unsupported::Unsupported;
-use storage::Files;
 
 const NULLABLE: u32 = 7;
 const FILL_VALUES: u32 = 6;

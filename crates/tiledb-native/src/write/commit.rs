@@ -33,7 +33,7 @@ pub(super) struct Folder {
 impl Folder {
     /// Prepares the folder without creating it.
     pub(super) fn new(array: &Path, timestamp: u64, version: u32) -> Self {
-        let root = super::absolute(array);
+        let root = absolute(array);
         let name = format!("__{timestamp}_{timestamp}_{}_{version}", unique(&root));
         Self {
             path: root.join("__fragments").join(&name),
@@ -130,6 +130,11 @@ fn failed<'a>(action: &str, path: &'a Path) -> impl FnOnce(io::Error) -> Error +
         let file = path.display().to_string();
         storage::Error::File { action, file, source }.into()
     }
+}
+
+/// Where an array's folder is.
+fn absolute(root: &Path) -> PathBuf {
+    std::path::absolute(root).unwrap_or_else(|_| root.to_owned())
 }
 
 /// 32 hexadecimal digits that no other fragment of the array has.
