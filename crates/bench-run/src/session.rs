@@ -16,6 +16,7 @@ use crate::order::Event;
 use crate::page_cache;
 use crate::process::{Ended, ProcessSpec};
 use crate::results_folder::ResultsFolder;
+use crate::row_line::format_row;
 
 /// Runs measured processes for a command.
 #[derive(Debug)]
@@ -156,8 +157,8 @@ impl Rows {
         record: &EpochRecord,
     ) -> anyhow::Result<bool> {
         let is_new = kept.with_context(|| {
-            let id = record.point.id();
-            format!("the command ends; {} rows are kept, this one is not: {id}", self.n_rows)
+            let row = format_row(record, 1);
+            format!("the command ends; {} rows are kept, this one is not: {row}", self.n_rows)
         })?;
         self.folder.to_remove = false;
         self.n_rows += usize::from(is_new);
