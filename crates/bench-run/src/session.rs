@@ -1,5 +1,5 @@
-//! One session for all commands: runs tasks in processes, one after the other, shows how far each is,
-//! keeps rows, and stops on Ctrl-C.
+//! One session for all commands: runs tasks in processes, one after the other, shows how far each
+//! is, keeps rows, and stops on Ctrl-C.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -73,8 +73,8 @@ impl Session {
         self.cache = page_cache::warm_again(self.cache, folders, |why| display.line(why));
     }
 
-    /// Runs a process to its end. Shows `name` with its progress and its warnings; passes its answers
-    /// to `on_answer`, an error of which ends the process.
+    /// Runs a process to its end. Shows `name` with its progress and its warnings; passes its
+    /// answers to `on_answer`, an error of which ends the process.
     pub fn run<Answer: DeserializeOwned>(
         &self,
         name: &str,
