@@ -1,5 +1,5 @@
-//! Lets this package's tests find libtorch when they run, tells dependents where it is, and notes the
-//! versions of what was built.
+//! Lets this package's tests find libtorch when they run, tells dependents where it is, and notes
+//! the versions of what was built.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,8 @@ fn note(name: &str, version: Option<String>) {
     }
 }
 
-/// libtorch says its version beside `lib/`: in `build-version`, or in `version.py` where it is part of PyTorch.
+/// libtorch says its version beside `lib/`: in `build-version`, or in `version.py` where it is part
+/// of PyTorch.
 fn libtorch_version(lib_dir: &Path) -> Option<String> {
     let beside = lib_dir.parent()?;
     let version = fs::read_to_string(beside.join("build-version")).ok();

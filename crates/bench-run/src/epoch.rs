@@ -15,8 +15,8 @@ pub struct ConsumedEpoch {
     pub busy_cpu_secs: f64,
 }
 
-/// Takes batches until there are no more, or `max_batches`. The epoch begins at `start`, when it was
-/// asked for. `consume` drops the batch and returns its rows.
+/// Takes batches until there are no more, or `max_batches`. The epoch begins at `start`, when it
+/// was asked for. `consume` drops the batch and returns its rows.
 pub fn consume_epoch<Batch>(
     start: Instant,
     mut batches: impl Iterator<Item = anyhow::Result<Batch>>,

@@ -1,5 +1,5 @@
-//! The protocol between a command and the process that it measures: an order on the process's stdin,
-//! events on its stdout, each a line of JSON.
+//! The protocol between a command and the process that it measures: an order on the process's
+//! stdin, events on its stdout, each a line of JSON.
 
 use serde::{Deserialize, Serialize};
 

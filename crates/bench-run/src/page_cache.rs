@@ -2,9 +2,9 @@
 //! (warm), or removed from it before each epoch (cold).
 //!
 //! For a cold cache the machine's whole cache is dropped if that is permitted. Otherwise, or if the
-//! user wants it so, the kernel is advised that the data's files are not needed. The kernel need not
-//! follow advice (another process may have a file mapped), so the result is checked: pages that are
-//! still cached make the state unknown.
+//! user wants it so, the kernel is advised that the data's files are not needed. The kernel need
+//! not follow advice (another process may have a file mapped), so the result is checked: pages that
+//! are still cached make the state unknown.
 
 mod cold;
 
@@ -18,7 +18,8 @@ pub use cold::{Cold, cool};
 
 use crate::data_files::data_files;
 
-/// Share of the available memory that the files may take to be kept in the page cache beside a loader.
+/// Share of the available memory that the files may take to be kept in the page cache beside a
+/// loader.
 const SHARE: f64 = 0.6;
 
 /// The name of a cache that was read into.
@@ -75,8 +76,8 @@ fn not_local() -> PageCache {
     PageCache::Unknown("the data is not on a local disk".to_owned())
 }
 
-/// Reads the files again if the cache was warm, since a run that needed much memory may have evicted
-/// them. Returns the state's name; calls `warn` if the cache is no longer warm.
+/// Reads the files again if the cache was warm, since a run that needed much memory may have
+/// evicted them. Returns the state's name; calls `warn` if the cache is no longer warm.
 pub(crate) fn warm_again(
     before: &'static str,
     folders: Option<&[PathBuf]>,

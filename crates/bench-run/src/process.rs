@@ -55,8 +55,8 @@ impl ProcessSpec<'_> {
         Self { command, input: None, limit: None, secrets }
     }
 
-    /// Starts the process and passes its progress, warnings and answers to `on_event` until it ends.
-    /// An error of `on_event`, and `interrupted`, end the process.
+    /// Starts the process and passes its progress, warnings and answers to `on_event` until it
+    /// ends. An error of `on_event`, and `interrupted`, end the process.
     pub fn run<Answer: DeserializeOwned>(
         mut self,
         interrupted: &AtomicBool,

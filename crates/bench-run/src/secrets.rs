@@ -91,8 +91,8 @@ impl Secrets {
         Self { words }
     }
 
-    /// Returns `text` without them, and without the credentials of any address and of any store's error in
-    /// it.
+    /// Returns `text` without them, and without the credentials of any address and of any store's
+    /// error in it.
     pub fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for word in &self.words {

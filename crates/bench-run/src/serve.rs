@@ -41,8 +41,8 @@ pub fn serve<Task: DeserializeOwned, Answer: Serialize>(
     }
 }
 
-/// Reports to the command that started this process. Each report fails once nobody listens any more,
-/// which ends the process.
+/// Reports to the command that started this process. Each report fails once nobody listens any
+/// more, which ends the process.
 #[derive(Debug)]
 pub struct Reporter<Answer> {
     start_bytes: u64,

@@ -1,5 +1,5 @@
-//! One session for all commands: runs tasks in processes, one after the other, shows how far each is,
-//! keeps rows, and stops on Ctrl-C.
+//! One session for all commands: runs tasks in processes, one after the other, shows how far each
+//! is, keeps rows, and stops on Ctrl-C.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,6 +16,7 @@ use crate::order::Event;
 use crate::page_cache;
 use crate::process::{Ended, ProcessSpec};
 use crate::results_folder::ResultsFolder;
+use crate::row_line::format_row;
 
 /// Runs measured processes for a command.
 #[derive(Debug)]
@@ -72,8 +73,8 @@ impl Session {
         self.cache = page_cache::warm_again(self.cache, folders, |why| display.line(why));
     }
 
-    /// Runs a process to its end. Shows `name` with its progress and its warnings; passes its answers
-    /// to `on_answer`, an error of which ends the process.
+    /// Runs a process to its end. Shows `name` with its progress and its warnings; passes its
+    /// answers to `on_answer`, an error of which ends the process.
     pub fn run<Answer: DeserializeOwned>(
         &self,
         name: &str,
@@ -156,8 +157,8 @@ impl Rows {
         record: &EpochRecord,
     ) -> anyhow::Result<bool> {
         let is_new = kept.with_context(|| {
-            let id = record.point.id();
-            format!("the command ends; {} rows are kept, this one is not: {id}", self.n_rows)
+            let row = format_row(record, 1);
+            format!("the command ends; {} rows are kept, this one is not: {row}", self.n_rows)
         })?;
         self.folder.to_remove = false;
         self.n_rows += usize::from(is_new);

@@ -1,4 +1,5 @@
-//! `bench-readers`: the native reader and libtiledb on the same rows in turn; both must read the same.
+//! `bench-readers`: the native reader and libtiledb on the same rows in turn; both must read the
+//! same.
 
 mod args;
 mod reads;
@@ -165,7 +166,8 @@ impl Compared {
     }
 }
 
-/// Reads the same rows with both readers in turn and checks that they read the same. `None` after Ctrl-C.
+/// Reads the same rows with both readers in turn and checks that they read the same. `None` after
+/// Ctrl-C.
 fn compare(
     x: &SparseNdArray,
     kind: ReadKind,
@@ -210,7 +212,8 @@ fn compare(
             continue;
         }
         compared.first = rates;
-        // From here on both have seen all of the array, as in the epochs after the first: the native reader has its row indices.
+        // From here on both have seen all of the array, as in the epochs after the first: the
+        // native reader has its row indices.
         if kind != ReadKind::Whole {
             for rows in ReadKind::Whole.reads(x.shape().0, args.seed, 0)? {
                 for side in &mut sides {

@@ -1,19 +1,20 @@
-//! The gate of equality: values as numbers that do not depend on the order, and whether two sides have
-//! the same. The scripts' `Tally` in `benches/peers/measuring.py` is the same.
+//! The gate of equality: values as numbers that do not depend on the order, and whether two sides
+//! have the same. The scripts' `Tally` in `benches/peers/measuring.py` is the same.
 
 use serde::{Deserialize, Serialize};
 
 /// Values that were read or delivered: their number, their sum, and where they are.
 ///
-/// The sum is exact: the significands of all values of an exponent are added up as whole numbers, so
-/// that it is the same in any order and no value is lost among larger ones. Values of other types are
-/// compared as the nearest `f32`.
+/// The sum is exact: the significands of all values of an exponent are added up as whole numbers,
+/// so that it is the same in any order and no value is lost among larger ones. Values of other
+/// types are compared as the nearest `f32`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) n_values: u64,
     /// For each of the 256 exponents of `f32`, the sum of the signed significands modulo 2^64.
     pub(crate) sums: Vec<i64>,
-    /// Sum, modulo 2^64, of a hash of each value with its cell and its gene, and of each cell counted.
+    /// Sum, modulo 2^64, of a hash of each value with its cell and its gene, and of each cell
+    /// counted.
     pub(crate) checksum: u64,
 }
 

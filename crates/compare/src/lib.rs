@@ -1,4 +1,5 @@
-//! Comparisons: other loaders and readers beside ours, on the same data, checked for equality first.
+//! Comparisons: other loaders and readers beside ours, on the same data, checked for equality
+//! first.
 //!
 //! - [`peers`]: our loader and others, side by side.
 //! - [`read_chunks`]: all rows in tiledbsoma's ways of reading and by our readers.

@@ -1,11 +1,11 @@
-//! `peers`: our loader and others side by side on the same data. First all must deliver the same; then
-//! they run in turn, each run in a process of its own.
+//! `peers`: our loader and others side by side on the same data. First all must deliver the same;
+//! then they run in turn, each run in a process of its own.
 //!
-//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes. It states
-//! what it can do: the settings that it is measured at, and whether it reads a format of its own, of which
-//! it then gets a copy. Whatever happens to one, the rest goes on and rows are kept; a comparison that
-//! could not be made is printed and makes the exit code a failure. A peer that nobody asked for by name
-//! and that is not available is skipped, which is printed too.
+//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes. It
+//! states what it can do: the settings that it is measured at, and whether it reads a format of its
+//! own, of which it then gets a copy. Whatever happens to one, the rest goes on and rows are kept;
+//! a comparison that could not be made is printed and makes the exit code a failure. A peer that
+//! nobody asked for by name and that is not available is skipped, which is printed too.
 
 mod args;
 mod comparison;

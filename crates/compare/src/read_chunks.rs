@@ -1,9 +1,10 @@
-//! `read-chunks`: all rows of X, chunk by chunk, in tiledbsoma's four ways (table, blockwise table, COO,
-//! CSR) and as CSR by our two readers, each run in a process of its own; all must read the same.
+//! `read-chunks`: all rows of X, chunk by chunk, in tiledbsoma's four ways (table, blockwise table,
+//! COO, CSR) and as CSR by our two readers, each run in a process of its own; all must read the
+//! same.
 //!
 //! tiledbsoma's ways are run by a script of `benches/read-chunks` in the Python environment that
-//! `cargo xtask read-chunks` makes. Nothing is reported unless every run read the same values: a way that
-//! is faster because it read something else is not faster.
+//! `cargo xtask read-chunks` makes. Nothing is reported unless every run read the same values: a
+//! way that is faster because it read something else is not faster.
 
 mod args;
 mod order;

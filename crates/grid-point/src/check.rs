@@ -8,8 +8,8 @@ use crate::data::{Data, Opened};
 use crate::point::Point;
 use crate::task::{PointAnswer, PointTask, PointWork};
 
-/// Opens the data in a process of its own and checks that every point can be loaded. After Ctrl-C the
-/// facts may be missing.
+/// Opens the data in a process of its own and checks that every point can be loaded. After Ctrl-C
+/// the facts may be missing.
 pub fn check(session: &Session, data: &Data, points: &[Point]) -> anyhow::Result<Opened> {
     let work = PointWork::Check(points.to_vec());
     let process = point_process(session, data, work)?;

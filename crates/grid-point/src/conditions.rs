@@ -1,11 +1,11 @@
-//! Digest of all that a measurement depends on: rows with the same digest are of the same measurement
-//! and need not be measured again.
+//! Digest of all that a measurement depends on: rows with the same digest are of the same
+//! measurement and need not be measured again.
 //!
 //! It covers the program itself, byte for byte; the data's files with their sizes and times of
 //! change, and what was selected of them; the machine; the versions of the libraries; TileDB's
 //! settings (those that may be secrets by name alone); and the settings of the point but its number
-//! of epochs, since an epoch depends on none that comes later. It does not cover the results' folder,
-//! notes, and output.
+//! of epochs, since an epoch depends on none that comes later. It does not cover the results'
+//! folder, notes, and output.
 
 use std::path::Path;
 

@@ -61,7 +61,8 @@ impl Consumer {
         (*self != Self::None).then(|| self.to_string())
     }
 
-    /// Made ready to take the batches of `loader`, whose data set has the codes of `n_classes` classes where it learns.
+    /// Made ready to take the batches of `loader`, whose data set has the codes of `n_classes`
+    /// classes where it learns.
     pub(crate) fn ready(&self, loader: &TensorLoader, n_classes: usize) -> Taker {
         match self {
             Self::None => Taker::Drop,

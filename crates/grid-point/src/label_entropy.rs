@@ -1,7 +1,9 @@
-//! How random the order of an epoch is: labels counted in each batch as it comes, beside what the settings lead to expect.
+//! How random the order of an epoch is: labels counted in each batch as it comes, beside what the
+//! settings lead to expect.
 //!
-//! A label is an obs column. Of a dictionary the keys are counted as they are; other columns get codes from an encoder, once, when the
-//! data is opened. So a batch costs a look at each of its codes and nothing for its labels. Null is a class of its own.
+//! A label is an obs column. Of a dictionary the keys are counted as they are; other columns get
+//! codes from an encoder, once, when the data is opened. So a batch costs a look at each of its
+//! codes and nothing for its labels. Null is a class of its own.
 
 use std::sync::Arc;
 
@@ -27,7 +29,8 @@ const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
 /// Rows that a simulation runs through, so that it takes a fraction of a second.
 const SIMULATED_ROWS: u64 = 2_000_000;
 
-/// The same where many settings are simulated: some 400 batches, whose mean is good to a hundredth of a bit.
+/// The same where many settings are simulated: some 400 batches, whose mean is good to a hundredth
+/// of a bit.
 const CURVE_ROWS: u64 = 400_000;
 
 /// The columns to measure, of what was asked for: all of these, or the default where obs has it.
@@ -60,8 +63,8 @@ struct Label {
 }
 
 impl Labels {
-    /// The labels in these obs columns of a data set, and the data set with the codes of those that need an encoder and those of
-    /// `encoders`.
+    /// The labels in these obs columns of a data set, and the data set with the codes of those that
+    /// need an encoder and those of `encoders`.
     pub(crate) fn of(
         dataset: Dataset,
         columns: &[String],
@@ -91,8 +94,8 @@ impl Labels {
         Ok((Self(labels), dataset))
     }
 
-    /// What each label's entropy should be in the full batches of these settings; of an order that is not shuffled, in the first
-    /// `max_batches`.
+    /// What each label's entropy should be in the full batches of these settings; of an order that
+    /// is not shuffled, in the first `max_batches`.
     pub(crate) fn expected(
         &self,
         dataset: &Dataset,
@@ -102,8 +105,9 @@ impl Labels {
         self.0.iter().map(|label| label.expected(dataset, spec, max_batches)).collect()
     }
 
-    /// What the first label's entropy should be in the full batches of a shuffled order, for each of these block specifications; nothing
-    /// where there is no label. Those of the same chunk size, one after the other, are the quickest to work out.
+    /// What the first label's entropy should be in the full batches of a shuffled order, for each
+    /// of these block specifications; nothing where there is no label. Those of the same chunk
+    /// size, one after the other, are the quickest to work out.
     pub fn curve(
         &self,
         dataset: &Dataset,
@@ -303,7 +307,8 @@ mod tests {
 
     use super::*;
 
-    /// Sixty cells: a category with a null, as keys of two widths, as text, and as numbers; and what is no label.
+    /// Sixty cells: a category with a null, as keys of two widths, as text, and as numbers; and
+    /// what is no label.
     fn dataset() -> Dataset {
         let texts: Vec<Option<&str>> =
             (0..60).map(|row| [Some("a"), Some("b"), None][row / 7 % 3]).collect();

@@ -93,8 +93,8 @@ impl Measuring<'_> {
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let expected = labels.expected(dataset, spec, self.point.max_batches)?;
         let (data, bucket, loader) = (self.data, self.bucket.clone(), self.loader);
-        // As training runs them, unless something must happen between two epochs, or each one's bytes
-        // must be its own.
+        // As training runs them, unless something must happen between two epochs, or each one's
+        // bytes must be its own.
         let is_apart = self.point.cold.is_some() || data.io_limit.is_some();
         let mut following = (!is_apart).then(|| loader.epochs(0..self.point.n_epochs));
         for epoch in 0..self.point.n_epochs {
@@ -190,7 +190,8 @@ impl Measuring<'_> {
     }
 }
 
-/// Removes the data from the page cache; returns the state's name, and warns if the cache is not cold.
+/// Removes the data from the page cache; returns the state's name, and warns if the cache is not
+/// cold.
 fn cooled(
     data: &Data,
     point: &Point,
@@ -209,8 +210,8 @@ fn caches(dataset: &Dataset) -> impl Iterator<Item = CacheUse> + '_ {
 }
 
 /// Enters what only the loader knows. Values are counted by block, so their number is that of the
-/// batches only if every block's rows were delivered; amplification compares decoded with needed bytes
-/// block by block in any case.
+/// batches only if every block's rows were delivered; amplification compares decoded with needed
+/// bytes block by block in any case.
 fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
     measured.read_secs = Some(stats.read_secs);
     measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);

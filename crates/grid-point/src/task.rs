@@ -21,7 +21,7 @@ pub enum PointWork {
     /// Open the data and check that all points can be loaded, without measuring.
     Check(Vec<Point>),
     /// Measure one point.
-    Measure(Point),
+    Measure(Box<Point>),
 }
 
 /// A result of a task.

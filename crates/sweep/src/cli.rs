@@ -37,13 +37,16 @@ pub(crate) enum Command {
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others, side by side on the same data
     Peers(Box<PeersArgs>),
-    /// Read all rows in tiledbsoma's four ways and by our readers, and check that they read the same
+    /// Read all rows in tiledbsoma's four ways and by our readers, and check that they read the
+    /// same
     ReadChunks(Box<ReadChunksArgs>),
-    /// Generate and sweep experiments of several sizes, and set time per cell and memory against size
+    /// Generate and sweep experiments of several sizes, and set time per cell and memory against
+    /// size
     Growth(GrowthArgs),
     /// Draw results anew, or several side by side: a page, pictures and tables
     Report(ReportArgs),
-    /// Propose settings for an amount of memory and a randomness of the batches, from a short probe, and check them
+    /// Propose settings for an amount of memory and a randomness of the batches, from a short
+    /// probe, and check them
     Tune(Box<TuneArgs>),
     /// Measure one point; the order comes on stdin, events go to stdout
     #[command(hide = true, name = grid_point::SUBCOMMAND)]

@@ -27,7 +27,8 @@ pub(crate) struct GenerateArgs {
     /// Write X in fragments of so many cells [default: one fragment]
     #[arg(long, value_name = "CELLS")]
     pub(crate) fragment_rows: Option<u64>,
-    /// Consolidate the fragments of X into one, which then holds the time of each value, as the Census's does
+    /// Consolidate the fragments of X into one, which then holds the time of each value, as the
+    /// Census's does
     #[arg(long)]
     pub(crate) consolidate: bool,
     /// A setting of TileDB, may be given several times

@@ -1,4 +1,5 @@
-//! The commands that README.md and docs/ name, taken as the program would take them: one that no longer parses is a stale page.
+//! The commands that README.md and docs/ name, taken as the program would take them: one that no
+//! longer parses is a stale page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,8 @@ fn check_arguments(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Why a command within a sentence, which may be no more than a part of one, names something that is not there.
+/// Why a command within a sentence, which may be no more than a part of one, names something that
+/// is not there.
 fn check_mention(words: &[&str]) -> Result<(), String> {
     let [name, rest @ ..] = words else { return Ok(()) };
     if OF_XTASK.contains(name) {

@@ -1,9 +1,9 @@
-//! `sweep`: the grid of loader settings, each point measured by a process of its own, rows kept after every
-//! epoch.
+//! `sweep`: the grid of loader settings, each point measured by a process of its own, rows kept
+//! after every epoch.
 //!
-//! Everything that can be wrong is checked before anything is measured; `rounds` is the loop over the
-//! grid. `args` (with `original_flags`) is the command line, `config` its meaning, `earlier_rows` what need
-//! not be measured again, and `summary` the tables.
+//! Everything that can be wrong is checked before anything is measured; `rounds` is the loop over
+//! the grid. `args` (with `original_flags`) is the command line, `config` its meaning,
+//! `earlier_rows` what need not be measured again, and `summary` the tables.
 
 mod args;
 mod config;
@@ -103,7 +103,8 @@ fn with_digests(
     points.map(|point| Ok((point.clone(), conditions.of(point, by)?))).collect()
 }
 
-/// Warms the page cache if it is to be warm, prints what will be measured, and returns the cache's state.
+/// Warms the page cache if it is to be warm, prints what will be measured, and returns the cache's
+/// state.
 fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) -> &'static str {
     let (cells, genes) = (grouped(opened.n_cells), grouped(opened.n_genes));
     let rounds = if config.repeat == 1 { String::new() } else { format!(" x {}", config.repeat) };

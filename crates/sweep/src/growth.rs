@@ -1,8 +1,8 @@
-//! `growth`: how the cost grows with the number of cells. Generates an experiment of each size, sweeps it into one folder of results, and
-//! sets time per cell and memory against size.
+//! `growth`: how the cost grows with the number of cells. Generates an experiment of each size,
+//! sweeps it into one folder of results, and sets time per cell and memory against size.
 //!
-//! The experiments and the sweeps are those of `generate` and `sweep`, started as a user would start them; an experiment that is there
-//! from before is used again.
+//! The experiments and the sweeps are those of `generate` and `sweep`, started as a user would
+//! start them; an experiment that is there from before is used again.
 
 mod args;
 mod line;
@@ -117,7 +117,8 @@ impl Growth<'_> {
         swept
     }
 
-    /// Writes the experiment of a size, in a process of its own that Ctrl-C ends; false where it did.
+    /// Writes the experiment of a size, in a process of its own that Ctrl-C ends; false where it
+    /// did.
     fn generate(&self, n_cells: u64, uri: &str) -> anyhow::Result<bool> {
         let GrowthArgs { genes, seed, fragment_rows, consolidate, quiet, .. } = self.args;
         let mut command = Command::new(&self.program);

@@ -1,13 +1,14 @@
 //! The `sweep` program: the command line's root, the grid, and the commands that write experiments.
 //!
-//! - `grid`, the command `sweep`: a grid of loader settings, each point measured by a process of its own;
+//! - `grid`, the command `sweep`: a grid of loader settings, each point measured by a process of
+//!   its own;
 //! - `growth`, sweeps of several sizes of data; `report_command`, reports of rows that exist;
 //! - `data_commands`, `slice` and `relayout_command`, which write experiments.
 //!
 //! `tune` and the comparisons (`compare`) are crates of their own, as are the measured process
-//! (`grid-point`) and everything that commands share (`bench-run`). A point has its own process because
-//! peak memory is a mark of the whole process, because a point may be killed for memory, and so that
-//! none is measured in the heap that another one left behind.
+//! (`grid-point`) and everything that commands share (`bench-run`). A point has its own process
+//! because peak memory is a mark of the whole process, because a point may be killed for memory,
+//! and so that none is measured in the heap that another one left behind.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -34,8 +35,8 @@ use compare::{bench_readers, peers, read_chunks};
 
 use cli::{Cli, Command};
 
-/// Runs the program on its command line, its name first, and returns its exit code: 0, 1 for a failure, 2 for a command line that
-/// cannot be, 130 after Ctrl-C. Errors are one line on stderr.
+/// Runs the program on its command line, its name first, and returns its exit code: 0, 1 for a
+/// failure, 2 for a command line that cannot be, 130 after Ctrl-C. Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let secrets = Secrets::of_arguments(&arguments, soma_io::environment_secrets());
@@ -71,7 +72,8 @@ fn served(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Prints help to stdout as it is; of an error the first paragraph, in one line and without secrets.
+/// Prints help to stdout as it is; of an error the first paragraph, in one line and without
+/// secrets.
 fn print_clap_error(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     if !error.use_stderr() {
         // In color on a terminal, plain elsewhere.

@@ -1,4 +1,5 @@
-//! The `sweep` program, which `cargo xtask sweep`, `generate`, `import`, `relayout` and `bench-readers` start.
+//! The `sweep` program, which `cargo xtask sweep`, `generate`, `import`, `relayout` and
+//! `bench-readers` start.
 
 use std::process::ExitCode;
 

@@ -32,10 +32,12 @@ pub(crate) struct RelayoutArgs {
     /// Store the cells in the random order of this seed; their joinids are kept as a column
     #[arg(long, value_name = "SEED")]
     pub(crate) shuffle: Option<u64>,
-    /// How genes and values are compressed, as packed,zstd; see below [default: the quickest on a sample of the data]
+    /// How genes and values are compressed, as packed,zstd; see below [default: the quickest on a
+    /// sample of the data]
     #[arg(long, value_name = "GENES,VALUES")]
     pub(crate) codec: Option<String>,
-    /// Bytes in a second that the new copy will be read at, for the choice of a codec: small files win where it is slow
+    /// Bytes in a second that the new copy will be read at, for the choice of a codec: small files
+    /// win where it is slow
     #[arg(long, value_name = "SIZE", default_value = "2GB", conflicts_with = "codec")]
     pub(crate) storage_rate: ByteSize,
     /// Measurement of the experiment

@@ -1,4 +1,5 @@
-//! `report`: the page, the pictures and the tables of results, drawn anew, of one folder or of several side by side.
+//! `report`: the page, the pictures and the tables of results, drawn anew, of one folder or of
+//! several side by side.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,10 +18,12 @@ pub(crate) struct ReportArgs {
     /// Results folders, each with an epochs.parquet
     #[arg(required = true, value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Folder to write to, made where it is missing [default: the results folder, where there is one alone]
+    /// Folder to write to, made where it is missing [default: the results folder, where there is
+    /// one alone]
     #[arg(short = 'o', long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
-    /// Let the page show what arrayloader-benchmarks published in 2024 behind the points, as another machine's
+    /// Let the page show what arrayloader-benchmarks published in 2024 behind the points, as
+    /// another machine's
     #[arg(long)]
     pub(crate) baseline: bool,
     /// What to write, separated by commas [default: all]

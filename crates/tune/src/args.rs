@@ -20,8 +20,8 @@ pub struct TuneArgs {
     /// Memory of the whole process at its peak, as 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub(crate) memory: ByteSize,
-    /// How random batches must be: mean entropy of the label in a batch in bits, as 3.4; or as a share of a perfect shuffle's, as
-    /// 99%; or none
+    /// How random batches must be: mean entropy of the label in a batch in bits, as 3.4; or as a
+    /// share of a perfect shuffle's, as 99%; or none
     #[arg(long, value_name = "ENTROPY", default_value = "99%")]
     pub(crate) entropy: Wanted,
     /// obs column by which it is seen how random batches are
@@ -45,7 +45,8 @@ pub struct TuneArgs {
     /// Fail where a run comes out otherwise than predicted, or needs more memory than there is
     #[arg(long, conflicts_with = "no_verify")]
     pub(crate) strict: bool,
-    /// Folder for the rows of what was measured; they are added where it has some [default: results/<date>-<host>-tune-<data>]
+    /// Folder for the rows of what was measured; they are added where it has some [default:
+    /// results/<date>-<host>-tune-<data>]
     #[arg(short = 'd', long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Print JSON objects, one a line, in place of the tables

@@ -1,11 +1,12 @@
-//! `tune`: proposes chunk size, chunks per block, blocks read ahead and reader for an amount of memory
-//! and a randomness of the batches, from a short probe, and verifies the proposal.
+//! `tune`: proposes chunk size, chunks per block, blocks read ahead and reader for an amount of
+//! memory and a randomness of the batches, from a short probe, and verifies the proposal.
 //!
-//! `survey` predicts how random each candidate would be. A `probe` of a few short runs, each measured as a
-//! point of a sweep is (`runs`), gives the coefficients of the `model` of the cost. The model predicts all
-//! candidates; `proposal` chooses, and has its choice run and chooses again until it stands. Then the
-//! proposal is run once more and compared with the prediction (`verification`). Model and proposal are
-//! pure: only `runs` and `survey` start processes. docs/tune.md derives the model.
+//! `survey` predicts how random each candidate would be. A `probe` of a few short runs, each
+//! measured as a point of a sweep is (`runs`), gives the coefficients of the `model` of the cost.
+//! The model predicts all candidates; `proposal` chooses, and has its choice run and chooses again
+//! until it stands. Then the proposal is run once more and compared with the prediction
+//! (`verification`). Model and proposal are pure: only `runs` and `survey` start processes.
+//! docs/tune.md derives the model.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -136,7 +137,8 @@ fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
     Ok(Goal { memory_bytes, bits })
 }
 
-/// Runs what is chosen until the choice stands. One that fails, for memory most likely, is passed over.
+/// Runs what is chosen until the choice stands. One that fails, for memory most likely, is passed
+/// over.
 fn refine(
     runs: &mut Runs,
     args: &TuneArgs,

@@ -1,8 +1,8 @@
 //! The model of what a run costs, fitted to what was measured; pure. docs/tune.md derives it.
 //!
-//! `run_shape` is what a run reads, `decoding` what it decodes, `cost` and `memory` what that takes;
-//! `observation` is what was measured of a run, `least_squares` fits the coefficients, and `anchored`
-//! corrects predictions by what was measured.
+//! `run_shape` is what a run reads, `decoding` what it decodes, `cost` and `memory` what that
+//! takes; `observation` is what was measured of a run, `least_squares` fits the coefficients, and
+//! `anchored` corrects predictions by what was measured.
 
 mod anchored;
 mod cost;

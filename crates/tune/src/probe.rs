@@ -50,7 +50,8 @@ pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunS
     (point, run)
 }
 
-/// One batch is made while the consumer has another: more would only hide what differs between batches.
+/// One batch is made while the consumer has another: more would only hide what differs between
+/// batches.
 pub(super) const PREFETCH_BATCHES: usize = 1;
 
 /// Measures the probe, by the reader that is asked for or, where both are open, by the quicker one.

@@ -1,7 +1,7 @@
 //! The search for settings, over what the model predicts; pure.
 //!
-//! `candidates` are the settings to choose from, `choice` takes the fastest that fit, `refinement` says
-//! which of them to run before the choice stands, and `probe_design` which runs come first.
+//! `candidates` are the settings to choose from, `choice` takes the fastest that fit, `refinement`
+//! says which of them to run before the choice stands, and `probe_design` which runs come first.
 
 mod candidates;
 mod choice;

@@ -1,4 +1,5 @@
-//! What is printed: the candidates worth a look, the proposal with the words that repeat it, and predicted beside measured.
+//! What is printed: the candidates worth a look, the proposal with the words that repeat it, and
+//! predicted beside measured.
 
 use std::fmt::Write as _;
 
@@ -32,8 +33,8 @@ pub(super) struct Proposal<'a> {
 }
 
 impl Proposal<'_> {
-    /// Candidates than which none is better: in speed and memory of those that are random enough, in speed and entropy of those that
-    /// fit.
+    /// Candidates than which none is better: in speed and memory of those that are random enough,
+    /// in speed and entropy of those that fit.
     fn frontiers(&self) -> [Vec<Candidate>; 2] {
         let all = || self.candidates.iter().copied();
         let speed = |one: &Candidate| one.samples_per_sec;
@@ -165,7 +166,8 @@ impl Proposal<'_> {
                 flag(name, value);
             }
         }
-        // The native reader reads X without it, and what it is told by itself is no setting that anybody chose.
+        // The native reader reads X without it, and what it is told by itself is no setting that
+        // anybody chose.
         let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);
         let typed = args.data.settings().iter().map(|(key, value)| (key, value));
         let chosen = by_libtiledb.into_iter().flatten();

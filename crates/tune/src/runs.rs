@@ -66,7 +66,8 @@ impl Runs {
         let data = Data { reader: reader.to_owned(), ..self.data.clone() };
         let name = format!("{purpose} {point}, {} blocks ahead", point.prefetch_blocks);
         self.session.warm_again(data.folders().as_deref());
-        let process = point_process(&self.session, &data, PointWork::Measure(point.clone()))?;
+        let process =
+            point_process(&self.session, &data, PointWork::Measure(Box::new(point.clone())))?;
         let mut measured = None;
         let ended = self.session.run(&name, process, &mut |answer| {
             if let PointAnswer::Epoch(record) = answer {

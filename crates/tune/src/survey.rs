@@ -1,5 +1,5 @@
-//! Facts of the data that need no measurement: how random each candidate would be, and how many values a
-//! row has. Surveyed in a process of its own, as everything that opens data is.
+//! Facts of the data that need no measurement: how random each candidate would be, and how many
+//! values a row has. Surveyed in a process of its own, as everything that opens data is.
 
 use anyhow::{Context as _, anyhow};
 use bench_run::{Ended, Order, ProcessSpec, Reporter, Session};
@@ -29,7 +29,8 @@ pub(crate) struct Surveyed {
     pub(crate) row_nnz: f64,
     /// Whether these are all that X has, so that the mean is one of what is read.
     pub(crate) is_all: bool,
-    /// Block specifications that may be proposed, each with its entropy in bits; 0 where there is no label.
+    /// Block specifications that may be proposed, each with its entropy in bits; 0 where there is
+    /// no label.
     pub(crate) candidates: Vec<(BlockSpec, f64)>,
     pub(crate) label: Option<SurveyedLabel>,
 }
@@ -99,8 +100,8 @@ fn survey(dataset: &Dataset, labels: &Labels, job: &SurveyTask) -> anyhow::Resul
     Ok(Surveyed { row_nnz, is_all, candidates: specs.into_iter().zip(bits).collect(), label })
 }
 
-/// Values of a row over the genes that are read, as if all genes had equally many; and whether all of X
-/// is read.
+/// Values of a row over the genes that are read, as if all genes had equally many; and whether all
+/// of X is read.
 fn row_nnz(dataset: &Dataset) -> anyhow::Result<(f64, bool)> {
     let reader = dataset.readers().next().context("there is no reader of X")?;
     let nnz = reader.nnz()?.unwrap_or(0) as f64;

@@ -66,7 +66,8 @@ impl Figures {
     }
 }
 
-/// A run of the proposal, or the median of several where one takes no time, beside what was predicted of it.
+/// A run of the proposal, or the median of several where one takes no time, beside what was
+/// predicted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Verification {
     pub(super) n_runs: usize,

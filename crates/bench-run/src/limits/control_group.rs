@@ -216,7 +216,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         .map_err(named)
 }
 
-/// Removes groups of processes that were killed. The kernel refuses to remove one that is not empty.
+/// Removes groups of processes that were killed. The kernel refuses to remove one that is not
+/// empty.
 fn remove_left_behind(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

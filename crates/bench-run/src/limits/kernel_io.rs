@@ -1,4 +1,5 @@
-//! The kernel's limit on what a device reads for a control group: `io.max` of cgroup v2, or `blkio.throttle.read_bps_device` of v1.
+//! The kernel's limit on what a device reads for a control group: `io.max` of cgroup v2, or
+//! `blkio.throttle.read_bps_device` of v1.
 //!
 //! Whether it is permitted is found by doing it.
 

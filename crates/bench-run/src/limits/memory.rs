@@ -45,8 +45,8 @@ fn kills(version: Version) -> &'static str {
 }
 
 impl MemoryLimit {
-    /// Tries what is permitted. `taken` is the version of the groups that processes are put into for
-    /// another reason: a process can be in one group of version 2 only.
+    /// Tries what is permitted. `taken` is the version of the groups that processes are put into
+    /// for another reason: a process can be in one group of version 2 only.
     pub fn new(bytes: u64, taken: Option<Version>) -> Self {
         let places = Place::all(Controller::Memory).unwrap_or_default().into_iter();
         let free = |place: &Place| (place.version, taken) != (Version::Two, Some(Version::Two));
@@ -125,7 +125,8 @@ impl LimitedProcess {
 fn group(place: &Place, bytes: u64) -> io::Result<Group> {
     let group = place.make()?;
     group.set(limit_file(group.version()), &bytes.to_string())?;
-    // Without these a process at its limit is slowed down rather than ended. Not every kernel counts swap.
+    // Without these a process at its limit is slowed down rather than ended. Not every kernel
+    // counts swap.
     let swap = match group.version() {
         Version::One => [("memory.swappiness", "0"), ("memory.oom_control", "0")],
         Version::Two => [("memory.swap.max", "0"), ("memory.oom.group", "1")],

@@ -87,8 +87,9 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
     }
 }
 
-/// The share of pages that stay in the cache whatever is advised. A page that was just used may be on a list of another
-/// processor's that advice does not reach until that list is emptied, so it is given again.
+/// The share of pages that stay in the cache whatever is advised. A page that was just used may be
+/// on a list of another processor's that advice does not reach until that list is emptied, so it is
+/// given again.
 fn left_at_last(files: &[DataFile]) -> io::Result<f64> {
     for pause in AGAIN {
         let share = left(files)?;

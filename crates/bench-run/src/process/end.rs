@@ -65,8 +65,8 @@ pub(super) fn death(status: ExitStatus, stderr: &str) -> (Status, String) {
     }
 }
 
-/// Whether a text says, in the words of Rust, C++, Python, libtorch or the system, that memory could
-/// not be allocated.
+/// Whether a text says, in the words of Rust, C++, Python, libtorch or the system, that memory
+/// could not be allocated.
 pub(super) fn looks_like_oom(text: &str) -> bool {
     [
         "memory allocation of",

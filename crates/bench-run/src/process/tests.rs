@@ -1,3 +1,5 @@
+//! Processes that end in every way, and events of all kinds.
+
 use super::*;
 use crate::order::Order;
 use std::collections::BTreeMap;

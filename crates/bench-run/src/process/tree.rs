@@ -7,7 +7,8 @@ use bench_report::kernel_entry;
 /// Highest memory of a process and its descendants, sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TreePeak {
-    /// Sum of the proportional set sizes, in which a page that n processes share counts as 1/n for each.
+    /// Sum of the proportional set sizes, in which a page that n processes share counts as 1/n for
+    /// each.
     pub bytes: u64,
     /// Processes that it is the memory of.
     pub n_processes: u64,

@@ -8,8 +8,8 @@ use grid_point::DataFlags;
 pub struct BenchReadersArgs {
     #[command(flatten)]
     pub(super) data: DataFlags,
-    /// Kinds of reads, separated by commas: NxSIZE, N random chunks of SIZE rows a read; whole, every row in order
-    /// [default: 16x64,256x64,1024x64,1024x1,whole]
+    /// Kinds of reads, separated by commas: NxSIZE, N random chunks of SIZE rows a read; whole,
+    /// every row in order [default: 16x64,256x64,1024x64,1024x1,whole]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(super) reads: Vec<String>,
     /// Repetitions of each, after a first one and a pass over the array that are not counted

@@ -1,4 +1,5 @@
-//! Kinds of reads that the two readers of X are compared on, and the rows that a read of each asks for.
+//! Kinds of reads that the two readers of X are compared on, and the rows that a read of each asks
+//! for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +29,8 @@ impl ReadKind {
     /// Those that are compared when none is asked for.
     pub(crate) const DEFAULT: [&str; 5] = ["16x64", "256x64", "1024x64", "1024x1", "whole"];
 
-    /// The reads of one repetition, of an array of `n_rows` rows: disjoint among themselves, and others in each repetition.
+    /// The reads of one repetition, of an array of `n_rows` rows: disjoint among themselves, and
+    /// others in each repetition.
     pub(crate) fn reads(
         self,
         n_rows: u64,

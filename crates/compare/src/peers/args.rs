@@ -15,7 +15,8 @@ use super::work::Work;
 pub struct PeersArgs {
     #[command(flatten)]
     pub(crate) data: DataFlags,
-    /// Which loader to compare with, may be given several times, or several separated by commas [default: all that can be had]
+    /// Which loader to compare with, may be given several times, or several separated by commas
+    /// [default: all that can be had]
     #[arg(long = "peer", alias = "peers", value_name = "NAME", value_delimiter = ',')]
     pub(crate) peers: Vec<String>,
     /// Work to compare on, may be given several times; see below
@@ -36,7 +37,8 @@ pub struct PeersArgs {
     /// Seed of the shuffled order
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=0xffff_ffff))]
     pub(crate) seed: u64,
-    /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so long over each
+    /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so
+    /// long over each
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
     /// What reads X in our loader
@@ -48,7 +50,8 @@ pub struct PeersArgs {
     /// Batches that our loader makes ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_batches: usize,
-    /// Memory that our loader may take, as 2GiB; what is left of it holds values decoded for later blocks [default: no limit, none kept]
+    /// Memory that our loader may take, as 2GiB; what is left of it holds values decoded for later
+    /// blocks [default: no limit, none kept]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
     /// An environment variable for the peers' processes, may be given several times; see below
@@ -57,7 +60,8 @@ pub struct PeersArgs {
     /// Something to note with each row of the results, may be given several times
     #[arg(short = 'M', long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// Do not measure our loader on a copy that `relayout` makes too, beside loaders that convert the data
+    /// Do not measure our loader on a copy that `relayout` makes too, beside loaders that convert
+    /// the data
     #[arg(long)]
     pub(crate) no_relaid: bool,
     /// Folder for the copies that loaders make of the data, once [default: in the user's cache]
@@ -69,7 +73,8 @@ pub struct PeersArgs {
         hide_default_value = true
     )]
     pub(crate) copies: PathBuf,
-    /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-peers-<data>]
+    /// Folder for the results; rows are added where it has some [default:
+    /// results/<date>-<host>-peers-<data>]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Show no progress

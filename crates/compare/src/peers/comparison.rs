@@ -1,5 +1,5 @@
-//! A comparison that runs: for each work the check that all deliver the same, then rounds in which each
-//! loader has a run in a process of its own. Rows are written after each run.
+//! A comparison that runs: for each work the check that all deliver the same, then rounds in which
+//! each loader has a run in a process of its own. Rows are written after each run.
 
 use std::process::ExitCode;
 
@@ -50,7 +50,8 @@ enum Outcome {
 }
 
 impl Comparison {
-    /// One work: the gate for each side, then rounds in which each that passed has its run. Stops early when interrupted.
+    /// One work: the gate for each side, then rounds in which each that passed has its run. Stops
+    /// early when interrupted.
     pub(crate) fn compare(&mut self, job: &WorkJob, others: &[&Side]) -> anyhow::Result<()> {
         let planned = self.done + (others.len() as u64 + 1) * (self.repetitions + 2);
         let mut others = self.equal(job, others);
@@ -176,7 +177,7 @@ impl Comparison {
     }
 
     fn count_own(&self, job: &WorkJob, side: &Side) -> anyhow::Result<Outcome> {
-        let work = OwnWork::Tally(job.point.clone());
+        let work = OwnWork::Tally(Box::new(job.point.clone()));
         let process = own_process(&self.session, &side.data(&job.data), work)?;
         let name = format!("{}: {} is checked", job.work, side.label());
         let mut delivered = None;
@@ -190,7 +191,7 @@ impl Comparison {
     }
 
     fn measure_own(&self, job: &WorkJob, side: &Side) -> anyhow::Result<Outcome> {
-        let work = PointWork::Measure(job.point.clone());
+        let work = PointWork::Measure(Box::new(job.point.clone()));
         let process = point_process(&self.session, &side.data(&job.data), work)?;
         let name = format!("{}: {} is measured", job.work, side.label());
         let mut records = Vec::new();

@@ -1,8 +1,10 @@
-//! Copies of the data in a loader's own format: made once, kept in a folder that is named by what they depend on, and marked when whole.
+//! Copies of the data in a loader's own format: made once, kept in a folder that is named by what
+//! they depend on, and marked when whole.
 //!
-//! `FOLDER/NAME-VERSION-DIGEST/` has the copy in `copy/` and, written last, `conversion.json`. The digest is of the experiment's files with
-//! their sizes and times of change, what is taken of them, the format and the versions of what wrote it. (Of an experiment in a store only the
-//! URI is known.) A folder without the marker is of a run that was ended, and begun again.
+//! `FOLDER/NAME-VERSION-DIGEST/` has the copy in `copy/` and, written last, `conversion.json`. The
+//! digest is of the experiment's files with their sizes and times of change, what is taken of them,
+//! the format and the versions of what wrote it. (Of an experiment in a store only the URI is
+//! known.) A folder without the marker is of a run that was ended, and begun again.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};

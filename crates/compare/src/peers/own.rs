@@ -1,4 +1,5 @@
-//! Our loader's side: the processes that count what it delivers, and that lay out a copy of the data.
+//! Our loader's side: the processes that count what it delivers, and that lay out a copy of the
+//! data.
 
 use std::ops::ControlFlow;
 
@@ -27,7 +28,7 @@ pub(crate) struct OwnTask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum OwnWork {
     /// Load an epoch without measuring, and count what it delivers.
-    Tally(Point),
+    Tally(Box<Point>),
     /// Write the experiment anew for training.
     Relayout {
         /// Where.

@@ -1,4 +1,5 @@
-//! Preparations: each peer is asked what its loader can do, and the copies that loaders read are made.
+//! Preparations: each peer is asked what its loader can do, and the copies that loaders read are
+//! made.
 
 use std::path::Path;
 

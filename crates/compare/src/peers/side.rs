@@ -1,4 +1,5 @@
-//! The sides of a comparison: our loader on the experiment, ours on a copy that `relayout` made, and each peer at each of its settings.
+//! The sides of a comparison: our loader on the experiment, ours on a copy that `relayout` made,
+//! and each peer at each of its settings.
 
 use std::path::PathBuf;
 
@@ -46,7 +47,8 @@ impl Side {
         }
     }
 
-    /// How its copy of the experiment was laid out anew; nothing where the experiment is read as it is.
+    /// How its copy of the experiment was laid out anew; nothing where the experiment is read as it
+    /// is.
     pub(crate) fn layout(&self) -> Option<String> {
         matches!(self, Self::Relaid { .. }).then(|| RELAID_LAYOUT.to_owned())
     }

@@ -1,4 +1,5 @@
-//! The command line of `read-chunks` as typed; its letters are those of arrayloader-benchmarks' `alb read-chunks`.
+//! The command line of `read-chunks` as typed; its letters are those of arrayloader-benchmarks'
+//! `alb read-chunks`.
 
 use std::path::PathBuf;
 
@@ -24,10 +25,12 @@ pub struct ReadChunksArgs {
     /// Seed of the random order
     #[arg(short = 'r', long, value_name = "SEED", default_value_t = 0)]
     pub(crate) rng_seed: u64,
-    /// py.init_buffer_bytes, as 1GiB: handed to tiledbsoma, of which the pinned version reads X without it
+    /// py.init_buffer_bytes, as 1GiB: handed to tiledbsoma, of which the pinned version reads X
+    /// without it
     #[arg(short = 'P', long, value_name = "SIZE")]
     pub(crate) py_buffer_size: Option<ByteSize>,
-    /// soma.init_buffer_bytes, as 1GiB: a column's buffer in tiledbsoma and our reader through libtiledb [default: each one's own]
+    /// soma.init_buffer_bytes, as 1GiB: a column's buffer in tiledbsoma and our reader through
+    /// libtiledb [default: each one's own]
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub(crate) soma_buffer_size: Option<ByteSize>,
     /// Read the first N genes, or as many as there are; 0 is all

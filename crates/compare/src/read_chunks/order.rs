@@ -55,7 +55,8 @@ pub(crate) fn joinids(obs: &DataFrame, x_rows: u64) -> anyhow::Result<Vec<i64>> 
     Ok(joinids)
 }
 
-/// The joinids in the order in which they are read, 8 bytes each, little end first; the file goes when it is dropped.
+/// The joinids in the order in which they are read, 8 bytes each, little end first; the file goes
+/// when it is dropped.
 pub(crate) fn write(
     joinids: &[i64],
     chunk_rows: u64,
@@ -111,7 +112,8 @@ fn each_chunk(
         let rows: Vec<u64> = if shuffle == Shuffle::None {
             (start..start + length).collect()
         } else {
-            // One block of single rows; the number of the chunk is its epoch, so that each is shuffled in another way.
+            // One block of single rows; the number of the chunk is its epoch, so that each is
+            // shuffled in another way.
             let plan = whole(length, length).epoch(chunk_idx)?;
             let block = plan.block(0).context("a plan has all its blocks")?;
             block.delivered_rows().iter().map(|row| start + row).collect()

@@ -32,8 +32,8 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Runs each way once a round; after Ctrl-C returns the runs of whole rounds. Fails if a run fails or
-    /// did not read the same as the first.
+    /// Runs each way once a round; after Ctrl-C returns the runs of whole rounds. Fails if a run
+    /// fails or did not read the same as the first.
     pub(crate) fn run(&self, ways: &[Way], repetitions: u64) -> anyhow::Result<Vec<Run>> {
         let mut runs: Vec<Run> = Vec::new();
         for repetition in 1..=repetitions {

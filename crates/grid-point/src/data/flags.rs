@@ -15,7 +15,8 @@ pub struct DataFlags {
     /// The experiment, as --uri
     #[arg(value_name = "URI", conflicts_with = "uri")]
     place: Option<Address>,
-    /// The experiment: a folder or a URI such as s3://... [default: an example, written to the cache when needed]
+    /// The experiment: a folder or a URI such as s3://... [default: an example, written to the
+    /// cache when needed]
     #[arg(long)]
     uri: Option<Address>,
     /// Measurement of the experiment

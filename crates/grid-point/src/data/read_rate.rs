@@ -90,8 +90,8 @@ impl<'a> IoMeter<'a> {
     }
 
     /// Enters bytes, time and rate; makes an error of a row that read faster than the limit. The
-    /// bucket's time is that in which reads were under way or it filled up for the next, the kernel's
-    /// is that of the epoch.
+    /// bucket's time is that in which reads were under way or it filled up for the next, the
+    /// kernel's is that of the epoch.
     pub(crate) fn finish(self, measured: &mut Measured) -> anyhow::Result<()> {
         let (bytes, secs, burst) = match self.bucket {
             Some((bucket, before)) => {

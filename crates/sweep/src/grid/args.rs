@@ -29,13 +29,16 @@ pub(crate) struct SweepArgs {
     /// Epochs of each point, one after the other in its process
     #[arg(short = 'E', long, value_name = "N", default_value_t = 1)]
     pub(crate) num_epochs: u64,
-    /// Measure the grid N times, one round after the other, each point in a new process; the table has medians and ranges
+    /// Measure the grid N times, one round after the other, each point in a new process; the table
+    /// has medians and ranges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) repeat: u64,
-    /// Put the data out of the page cache before each epoch [default of HOW: auto; without the flag it is read into it once]
+    /// Put the data out of the page cache before each epoch [default of HOW: auto; without the flag
+    /// it is read into it once]
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) cold: Option<Cold>,
-    /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by commas [default: all]
+    /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by
+    /// commas [default: all]
     #[arg(short = 'm', long = "chunk-method", value_name = "METHODS", value_delimiter = ',')]
     pub(crate) chunk_methods: Vec<String>,
     /// Something to note with each row of the results, may be given several times
@@ -47,7 +50,8 @@ pub(crate) struct SweepArgs {
     /// obs columns that come with each batch, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) obs_columns: Vec<String>,
-    /// obs columns whose entropy within batches is measured, separated by commas; none for none [default: cell_type, where obs has it]
+    /// obs columns whose entropy within batches is measured, separated by commas; none for none
+    /// [default: cell_type, where obs has it]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) entropy_of: Vec<String>,
     /// Seed of the shuffled order
@@ -83,29 +87,36 @@ pub(crate) struct SweepArgs {
     /// Memory that a point may take, as 4GiB: as much is read ahead as fits [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
-    /// Values of X kept decoded for later blocks and epochs, as 1GiB [default: what --memory leaves, none without it]
+    /// Values of X kept decoded for later blocks and epochs, as 1GiB [default: what --memory
+    /// leaves, none without it]
     #[arg(long, value_name = "SIZE")]
     pub(crate) keep_decoded: Option<ByteSize>,
-    /// Memory above which a point's process is ended, as 8GiB: then the row says so, and the sweep goes on [default: no limit]
+    /// Memory above which a point's process is ended, as 8GiB: then the row says so, and the sweep
+    /// goes on [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) point_memory_limit: Option<ByteSize>,
-    /// What takes the batches: none, which drops them at once; fixed:MILLIS, which sleeps so long over each; linear or linear:COLUMN,
-    /// which trains a linear classifier of cell_type or another obs column
+    /// What takes the batches: none, which drops them at once; fixed:MILLIS, which sleeps so long
+    /// over each; linear or linear:COLUMN, which trains a linear classifier of cell_type or another
+    /// obs column
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
-    /// Hold bytes from storage to a rate, as 1000MB/s (millions; 1000MiB/s is what docker calls 1000mb) [default: no limit]
+    /// Hold bytes from storage to a rate, as 1000MB/s (millions; 1000MiB/s is what docker calls
+    /// 1000mb) [default: no limit]
     #[arg(long, value_name = "RATE")]
     pub(crate) io_limit: Option<Rate>,
     /// How the limit is enforced; recorded in each row
     #[arg(long, value_enum, default_value_t = LimitBy::Auto, requires = "io_limit")]
     pub(crate) io_limit_by: LimitBy,
-    /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-<data>]
+    /// Folder for the results; rows are added where it has some [default:
+    /// results/<date>-<host>-<data>]
     #[arg(short = 'd', long, visible_alias = "db-path", value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
-    /// Go on with the sweep whose rows are in the folder of --results: what was measured under the same conditions is left out
+    /// Go on with the sweep whose rows are in the folder of --results: what was measured under the
+    /// same conditions is left out
     #[arg(long, requires = "results")]
     pub(crate) resume: bool,
-    /// Print a JSON object for each grid point in place of the tables: medians, ranges and deviations over its epochs
+    /// Print a JSON object for each grid point in place of the tables: medians, ranges and
+    /// deviations over its epochs
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress

@@ -1,5 +1,5 @@
-//! The meaning of a command line: the points of the grid and the data, decided once, before anything
-//! runs.
+//! The meaning of a command line: the points of the grid and the data, decided once, before
+//! anything runs.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use loader::{BatchForm, BlockForm, ReaderChoice};
 
 use super::args::{Order, SweepArgs};
 
-/// The grid that is measured when none is asked for: two block sizes, each as one piece, in large and in small chunks. It fits the
-/// example experiment.
+/// The grid that is measured when none is asked for: two block sizes, each as one piece, in large
+/// and in small chunks. It fits the example experiment.
 const DEFAULT_SPECS: [&str; 6] = ["4096", "16x256", "64x64", "8192", "32x256", "128x64"];
 
 /// All that is known before the data is opened.

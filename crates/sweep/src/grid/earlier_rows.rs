@@ -13,7 +13,8 @@ pub(crate) struct EarlierRows {
 }
 
 impl EarlierRows {
-    /// Reads `folder`; `conditions` are those of the sweep's points. A folder without results has no rows.
+    /// Reads `folder`; `conditions` are those of the sweep's points. A folder without results has
+    /// no rows.
     pub(crate) fn read(folder: &Path, conditions: &[String]) -> anyhow::Result<Self> {
         if !folder.join(EPOCHS_FILE).exists() {
             return Ok(Self::default());
@@ -36,7 +37,8 @@ impl EarlierRows {
         self.n_others
     }
 
-    /// Whether a repeat of a point need not be measured: all its epochs are there, or memory ran out, as it would again.
+    /// Whether a repeat of a point need not be measured: all its epochs are there, or memory ran
+    /// out, as it would again.
     pub(crate) fn has(&self, conditions: &str, repeat: u64, n_epochs: u64) -> bool {
         let of_it = || {
             self.rows.iter().map(|row| &row.measured).filter(|measured| {

@@ -1,5 +1,6 @@
-//! The flags of arrayloader-benchmarks' `alb data-loader` that have another name here, under their letters: those that mean something
-//! are taken for what they mean, the others are refused, each with the reason. `docs/sweep.md` has the whole list.
+//! The flags of arrayloader-benchmarks' `alb data-loader` that have another name here, under their
+//! letters: those that mean something are taken for what they mean, the others are refused, each
+//! with the reason. `docs/sweep.md` has the whole list.
 
 use bench_run::{Address, UsageError};
 use bytesize::ByteSize;
@@ -17,7 +18,8 @@ pub(crate) struct OriginalFlags {
     /// Region of the S3 bucket: short for --config vfs.s3.region=REGION
     #[arg(short = 'r', long, value_name = "REGION")]
     region: Option<String>,
-    /// Buffer of libtiledb for each column read, as 1GiB: short for --config soma.init_buffer_bytes=BYTES
+    /// Buffer of libtiledb for each column read, as 1GiB: short for --config
+    /// soma.init_buffer_bytes=BYTES
     #[arg(short = 'z', long, value_name = "SIZE")]
     soma_buffer_size: Option<ByteSize>,
     #[arg(short = 'c', long, hide = true, value_name = "ID")]

@@ -146,7 +146,7 @@ impl Sweep {
 
     fn run(&mut self, run: &PointRun<'_>, n_epochs: &mut u64) -> anyhow::Result<Ended> {
         self.session.warm_again(self.config.data.folders().as_deref());
-        let work = PointWork::Measure(run.point.clone());
+        let work = PointWork::Measure(Box::new(run.point.clone()));
         let mut process = point_process(&self.session, &self.config.data, work)?;
         process.limit = self.limit.as_ref();
         let (kept, limit, session) = (&mut self.kept, self.limit.as_ref(), &self.session);

@@ -80,8 +80,8 @@ pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
     ReportOptions { marked: marked(has), ..ReportOptions::default() }
 }
 
-/// The point that the original's arrow points at, or the nearest to it that was measured: chunks of 64 rows, so many of them that `has`
-/// is true of.
+/// The point that the original's arrow points at, or the nearest to it that was measured: chunks of
+/// 64 rows, so many of them that `has` is true of.
 pub(crate) fn marked(has: impl Fn(u64) -> bool) -> Option<MarkedPoint> {
     let chunks_per_block = [2048, 2000, 1024, 128].into_iter().find(|&n| has(n))?;
     Some(MarkedPoint {

@@ -34,7 +34,8 @@ pub(crate) struct GrowthArgs {
     /// Keep the experiments, for another run; without it each is removed when it was measured
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Folder for the results; rows are added where it has some [default: results/<date>-<host>-growth]
+    /// Folder for the results; rows are added where it has some [default:
+    /// results/<date>-<host>-growth]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Show no progress

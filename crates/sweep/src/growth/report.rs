@@ -1,4 +1,5 @@
-//! The tables of a growth run: each point's time per cell and memory by size, and the lines through them.
+//! The tables of a growth run: each point's time per cell and memory by size, and the lines through
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,8 @@ struct Sized<'a> {
     rows: Vec<&'a EpochRecord>,
 }
 
-/// A table of the sizes of each point, and the lines through time and memory. Medians of the epochs; those that failed say so.
+/// A table of the sizes of each point, and the lines through time and memory. Medians of the
+/// epochs; those that failed say so.
 pub(crate) fn tables(rows: &[EpochRecord]) -> String {
     let mut points: BTreeMap<(usize, String), BTreeMap<u64, Vec<&EpochRecord>>> = BTreeMap::new();
     let mut names: Vec<String> = Vec::new();

@@ -34,7 +34,8 @@ pub(crate) struct SliceArgs {
     /// Take the cells that match, as `tissue == "lung" and nnz > 500` (tiledbsoma's grammar)
     #[arg(long, value_name = "FILTER")]
     pub(crate) obs_filter: Option<String>,
-    /// Take cells of these joinids, of those that there are: 7 or 0..1000 (end excluded), separated by commas
+    /// Take cells of these joinids, of those that there are: 7 or 0..1000 (end excluded), separated
+    /// by commas
     #[arg(long, value_name = "JOINIDS", value_delimiter = ',', value_parser = joinid_range)]
     pub(crate) joinids: Vec<Range<u64>>,
     /// Take the first N genes; 0 is all

@@ -176,7 +176,8 @@ fn a_full_disk_is_said_and_loses_nothing_that_was_kept() {
     let first = bed.sweep("out", &["-b", "64", "-m", "native", "-q"]);
     let path = bed.path("out/epochs.parquet");
     let room_kib = fs::metadata(&path).unwrap().len().div_ceil(1024) + 2;
-    // A limit on the size of files stands in for a full disk: writing past it is an error once its signal is ignored.
+    // A limit on the size of files stands in for a full disk: writing past it is an error once its
+    // signal is ignored.
     let sweep = bed.command(&[
         "sweep",
         "experiment",

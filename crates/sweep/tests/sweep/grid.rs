@@ -290,7 +290,8 @@ fn a_killed_point_is_a_row_and_the_sweep_goes_on() {
     let bed = Bed::new();
     let sweep = bed.start("out", &["-b", "128 / [1,8]", "-m", "native"]);
     wait_for("the first row", || (0 < rows(&bed.path("out"))).then_some(()));
-    // Not the one that has just given its row, but the next, while it is still loading its libraries.
+    // Not the one that has just given its row, but the next, while it is still loading its
+    // libraries.
     let first = child_of(sweep.id());
     let next = wait_for("another point", || child_of(sweep.id()).filter(|id| Some(*id) != first));
     signal("-KILL", next);

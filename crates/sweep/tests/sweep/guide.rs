@@ -1,7 +1,9 @@
-//! `docs/guide.md`, followed: every command on it is run in order in one folder, and what it says is seen and written must be.
+//! `docs/guide.md`, followed: every command on it is run in order in one folder, and what it says
+//! is seen and written must be.
 //!
-//! `cargo xtask NAME` is the program that it starts. An example is the binary that `cargo test --workspace` has built beside this test.
-//! Blocks marked `sh no-run` need a network: that their commands parse is a test of the crate's own (`documented`).
+//! `cargo xtask NAME` is the program that it starts. An example is the binary that `cargo test
+//! --workspace` has built beside this test. Blocks marked `sh no-run` need a network: that their
+//! commands parse is a test of the crate's own (`documented`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +62,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The example that was built with this test: `<target>/<profile>/deps/guide-...` has `examples/` beside `deps/`.
+/// The example that was built with this test: `<target>/<profile>/deps/guide-...` has `examples/`
+/// beside `deps/`.
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);

@@ -1,4 +1,5 @@
-//! `--io-limit` holds what points read to a rate, each row says what held it and what came of it, and what cannot be held is refused.
+//! `--io-limit` holds what points read to a rate, each row says what held it and what came of it,
+//! and what cannot be held is refused.
 
 use std::path::Path;
 use std::process::Output;
@@ -48,7 +49,8 @@ fn a_rate_is_held_and_told_with_each_row() {
         assert_eq!((point.io_limit, point.io_limit_by.as_deref()), (Some(RATE), Some("bucket")));
         assert_eq!((measured.status, &measured.message), (Status::Ok, &None));
         let bytes = measured.io_bytes.unwrap();
-        // Enough to last for several bursts; and no less than what the loader says that it read, to which footers and indices come.
+        // Enough to last for several bursts; and no less than what the loader says that it read, to
+        // which footers and indices come.
         assert!(10 * RATE / 100 < bytes, "{measured:?}");
         assert!(measured.bytes_read.unwrap() <= bytes, "{measured:?}");
         let (secs, rate) = (measured.io_secs.unwrap(), measured.io_bytes_per_sec.unwrap());
@@ -104,7 +106,8 @@ fn what_cannot_be_held_is_refused_in_a_line_before_anything_is_measured() {
     }
 }
 
-/// Where control groups can be made, libtiledb is held by the kernel; elsewhere it is refused, and why is told.
+/// Where control groups can be made, libtiledb is held by the kernel; elsewhere it is refused, and
+/// why is told.
 #[test]
 fn libtiledb_is_held_by_the_kernel_or_not_at_all() {
     let folder = generated();

@@ -2,8 +2,8 @@
 //! What is read stays as it was, nothing that is half written opens as if it were whole, and the
 //! next run says what it found and starts over.
 //!
-//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test sweep killed` ends twenty times as many
-//! runs.
+//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test sweep killed` ends twenty times as
+//! many runs.
 mod inputs;
 
 use std::fs;

@@ -42,7 +42,8 @@ pub(crate) fn blocks(markdown: &str) -> Result<Vec<Block>, String> {
     }
 }
 
-/// The commands of a shell's block. What needs more of a shell than words, quotes, comments and a line that goes on is refused.
+/// The commands of a shell's block. What needs more of a shell than words, quotes, comments and a
+/// line that goes on is refused.
 pub(crate) fn commands(block: &Block) -> Result<Vec<Command>, String> {
     let mut commands = Vec::new();
     for line in block.text.replace("\\\n", " ").lines() {

@@ -156,7 +156,8 @@ fn the_consumer_is_busy_as_long_as_it_works() {
 #[test]
 fn a_point_over_its_memory_is_a_row_and_the_sweep_goes_on() {
     let bed = Bed::new();
-    // The first needs 15 GB for a batch of all genes' dense rows; what it starts with takes some 200 MB.
+    // The first needs 15 GB for a batch of all genes' dense rows; what it starts with takes some
+    // 200 MB.
     let made = bed.run(&["generate", "wide", "--cells", "3000", "--genes", "60000", "-q"]);
     assert!(made.status.success(), "{}", stderr(&made));
     let output = bed.run(&[

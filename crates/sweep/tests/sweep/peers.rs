@@ -1,4 +1,5 @@
-//! `peers` as a user runs it, with a peer that needs nothing but Python, on a small generated experiment.
+//! `peers` as a user runs it, with a peer that needs nothing but Python, on a small generated
+//! experiment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -254,7 +255,8 @@ const CONVERTS: &str = "CONVERTS=1";
 const CSR_WORKS: [&str; 6] =
     ["--work", "csr-all-8x4", "--work", "csr-all-4x8", "--work", "csr-50-8x4"];
 
-/// Its copy is made once, and ours is measured on one by `relayout` too; what it cannot do is left out and said.
+/// Its copy is made once, and ours is measured on one by `relayout` too; what it cannot do is left
+/// out and said.
 #[test]
 fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
     let bed = Bed::new();
@@ -267,7 +269,8 @@ fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
         .iter()
         .map(|row| (loader(row), row.point.chunk_method.as_str(), row.point.chunk_size))
         .collect();
-    // somafeed, somafeed relaid, the peer at both settings; at its own once for both works; none with a part of the genes.
+    // somafeed, somafeed relaid, the peer at both settings; at its own once for both works; none
+    // with a part of the genes.
     let (own, ours, documented) =
         (("somafeed", "native", 4), ("fake", "fake", 4), ("fake", "fake documented", 16));
     let own_8 = ("somafeed", "native", 8);

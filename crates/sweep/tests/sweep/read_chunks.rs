@@ -1,4 +1,5 @@
-//! `read-chunks` as a user runs it, on a small generated experiment: with a script that needs nothing but Python, and with tiledbsoma.
+//! `read-chunks` as a user runs it, on a small generated experiment: with a script that needs
+//! nothing but Python, and with tiledbsoma.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,5 @@
-//! `report` from end to end: folders that sweeps have written, the command's outcome, and the page in a real browser.
+//! `report` from end to end: folders that sweeps have written, the command's outcome, and the page
+//! in a real browser.
 mod browser;
 mod page;
 
@@ -10,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::program;
 
-/// A folder with an experiment and two sweeps of it: `first` twice over a grid, `second` with another method and a consumer.
+/// A folder with an experiment and two sweeps of it: `first` twice over a grid, `second` with
+/// another method and a consumer.
 pub(crate) fn swept() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {

@@ -1,4 +1,5 @@
-//! `tune` as a user runs it: a proposal that keeps to what is wanted, and what was predicted beside what was measured.
+//! `tune` as a user runs it: a proposal that keeps to what is wanted, and what was predicted beside
+//! what was measured.
 
 use std::path::Path;
 use std::process::Output;

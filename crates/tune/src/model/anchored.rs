@@ -1,9 +1,11 @@
-//! Predictions that keep to what was measured: the model's, corrected by what it misses at settings that were run.
+//! Predictions that keep to what was measured: the model's, corrected by what it misses at settings
+//! that were run.
 //!
-//! A model of a dozen coefficients is fitted to runs that differ a lot, and misses each of them by something. Where settings were run,
-//! that is known, and it changes slowly with the settings: what is missed at a candidate is taken to be the mean over all that were run,
-//! weighted with the inverse square of the distance. At settings that were run nothing is left of the model but how it extends the
-//! beginning of an epoch to the end.
+//! A model of a dozen coefficients is fitted to runs that differ a lot, and misses each of them by
+//! something. Where settings were run, that is known, and it changes slowly with the settings: what
+//! is missed at a candidate is taken to be the mean over all that were run, weighted with the
+//! inverse square of the distance. At settings that were run nothing is left of the model but how
+//! it extends the beginning of an epoch to the end.
 
 use super::cost::CostModel;
 use super::memory::KnownMemory;
@@ -12,7 +14,8 @@ use super::run_shape::RunShape;
 
 /// A step of two in chunks or in blocks is a distance of one; reading ahead or not, of two.
 const PREFETCH_DISTANCE: f64 = 2.0;
-/// A step of two in the rows that are read: settings that were run decide, and among them the runs whose length is nearest.
+/// A step of two in the rows that are read: settings that were run decide, and among them the runs
+/// whose length is nearest.
 const LENGTH_DISTANCE: f64 = 0.01;
 /// Squared, so that the weight of settings that were run is large and finite.
 const NO_DISTANCE: f64 = 1e-9;
@@ -58,8 +61,8 @@ impl Anchored {
         run.n_rows() as f64 / self.elapsed(run).max(f64::MIN_POSITIVE)
     }
 
-    /// Bytes of the process at its peak, and what may be added if all batches are touched: of settings that were run, as many are expected
-    /// as those runs had.
+    /// Bytes of the process at its peak, and what may be added if all batches are touched: of
+    /// settings that were run, as many are expected as those runs had.
     pub(crate) fn peak_bytes(&self, run: &RunShape) -> (f64, f64) {
         let all = self.model.memory.known.n_batches;
         let had = self.at(run).map(|missed| missed.n_batches as f64).collect();

@@ -31,12 +31,13 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CostModel {
     pub(crate) work: Work,
-    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`], and of a row of memory that is written for the first time.
+    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`], and of a row of memory that
+    /// is written for the first time.
     pub(crate) read: Fit<4>,
     /// Seconds of making batches: of an epoch, and of a row.
     pub(crate) cut: Fit<2>,
-    /// How much longer the longer of both takes for each second that the shorter one runs beside it: 0 where they do not disturb each
-    /// other, 1 where they might as well take turns.
+    /// How much longer the longer of both takes for each second that the shorter one runs beside
+    /// it: 0 where they do not disturb each other, 1 where they might as well take turns.
     pub(crate) overlap: f64,
     pub(crate) memory: MemoryModel,
 }
@@ -45,8 +46,8 @@ pub(crate) struct CostModel {
 const MOST_OVERLAP: f64 = 1.25;
 
 impl CostModel {
-    /// The model of these runs, of whose memory so much is known. Those without prefetching tell reading from cutting; the others, how the
-    /// two get on.
+    /// The model of these runs, of whose memory so much is known. Those without prefetching tell
+    /// reading from cutting; the others, how the two get on.
     pub(crate) fn fit(observed: &[Observation], known: KnownMemory) -> Self {
         let times = typical(observed);
         let alone: Vec<&Observation> =
@@ -62,7 +63,8 @@ impl CostModel {
         model
     }
 
-    /// The share of the time beside each other that is lost: least squares over the runs that read ahead.
+    /// The share of the time beside each other that is lost: least squares over the runs that read
+    /// ahead.
     fn fit_overlap(&self, observed: &[Observation]) -> f64 {
         let (mut product, mut square) = (0.0, 0.0);
         for one in observed.iter().filter(|one| one.run.prefetch_blocks != 0) {

@@ -1,12 +1,13 @@
 //! What reading decodes: more than is wanted, since filters give whole pieces of tiles.
 //!
-//! X is stored in pieces of consecutive rows that are decoded as one. A block decodes each piece that one of its chunks touches, once;
-//! and where the rows of a tile lie the native reader finds out when it first needs the tile, and keeps. So
+//! X is stored in pieces of consecutive rows that are decoded as one. A block decodes each piece
+//! that one of its chunks touches, once; and where the rows of a tile lie the native reader finds
+//! out when it first needs the tile, and keeps. So
 //!
 //! `bytes = f T(rows so far, t) + d Σ over blocks T(rows of the block, u)`
 //!
-//! with `T` of [`RunShape::touched_rows`], pieces of `u` rows, tiles of `t` rows, and `f` and `d` bytes a row. The native reader counts
-//! the bytes, so nothing of this is a measurement of time.
+//! with `T` of [`RunShape::touched_rows`], pieces of `u` rows, tiles of `t` rows, and `f` and `d`
+//! bytes a row. The native reader counts the bytes, so nothing of this is a measurement of time.
 
 use super::least_squares::non_negative;
 use super::run_shape::{BlockRows, RunShape};
@@ -54,7 +55,8 @@ impl Decoding {
         best.unwrap_or(Self { unit_rows: 1.0, tile_rows: 1.0, bytes: [0.0; 2], error: 0.0 })
     }
 
-    /// Bytes that a block decodes: of tiles that are first needed, and of the pieces that it touches.
+    /// Bytes that a block decodes: of tiles that are first needed, and of the pieces that it
+    /// touches.
     pub(crate) fn of_block(&self, run: &RunShape, block: BlockRows) -> f64 {
         let BlockRows { before, rows } = block;
         let known = run.touched_rows(before, self.tile_rows);
@@ -110,7 +112,8 @@ mod tests {
         }
     }
 
-    /// What the native reader counted of whole epochs of 200,000 cells x 60,000 genes, in GB: one size of pieces describes them.
+    /// What the native reader counted of whole epochs of 200,000 cells x 60,000 genes, in GB: one
+    /// size of pieces describes them.
     #[test]
     fn counted_epochs_are_described() {
         let counted = [

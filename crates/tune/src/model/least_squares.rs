@@ -1,8 +1,8 @@
 //! Least squares whose coefficients are not below zero, for a handful of columns.
 //!
-//! Costs add up, so none of their coefficients may be negative: one that a few noisy measurements put below zero would make large
-//! settings look free. The best such fit is the unconstrained best of those columns that it takes at all; with few columns each set of
-//! them can be tried.
+//! Costs add up, so none of their coefficients may be negative: one that a few noisy measurements
+//! put below zero would make large settings look free. The best such fit is the unconstrained best
+//! of those columns that it takes at all; with few columns each set of them can be tried.
 
 /// Coefficients, and how far they are from what they were fitted to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,8 +15,8 @@ pub(crate) struct Fit<const K: usize> {
 /// Two columns whose angle is smaller than this say the same.
 const SAME: f64 = 1e-10;
 
-/// The coefficients `b >= 0` with the least sum of `((x b - y) / y)²` over all rows `(x, y)`. Rows whose `y` is not above zero are left
-/// out; without any other all coefficients are zero.
+/// The coefficients `b >= 0` with the least sum of `((x b - y) / y)²` over all rows `(x, y)`. Rows
+/// whose `y` is not above zero are left out; without any other all coefficients are zero.
 pub(crate) fn non_negative<const K: usize>(rows: &[([f64; K], f64)]) -> Fit<K> {
     let weighted: Vec<[f64; K]> =
         rows.iter().filter(|(_, y)| 0.0 < *y).map(|(x, y)| x.map(|value| value / y)).collect();
@@ -53,8 +53,8 @@ fn error<const K: usize>(weighted: &[[f64; K]], coefficients: &[f64; K]) -> f64 
     (squares / weighted.len().max(1) as f64).sqrt()
 }
 
-/// The unconstrained least squares of these columns against ones, by Cholesky's factors of the normal equations; none where columns
-/// are not independent.
+/// The unconstrained least squares of these columns against ones, by Cholesky's factors of the
+/// normal equations; none where columns are not independent.
 fn solve<const K: usize>(
     weighted: &[[f64; K]],
     columns: &[usize],

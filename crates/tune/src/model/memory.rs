@@ -1,8 +1,10 @@
-//! The model of a run's memory. Most of it is known beforehand: what the batches take, and the least that blocks do.
+//! The model of a run's memory. Most of it is known beforehand: what the batches take, and the
+//! least that blocks do.
 //!
-//! Of the buffers of dense batches one may stay untouched: the last is made only if there is time for it while the first block is read,
-//! or if the consumer is late. Peaks of the same settings differ by a whole batch for that, so it is told how many each of them holds
-//! before anything is fitted.
+//! Of the buffers of dense batches one may stay untouched: the last is made only if there is time
+//! for it while the first block is read, or if the consumer is late. Peaks of the same settings
+//! differ by a whole batch for that, so it is told how many each of them holds before anything is
+//! fitted.
 
 use super::least_squares::{Fit, dot, non_negative};
 use super::observation::Observation;
@@ -29,7 +31,8 @@ impl KnownMemory {
         }
         let blocks = self.row_bytes * rows_held(&one.run);
         let batches = (one.peak_bytes - one.start_bytes - blocks) / self.batch_bytes;
-        // All else that a run needs is tens of megabytes: where batches are as small, it does not matter how many there are.
+        // All else that a run needs is tens of megabytes: where batches are as small, it does not
+        // matter how many there are.
         (batches as u64).clamp(self.n_batches.min(1), self.n_batches)
     }
 }
@@ -38,7 +41,8 @@ impl KnownMemory {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MemoryModel {
     pub(crate) known: KnownMemory,
-    /// Besides what is known: of anything, of a row of a block, and of a row of the largest block once more.
+    /// Besides what is known: of anything, of a row of a block, and of a row of the largest block
+    /// once more.
     pub(crate) beside: Fit<3>,
 }
 
@@ -109,8 +113,8 @@ mod tests {
         }
     }
 
-    /// Peaks in MB of 60,000 and of 20,000 genes, as measured: some of them with a batch untouched. Blocks six times as large are
-    /// predicted.
+    /// Peaks in MB of 60,000 and of 20,000 genes, as measured: some of them with a batch untouched.
+    /// Blocks six times as large are predicted.
     #[test]
     fn measured_peaks_are_described_whether_a_batch_was_touched_or_not() {
         let many_genes = [
@@ -154,7 +158,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is untouched by chance, and whatever noise there is: a block is never predicted to take less than it must.
+        /// Whatever is untouched by chance, and whatever noise there is: a block is never predicted
+        /// to take less than it must.
         #[test]
         fn an_extrapolation_is_not_far_too_low(
             untouched in prop::collection::vec(any::<bool>(), 8), noise in prop::collection::vec(-8e6_f64..8e6, 8),

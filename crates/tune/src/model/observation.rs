@@ -40,8 +40,8 @@ pub(crate) fn repeats(observed: &[Observation]) -> Vec<Vec<Observation>> {
     groups
 }
 
-/// One observation for all that read the same, with the median of their times: other work on the machine only adds to them, and to some
-/// a lot. A peak is the highest.
+/// One observation for all that read the same, with the median of their times: other work on the
+/// machine only adds to them, and to some a lot. A peak is the highest.
 pub(crate) fn typical(observed: &[Observation]) -> Vec<Observation> {
     repeats(observed).iter().filter_map(|group| typical_of(group)).collect()
 }

@@ -69,10 +69,12 @@ impl RunShape {
         all.min(self.prefetch_blocks + 1)
     }
 
-    /// Of the pieces of `unit_rows` consecutive rows that X consists of, those that random chunks of so many rows in all touch, in rows.
+    /// Of the pieces of `unit_rows` consecutive rows that X consists of, those that random chunks
+    /// of so many rows in all touch, in rows.
     ///
-    /// A piece is met by `1 + (unit_rows - 1) / chunk_rows` chunks on average. None of them is among those drawn with the chance
-    /// `(1 - share)` to that power, where `share` of all chunks are drawn.
+    /// A piece is met by `1 + (unit_rows - 1) / chunk_rows` chunks on average. None of them is
+    /// among those drawn with the chance `(1 - share)` to that power, where `share` of all chunks
+    /// are drawn.
     pub(crate) fn touched_rows(&self, n_rows: u64, unit_rows: f64) -> f64 {
         let total = self.total_rows as f64;
         let meets = 1.0 + (unit_rows - 1.0).max(0.0) / self.spec.chunk_rows as f64;

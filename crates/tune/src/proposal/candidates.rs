@@ -7,19 +7,23 @@ use grid_point::BlockSpec;
 /// The largest chunks that are looked at, in rows: larger ones read hardly less, and mix worse.
 const MOST_CHUNK_ROWS: u64 = 1 << 13;
 
-/// How far ahead may be read, in blocks. A second one would help only where blocks differ in what they take, and costs as much memory.
+/// How far ahead may be read, in blocks. A second one would help only where blocks differ in what
+/// they take, and costs as much memory.
 pub(crate) const PREFETCH_BLOCKS: [u64; 2] = [0, 1];
 
-/// Batches of a block: fewer, and not all batches that may be under way are, so that memory is no straight line of the block's rows.
+/// Batches of a block: fewer, and not all batches that may be under way are, so that memory is no
+/// straight line of the block's rows.
 const LEAST_BATCHES: u64 = 4;
 
-/// The fewest rows of a block that the model is for: those of four batches, or a quarter of all where there are not so many, but a batch.
+/// The fewest rows of a block that the model is for: those of four batches, or a quarter of all
+/// where there are not so many, but a batch.
 pub(crate) fn least_block_rows(n_rows: u64, batch_rows: u64) -> u64 {
     (LEAST_BATCHES * batch_rows).min(batch_rows.max(n_rows / 4)).min(n_rows)
 }
 
-/// Chunks of powers of two rows, so that they are aligned to what X is stored in, and 2, 3, 4, 6, 8, 12 ... of them a block, of
-/// [`least_block_rows`] to `most_rows` rows. Where all rows fit in, a block of all of them is among these.
+/// Chunks of powers of two rows, so that they are aligned to what X is stored in, and 2, 3, 4, 6,
+/// 8, 12 ... of them a block, of [`least_block_rows`] to `most_rows` rows. Where all rows fit in, a
+/// block of all of them is among these.
 pub(crate) fn specs(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<BlockSpec> {
     let least = least_block_rows(n_rows, batch_rows);
     let most = most_rows.min(n_rows);

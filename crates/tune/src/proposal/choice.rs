@@ -10,7 +10,8 @@ use grid_point::BlockSpec;
 /// Of the memory, what is left free: a peak that comes out higher than predicted still fits.
 pub(crate) const MEMORY_MARGIN: f64 = 0.1;
 
-/// Speeds nearer to each other than this cannot be told apart by a short probe: of such the one with the least memory is chosen.
+/// Speeds nearer to each other than this cannot be told apart by a short probe: of such the one
+/// with the least memory is chosen.
 pub(crate) const SPEED_TIE: f64 = 0.03;
 
 /// What is wanted.
@@ -68,7 +69,8 @@ pub(crate) struct NothingFits {
     smallest: Option<Candidate>,
 }
 
-/// The fastest candidate that keeps to the goal; of those as good as that, the one with the least memory, then the most random one.
+/// The fastest candidate that keeps to the goal; of those as good as that, the one with the least
+/// memory, then the most random one.
 pub(crate) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate, Box<NothingFits>> {
     let good: Vec<&Candidate> =
         candidates.iter().filter(|one| one.fits(goal) && one.is_random_enough(goal)).collect();
@@ -146,8 +148,8 @@ impl fmt::Display for NothingFits {
 
 impl std::error::Error for NothingFits {}
 
-/// Those of `candidates` than which none is better in both, in ascending order of `cost`, thinned to `most` of them with the first and
-/// the last.
+/// Those of `candidates` than which none is better in both, in ascending order of `cost`, thinned
+/// to `most` of them with the first and the last.
 pub(crate) fn frontier(
     candidates: impl Iterator<Item = Candidate>,
     cost: impl Fn(&Candidate) -> f64,
@@ -215,7 +217,8 @@ mod tests {
             };
             prop_assert!(may(&chosen));
             for other in candidates.iter().filter(|one| may(one)) {
-                // None is more than a tie faster, and none of those that tie with the fastest takes less memory.
+                // None is more than a tie faster, and none of those that tie with the fastest takes
+                // less memory.
                 prop_assert!(other.samples_per_sec * 0.97 <= chosen.samples_per_sec);
                 let ties = candidates
                     .iter()

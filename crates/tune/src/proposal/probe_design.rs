@@ -1,5 +1,5 @@
-//! The design of the probe: a few short runs whose settings differ enough for the model's coefficients to
-//! be told apart.
+//! The design of the probe: a few short runs whose settings differ enough for the model's
+//! coefficients to be told apart.
 
 use grid_point::BlockSpec;
 
@@ -11,10 +11,10 @@ const BLOCK_ROWS: [u64; 2] = [1 << 13, 1 << 15];
 /// Data of at most these rows is read whole.
 const WHOLE_ROWS: u64 = 1 << 16;
 
-/// The runs for data of `n_rows`, with blocks of `most_rows` at most, and of no fewer rows than the model
-/// is for if that allows it. Without prefetching, reading and cutting take turns and can be told apart:
-/// small, usual and large blocks, of small, usual and large chunks. With it, they show how much they
-/// disturb each other.
+/// The runs for data of `n_rows`, with blocks of `most_rows` at most, and of no fewer rows than the
+/// model is for if that allows it. Without prefetching, reading and cutting take turns and can be
+/// told apart: small, usual and large blocks, of small, usual and large chunks. With it, they show
+/// how much they disturb each other.
 pub(crate) fn design(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<Probe> {
     let power = |rows: u64| 1_u64 << rows.max(1).ilog2();
     let least = least_block_rows(n_rows, batch_rows).min(most_rows).next_power_of_two();

@@ -1,8 +1,9 @@
-//! The search: settings are chosen by what is predicted, run, and chosen again by what the runs add to the prediction, until the choice
-//! is one that was run.
+//! The search: settings are chosen by what is predicted, run, and chosen again by what the runs add
+//! to the prediction, until the choice is one that was run.
 //!
-//! A probe's runs are short and far from what is proposed; so the fastest of hundreds of predictions is, more often than not, one that
-//! errs to the fast side. Running it puts that right for itself and its neighbours.
+//! A probe's runs are short and far from what is proposed; so the fastest of hundreds of
+//! predictions is, more often than not, one that errs to the fast side. Running it puts that right
+//! for itself and its neighbours.
 
 use grid_point::BlockSpec;
 
@@ -95,7 +96,8 @@ impl<'a> Refinement<'a> {
         choose(&self.of_run(), &self.goal)
     }
 
-    /// The beginning of an epoch: two blocks, with one ahead three, and more where those take no time.
+    /// The beginning of an epoch: two blocks, with one ahead three, and more where those take no
+    /// time.
     pub(crate) fn probe(&self, one: &Candidate) -> Probe {
         let epoch = RunShape::epoch(self.n_rows, one.spec, one.prefetch_blocks);
         let least = 2 + one.prefetch_blocks;

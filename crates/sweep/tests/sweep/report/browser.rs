@@ -1,4 +1,5 @@
-//! A Chromium without a window, told what to do over the DevTools protocol: JSON messages, each ended by a zero byte, through two pipes.
+//! A Chromium without a window, told what to do over the DevTools protocol: JSON messages, each
+//! ended by a zero byte, through two pipes.
 
 use std::collections::VecDeque;
 use std::env;
@@ -12,10 +13,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A machine that does other things too may be slow; what is never answered ends the test all the same.
+/// A machine that does other things too may be slow; what is never answered ends the test all the
+/// same.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// The one that is named, or the first on the PATH; nothing, said aloud, where there is none and none is demanded.
+/// The one that is named, or the first on the PATH; nothing, said aloud, where there is none and
+/// none is demanded.
 pub(crate) fn find() -> Option<PathBuf> {
     let named = env::var_os("SOMAFEED_CHROMIUM").filter(|name| !name.is_empty());
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"].map(PathBuf::from);
@@ -63,7 +66,8 @@ impl Browser {
                 "--hide-scrollbars",
                 "--disable-dev-shm-usage",
             ])
-            // Its sandbox does not work for root, who alone is there in many a container; the page is our own.
+            // Its sandbox does not work for root, who alone is there in many a container; the page
+            // is our own.
             .arg("--no-sandbox")
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
@@ -189,7 +193,8 @@ impl Browser {
         self.settle();
     }
 
-    /// Clicks in the middle of what the selector finds, as a person does: having brought it into view.
+    /// Clicks in the middle of what the selector finds, as a person does: having brought it into
+    /// view.
     #[track_caller]
     pub(crate) fn click(&mut self, selector: &str) {
         self.clicks(selector, 1);
@@ -234,7 +239,8 @@ impl Browser {
         std::fs::write(Path::new(&folder).join(format!("{name}.png")), from_base64(text)).unwrap();
     }
 
-    /// What went wrong since the last look: exceptions, what was said on the console, what the browser refused.
+    /// What went wrong since the last look: exceptions, what was said on the console, what the
+    /// browser refused.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let names = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
         let all =

@@ -1,4 +1,5 @@
-//! The page of a report in Chromium: it asks for nothing, complains of nothing, and answers hover, filter, sort, keys and links.
+//! The page of a report in Chromium: it asks for nothing, complains of nothing, and answers hover,
+//! filter, sort, keys and links.
 
 use std::path::Path;
 
@@ -33,7 +34,8 @@ fn check_quiet(browser: &mut Browser, page: &Path) {
     }
 }
 
-/// Points at a mark and sees that the tip, the row of the table and the whole row beside say the same.
+/// Points at a mark and sees that the tip, the row of the table and the whole row beside say the
+/// same.
 #[track_caller]
 fn check_hover(browser: &mut Browser) {
     let mark = browser.eval(A_MARK);
@@ -237,7 +239,8 @@ fn a_page_of_two_thousand_points_still_answers() {
     check_quiet(&mut browser, &page);
 }
 
-/// Ours on two copies of the data and others beside it: each is told from the others by name, shape and color.
+/// Ours on two copies of the data and others beside it: each is told from the others by name, shape
+/// and color.
 #[test]
 fn loaders_are_told_apart() {
     let Some(program) = browser::find() else { return };
