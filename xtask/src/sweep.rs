@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 
+use crate::progress::say;
 use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
@@ -34,13 +35,17 @@ pub(crate) struct Program {
 /// Builds it with the native libraries in place; the exit code if cargo failed and printed why.
 pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
+    let path = target_folder(&native)?.join("release/sweep");
+    if !path.exists() {
+        say("building the program: about six minutes on two cores, later builds take seconds");
+    }
     let mut build =
         cargo::cargo(["build", "--release", "--package", "sweep", "--bin", "sweep"], &native);
     let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(Err(cargo::exit_code(built)));
     }
-    Ok(Ok(Program { path: target_folder(&native)?.join("release/sweep"), native }))
+    Ok(Ok(Program { path, native }))
 }
 
 impl Program {
