@@ -79,7 +79,9 @@ pub(crate) fn choose(
             let here = |rows: &Range<u64>| rows.end.min(part.end) - rows.start.max(part.start);
             ranges.iter().map(here).sum()
         });
-        for (row_idx, joinid) in joinids(obs, &batch)?.iter().map(|joinid| *joinid as u64).enumerate() {
+        for (row_idx, joinid) in
+            joinids(obs, &batch)?.iter().map(|joinid| *joinid as u64).enumerate()
+        {
             let of_dataset = match (&found, &names) {
                 (Some(found), Some(names)) => {
                     found.is_valid(row_idx) && names.contains(found.value(row_idx))
