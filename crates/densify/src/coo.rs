@@ -87,11 +87,8 @@ impl<'a> OwnedCoo<'a> {
 
 fn to_f32(values: &ArrayRef) -> Result<Vec<f32>, Error> {
     let found = values.data_type();
-    let failed = || Error::ArrowType {
-        what: VALUES,
-        found: found.to_string(),
-        expected: "a numeric type",
-    };
+    let failed =
+        || Error::ArrowType { what: VALUES, found: found.to_string(), expected: "a numeric type" };
     // Checked first, since Arrow would also parse strings as numbers.
     if !found.is_numeric() && *found != DataType::Boolean {
         return Err(failed());

@@ -20,7 +20,8 @@
 //! // Cells 10 and 11 of genes 5 and 3, in this order.
 //! let (rows, columns) = (AxisIndex::ranges("cell", [10..12])?, AxisIndex::list("gene", &[5, 3])?);
 //! let mut counter = CooToCsr::new();
-//! counter.add(CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] }, &rows, &columns)?;
+//! let coo = CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] };
+//! counter.add(coo, &rows, &columns)?;
 //! let mut csr = CsrMatrix::empty(2);
 //! counter.finish(rows.len(), columns.len(), &mut csr)?;
 //!

@@ -14,8 +14,8 @@
 //! use std::{ops::Range, sync::Arc};
 //!
 //! use pipeline::{
-//!     Assemble, BatchPlace, BlockBytes, BlockPlace, Error, Need, Pipeline, PipelineSpec, ReadStats,
-//!     Source, Stop,
+//!     Assemble, BatchPlace, BlockBytes, BlockPlace, Error, Need, Pipeline, PipelineSpec,
+//!     ReadStats, Source, Stop,
 //! };
 //! use worktime::ThreadTime;
 //!
@@ -81,7 +81,8 @@
 //!     }
 //! }
 //!
-//! let spec = PipelineSpec { chunk_rows: 2, chunks_per_block: 3, batch_rows: 4, ..Default::default() };
+//! let spec =
+//!     PipelineSpec { chunk_rows: 2, chunks_per_block: 3, batch_rows: 4, ..Default::default() };
 //! let pipeline = Pipeline::new(Arc::new(Squares(10)), spec, Vec::len)?;
 //! let mut all: Vec<u64> = Vec::new();
 //! for batch in pipeline.epoch(0)? {

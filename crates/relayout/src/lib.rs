@@ -16,7 +16,8 @@
 //! use soma_io::{Experiment, OpenOptions};
 //!
 //! let folder = tempfile::tempdir()?;
-//! let [from, to] = ["from", "to"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+//! let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+//! let (from, to) = (path("from"), path("to"));
 //! let example = GenerateSpec { n_cells: 500, n_genes: 200, seed: 1, ..GenerateSpec::default() };
 //! generate(&from, &example, &mut |_| {})?;
 //!
@@ -24,7 +25,8 @@
 //! let spec = RelayoutSpec { shuffle_seed: Some(42), ..RelayoutSpec::default() };
 //! let report = relayout(&source, &to, &spec, &mut |_| ControlFlow::Continue(()))?;
 //! assert_eq!(report.n_cells, 500);
-//! assert!(Experiment::open(&to, &OpenOptions::default())?.obs()?.schema().index_of("source_joinid").is_ok());
+//! let copy = Experiment::open(&to, &OpenOptions::default())?;
+//! assert!(copy.obs()?.schema().index_of("source_joinid").is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

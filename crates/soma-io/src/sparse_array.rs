@@ -127,7 +127,7 @@ impl SparseNdArray {
     /// by default as many as the machine has.
     ///
     /// Fails where the native reader is wanted and does not know such an array, or where the array cannot be opened; that a file is
-    /// damaged or missing never makes `Auto` choose libtiledb. Where X is [held to a rate](crate::Experiment::held_to), fails with
+    /// damaged or missing never makes `Auto` choose libtiledb. Where X is [held to a rate](crate::Experiment::with_read_limit), fails with
     /// [`Error::NotHeld`] where libtiledb would read.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
         if choice == ReaderChoice::Libtiledb {

@@ -355,8 +355,8 @@ fn batch(rows: &Rows, buffers: &TensorBuffers) -> CsrBatch<TensorBuffer> {
     let mut columns = buffers.take(cells.len(), ElementType::U32).unwrap();
     let mut values = buffers.take(cells.len(), ElementType::F32).unwrap();
     for (idx, (column, value)) in cells.into_iter().enumerate() {
-        columns.elements_mut().into_u32()[idx] = column;
-        values.elements_mut().into_f32()[idx] = value;
+        columns.elements_mut().into_u32().unwrap()[idx] = column;
+        values.elements_mut().into_f32().unwrap()[idx] = value;
     }
     let ends = rows.iter().scan(0, |end, row| {
         *end += row.len();
@@ -387,15 +387,15 @@ proptest! {
         let mut sent = Vec::new();
         for rows in &batches {
             let mut once = batch(rows, &on_cpu);
-            remove_duplicates(&mut once);
-            let ids = once.columns.elements_mut().into_u32();
+            remove_duplicates(&mut once).unwrap();
+            let ids = once.columns.elements_mut().into_u32().unwrap();
             for ends in once.row_offsets.windows(2) {
                 let ids = &ids[ends[0]..ends[1]];
                 prop_assert!(ids.iter().enumerate().all(|(idx, id)| !ids[..idx].contains(id)));
             }
             prop_assert_eq!(values(&cpu.send_rows(once).unwrap().to_dense(Kind::Float).unwrap()), dense(rows));
             let mut late_rows = batch(rows, &buffers);
-            remove_duplicates(&mut late_rows);
+            remove_duplicates(&mut late_rows).unwrap();
             sent.push(staging.send_rows(late_rows).unwrap());
         }
         // The copies are late: tensors made from them are complete once they are done.

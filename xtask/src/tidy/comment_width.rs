@@ -6,8 +6,13 @@ use super::source_files::Source;
 const WIDTH: usize = 100;
 
 /// Folders whose comments are still to be wrapped.
-const STILL_TO_COME: [&str; 4] =
-    ["crates/loader/", "crates/soma-io/", "crates/sweep/", "crates/tiledb-native/"];
+const STILL_TO_COME: [&str; 5] = [
+    "crates/densify/src/csr",
+    "crates/loader/",
+    "crates/soma-io/",
+    "crates/sweep/",
+    "crates/tiledb-native/",
+];
 
 /// Checks the width of all comment lines outside of [`STILL_TO_COME`].
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
