@@ -1,4 +1,4 @@
-//! Batches in the forms that Rust programs without torch work on: ndarray, sprs and Arrow.
+//! Conversions of batches to ndarray, sprs and Arrow.
 
 use std::sync::Arc;
 
@@ -14,17 +14,19 @@ use ndarray::{ArrayView2, ShapeError};
 use sprs::{CsMatI, TriMatI};
 
 use crate::batch::{Batch, Matrix};
-use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
+use crate::buffers::{HeapBuffer, ReadableBuffer};
 use crate::cells::JOINID;
+use crate::element_type::ElementType;
+use crate::elements::{Elements, wrong_type};
 use crate::error::Error;
 
 impl<B: ReadableBuffer> Matrix<B> {
-    /// A dense batch of f32 as a matrix of ndarray, without a copy; none of another form.
+    /// A dense f32 batch as an ndarray matrix, without a copy. `None` for any other batch.
     pub fn as_ndarray(&self) -> Option<ArrayView2<'_, f32>> {
         view(self.shape(), self.dense()?).ok()
     }
 
-    /// A dense batch of f16 as a matrix of ndarray, without a copy; none of another form.
+    /// A dense f16 batch as an ndarray matrix, without a copy. `None` for any other batch.
     pub fn as_ndarray_f16(&self) -> Option<ArrayView2<'_, f16>> {
         view(self.shape(), self.dense_f16()?).ok()
     }
@@ -35,25 +37,26 @@ fn view<V>(shape: (usize, usize), values: &[V]) -> Result<ArrayView2<'_, V>, Sha
 }
 
 impl Matrix<HeapBuffer> {
-    /// A CSR batch as a matrix of sprs, without a copy. Its memory leaves the pool.
+    /// A CSR batch as an sprs matrix, without a copy. Its memory does not return to the pool.
     ///
     /// # Errors
-    /// The batch is of another form, or a cell has two values of one gene, which sprs does not allow.
+    /// The batch has another form; a cell has two values for one gene, which sprs does not allow.
     pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, Error> {
         let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
         let shape = (csr.n_rows(), csr.n_columns);
-        CsMatI::try_new(shape, csr.row_offsets, csr.columns.into_u32(), csr.values.into_f32())
+        let (columns, values) = (csr.columns.into_u32()?, csr.values.into_f32()?);
+        CsMatI::try_new(shape, csr.row_offsets, columns, values)
             .map_err(|(_, _, _, source)| Error::Sprs { problem: source.to_string() })
     }
 
-    /// A COO batch as triplets of sprs, without a copy. Its memory leaves the pool.
+    /// A COO batch as sprs triplets, without a copy. Its memory does not return to the pool.
     ///
     /// # Errors
-    /// The batch is of another form.
+    /// The batch has another form.
     pub fn into_sprs_coo(self) -> Result<TriMatI<f32, u32>, Error> {
         let Self::Coo(coo) = self else { return Err(self.other_form("COO")) };
-        let (rows, columns) = (coo.rows.into_u32(), coo.columns.into_u32());
-        Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()))
+        let (rows, columns) = (coo.rows.into_u32()?, coo.columns.into_u32()?);
+        Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()?))
     }
 
     fn other_form(&self, wanted: &'static str) -> Error {
@@ -67,14 +70,17 @@ impl Matrix<HeapBuffer> {
 }
 
 impl<B: ReadableBuffer> Batch<B> {
-    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid` (unless it is one of them),
-    /// `experiment` (which of the data set's the cell is of), the codes of each encoder (its name and `_code`), and X.
+    /// Copies the batch into one Arrow record batch with a row per cell.
     ///
-    /// Of a dense batch X is column `x`, a list of as many values as there are genes. Of a sparse one it is two columns of lists
-    /// of equal lengths: `genes`, columns of the batch, and `values`. Values are copied.
+    /// Its columns are the obs columns, `soma_joinid` (unless obs has it), `experiment` (the index
+    /// of the cell's experiment), the codes of each encoder (its name plus `_code`), and X. X of a
+    /// dense batch is one column, `x`, a fixed-size list with one value per gene. X of a sparse
+    /// batch is two columns of lists with equal lengths: `genes` (columns of the batch) and
+    /// `values`.
     ///
     /// # Errors
-    /// An obs column that is called as one of these; more genes, or values in a batch, than Arrow's 32 bits count.
+    /// An obs column has the name of another column; there are more genes, or more values in the
+    /// batch, than Arrow's 32-bit sizes can count.
     pub fn to_arrow(&self) -> Result<RecordBatch, Error> {
         self.arrow().map_err(|source| Error::ToArrow { batch_idx: self.batch_idx, source })
     }
@@ -84,7 +90,9 @@ impl<B: ReadableBuffer> Batch<B> {
         let mut columns: Vec<ArrayRef> = self.obs.columns().to_vec();
         let mut add = |name: &str, column: ArrayRef| {
             if fields.iter().any(|field| field.name() == name) {
-                return Err(ArrowError::SchemaError(format!("obs has a column {name}, too")));
+                return Err(ArrowError::SchemaError(format!(
+                    "obs has a column {name}, too: leave it out"
+                )));
             }
             fields.push(Arc::new(Field::new(name, column.data_type().clone(), false)));
             columns.push(column);
@@ -97,27 +105,39 @@ impl<B: ReadableBuffer> Batch<B> {
         for (field, codes) in self.codes.schema_ref().fields().iter().zip(self.codes.columns()) {
             add(&format!("{}_code", field.name()), Arc::clone(codes))?;
         }
-        match &self.x {
-            Matrix::Dense { values, n_columns, .. } => {
-                add("x", dense(values.elements(), *n_columns, self.n_rows())?)?;
-            }
-            Matrix::Csr(csr) => {
-                let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-                let [genes, values] = lists(lengths, csr.columns(), csr.values())?;
-                add("genes", genes)?;
-                add("values", values)?;
-            }
-            Matrix::Coo(coo) => {
-                let mut lengths = vec![0; coo.shape.0];
-                coo.rows().iter().for_each(|row| lengths[*row as usize] += 1);
-                let [genes, values] = lists(lengths, coo.columns(), coo.values())?;
-                add("genes", genes)?;
-                add("values", values)?;
-            }
+        for (name, column) in self.x_columns()? {
+            add(name, column)?;
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
     }
+
+    /// The columns of X: `x`, or `genes` and `values`.
+    fn x_columns(&self) -> Result<Vec<(&'static str, ArrayRef)>, ArrowError> {
+        let (lengths, genes, values) = match &self.x {
+            Matrix::Dense { values, n_columns, .. } => {
+                let x = dense(values.elements(), *n_columns, self.n_rows())?;
+                return Ok(vec![("x", x)]);
+            }
+            Matrix::Csr(csr) => {
+                let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                (lengths, csr.columns(), csr.values())
+            }
+            Matrix::Coo(coo) => {
+                let mut lengths = vec![0; coo.shape.0];
+                coo.rows().map_err(external)?.iter().for_each(|row| lengths[*row as usize] += 1);
+                (lengths, coo.columns(), coo.values())
+            }
+        };
+        let (genes, values) = (genes.map_err(external)?, values.map_err(external)?);
+        let [genes, values] = lists(lengths, genes, values)?;
+        Ok(vec![("genes", genes), ("values", values)])
+    }
+}
+
+/// Wraps an error of this crate in one of Arrow.
+fn external(error: Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
 }
 
 fn item(data_type: DataType) -> Arc<Field> {
@@ -125,8 +145,9 @@ fn item(data_type: DataType) -> Arc<Field> {
 }
 
 fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayRef, ArrowError> {
-    let size = i32::try_from(n_columns)
-        .map_err(|_| ArrowError::InvalidArgumentError(format!("{n_columns} genes")))?;
+    let size = i32::try_from(n_columns).map_err(|_| {
+        ArrowError::InvalidArgumentError(format!("{n_columns} genes exceed 32 bits"))
+    })?;
     let values: ArrayRef = match values {
         Elements::F32(values) => {
             Arc::new(PrimitiveArray::<Float32Type>::from_iter_values(values.iter().copied()))
@@ -135,7 +156,7 @@ fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayR
             Arc::new(PrimitiveArray::<Float16Type>::from_iter_values(values.iter().copied()))
         }
         Elements::U32(_) => {
-            return Err(ArrowError::InvalidArgumentError("dense values are floats".to_owned()));
+            return Err(external(wrong_type(ElementType::F32, values.element_type())));
         }
     };
     let field = item(values.data_type().clone());
@@ -145,7 +166,10 @@ fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayR
 
 fn lists(lengths: Vec<usize>, genes: &[u32], values: &[f32]) -> Result<[ArrayRef; 2], ArrowError> {
     if i32::try_from(values.len()).is_err() {
-        return Err(ArrowError::InvalidArgumentError(format!("{} values", values.len())));
+        return Err(ArrowError::InvalidArgumentError(format!(
+            "{} values exceed 32 bits",
+            values.len()
+        )));
     }
     let offsets = OffsetBuffer::from_lengths(lengths);
     let genes = UInt32Array::new(ScalarBuffer::from(genes.to_vec()), None);

@@ -202,24 +202,25 @@ fn check_values(
             }
             Matrix::Csr(csr) => {
                 let found = csr.row_offsets[idx]..csr.row_offsets[idx + 1];
-                assert_eq!(&csr.columns()[found.clone()], columns, "{}", cell());
-                let mut pairs = csr.values()[found].iter().zip(expected);
+                assert_eq!(&csr.columns().unwrap()[found.clone()], columns, "{}", cell());
+                let mut pairs = csr.values().unwrap()[found].iter().zip(expected);
                 let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
                 assert!(pairs.all(same), "{}", cell());
             }
             Matrix::Coo(coo) => {
                 let found = coo_at..coo_at + columns.len();
                 coo_at = found.end;
-                assert_eq!(coo.columns().get(found.clone()), Some(columns), "{}", cell());
-                assert!(coo.rows()[found.clone()].iter().all(|row| *row as usize == idx));
-                let mut pairs = coo.values()[found].iter().zip(expected);
+                assert_eq!(coo.columns().unwrap().get(found.clone()), Some(columns), "{}", cell());
+                assert!(coo.rows().unwrap()[found.clone()].iter().all(|row| *row as usize == idx));
+                let mut pairs = coo.values().unwrap()[found].iter().zip(expected);
                 let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
                 assert!(pairs.all(same), "{}", cell());
             }
+            other => panic!("{other:?}"),
         }
     }
     if let Matrix::Coo(coo) = &batch.x {
-        assert_eq!(coo_at, coo.values().len(), "{what}");
+        assert_eq!(coo_at, coo.values().unwrap().len(), "{what}");
     }
     n_unequal
 }

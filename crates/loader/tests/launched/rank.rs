@@ -99,8 +99,8 @@ pub(crate) fn run(job: &Job) {
         let Matrix::Csr(x) = batch.x else { panic!("CSR was asked for") };
         let told = BatchTold {
             joinids: batch.joinids,
-            columns: x.columns().to_vec(),
-            values: x.values().to_vec(),
+            columns: x.columns().unwrap().to_vec(),
+            values: x.values().unwrap().to_vec(),
             n_padding: batch.n_padding,
             state: epoch.state().to_json().unwrap(),
         };

@@ -1,13 +1,15 @@
-//! The whole pipeline on readers in memory: every cell, in every method; and what happens when things go wrong.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+//! Tests of the whole loader on readers in memory: every cell in every form, and every failure.
+#![expect(clippy::unwrap_used, reason = "a failing test panics where it fails")]
 
 mod at_once;
 mod counted;
 mod delivered;
 mod edge_cases;
+mod element_types;
 mod every_cell;
 mod experiment;
 mod memory;
+mod one_line;
 mod ranks;
 mod sample;
 mod scripted;
