@@ -11,7 +11,7 @@ const VARIABLE: &str = "SOMAFEED_CHROMIUM";
 /// Names under which distributions and Google install it.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 const NEEDED: Needed = Needed {
-    what_for: "a test opens a report's page in Chromium",
+    purpose: "a test opens a report's page in Chromium",
     package: "chromium",
     by_hand: "install Chromium or Chrome so that it is on the PATH, or name it by SOMAFEED_CHROMIUM (Debian: apt install chromium)",
 };

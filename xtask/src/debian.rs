@@ -11,7 +11,7 @@ use crate::progress::Step;
 #[derive(Debug)]
 pub(crate) struct Needed {
     /// Their use, like `the tests start ranks under mpirun`.
-    pub(crate) what_for: &'static str,
+    pub(crate) purpose: &'static str,
     /// The package that contains it.
     pub(crate) package: &'static str,
     /// Advice if it cannot be installed.
@@ -24,9 +24,9 @@ impl Needed {
         if let Some(found) = find() {
             return Ok(found);
         }
-        let Self { what_for, package, by_hand } = self;
+        let Self { purpose, package, by_hand } = self;
         let Some(mut as_root) = become_root() else {
-            bail!("{what_for}, and there is none: {by_hand}");
+            bail!("{purpose}, and there is none: {by_hand}");
         };
         as_root.push("apt-get");
         self.install(&as_root)?;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     const NEEDED: Needed =
-        Needed { what_for: "tests need it", package: "a-package", by_hand: "apt install it" };
+        Needed { purpose: "tests need it", package: "a-package", by_hand: "apt install it" };
 
     #[test]
     fn a_package_that_cannot_be_had_says_what_to_do() {

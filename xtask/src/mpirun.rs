@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use crate::debian::{Needed, runs};
 
 const NEEDED: Needed = Needed {
-    what_for: "the tests start ranks under mpirun",
+    purpose: "the tests start ranks under mpirun",
     package: "openmpi-bin",
     by_hand: "install OpenMPI so that mpirun is on the PATH (Debian, Ubuntu: apt install openmpi-bin)",
 };

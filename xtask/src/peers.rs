@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let scripts = cargo::workspace_root().join("benches/peers");
     let command = || -> anyhow::Result<Command> {
         let mut command = program.command("peers")?;
-        command.arg("--scripts").arg(&scripts).args(sweep::of_results());
+        command.arg("--scripts").arg(&scripts).args(sweep::results_arguments());
         command.arg("--copies").arg(Cache::of_user()?.root().join("peer-copies"));
         Ok(command)
     };
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         }
     }
     started.args(arguments);
-    Program::become_it(started)
+    Program::exec(started)
 }
 
 /// Whether clap will print its help: only arguments before `--` count.
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(made.folder, "python-peer-x-1.5");
         assert!(made.instead.contains("y-z 1.5"), "{}", made.instead);
         let bad = environment("x", list.replace("3.12 to", "3.12 and"), "X").unwrap_err();
-        assert!(bad.to_string().contains("expected as 3.12 to 3.13"), "{bad}");
+        assert!(bad.to_string().contains("expected the form `3.12 to 3.13`"), "{bad}");
     }
 
     #[test]

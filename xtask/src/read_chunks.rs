@@ -43,5 +43,5 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         }
     }
     started.args(arguments);
-    Program::become_it(started)
+    Program::exec(started)
 }

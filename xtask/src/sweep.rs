@@ -19,10 +19,10 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     };
     let mut command = program.command(name)?;
     if matches!(name, "sweep" | "tune" | "growth") {
-        command.args(of_results());
+        command.args(results_arguments());
     }
     command.args(arguments);
-    Program::become_it(command)
+    Program::exec(command)
 }
 
 /// The program, built in release mode.
@@ -60,14 +60,14 @@ impl Program {
 
     /// Replaces this process by it (exec). Ctrl-C then reaches a single process, which keeps the
     /// measurements.
-    pub(crate) fn become_it(mut command: Command) -> anyhow::Result<ExitCode> {
+    pub(crate) fn exec(mut command: Command) -> anyhow::Result<ExitCode> {
         let error = command.exec();
         Err(error).with_context(|| format!("cannot run {}", command.get_program().display()))
     }
 }
 
 /// Arguments for subcommands that keep results: the measured revision, and the folder for results.
-pub(crate) fn of_results() -> [OsString; 4] {
+pub(crate) fn results_arguments() -> [OsString; 4] {
     [
         "--revision".into(),
         revision().into(),

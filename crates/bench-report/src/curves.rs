@@ -12,7 +12,7 @@ pub(crate) const WAIT_PERCENTS: [f64; 25] = [
 ];
 
 /// Largest number of parts that the progress of an epoch is cut into.
-const MOST_PARTS: usize = 40;
+const MAX_PARTS: usize = 40;
 
 /// The waits of all batches of successful epochs at [`WAIT_PERCENTS`], in seconds; `None` if no
 /// waits were recorded.
@@ -53,7 +53,7 @@ pub(crate) fn busy(epochs: &[&EpochRecord]) -> Option<BusyCurve> {
         .map(|one| (one.batch_wait_secs.as_slice(), one.batch_consume_secs.as_slice()))
         .filter(|(waits, consumes)| !waits.is_empty() && waits.len() == consumes.len())
         .collect();
-    let n_parts = timed.iter().map(|(waits, _)| waits.len()).min()?.min(MOST_PARTS);
+    let n_parts = timed.iter().map(|(waits, _)| waits.len()).min()?.min(MAX_PARTS);
     let shares: Vec<Vec<f64>> = timed
         .iter()
         .map(|(waits, consumes)| {
@@ -137,7 +137,7 @@ mod tests {
                 .collect();
             let all: Vec<&EpochRecord> = epochs.iter().collect();
             let curve = busy(&all).unwrap();
-            prop_assert!(curve.mean.len() <= MOST_PARTS && curve.n == epochs.len());
+            prop_assert!(curve.mean.len() <= MAX_PARTS && curve.n == epochs.len());
             for ((least, mean), most) in curve.least.iter().zip(&curve.mean).zip(&curve.most) {
                 prop_assert!(0.0 <= *least && *least <= mean + 1e-12 && *mean <= most + 1e-12 && *most <= 1.0);
             }

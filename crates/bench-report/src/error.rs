@@ -11,11 +11,11 @@ use parquet::errors::ParquetError;
 #[expect(missing_docs, reason = "the message above each variant says what its fields are")]
 pub enum Error {
     /// The results folder cannot be created, or is not a folder.
-    #[error("cannot make the results folder {}: {source}", folder.display())]
+    #[error("cannot create the results folder {}: {source}", folder.display())]
     CreateFolder { folder: PathBuf, source: io::Error },
 
-    /// The lock that keeps two writers apart cannot be taken.
-    #[error("cannot lock {} (is the folder there, writable, and its file system one with locks?): {source}", path.display())]
+    /// The lock that keeps two writers apart cannot be acquired.
+    #[error("cannot lock {} (does the folder exist, is it writable, and does its file system support locks?): {source}", path.display())]
     Lock { path: PathBuf, source: io::Error },
 
     /// A file of the results folder cannot be read.
@@ -23,7 +23,7 @@ pub enum Error {
     ReadFile { path: PathBuf, source: io::Error },
 
     /// A file of the results folder cannot be written, for lack of space or permission.
-    #[error("cannot write {} (a version from before is left as it was): {source}", path.display())]
+    #[error("cannot write {} (an earlier version is unchanged): {source}", path.display())]
     WriteFile { path: PathBuf, source: io::Error },
 
     /// The file of epochs is truncated or not Parquet.
@@ -35,7 +35,7 @@ pub enum Error {
     ForeignEpochs { path: PathBuf },
 
     /// The file of epochs is of a later version, whose columns may mean something else.
-    #[error("{} has record version {found}, this program knows up to {known}; use a newer version of it", path.display())]
+    #[error("{} has record version {found}, this program reads up to {known}; use a newer version", path.display())]
     NewerEpochs { path: PathBuf, found: String, known: u32 },
 
     /// A known column has the wrong type.
@@ -43,11 +43,11 @@ pub enum Error {
     WrongColumn { path: PathBuf, column: String, found: DataType, expected: DataType },
 
     /// A known column has a value outside its range.
-    #[error("column {column} of {} holds {value:?}, which is none of {expected}", path.display())]
+    #[error("column {column} of {} has the value {value:?}, which is not one of {expected}", path.display())]
     WrongValue { path: PathBuf, column: String, value: String, expected: &'static str },
 
     /// Records cannot be converted to Arrow columns.
-    #[error("cannot lay out the records for {}: {source}", path.display())]
+    #[error("cannot convert the records for {}: {source}", path.display())]
     LayOut { path: PathBuf, source: ArrowError },
 
     /// Records cannot be encoded as Parquet.
@@ -63,11 +63,11 @@ pub enum Error {
     ProcessEntry { path: &'static str, entry: &'static str },
 
     /// A folder to report on does not exist.
-    #[error("no such folder of results: {}; name one that holds epochs.parquet", folder.display())]
+    #[error("no such folder of results: {}; name one with epochs.parquet", folder.display())]
     NoFolder { folder: PathBuf },
 
     /// A folder to report on has no epochs.
-    #[error("{} holds no epochs to report on", folder.display())]
+    #[error("{} has no epochs to report on", folder.display())]
     NoEpochs { folder: PathBuf },
 
     /// The picture cannot be drawn.

@@ -124,7 +124,7 @@ fn draw_grid(
         axes::draw_titles(canvas, "peak memory, GB", &up)?;
         let all: Vec<&Placed<'_>> = placed.iter().collect();
         let marks = panel.draw_marks(canvas, encoding, &all, encoding.both_forms)?;
-        if names_marks && placed.len() <= panel::MOST_NAMED {
+        if names_marks && placed.len() <= panel::MAX_NAMED {
             labels::draw(canvas, &panel.labels(encoding, &marks))?;
         }
         if placed.is_empty() {

@@ -12,8 +12,8 @@ use crate::statistics::percentile;
 const CSV: &str = include_str!("published/arrayloader-benchmarks-2024.csv");
 
 /// Origin and method of these figures, shown on the page.
-pub(crate) const NOTE: &str = "arrayloader-benchmarks, June 2024: another machine. Memory was sampled where blocks end, which is no true \
-    peak, and the first batch, with the whole first block, is left out of the speed";
+pub(crate) const NOTE: &str = "arrayloader-benchmarks, June 2024: another machine. Memory was sampled at the ends of blocks, so it is not the \
+    true peak, and the speed leaves out the first batch, with the whole first block";
 
 /// The columns of the file that are shown.
 #[derive(Debug, Deserialize)]

@@ -67,12 +67,12 @@ fn readme(records: &[EpochRecord], points: &[PointSummary], options: &ReportOpti
     };
     format!(
         "# {title}\n\n{runs}\n\n\
-         Medians over epochs, with the range where there are several. Samples/s counts the first batch, in which the \
-         reading of the first block hides; peak GB is the true peak of the process, in 10^9 bytes; entropy is a label's \
-         within full batches, in bits, as measured and as the settings lead to expect.\n\n{table}{stages}\n\
+         Medians over epochs, with the range if there are several. Samples/s includes the first batch, which absorbs \
+         the read of the first block; peak GB is the true peak of the process, in 10^9 bytes; entropy is a label's \
+         entropy within full batches, in bits, measured and expected.\n\n{table}{stages}\n\
          ![samples per second against peak memory]({PICTURE_FILE})\n\n\
-         Every epoch is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). [{PAGE_FILE}]({PAGE_FILE}) shows all figures of a \
-         point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \
+         Every epoch is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). [{PAGE_FILE}]({PAGE_FILE}) shows all figures of \
+         the point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \
          [{PICTURE_AFTER_FIRST_FILE}]({PICTURE_AFTER_FIRST_FILE}).\n"
     )
 }

@@ -22,8 +22,8 @@ pub const STAGE_HEADER: [&str; 12] = [
 ];
 
 /// A one-line legend of the columns.
-pub const STAGE_LEGEND: &str = "stages in seconds of an epoch, wall / CPU, each summed over its threads (they overlap); other CPU is what no stage has, \
-    as libraries' own threads; busy is the consumer's share; ready is what waited for it when it asked, on average";
+pub const STAGE_LEGEND: &str = "stages in seconds of an epoch, wall / CPU, each summed over its threads (they overlap); other CPU belongs to no stage, \
+    for instance libraries' own threads; busy is the consumer's share; ready is the mean number of batches and blocks waiting for it";
 
 /// One row per grid point under [`STAGE_HEADER`], medians over its epochs; none for a point without
 /// successful epochs.

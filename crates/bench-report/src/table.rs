@@ -74,7 +74,7 @@ fn reader(point: &GridPoint) -> String {
 
 /// Entropies like `cell_type 3.41 / 3.43`, for each label.
 fn entropies(labels: &[EntropySummary]) -> String {
-    let told: Vec<String> = labels
+    let entries: Vec<String> = labels
         .iter()
         .map(|one| {
             let [measured, expected] =
@@ -82,7 +82,7 @@ fn entropies(labels: &[EntropySummary]) -> String {
             format!("{} {measured} / {expected}", one.label)
         })
         .collect();
-    if told.is_empty() { "–".to_owned() } else { told.join(", ") }
+    if entries.is_empty() { "–".to_owned() } else { entries.join(", ") }
 }
 
 /// Columns in front of the settings that distinguish rows: results folder, loader, data and number
@@ -102,10 +102,10 @@ pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec
         ("genes", points.iter().map(|point| grouped(point.data.n_cols)).collect()),
     ];
     let several = |cells: &Vec<String>| cells.iter().any(|cell| *cell != cells[0]);
-    let is_told = |(name, cells): &(&str, Vec<String>)| {
+    let distinguishes = |(name, cells): &(&str, Vec<String>)| {
         several(cells) || (*name == "results" && cells.iter().any(|cell| !cell.is_empty()))
     };
-    columns.into_iter().filter(is_told).collect()
+    columns.into_iter().filter(distinguishes).collect()
 }
 
 /// The table as Markdown. Results folder, loader, data and genes come first, each if there are

@@ -13,9 +13,9 @@ use crate::{Error, LAYER, MEASUREMENT, pieces};
 /// Cells per piece: one row of X's tiles, so that the writer can pass each piece on at once.
 const PIECE_CELLS: u64 = 2048;
 /// Largest number of threads: with more, pieces would only wait for the writer.
-const MOST_THREADS: usize = 8;
-const MOST_CELLS: u64 = 1_000_000_000;
-const MOST_GENES: u64 = 1_000_000;
+const MAX_THREADS: usize = 8;
+const MAX_CELLS: u64 = 1_000_000_000;
+const MAX_GENES: u64 = 1_000_000;
 
 /// Specifies a Census-shaped experiment to generate. Cells, genes and values depend on the first
 /// three fields only.
@@ -96,8 +96,8 @@ pub fn generate(
     progress: &mut dyn FnMut(u64),
 ) -> Result<GenerateReport, Error> {
     let started = Instant::now();
-    check("the number of cells", spec.n_cells, MOST_CELLS)?;
-    check("the number of genes", spec.n_genes, MOST_GENES)?;
+    check("the number of cells", spec.n_cells, MAX_CELLS)?;
+    check("the number of genes", spec.n_genes, MAX_GENES)?;
     let destination = Destination::claim(uri, Existing::Keep, &[])?;
     let leftover = destination.leftover().map(Into::into);
     let model = Model::new(spec.n_cells, spec.n_genes as u32, spec.seed);
@@ -178,7 +178,7 @@ fn experiment_spec(spec: &GenerateSpec, obs: &ObsColumns) -> ExperimentSpec {
 
 fn n_threads(spec: &GenerateSpec) -> usize {
     match spec.n_threads {
-        0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS)),
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS)),
         n_threads => n_threads,
     }
 }

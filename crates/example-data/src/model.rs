@@ -29,8 +29,8 @@ use alias::AliasTable;
 /// Values per cell with at least `FULL_GENES` genes; with fewer genes all three numbers shrink in
 /// proportion.
 const MEDIAN_NNZ: f64 = 1400.0;
-const LEAST_NNZ: f64 = 200.0;
-const MOST_NNZ: f64 = 8000.0;
+const MIN_NNZ: f64 = 200.0;
+const MAX_NNZ: f64 = 8000.0;
 /// Number of genes at which the cell with the most values has half of the genes.
 const FULL_GENES: f64 = 16_000.0;
 

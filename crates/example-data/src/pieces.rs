@@ -57,18 +57,18 @@ mod tests {
     fn pieces_come_in_order_whatever_the_number_of_threads() {
         for n_threads in [1, 2, 3, 8] {
             for n_pieces in [0, 1, 2, 7, 50] {
-                let mut taken = Vec::new();
+                let mut squares = Vec::new();
                 in_order(
                     n_pieces,
                     n_threads,
                     |piece| piece * piece,
                     |square| {
-                        taken.push(square);
+                        squares.push(square);
                         Ok(())
                     },
                 )
                 .unwrap();
-                assert_eq!(taken, (0..n_pieces).map(|piece| piece * piece).collect::<Vec<_>>());
+                assert_eq!(squares, (0..n_pieces).map(|piece| piece * piece).collect::<Vec<_>>());
             }
         }
     }

@@ -135,9 +135,9 @@ pub struct SliceReport {
 /// Rows of obs or var that are copied together.
 const FRAME_ROWS: u64 = 1 << 16;
 /// Largest number of rows of X per read; more gain nothing.
-const MOST_ROWS: u64 = 1 << 16;
+const MAX_ROWS: u64 = 1 << 16;
 /// Smallest number of rows of X per read; fewer would take too long.
-const LEAST_ROWS: u64 = 64;
+const MIN_ROWS: u64 = 64;
 /// Rows that the writer of X buffers for one row of tiles.
 const TILE_ROWS: u64 = 2048;
 /// Bytes of a value in CSR.
@@ -296,7 +296,7 @@ impl LayerCopy<'_> {
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
     ) -> Result<u64, Error> {
         let mean = self.expected_row()?.max(1);
-        let least_bytes = self.bytes_of(LEAST_ROWS.min(cells.n_rows()), mean);
+        let least_bytes = self.bytes_of(MIN_ROWS.min(cells.n_rows()), mean);
         if least_bytes > self.spec.memory_bytes {
             let memory_bytes = self.spec.memory_bytes;
             return Err(Error::Memory { memory_bytes, n_values: mean, least_bytes });
@@ -325,8 +325,8 @@ impl LayerCopy<'_> {
 
     /// Rows per read that fit into memory beside those that are being written.
     fn rows_at_once(&self, row_nnz: u64) -> u64 {
-        let mut n_rows = LEAST_ROWS;
-        while n_rows < MOST_ROWS && self.bytes_of(2 * n_rows, row_nnz) <= self.spec.memory_bytes {
+        let mut n_rows = MIN_ROWS;
+        while n_rows < MAX_ROWS && self.bytes_of(2 * n_rows, row_nnz) <= self.spec.memory_bytes {
             n_rows *= 2;
         }
         n_rows

@@ -71,7 +71,7 @@ fn open(
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let mut experiment = Experiment::open(data.uri.full(), &options)?;
     if let Some(limit) = &bucket {
-        experiment = experiment.held_to(Arc::clone(limit));
+        experiment = experiment.with_read_limit(Arc::clone(limit));
     }
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;
     let obs = experiment.obs()?;

@@ -1,4 +1,4 @@
-//! Batches as Arrow record batches: X beside the obs columns, row by row.
+//! Converts batches to Arrow record batches, with X and the obs columns of each cell.
 //!
 //! `cargo run --release -p loader --example arrow_batches -- <experiment> [obs column]...`
 
@@ -8,13 +8,13 @@ use arrow_array::Array as _;
 use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let uri = arguments.next().ok_or("usage: arrow_batches <experiment> [obs column]...")?;
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;
-    let wanted = DatasetSpec { obs_columns: arguments.collect(), ..DatasetSpec::default() };
-    let dataset = Dataset::from_experiment(&experiment, &wanted)?;
+    let selection = DatasetSpec { obs_columns: arguments.collect(), ..DatasetSpec::default() };
+    let dataset = Dataset::from_experiment(&experiment, &selection)?;
 
     let spec = LoaderSpec { batch_rows: 256, batch_form: BatchForm::Csr, ..LoaderSpec::default() };
     for batch in Loader::new(dataset, spec)?.epoch(0)?.take(1) {

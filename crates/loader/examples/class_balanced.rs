@@ -1,4 +1,4 @@
-//! Every class of an obs column as often as any other, in an epoch of as many cells as there are.
+//! Samples every class of an obs column equally often, in an epoch of as many cells as selected.
 //!
 //! `cargo run --release -p loader --example class_balanced -- <experiment> <obs column>`
 
@@ -9,14 +9,14 @@ use loader::sample::{Replacement, Sampling};
 use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let usage = "usage: class_balanced <experiment> <obs column>";
     let (uri, column) = (arguments.next().ok_or(usage)?, arguments.next().ok_or(usage)?);
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;
-    let wanted = DatasetSpec { obs_columns: vec![column.clone()], ..DatasetSpec::default() };
-    let dataset = Dataset::from_experiment(&experiment, &wanted)?;
+    let selection = DatasetSpec { obs_columns: vec![column.clone()], ..DatasetSpec::default() };
+    let dataset = Dataset::from_experiment(&experiment, &selection)?;
     let classes = dataset.groups(&[&column])?;
     let joinids = (0..dataset.n_rows()).map(|row| dataset.origin(row).1 as i64);
     let class_of: BTreeMap<i64, u32> = joinids.zip(classes.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! Labels and batch keys as codes, saved for inference: fit, save, restore, encode another release of the data, and go back.
+//! Encodes labels and batch keys: fit, save, restore, encode another release of the data, decode.
 //!
 //! `cargo run -p loader --example encoders`
 
@@ -9,7 +9,7 @@ use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch};
 use loader::encode::{BatchKeyEncoder, Encoder as _, Encoders, LabelEncoder, Rules, Unseen};
 
-/// obs as a SOMA experiment has it: enumerated texts.
+/// obs like in a SOMA experiment: enumerated texts.
 fn obs<const N: usize>(rows: [[&str; 3]; N]) -> Result<RecordBatch, arrow_schema::ArrowError> {
     let column = |idx: usize| -> ArrayRef {
         Arc::new(rows.iter().map(|row| row[idx]).collect::<DictionaryArray<Int8Type>>())
@@ -21,7 +21,7 @@ fn obs<const N: usize>(rows: [[&str; 3]; N]) -> Result<RecordBatch, arrow_schema
     ])
 }
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let training = obs([["T cell", "A", "d1"], ["B cell", "A", "d2"], ["T cell", "B", "d1"]])?;
     let label = LabelEncoder::fit("cell_type", training.column(0), Rules::default())?;
@@ -35,10 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     label.save(&label_path)?;
     batch.save(&batch_path)?;
 
-    // Another release: its enumerations have another order, and there is a cell type and a donor that training had not.
+    // Another release: its enumerations have another order, and it has a new cell type and donor.
     let release = obs([["NK cell", "B", "d1"], ["T cell", "C", "d9"], ["B cell", "A", "d2"]])?;
     let label = LabelEncoder::restore(&label_path)?.with_unseen(Unseen::Code);
-    // A new donor is a batch of its own; those of training keep their codes.
+    // A new donor gets a new code; the donors of training keep theirs.
     let batch = BatchKeyEncoder::restore(&batch_path)?.extend(&release)?;
     let encoders = Encoders::new(vec![Arc::new(label), Arc::new(batch)])?;
     let codes = encoders.encode(&release)?;

@@ -1,4 +1,5 @@
-//! The genes of a model's own list, in its order: those that the experiment does not have are columns of zeros.
+//! Loads the genes of a model's own list, in its order. Genes that the experiment lacks are columns
+//! of zeros.
 //!
 //! `cargo run --release -p loader --example gene_list -- <experiment> <feature_id> [feature_id]...`
 
@@ -7,7 +8,7 @@ use std::error::Error;
 use loader::{BatchForm, Dataset, DatasetSpec, Genes, Loader, LoaderSpec, Matrix};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let uri = arguments.next().ok_or("usage: gene_list <experiment> <feature_id>...")?;

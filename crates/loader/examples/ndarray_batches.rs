@@ -1,4 +1,4 @@
-//! Dense batches as matrices of ndarray: the mean of every gene over the cells of a shuffled epoch.
+//! Computes the mean of every gene over a shuffled epoch, with dense batches as ndarray matrices.
 //!
 //! `cargo run --release -p loader --example ndarray_batches -- <experiment>`
 
@@ -8,7 +8,7 @@ use loader::{Dataset, DatasetSpec, Loader, LoaderSpec};
 use ndarray::{Array1, Axis};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let uri = std::env::args().nth(1).ok_or("usage: ndarray_batches <experiment>")?;
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;

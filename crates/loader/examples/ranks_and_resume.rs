@@ -1,5 +1,6 @@
-//! One of several ranks: takes its part of some global batches and writes down where it stands; or goes on from there, also with another
-//! number of ranks. A launcher says by the environment which rank it is; alone it is rank 0 of 1.
+//! Runs one of several ranks: takes its part of a few global batches and saves its place, or
+//! resumes from a saved place, with any number of ranks. The launcher sets the rank in the
+//! environment; without a launcher it is rank 0 of 1.
 //!
 //! ```text
 //! cargo build --release -p loader --example ranks_and_resume
@@ -13,13 +14,13 @@ use std::fs;
 use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, Remainder, World};
 use soma_io::{Experiment, OpenOptions};
 
-/// Rows that all ranks take together; as long as they stay, the number of ranks may change.
+/// Rows of a global batch. The number of ranks may change if this does not.
 const GLOBAL_ROWS: u64 = 240;
 
-/// Stop after so many batches, as if the time were over.
+/// Number of batches to take, as if the job's time then ended.
 const N_BATCHES: usize = 5;
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (uri, written, saved) = match &arguments[..] {
@@ -27,8 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         [uri, written, saved] if saved != written => (uri, written, Some(saved)),
         _ => {
             return Err(
-                "usage: ranks_and_resume <experiment> <state to write> [state to go on from]"
-                    .into(),
+                "usage: ranks_and_resume <experiment> <state to write> [state to resume]".into()
             );
         }
     };
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let spec = LoaderSpec {
         batch_rows: GLOBAL_ROWS / world.size,
         world,
-        // For validation take `Remainder::Pad`, and leave out the last `Batch::n_padding` rows.
+        // For validation, take `Remainder::Pad` and leave out the last `Batch::n_padding` rows.
         remainder: Remainder::Drop,
         ..LoaderSpec::default()
     };
@@ -61,9 +61,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             batch.joinids.first()
         );
     }
-    // The state of any rank is that of all; it counts what was taken here, not what the loader has made ahead.
+    // All ranks have the same state. It counts delivered batches, not those made ahead.
     let state = epoch.state();
-    // Behind the last batch nothing is left to resume, and `loader.epoch(state.epoch() + 1)` comes next.
+    // After the last batch, continue with `loader.epoch(state.epoch() + 1)` instead.
     if world.rank == 0 {
         fs::write(written, state.to_json()?)?;
     }

@@ -1,4 +1,5 @@
-//! Cells and genes by filter, values scaled by what obs says, and several experiments with their genes aligned.
+//! Selects cells by a filter, aligns the genes of several experiments, and scales values by totals
+//! in obs.
 //!
 //! `cargo run --release -p loader --example selection -- "nnz > 100" <experiment> [experiment]...`
 
@@ -7,7 +8,7 @@ use std::error::Error;
 use loader::{AxisQuery, Dataset, DatasetSpec, GeneJoin, Loader, LoaderSpec, Totals, Transform};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let usage = "usage: selection <filter on obs> <experiment> [experiment]...";
@@ -16,14 +17,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|uri| Experiment::open(&uri, &OpenOptions::default()))
         .collect::<Result<Vec<_>, _>>()?;
 
-    // Every gene that all have, called by feature_id; totals of all genes, as the Census's obs has them.
-    let wanted = DatasetSpec {
+    // Genes that all experiments have, by feature_id; totals of all genes, as in the Census.
+    let selection = DatasetSpec {
         cells,
         var_columns: vec!["feature_id".into()],
         totals: Some("raw_sum".into()),
         ..DatasetSpec::default()
     };
-    let parts: Vec<_> = experiments.iter().map(|one| (one, wanted.clone())).collect();
+    let parts: Vec<_> = experiments.iter().map(|one| (one, selection.clone())).collect();
     let dataset = Dataset::from_experiments(&parts, "feature_id", GeneJoin::Intersection)?;
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
 

@@ -1,4 +1,4 @@
-//! Sparse batches as matrices of sprs: how many genes a cell has values of, by a product of matrices.
+//! Counts the genes with values of each cell, with sparse batches as sprs matrices.
 //!
 //! `cargo run --release -p loader --example sprs_batches -- <experiment>`
 
@@ -7,7 +7,7 @@ use std::error::Error;
 use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let uri = std::env::args().nth(1).ok_or("usage: sprs_batches <experiment>")?;
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;

@@ -1,6 +1,7 @@
-//! A train and a test part of an experiment with no group of cells on both sides, and labels as codes.
+//! Splits an experiment into a train and a test part without common groups, with labels as codes.
 //!
-//! `cargo run --release -p loader --example train_test -- <experiment> <obs column of the groups> <obs column of the labels>`
+//! `cargo run --release -p loader --example train_test -- <experiment> <groups> <labels>`, where
+//! groups and labels are obs columns.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, split};
 use soma_io::{Experiment, OpenOptions};
 
-#[expect(clippy::print_stdout, reason = "an example says what it found")]
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [uri, groups, labels] = &arguments[..] else {
@@ -19,11 +20,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let experiment = Experiment::open(uri, &OpenOptions::default())?;
     let obs_columns = vec![groups.clone(), labels.clone()];
-    let wanted = DatasetSpec { obs_columns, ..DatasetSpec::default() };
-    let dataset = Dataset::from_experiment(&experiment, &wanted)?;
+    let selection = DatasetSpec { obs_columns, ..DatasetSpec::default() };
+    let dataset = Dataset::from_experiment(&experiment, &selection)?;
 
     // Fitted on all cells, so that both parts have the same codes.
-    let column = dataset.obs().column_by_name(labels).ok_or("the column was asked for")?;
+    let column = dataset.obs().column_by_name(labels).ok_or("the column was requested")?;
     let encoder = LabelEncoder::fit(labels, column, Rules::default())?;
     let dataset = dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?)?;
 

@@ -1,4 +1,4 @@
-//! Several experiments as one data set, their genes aligned by what a column of var calls them.
+//! Data sets of several experiments, with their genes aligned by a var column.
 
 use std::collections::HashMap;
 
@@ -6,37 +6,41 @@ use arrow_array::{RecordBatch, UInt32Array};
 use soma_io::Experiment;
 
 use crate::dataset::Dataset;
-use crate::error::{Error, open};
-use crate::selection::{DatasetSpec, Selected, project, selected, take_or_null, texts};
+use crate::error::{Error, open_error};
+use crate::selection::{DatasetSpec, SelectedGenes, project, select_genes, take_or_null, texts};
 
-/// Which genes several experiments are given when they become one data set.
+/// The genes of a data set of several experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GeneJoin {
-    /// Those that all of them have, in the order of the first.
+    /// Genes that all experiments have, in the order of the first.
     Intersection,
-    /// Those that any of them has, in the order in which they first come. Zero where an experiment does not have one.
+    /// Genes that any experiment has, in the order of their first occurrence. Values of genes that
+    /// an experiment lacks are zero.
     Union,
 }
 
-/// The genes that one experiment takes part with.
-struct OfOne {
+/// The selected genes of one experiment.
+struct ExperimentGenes {
     /// By name: the joinid, and the row of `rows`.
     places: HashMap<String, (u64, u32)>,
-    /// The names in the order of the columns.
+    /// The names, in the order of the selection.
     names: Vec<String>,
-    /// The wanted var columns.
+    /// The requested var columns.
     rows: RecordBatch,
 }
 
 impl Dataset {
-    /// Several experiments as one data set, their genes aligned by a var column (as `feature_id`, which the Census keeps from
-    /// release to release). Each specification says which cells and genes of its experiment take part, by whichever column;
-    /// genes named there that the experiment does not have do not take part. [`Dataset::var`] has of each gene the row of the
-    /// first experiment that it is of. See [`Dataset::concat`].
+    /// Opens several experiments as one data set, with genes aligned by a var column, for example
+    /// `feature_id`, whose values the Census keeps between releases.
+    ///
+    /// Each specification selects cells and genes of its experiment, by any column; named genes that
+    /// the experiment lacks are ignored. [`Dataset::var`] has each gene's row in the first
+    /// experiment that has the gene.
     ///
     /// # Errors
-    /// As those of [`Dataset::from_experiment`] and [`Dataset::concat`]; a gene that an experiment has twice; an intersection in
-    /// which no gene is.
+    /// Like [`Dataset::from_experiment`] and [`Dataset::concat`]; an experiment has two genes of one
+    /// name; no gene is in the intersection.
     pub fn from_experiments(
         experiments: &[(&Experiment, DatasetSpec)],
         gene_column: &str,
@@ -44,7 +48,7 @@ impl Dataset {
     ) -> Result<Self, Error> {
         let of_each = experiments
             .iter()
-            .map(|(experiment, spec)| OfOne::new(experiment, spec, gene_column))
+            .map(|(experiment, spec)| ExperimentGenes::new(experiment, spec, gene_column))
             .collect::<Result<Vec<_>, _>>()?;
         let lists: Vec<&[String]> = of_each.iter().map(|one| one.names.as_slice()).collect();
         let names = joined(&lists, join);
@@ -59,24 +63,24 @@ impl Dataset {
                 let place = |name: &String| one.places.get(name).map(|(joinid, _)| *joinid);
                 let genes = names.iter().map(place).collect();
                 let rows = var.clone();
-                Self::with_genes(experiment, spec, |_| Ok(Selected { genes, rows }))
+                Self::with_genes(experiment, spec, |_| Ok(SelectedGenes { genes, rows }))
             })
             .collect::<Result<Vec<_>, _>>()?;
         Self::concat(&datasets)
     }
 }
 
-impl OfOne {
+impl ExperimentGenes {
     fn new(experiment: &Experiment, spec: &DatasetSpec, gene_column: &str) -> Result<Self, Error> {
         let measurement = experiment
             .measurement(&spec.measurement)
-            .map_err(open(format!("measurement {:?}", spec.measurement)))?;
-        let wanted: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
-        let mut columns = wanted.clone();
+            .map_err(open_error(format!("measurement {:?}", spec.measurement)))?;
+        let requested: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
+        let mut columns = requested.clone();
         if !columns.contains(&gene_column) {
             columns.push(gene_column);
         }
-        let Selected { genes, rows } = selected(&measurement, &spec.genes, &columns)?;
+        let SelectedGenes { genes, rows } = select_genes(&measurement, &spec.genes, &columns)?;
         let mut places = HashMap::with_capacity(genes.len());
         let mut names = Vec::with_capacity(genes.len());
         for (row, (name, gene)) in (0..).zip(texts(&rows, gene_column)?.into_iter().zip(genes)) {
@@ -87,12 +91,12 @@ impl OfOne {
             names.push(name);
         }
         let rows =
-            project(&rows, &wanted).map_err(|source| Error::Columns { of: "var", source })?;
+            project(&rows, &requested).map_err(|source| Error::Columns { of: "var", source })?;
         Ok(Self { places, names, rows })
     }
 }
 
-/// The names that the experiments are given; none comes twice in one of the lists.
+/// The names of the joined genes. Each list has distinct names.
 fn joined(of_each: &[&[String]], join: GeneJoin) -> Vec<String> {
     let mut n_having: HashMap<&str, usize> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();
@@ -109,8 +113,8 @@ fn joined(of_each: &[&[String]], join: GeneJoin) -> Vec<String> {
     order.into_iter().filter(|name| n_having[name] >= least).map(str::to_owned).collect()
 }
 
-/// The var rows of these genes, each of the first experiment that has it.
-fn var_of(names: &[String], of_each: &[OfOne]) -> Result<RecordBatch, Error> {
+/// The var rows of these genes, each from the first experiment that has the gene.
+fn var_of(names: &[String], of_each: &[ExperimentGenes]) -> Result<RecordBatch, Error> {
     let parts: Vec<&RecordBatch> = of_each.iter().map(|one| &one.rows).collect();
     let rows = crate::obs::concat(&parts)?;
     let places = names.iter().map(|name| {

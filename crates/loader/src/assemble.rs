@@ -1,4 +1,4 @@
-//! Puts rows of blocks into batches, with their obs rows and joinids.
+//! Makes batches from rows of blocks, with their obs rows and joinids.
 
 use std::sync::Arc;
 
@@ -10,23 +10,25 @@ use worktime::ThreadTime;
 
 use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
 use crate::block::Block;
-use crate::buffers::{BatchBuffer, BatchBuffers, ElementType};
+use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
+use crate::element_type::ElementType;
+use crate::elements::wrong_type;
 use crate::error::Error;
 use crate::spec::{BatchForm, Totals};
 
-/// Makes the batches of an epoch; runs on a thread of its own or on the consumer's.
+/// Makes the batches of an epoch, on its own thread or on the consumer's.
 pub(crate) struct Assembler<B: BatchBuffers> {
     dataset: Dataset,
     buffers: Arc<B>,
     form: BatchForm,
-    /// `None` if values stay as they are.
+    /// `None` if values are not transformed.
     transform: Option<Transform>,
     totals: Totals,
-    /// Threads that write a dense batch.
+    /// Number of threads that write a dense batch.
     n_threads: usize,
-    /// Values of the largest sparse batch so far; before there is one, the number to be expected.
+    /// Number of values of the largest sparse batch so far, or the estimate before the first.
     most_nnz: usize,
     /// The batch in the making.
     filling: Option<Filling<B::Buffer>>,
@@ -62,10 +64,10 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let (experiments, joinids) =
             origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
         let rows = UInt64Array::from(rows);
-        let taken = |of: &RecordBatch| {
+        let gathered = |of: &RecordBatch| {
             take_record_batch(of, &rows).map_err(|source| Error::Obs { batch_idx, source })
         };
-        let (obs, codes) = (taken(self.dataset.obs())?, taken(self.dataset.codes())?);
+        let (obs, codes) = (gathered(self.dataset.obs())?, gathered(self.dataset.codes())?);
         let x = self.finish_values(x)?;
         Ok(Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding })
     }
@@ -73,7 +75,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
     fn prepare(&mut self, n_batches: usize, n_rows: usize, is_enough: &dyn Fn() -> bool) {
         let mut prepared = Vec::new();
         while prepared.len() < n_batches && !is_enough() {
-            // Where there is no memory to be had, the batch that needs it says so.
+            // If memory is short, the batch that needs it reports the error.
             let Ok(filling) = self.filling(n_rows) else { break };
             prepared.push(filling);
         }
@@ -81,7 +83,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
 }
 
 impl<B: BatchBuffers> Assembler<B> {
-    /// `row_nnz` is the number of values that a row of a sparse batch is expected to have.
+    /// `row_nnz` is the expected number of values in a row of a sparse batch.
     pub(crate) fn new(source: &CellSource<B>, batch_rows: u64, row_nnz: f64) -> Self {
         let CellSource { dataset, spec, buffers, .. } = source;
         Self {
@@ -108,34 +110,41 @@ impl<B: BatchBuffers> Assembler<B> {
                     n_columns: n_columns as u64,
                     advice: "make the batches smaller",
                 })?;
-                let values = self.buffers.take(n_values, element_type)?;
-                Matrix::Dense { values, n_rows, n_columns }
+                let values = self.take(n_values, element_type)?;
+                Unfinished::Dense { values, n_rows, n_columns }
             }
-            // As much as the batches before had, and an eighth to spare, so that all fit into the same memory.
-            None => self.sparse(vec![0], self.most_nnz + self.most_nnz / 8)?,
+            // An eighth more than the largest batch so far, so that most batches fit.
+            None => Unfinished::Csr(self.sparse(self.most_nnz + self.most_nnz / 8)?),
         };
         Ok(Filling { x, rows: Vec::with_capacity(n_rows) })
     }
 
-    /// A sparse batch with room for `room` values.
-    fn sparse(&self, row_offsets: Vec<usize>, room: usize) -> Result<Matrix<B::Buffer>, Error> {
-        Ok(Matrix::Csr(CsrBatch {
-            row_offsets,
-            columns: self.buffers.take(room, ElementType::U32)?,
-            values: self.buffers.take(room, ElementType::F32)?,
-            n_columns: self.dataset.n_columns(),
-        }))
+    /// Takes a buffer from the pool. Fails if its elements have another type.
+    fn take(&self, n: usize, element_type: ElementType) -> Result<B::Buffer, Error> {
+        let mut buffer = self.buffers.take(n, element_type)?;
+        let found = buffer.elements_mut().element_type();
+        if found == element_type { Ok(buffer) } else { Err(wrong_type(element_type, found)) }
     }
 
-    /// Makes room for `added` values behind those that the batch has.
+    /// An empty sparse batch with room for `room` values.
+    fn sparse(&self, room: usize) -> Result<CsrBatch<B::Buffer>, Error> {
+        Ok(CsrBatch {
+            row_offsets: vec![0],
+            columns: self.take(room, ElementType::U32)?,
+            values: self.take(room, ElementType::F32)?,
+            n_columns: self.dataset.n_columns(),
+        })
+    }
+
+    /// Makes room for `added` more values, in larger buffers if necessary.
     fn make_room(&self, csr: &mut CsrBatch<B::Buffer>, added: usize) -> Result<(), Error> {
-        let (nnz, wanted) = (csr.nnz(), csr.nnz() + added);
-        if csr.values.elements_mut().into_f32()?.len() >= wanted {
+        let (nnz, needed) = (csr.nnz(), csr.nnz() + added);
+        if csr.values.elements_mut().into_f32()?.len() >= needed {
             return Ok(());
         }
-        let room = wanted + wanted / 8;
-        let mut columns = self.buffers.take(room, ElementType::U32)?;
-        let mut values = self.buffers.take(room, ElementType::F32)?;
+        let room = needed + needed / 8;
+        let mut columns = self.take(room, ElementType::U32)?;
+        let mut values = self.take(room, ElementType::F32)?;
         columns.elements_mut().into_u32()?[..nnz]
             .copy_from_slice(&csr.columns.elements_mut().into_u32()?[..nnz]);
         values.elements_mut().into_f32()?[..nnz]
@@ -144,9 +153,14 @@ impl<B: BatchBuffers> Assembler<B> {
         Ok(())
     }
 
-    /// The values as they are delivered.
-    fn finish_values(&mut self, x: Matrix<B::Buffer>) -> Result<Matrix<B::Buffer>, Error> {
-        let Matrix::Csr(mut csr) = x else { return Ok(x) };
+    /// The full batch's values, in the form of the batches.
+    fn finish_values(&mut self, x: Unfinished<B::Buffer>) -> Result<Matrix<B::Buffer>, Error> {
+        let mut csr = match x {
+            Unfinished::Dense { values, n_rows, n_columns } => {
+                return Ok(Matrix::Dense { values, n_rows, n_columns });
+            }
+            Unfinished::Csr(csr) => csr,
+        };
         let nnz = csr.nnz();
         self.most_nnz = self.most_nnz.max(nnz);
         csr.columns.truncate(nnz);
@@ -155,7 +169,7 @@ impl<B: BatchBuffers> Assembler<B> {
             return Ok(Matrix::Csr(csr));
         }
         let shape = (csr.n_rows(), csr.n_columns);
-        let mut rows = self.buffers.take(nnz, ElementType::U32)?;
+        let mut rows = self.take(nnz, ElementType::U32)?;
         densify::csr_rows_to_coo(&csr.row_offsets, rows.elements_mut().into_u32()?);
         let CsrBatch { columns, values, .. } = csr;
         Ok(Matrix::Coo(CooBatch { rows, columns, values, shape }))
@@ -164,13 +178,19 @@ impl<B: BatchBuffers> Assembler<B> {
 
 /// A batch that is not yet full.
 struct Filling<V> {
-    x: Matrix<V>,
-    /// The selection's rows, in the batch's order.
+    x: Unfinished<V>,
+    /// Rows of the selection, in the batch's order.
     rows: Vec<u64>,
 }
 
+/// The values of a batch that is not yet full. COO batches are made from CSR when they are full.
+enum Unfinished<V> {
+    Dense { values: V, n_rows: usize, n_columns: usize },
+    Csr(CsrBatch<V>),
+}
+
 impl<V: BatchBuffer> Filling<V> {
-    /// Appends rows of a block. Returns the time of the threads that write parts of a dense batch.
+    /// Appends rows of a block. Returns the time of the threads that helped to write them.
     fn add<B: BatchBuffers<Buffer = V>>(
         &mut self,
         assembler: &Assembler<B>,
@@ -190,12 +210,12 @@ impl<V: BatchBuffer> Filling<V> {
             .as_ref()
             .map(|transform| RowTransforms { transform, totals: totals.as_deref() });
         let filled = match &mut self.x {
-            Matrix::Dense { values, n_columns, .. } => {
+            Unfinished::Dense { values, n_columns, .. } => {
                 let out = first * *n_columns..(first + order.len()) * *n_columns;
                 let out = values.elements_mut().slice(out);
                 block.rows_to_dense_on(assembler.n_threads, order, transforms, out)
             }
-            Matrix::Csr(csr) => {
+            Unfinished::Csr(csr) => {
                 let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
                 assembler.make_room(csr, added)?;
                 let columns = &mut csr.columns.elements_mut().into_u32()?[nnz..nnz + added];
@@ -204,8 +224,6 @@ impl<V: BatchBuffer> Filling<V> {
                     .rows_to_csr(order, transforms, &mut csr.row_offsets, (columns, values))
                     .map(|()| ThreadTime::default())
             }
-            // Made of CSR when the batch is full.
-            Matrix::Coo(_) => Ok(ThreadTime::default()),
         };
         filled.map_err(|error| match error {
             Error::Densify { source: densify::Error::Total { row_idx, total }, .. } => {

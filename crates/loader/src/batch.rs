@@ -1,92 +1,98 @@
-//! Batches: rows of X, with the obs row and the joinid of each beside it.
+//! Batches: rows of X, with the obs row and the joinid of each.
+
+use std::fmt;
 
 use arrow_array::RecordBatch;
 use half::f16;
 
-use crate::buffers::{Elements, HeapBuffer, ReadableBuffer};
+use crate::buffers::{HeapBuffer, ReadableBuffer};
+use crate::elements::Elements;
 use crate::error::Error;
 
 /// Rows of the selection, in the epoch's order.
-#[derive(Debug)]
+#[non_exhaustive]
 pub struct Batch<B = HeapBuffer> {
-    /// Number of the batch in the epoch, from 0.
+    /// The batch's index in the epoch, from 0.
     pub batch_idx: u64,
-    /// The values, a row for each cell and a column for each selected gene.
+    /// The values: one row per cell, one column per selected gene.
     pub x: Matrix<B>,
-    /// The selected obs columns, a row for each cell, in the same order.
+    /// The requested obs columns: one row per cell, in the order of `x`.
     pub obs: RecordBatch,
-    /// The codes of the data set's [encoders](crate::Dataset::with_encoders): an Int64 column for
-    /// each encoder, a row for each cell.
+    /// The codes of the data set's [encoders](crate::Dataset::with_encoders): one Int64 column per
+    /// encoder, one row per cell.
     pub codes: RecordBatch,
-    /// The `soma_joinid` of each row, in its experiment.
+    /// The `soma_joinid` of each row in its experiment.
     pub joinids: Vec<i64>,
-    /// The experiment of each row, counted from 0.
+    /// The experiment of each row: its index in the data set, from 0.
     pub experiments: Vec<u32>,
-    /// Number of rows at its end that are padding: rows that also come in another batch or on
-    /// another rank. Leave them out to count every cell once. Only the last batch has any, with
+    /// Number of padding rows at the end. They also come in another batch or on another rank; leave
+    /// them out to count every cell once. Above 0 only in the last batch, with
     /// [`Remainder::Pad`](crate::Remainder::Pad).
     pub n_padding: usize,
 }
 
 impl<B> Batch<B> {
-    /// Its number of cells.
+    /// Number of cells.
     pub fn n_rows(&self) -> usize {
         self.joinids.len()
     }
 }
 
-/// A batch's values, in the form of the loader's specification.
-#[derive(Debug)]
+impl<B> fmt::Debug for Batch<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({}: {:?}, {} padding)", self.batch_idx, self.x, self.n_padding)
+    }
+}
+
+/// The values of a batch, in the form of [`LoaderSpec::batch_form`](crate::LoaderSpec::batch_form).
+#[non_exhaustive]
 pub enum Matrix<B = HeapBuffer> {
     /// Row-major: the value of row `i` and column `j` is at `i * n_columns + j`.
     Dense {
         /// `n_rows * n_columns` values, f32 or f16.
         values: B,
-        /// Cells.
+        /// Number of cells.
         n_rows: usize,
-        /// Selected genes.
+        /// Number of selected genes.
         n_columns: usize,
     },
-    /// The stored values by row.
+    /// The stored values in compressed sparse rows.
     Csr(CsrBatch<B>),
-    /// The stored values, each with its row.
+    /// The stored values, each with its row and column.
     Coo(CooBatch<B>),
 }
 
-/// Values in compressed sparse rows.
-#[derive(Debug)]
+/// Values in compressed sparse rows (CSR).
 pub struct CsrBatch<B = HeapBuffer> {
-    /// Where each row begins, from 0, and at last the number of values: one more than there are
-    /// rows.
+    /// The index of each row's first value, then the number of values: `n_rows + 1` offsets from 0.
     pub row_offsets: Vec<usize>,
-    /// The column of each value: u32.
+    /// The column of each value, as u32.
     pub columns: B,
-    /// The values: f32.
+    /// The values, as f32.
     pub values: B,
-    /// Selected genes.
+    /// Number of selected genes.
     pub n_columns: usize,
 }
 
-/// Values with their rows and columns, row by row.
-#[derive(Debug)]
+/// Values with their rows and columns (COO), row by row.
 pub struct CooBatch<B = HeapBuffer> {
-    /// The row of each value: u32.
+    /// The row of each value, as u32.
     pub rows: B,
-    /// The column of each value: u32.
+    /// The column of each value, as u32.
     pub columns: B,
-    /// The values: f32.
+    /// The values, as f32.
     pub values: B,
-    /// Cells and selected genes.
+    /// Number of cells, and of selected genes.
     pub shape: (usize, usize),
 }
 
 impl<B> CsrBatch<B> {
-    /// Its number of cells.
+    /// Number of cells.
     pub fn n_rows(&self) -> usize {
         self.row_offsets.len().saturating_sub(1)
     }
 
-    /// Its number of values.
+    /// Number of values.
     pub fn nnz(&self) -> usize {
         self.row_offsets.last().copied().unwrap_or(0)
     }
@@ -96,17 +102,23 @@ impl<B: ReadableBuffer> CsrBatch<B> {
     /// The column of each value.
     ///
     /// # Errors
-    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    /// The buffer's elements are not u32, so no loader made the batch.
     pub fn columns(&self) -> Result<&[u32], Error> {
-        self.columns.elements().as_u32()
+        self.columns.elements().into_u32()
     }
 
     /// The values.
     ///
     /// # Errors
-    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    /// The buffer's elements are not f32, so no loader made the batch.
     pub fn values(&self) -> Result<&[f32], Error> {
-        self.values.elements().as_f32()
+        self.values.elements().into_f32()
+    }
+}
+
+impl<B> fmt::Debug for CsrBatch<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CsrBatch({} x {}, {} values)", self.n_rows(), self.n_columns, self.nnz())
     }
 }
 
@@ -114,30 +126,36 @@ impl<B: ReadableBuffer> CooBatch<B> {
     /// The row of each value.
     ///
     /// # Errors
-    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    /// The buffer's elements are not u32, so no loader made the batch.
     pub fn rows(&self) -> Result<&[u32], Error> {
-        self.rows.elements().as_u32()
+        self.rows.elements().into_u32()
     }
 
     /// The column of each value.
     ///
     /// # Errors
-    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    /// The buffer's elements are not u32, so no loader made the batch.
     pub fn columns(&self) -> Result<&[u32], Error> {
-        self.columns.elements().as_u32()
+        self.columns.elements().into_u32()
     }
 
     /// The values.
     ///
     /// # Errors
-    /// [`Error::ElementType`] if the buffer holds another type, which no batch of a loader does.
+    /// The buffer's elements are not f32, so no loader made the batch.
     pub fn values(&self) -> Result<&[f32], Error> {
-        self.values.elements().as_f32()
+        self.values.elements().into_f32()
+    }
+}
+
+impl<B> fmt::Debug for CooBatch<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CooBatch({} x {})", self.shape.0, self.shape.1)
     }
 }
 
 impl<B> Matrix<B> {
-    /// Its cells and genes.
+    /// Number of cells, and of selected genes.
     pub fn shape(&self) -> (usize, usize) {
         match self {
             Self::Dense { n_rows, n_columns, .. } => (*n_rows, *n_columns),
@@ -148,7 +166,7 @@ impl<B> Matrix<B> {
 }
 
 impl<B: ReadableBuffer> Matrix<B> {
-    /// The values of a dense batch of f32, row-major; `None` for any other batch.
+    /// The values of a dense f32 batch, row-major. `None` for any other batch.
     pub fn dense(&self) -> Option<&[f32]> {
         match self {
             Self::Dense { values, .. } => match values.elements() {
@@ -159,7 +177,7 @@ impl<B: ReadableBuffer> Matrix<B> {
         }
     }
 
-    /// The values of a dense batch of f16, row-major; `None` for any other batch.
+    /// The values of a dense f16 batch, row-major. `None` for any other batch.
     pub fn dense_f16(&self) -> Option<&[f16]> {
         match self {
             Self::Dense { values, .. } => match values.elements() {
@@ -167,6 +185,16 @@ impl<B: ReadableBuffer> Matrix<B> {
                 Elements::F32(_) | Elements::U32(_) => None,
             },
             Self::Csr(_) | Self::Coo(_) => None,
+        }
+    }
+}
+
+impl<B> fmt::Debug for Matrix<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dense { n_rows, n_columns, .. } => write!(f, "Dense({n_rows} x {n_columns})"),
+            Self::Csr(csr) => csr.fmt(f),
+            Self::Coo(coo) => coo.fmt(f),
         }
     }
 }

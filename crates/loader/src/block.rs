@@ -1,4 +1,4 @@
-//! The rows that are in memory and shuffled together, in the form that their method keeps.
+//! Blocks: rows of X that were read together and are shuffled together.
 
 use std::ops::Range;
 use std::thread;
@@ -8,31 +8,32 @@ use densify::{CsrRows as _, RowTransforms, csr_gather_rows_into};
 use pipeline::{BlockBytes, BlockPlace};
 use worktime::ThreadTime;
 
-use crate::buffers::{ElementType, ElementsMut};
+use crate::element_type::ElementType;
+use crate::elements::{ElementsMut, wrong_type};
 use crate::error::Error;
 use crate::need::PACKED_CELL_BYTES;
 
-/// Values of a dense batch that are worth a thread of their own: about a millisecond of work,
-/// against 20 µs for a thread.
+/// Number of dense values per thread: about a millisecond of work, while starting a thread takes
+/// about 20 µs.
 const THREAD_VALUES: usize = 1 << 22;
 
-/// Makes the error of a kernel on rows of this block.
+/// The error of a kernel that ran on rows of this block.
 pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Error {
     let BlockPlace { epoch, block_idx } = place;
     Error::Densify { epoch, block_idx, source }
 }
 
-/// Rows of X that were read together. Its memory is used again by later blocks.
+/// Rows of X that were read together. Its memory is reused for later blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) place: BlockPlace,
-    /// For each row as read its row of the selection, ascending.
+    /// The rows of the selection, ascending.
     pub(crate) rows: Vec<u64>,
     pub(crate) n_columns: usize,
     pub(crate) values: Values,
 }
 
-/// The values of a block, in the form of its method.
+/// The values of a block, by [`BlockForm`](crate::BlockForm).
 #[derive(Debug)]
 pub(crate) enum Values {
     /// `np.array`: row-major, in the order of reading.
@@ -50,8 +51,8 @@ impl Default for Values {
 }
 
 impl Block {
-    /// Bytes of its rows and values. Packed values take more once a value is not a count, which may
-    /// happen in a later block.
+    /// Bytes of the rows and values, now and at most: packed values need more if some value is not
+    /// a count, which may happen in a later block.
     pub(crate) fn bytes(&self) -> BlockBytes {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
@@ -86,7 +87,8 @@ impl Block {
             bytes: u128::from(n_rows) * n_columns as u128 * size_of::<f32>() as u128,
             n_rows,
             n_columns: n_columns as u64,
-            advice: "make chunks or blocks smaller, select fewer genes, or take method scipy.csr or native",
+            advice: "make chunks or blocks smaller, select fewer genes, or take blocks of form \
+                     scipy.csr or native",
         }
     }
 
@@ -124,13 +126,13 @@ impl Block {
         csr
     }
 
-    /// The row of the selection of one row as read.
+    /// The selection's row at a position in the block.
     pub(crate) fn selection_row(&self, row: u32) -> u64 {
         self.rows[row as usize]
     }
 
-    /// Writes these rows as read, in this order, row-major over all of `out`, on up to `n_threads`
-    /// threads if the batch is large. Returns the time of the other threads.
+    /// Writes the rows at these positions, in this order, row-major into all of `out`. Up to
+    /// `n_threads` threads write parts of a large batch; returns the time of the other threads.
     pub(crate) fn rows_to_dense_on(
         &self,
         n_threads: usize,
@@ -168,7 +170,7 @@ impl Block {
         })
     }
 
-    /// Writes these rows as read, in this order, row-major over all of `out`.
+    /// Writes the rows at these positions, in this order, row-major into all of `out`.
     fn rows_to_dense(
         &self,
         rows: &[u32],
@@ -178,9 +180,7 @@ impl Block {
         match out {
             ElementsMut::F32(out) => self.rows_to(rows, transforms, out),
             ElementsMut::F16(out) => self.rows_to(rows, transforms, out),
-            other @ ElementsMut::U32(_) => {
-                return Err(other.element_type().is_not(ElementType::F32));
-            }
+            other => return Err(wrong_type(ElementType::F32, other.element_type())),
         }
         .map_err(|source| densify_error(self.place, source))
     }
@@ -200,7 +200,7 @@ impl Block {
         }
     }
 
-    /// The number of values of these rows as read; an error for dense blocks.
+    /// Number of values of the rows at these positions. Fails for a dense block.
     pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
         match &self.values {
             Values::Dense(_) => return Err(Error::SparseFromDense),
@@ -210,8 +210,8 @@ impl Block {
         .map_err(|source| densify_error(self.place, source))
     }
 
-    /// Writes the columns and values of these rows as read, in this order, into all of `out`, and
-    /// appends the end of each row to `row_offsets`. An error for dense blocks.
+    /// Writes the columns and values of the rows at these positions, in this order, into all of
+    /// `out`, and appends the end of each row to `row_offsets`. Fails for a dense block.
     pub(crate) fn rows_to_csr(
         &self,
         rows: &[u32],
@@ -232,7 +232,7 @@ impl Block {
     }
 }
 
-/// The transforms of some of the rows.
+/// The transforms of these rows of a batch.
 fn of_rows(transforms: Option<RowTransforms<'_>>, rows: Range<usize>) -> Option<RowTransforms<'_>> {
     transforms.map(|RowTransforms { transform, totals }| RowTransforms {
         transform,

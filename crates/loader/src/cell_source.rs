@@ -1,4 +1,4 @@
-//! Cells as the engine's samples: a data set, the form of its blocks, and where batches are written.
+//! Cells as the samples of the engine: the implementation of its `Source`.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use crate::need;
 use crate::read::Scratch;
 use crate::spec::LoaderSpec;
 
-/// The selected cells of a data set, read and assembled as a [`LoaderSpec`] says.
+/// Reads and assembles the selected cells of a data set by the settings of a [`LoaderSpec`].
 pub(crate) struct CellSource<B: BatchBuffers> {
     pub(crate) dataset: Dataset,
     pub(crate) spec: LoaderSpec,
@@ -28,8 +28,8 @@ impl<B: BatchBuffers> CellSource<B> {
         Self { dataset, spec, buffers, row_nnz: OnceLock::new() }
     }
 
-    /// The number of values that a row of a sparse batch is expected to have. Asked for once: a reader
-    /// may have to read something to know.
+    /// Expected number of values in a row of a sparse batch; 0 for dense batches. Computed once,
+    /// because the reader may have to read metadata.
     fn row_nnz(&self) -> Result<f64, Error> {
         if self.spec.batch_form.dense_type().is_some() {
             return Ok(0.0);

@@ -1,5 +1,6 @@
-//! The selected cells: the joinid of each row.
+//! The selected cells of an experiment: the joinid of each row.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,17 +12,18 @@ use crate::error::Error;
 
 pub(crate) const JOINID: &str = "soma_joinid";
 
-/// The joinids of the selected cells, strictly ascending: row `i` of the selection is the `i`-th.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The joinids of the selected cells, strictly ascending. Row `i` of the selection is the `i`-th.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cells {
-    /// All of a range.
+    /// All joinids of a range.
     Range(Range<u64>),
-    /// Those of a list.
+    /// A list of joinids.
     List(Arc<[u64]>),
 }
 
 impl Cells {
-    /// The number of cells.
+    /// Number of cells.
     pub fn n_rows(&self) -> u64 {
         match self {
             Self::Range(range) => range.end.saturating_sub(range.start),
@@ -43,7 +45,7 @@ impl Cells {
         }
     }
 
-    /// The joinids of ascending, disjoint ranges of rows, as few ranges as possible.
+    /// The joinids of ascending, disjoint ranges of rows, merged into as few ranges as possible.
     pub(crate) fn joinid_ranges(&self, rows: &[Range<u64>]) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(rows.len());
         let mut push = |joinids: Range<u64>| match ranges.last_mut() {
@@ -76,12 +78,12 @@ impl Cells {
         if joinids.null_count() > 0 {
             return Err(problem("it has nulls"));
         }
-        let negative = |id: &i64| problem(&format!("it holds {id}, and joinids are not negative"));
+        let negative = |id: &i64| problem(&format!("it has {id}, but joinids are not negative"));
         let ids = joinids.values().iter().map(|id| u64::try_from(*id).map_err(|_| negative(id)));
         Ok(Self::of(ids.collect::<Result<_, _>>()?))
     }
 
-    /// Cells of a list; a range if it has no gaps.
+    /// The cells with these joinids; a range if there are no gaps.
     pub(crate) fn of(joinids: Vec<u64>) -> Self {
         let consecutive = joinids.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         match (joinids.first(), joinids.last()) {
@@ -92,11 +94,12 @@ impl Cells {
         }
     }
 
-    /// The last and largest joinid.
+    /// The last joinid, which is the largest.
     fn last(&self) -> Option<u64> {
         self.n_rows().checked_sub(1).map(|last| self.joinid(last))
     }
 
+    /// Fails unless the joinids ascend strictly.
     pub(crate) fn check_ascending(&self) -> Result<(), Error> {
         let Self::List(joinids) = self else { return Ok(()) };
         match joinids.windows(2).position(|pair| pair[0] >= pair[1]) {
@@ -115,6 +118,15 @@ impl Cells {
         match self {
             Self::Range(range) => Some(range.start.max(x_rows)),
             Self::List(joinids) => Some(joinids[joinids.partition_point(|&id| id < x_rows)]),
+        }
+    }
+}
+
+impl fmt::Debug for Cells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(range) => write!(f, "Cells({range:?})"),
+            Self::List(joinids) => write!(f, "Cells({} joinids)", joinids.len()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A data set: selected rows of X, their obs columns, and genes, of one experiment or of several.
+//! A data set: selected cells and genes of one experiment or several, with their obs columns.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -11,25 +11,24 @@ use soma_io::{CsrBuffers, GeneSelection, MemoryReader, ReadForm, XReader};
 use twox_hash::XxHash3_64;
 
 use crate::cells::Cells;
-use crate::error::{Error, open};
+use crate::error::{Error, open_error};
 use crate::selected_x::{GenePlaces, Part, SelectedX};
 
-/// The selected cells and genes of X, with the obs columns of these cells in memory. Cheap to
-/// clone.
+/// Selected cells and genes of X, with the cells' obs columns in memory. Cheap to clone.
 ///
-/// Its rows are those of its experiments, one after another. [`Dataset::concat`] joins several data
-/// sets.
+/// Its rows are the selected cells of its experiments, one experiment after another.
+/// [`Dataset::concat`] combines several data sets.
 #[derive(Clone)]
 pub struct Dataset {
     pub(crate) sources: Arc<[SelectedX]>,
-    /// The first row of each source, and at last the number of rows.
+    /// The first row of each source, then the number of rows.
     pub(crate) starts: Arc<[u64]>,
     pub(crate) obs: RecordBatch,
-    /// A column for each encoder.
+    /// One column per encoder.
     pub(crate) codes: RecordBatch,
-    /// A row for each column of a batch.
+    /// One row per batch column.
     pub(crate) var: RecordBatch,
-    /// The total of each row.
+    /// The total of each row, to scale its values by.
     pub(crate) totals: Option<Arc<[f64]>>,
     pub(crate) n_columns: usize,
 }
@@ -76,18 +75,18 @@ impl Dataset {
         if var.num_rows() != n_columns {
             return Err(Error::VarLength { n_genes: n_columns, n_var: var.num_rows() });
         }
-        let x = MemoryReader::new(csr).map_err(open("rows in memory".to_owned()))?;
+        let x = MemoryReader::new(csr).map_err(open_error("rows in memory".to_owned()))?;
         let genes = GenePlaces::new(GeneSelection::All, n_columns as u64)?;
         let source = SelectedX { x: Arc::new(x), cells: Cells::Range(0..n_rows), genes };
         Self::of_source(source, obs, var)
     }
 
-    /// A data set of a reader's cells and genes, without var columns. Row `i` of `obs` describes
-    /// the `i`-th of `cells`.
+    /// Makes a data set from a reader of X and the selected cells and genes. Row `i` of `obs`
+    /// belongs to the `i`-th cell.
     ///
     /// # Errors
-    /// Cells or genes that the reader does not have; cells that do not ascend; another number of
-    /// obs rows than of cells.
+    /// Joinids do not ascend, obs has another number of rows than there are cells, or cells or genes
+    /// are outside X.
     pub fn new(
         x: Arc<dyn XReader>,
         cells: Cells,
@@ -99,7 +98,7 @@ impl Dataset {
         Self::of_source(SelectedX { x, cells, genes }, obs, var)
     }
 
-    /// A data set of one source, with a var row for each column.
+    /// A data set of one experiment; `var` has one row per batch column.
     pub(crate) fn of_source(
         source: SelectedX,
         obs: RecordBatch,
@@ -121,6 +120,9 @@ impl Dataset {
     }
 
     /// Adds a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
+    ///
+    /// # Errors
+    /// The number of totals is not the number of cells.
     pub fn with_totals(self, totals: Vec<f64>) -> Result<Self, Error> {
         if totals.len() as u64 != self.n_rows() {
             return Err(Error::TotalsLength { found: totals.len(), n_cells: self.n_rows() });
@@ -128,15 +130,16 @@ impl Dataset {
         Ok(Self { totals: Some(totals.into()), ..self })
     }
 
-    /// Joins data sets, to be shuffled together: the rows of the first, then those of the second,
-    /// and so on. [`Batch::experiments`](crate::Batch::experiments) names the experiment of each
-    /// row.
+    /// Concatenates data sets into one that is shuffled as a whole: the rows of the first, then
+    /// those of the second, and so on. [`Batch::experiments`](crate::Batch::experiments) has the
+    /// experiment of each row.
     ///
-    /// All must have the same genes as columns: select them by name (`Genes::Named`), or let
-    /// `Dataset::from_experiments` align them. The var columns are those of the first.
+    /// All must have the same genes as columns: select them by `Genes::Named`,
+    /// or let `Dataset::from_experiments` align them. The var columns are those of the first.
     ///
     /// # Errors
-    /// If `datasets` is empty, gene counts differ, or obs columns or codes differ in name or type.
+    /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; only
+    /// some have totals.
     pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
         let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
@@ -158,7 +161,7 @@ impl Dataset {
             && let Some(idx) =
                 datasets.iter().position(|one| one.totals.is_some() != first.totals.is_some())
         {
-            let problem = "only one of them has totals".to_owned();
+            let problem = "one has totals, the other has none".to_owned();
             return Err(Error::ConcatObs { idx, problem });
         }
         Ok(Self {
@@ -172,12 +175,13 @@ impl Dataset {
         })
     }
 
-    /// The readers of X: one for each experiment.
+    /// The readers of X, one per experiment.
     pub fn readers(&self) -> impl Iterator<Item = &Arc<dyn XReader>> {
         self.sources.iter().map(|source| &source.x)
     }
 
-    /// The name of the reader of X; the names joined by `+` if experiments have different ones.
+    /// The name of the reader of X; several names are joined by `+` if the readers of the
+    /// experiments differ.
     pub fn reader_name(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for reader in self.readers() {
@@ -188,19 +192,20 @@ impl Dataset {
         names.join("+")
     }
 
-    /// Why libtiledb reads X though the native reader was allowed: the reason of the first such
-    /// experiment.
+    /// The reason why [`ReaderChoice::Auto`](crate::ReaderChoice::Auto) chose libtiledb: that of the
+    /// first experiment for which it did.
     pub fn why_not_native(&self) -> Option<&str> {
         self.readers().find_map(|reader| reader.why_not_native())
     }
 
-    /// The type of X's stored values; `None` if experiments differ, or there is none.
+    /// The type in which X's values are stored; `None` if the experiments differ, or if there are
+    /// none.
     pub fn data_type(&self) -> Option<&DataType> {
         let first = self.readers().next()?.data_type();
         self.readers().all(|reader| reader.data_type() == first).then_some(first)
     }
 
-    /// The number of experiments.
+    /// Number of experiments.
     pub fn n_experiments(&self) -> usize {
         self.sources.len()
     }
@@ -210,50 +215,49 @@ impl Dataset {
         self.sources.get(experiment).map(|source| &source.cells)
     }
 
-    /// The obs columns, a row for each selected cell.
+    /// The obs columns: one row per selected cell.
     pub fn obs(&self) -> &RecordBatch {
         &self.obs
     }
 
-    /// The var columns, a row for each column of a batch. Null for genes that no experiment has.
+    /// The var columns: one row per batch column, null if no experiment has the gene.
     pub fn var(&self) -> &RecordBatch {
         &self.var
     }
 
-    /// Number of columns of genes that no experiment has, which are zero: names that were not
-    /// found.
+    /// Number of batch columns that are all zero because no experiment has the gene.
     pub fn n_absent_genes(&self) -> usize {
         let there = |column| self.sources.iter().any(|source| source.genes.has(column));
         (0..self.n_columns).filter(|column| !there(*column)).count()
     }
 
-    /// The total of each selected cell, if there are totals.
+    /// The total of each selected cell, if the data set has totals.
     pub fn totals(&self) -> Option<&[f64]> {
         self.totals.as_deref()
     }
 
-    /// The number of selected cells.
+    /// Number of selected cells.
     pub fn n_rows(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The number of selected genes, the columns of every batch.
+    /// Number of selected genes, the columns of every batch.
     pub fn n_columns(&self) -> usize {
         self.n_columns
     }
 
-    /// Bytes of memory of the obs columns and codes, as long as the data set or a loader of it
-    /// lives.
+    /// Bytes of memory of the obs columns and codes, which live as long as the data set and the
+    /// loaders made from it.
     pub fn obs_bytes(&self) -> usize {
         self.obs.get_array_memory_size() + self.codes.get_array_memory_size()
     }
 
-    /// The experiment of a row, and its joinid there.
+    /// The experiment of a row, as its index from 0, and the row's joinid in it.
     ///
     /// # Panics
     /// If `row_idx` is not below [`n_rows`](Self::n_rows).
     pub fn origin(&self, row_idx: u64) -> (usize, u64) {
-        // The last source that begins at or before the row: sources without rows come before it.
+        // The last source that begins at or before the row, after any sources without rows.
         let idx = self.starts.partition_point(|&start| start <= row_idx) - 1;
         assert!(idx < self.sources.len(), "row {row_idx} of {} cells", self.n_rows());
         (idx, self.sources[idx].cells.joinid(row_idx - self.starts[idx]))
@@ -263,13 +267,13 @@ impl Dataset {
         &self.sources[idx]
     }
 
-    /// Mean number of values of a selected row, estimated from all rows and genes of X. A reader
-    /// that does not know its number of values counts as 0.
+    /// Estimated mean number of values in a selected row: the mean over all rows of X, times the
+    /// share of the genes that are read. 0 if the reader does not know X's number of values.
     pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
         let mut mean = 0.0;
         for source in self.sources.iter() {
             let (n_rows, n_columns) = (source.x.n_rows().max(1), source.x.n_columns().max(1));
-            let nnz = source.x.nnz().map_err(open("the number of values".to_owned()))?;
+            let nnz = source.x.nnz().map_err(open_error("X's number of values".to_owned()))?;
             let of_row = nnz.unwrap_or(0) as f64 / n_rows as f64;
             let of_genes = source.genes.n_read() as f64 / n_columns as f64;
             let share = source.cells.n_rows() as f64 / self.n_rows().max(1) as f64;
@@ -278,13 +282,13 @@ impl Dataset {
         Ok(mean)
     }
 
-    /// Most bytes of memory that reading `nnz` values takes, over all sources.
+    /// Bytes of memory that reading `nnz` values needs at most, over all sources.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
         let of = |source: &SelectedX| source.x.working_bytes(nnz, &source.genes.selection, form);
         self.sources.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Bytes of memory of the values of X that are kept decoded
+    /// Bytes of decoded values of X that the readers keep now
     /// ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
     pub fn decoded_bytes(&self) -> u64 {
         self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
@@ -300,7 +304,7 @@ impl Dataset {
         }
     }
 
-    /// Each reader once, with the rows of all its sources.
+    /// Each reader once, with the number of rows of all its sources.
     fn distinct_readers(&self) -> impl Iterator<Item = (u64, &Arc<dyn XReader>)> {
         let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
             std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
@@ -314,8 +318,7 @@ impl Dataset {
         })
     }
 
-    /// A hash over the runs of consecutive joinids of each experiment. It does not depend on how
-    /// the cells were given.
+    /// A hash of the selected cells of each experiment, the same for a range and an equal list.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
         for SelectedX { cells, .. } in self.sources.iter() {
@@ -332,8 +335,8 @@ impl Dataset {
         format!("{:016x}", hash.finish())
     }
 
-    /// Whether its rows can be read packed: those of one experiment whose genes are the columns of
-    /// a batch.
+    /// Whether rows can be read as packed CSR: the reader can, there is one experiment, and all batch
+    /// columns are genes of it.
     pub(crate) fn packs(&self) -> bool {
         match &self.sources[..] {
             [source] => !source.genes.is_placed() && source.x.packs(&source.genes.selection),
@@ -341,7 +344,7 @@ impl Dataset {
         }
     }
 
-    /// Splits ascending, disjoint ranges of rows by their sources.
+    /// Splits ascending, disjoint ranges of rows by source.
     pub(crate) fn parts(&self, rows: &[Range<u64>]) -> Vec<Part> {
         let mut parts = Vec::new();
         for (idx, source) in self.sources.iter().enumerate() {

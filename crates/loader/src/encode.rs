@@ -1,20 +1,22 @@
-//! Encoders: obs columns as integer codes, as a model takes its labels and batch keys.
+//! Encodes obs columns as integer codes, for a model's labels and batch keys.
 //!
-//! Fitting is apart from encoding: an encoder is fitted once, on the obs rows of all that is to be trained on, and then encodes
-//! each data set once, giving a code for every row. It is saved as JSON and restored, so that training, inference, and the next
-//! release of the data mean the same by a code.
+//! Fit an encoder once, on the obs rows of all training data; it then encodes each data set, one
+//! code per row. Save it as JSON and restore it, so that codes mean the same in training, at
+//! inference, and for the next release of the data.
 //!
 //! | encoder | columns | code |
 //! |---|---|---|
-//! | [`LabelEncoder`] | one | the label's position among the sorted labels, or in the column's enumeration |
-//! | [`BatchKeyEncoder`] | several | the position of the row's tuple of labels among the sorted tuples |
-//! | your own | any | what your [`Encoder`] says |
+//! | [`LabelEncoder`] | one | the label's index among the sorted labels, or in the column's enumeration |
+//! | [`BatchKeyEncoder`] | several | the index of the row's tuple of labels among the sorted tuples |
+//! | your own [`Encoder`] | any | any |
 //!
-//! [`Encoders`] holds several, each with its own name, and makes a record batch of codes of a record batch of obs.
+//! [`Encoders`] combines several encoders, each with its own name: it turns a record batch of obs
+//! into a record batch of codes.
 //!
-//! Labels are texts, booleans and integers of any width, in plain columns or in dictionaries; of a dictionary, each value is looked
-//! at once, and not each row's. Sorted means false before true, numbers by value, texts by Unicode code points, null last: for
-//! columns without null these are the codes of scikit-learn's `LabelEncoder`, and so of Census's `ExperimentDataPipe`.
+//! Labels are texts, booleans and integers of any width, in plain columns or dictionaries. A value
+//! of a dictionary is inspected once, not once per row. Labels are sorted as false before true,
+//! numbers by value, texts by Unicode code points, null last. For columns without null these are
+//! the codes of scikit-learn's `LabelEncoder`, and so of the Census's `ExperimentDataPipe`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -56,13 +58,13 @@ pub use error::Error;
 pub use label_encoder::LabelEncoder;
 pub use set::Encoders;
 
-/// The code of a label that an encoder does not know, under [`Unseen::Code`].
+/// The code of a label that an encoder does not know, with [`Unseen::Code`].
 pub const UNSEEN_CODE: i64 = -1;
 
 /// Turns obs columns into a code for each row, and codes back into labels.
 ///
-/// Encoding the same labels gives the same codes, whatever other rows there are. For an encoder of your own, errors that it has
-/// not got from this crate go into [`Error::Custom`].
+/// A row's code depends on its own labels only. An encoder of your own wraps its errors in
+/// [`Error::Custom`].
 ///
 /// ```
 /// use arrow_array::cast::AsArray;
@@ -70,7 +72,7 @@ pub const UNSEEN_CODE: i64 = -1;
 /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 /// use loader::encode::{Encoder, Error};
 ///
-/// /// 1 where a cell has many reads.
+/// /// 1 if a cell has many reads.
 /// #[derive(Debug)]
 /// struct ManyReads {
 ///     columns: [String; 1],
@@ -84,9 +86,12 @@ pub const UNSEEN_CODE: i64 = -1;
 ///         &self.columns
 ///     }
 ///     fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error> {
-///         let custom = |text: &str| Error::Custom { encoder: self.name().into(), source: text.into() };
-///         let column = obs.column_by_name(&self.columns[0]).ok_or_else(|| custom("no column raw_sum"))?;
-///         let sums = column.as_primitive_opt::<Float64Type>().ok_or_else(|| custom("not of float64"))?;
+///         let custom =
+///             |text: &str| Error::Custom { encoder: self.name().into(), source: text.into() };
+///         let sums = obs
+///             .column_by_name(&self.columns[0])
+///             .and_then(|column| column.as_primitive_opt::<Float64Type>())
+///             .ok_or_else(|| custom("obs has no float64 column raw_sum"))?;
 ///         Ok(sums.values().iter().map(|sum| i64::from(*sum > 5000.0)).collect::<Vec<_>>().into())
 ///     }
 ///     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
@@ -101,51 +106,58 @@ pub const UNSEEN_CODE: i64 = -1;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Encoder: Send + Sync + Debug {
-    /// The name of the column of codes; unique in [`Encoders`].
+    /// The name of the encoder and of its column of codes; unique in [`Encoders`].
     fn name(&self) -> &str;
 
     /// The obs columns that it needs.
     fn columns(&self) -> &[String];
 
-    /// The code of each row of `obs`, which has the needed columns and may have others. No code is null.
+    /// The code of each row of `obs`, which has at least the needed columns. No code may be null.
     fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error>;
 
-    /// The label of each code; an array of any type, as long as `codes`. A code that stands for no label is an error.
+    /// The label of each code, as an array of any type with the length of `codes`.
+    ///
+    /// # Errors
+    /// A code has no label.
     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error>;
 
-    /// How many codes there are, `0..n`, where that is a fixed number: the size of a model's output layer.
+    /// Number of codes, if it is fixed: codes are then `0..n_classes`, and a model's output layer has
+    /// this size.
     fn n_classes(&self) -> Option<usize> {
         None
     }
 }
 
-/// What is done about a label that an encoder does not know.
+/// The treatment of labels that an encoder does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Unseen {
-    /// It is an error, which names the label, its row, and some labels that are known.
+    /// Encoding fails. The error names the label, its row, and a few known labels.
     #[default]
     Error,
-    /// Its code is [`UNSEEN_CODE`].
+    /// The code is [`UNSEEN_CODE`].
     Code,
 }
 
-/// What null is.
+/// The treatment of nulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Nulls {
-    /// No label: fitting passes over it, and encoding treats it as a label that is not known. A key with a null in it is so too.
+    /// Null is not a label: fitting skips it, and encoding treats it as an unknown label. The same
+    /// holds for a key that contains a null.
     #[default]
     Unseen,
-    /// A label like others, which sorts behind them. Where fitting met none, it is one that is not known.
+    /// Null is a label like any other, sorted last. It is an unknown label if fitting met no null.
     Class,
 }
 
 /// The rules of an encoder; saved with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// For labels that it does not know.
+    /// The rule for unknown labels.
     pub unseen: Unseen,
-    /// For nulls.
+    /// The rule for nulls.
     pub nulls: Nulls,
 }

@@ -1,4 +1,4 @@
-//! One pass over the selected cells, as the consumer sees it.
+//! Iterators over the batches of an epoch, and over epochs.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::spec::LoaderSpec;
 use crate::stats::EpochStats;
 use crate::{Dataset, LoaderState};
 
-/// The batches of one epoch, in order. Made by [`Loader::epoch`](crate::Loader::epoch).
+/// Iterates the batches of one epoch. Made by [`Loader::epoch`](crate::Loader::epoch).
 ///
-/// After an error it has ended: the error is given once, then `None`. Dropping it at any point stops its
-/// threads and waits for them, at longest until the read that is under way returns.
+/// An error ends it: it returns the error once, then `None`. Dropping it stops its threads and waits
+/// for them, at most until the current read returns.
 pub struct Epoch<B: BatchBuffers = HeapBuffers> {
     pub(crate) running: pipeline::Epoch<CellSource<B>>,
     pub(crate) dataset: Dataset,
@@ -30,19 +30,18 @@ impl<B: BatchBuffers> Epoch<B> {
         Self { running, dataset: dataset.clone(), spec }
     }
 
-    /// What has been done so far; after the end, what the whole epoch did.
+    /// Counts and times of the epoch so far.
     pub fn stats(&self) -> EpochStats {
         EpochStats::new(self.running.stats(), self.spec.clone(), &self.dataset)
     }
 
-    /// The consumer's place in the order: [`Loader::resume`](crate::Loader::resume) goes on behind the last
-    /// batch that the consumer was given. What is made ahead does not count.
+    /// The consumer's place in the order: [`Loader::resume`](crate::Loader::resume) continues after
+    /// the last delivered batch. Batches that were only made ahead come again.
     pub fn state(&self) -> LoaderState {
         self.running.state()
     }
 
-    /// The number of batches of the epoch, those before the place that it was resumed at included,
-    /// unless an error ends it earlier.
+    /// Number of batches in the whole epoch, including those before the place where it was resumed.
     pub fn n_batches(&self) -> u64 {
         self.running.n_batches()
     }
@@ -68,8 +67,8 @@ impl<B: BatchBuffers> fmt::Debug for Epoch<B> {
     }
 }
 
-/// Epochs one after another, without a gap: blocks of the next epoch are read while the last batches of
-/// this one are consumed. Made by [`Loader::epochs`](crate::Loader::epochs).
+/// Iterates epochs without a gap: blocks of the next epoch are read while the last batches of this
+/// one are consumed. Made by [`Loader::epochs`](crate::Loader::epochs).
 pub struct Epochs<'a, B: BatchBuffers = HeapBuffers> {
     pub(crate) running: pipeline::Epochs<'a, CellSource<B>>,
     pub(crate) dataset: &'a Dataset,

@@ -2,94 +2,99 @@
 
 use std::ops::Range;
 
-/// An error of this crate: what was tried, on which rows, and what to do about it.
+use crate::element_type::ElementType;
+
+/// An error of this crate. Its message names what was tried, on which rows, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The engine cannot do what was asked for: sizes, ranks, memory, a saved state, threads.
+    /// An error of the engine: sizes, ranks, memory, a saved state, threads.
     #[error(transparent)]
     Pipeline(#[from] pipeline::Error),
 
-    /// Sparse batches were asked for from dense blocks.
+    /// Sparse batches cannot be made from dense blocks.
     #[error(
-        "method np.array holds each block as a dense array, so it cannot give sparse batches: take scipy.csr or native, or \
-         dense batches"
+        "blocks of form np.array are dense, so sparse batches cannot be made from them: take \
+         blocks of form scipy.csr or native, or dense batches"
     )]
     SparseFromDense,
 
-    /// The values of a batch cannot be transformed so.
-    #[error("these values cannot be transformed as wanted")]
+    /// The requested transform of the values is impossible.
+    #[error("cannot transform the values as requested")]
     Transform {
-        /// Why not.
+        /// The reason.
         #[source]
         source: densify::Error,
     },
 
-    /// A cell has values and no total to scale them by.
+    /// A cell has values, but no positive total to scale them by.
     #[error(
-        "cell {joinid} of experiment {experiment} has values, but its total is {total}: totals must be above 0; leave the cell out"
+        "cell {joinid} of experiment {experiment} has values, but its total is {total}: totals \
+         must be above 0; leave the cell out"
     )]
     Total {
-        /// The experiment of the data set, counted from 0.
+        /// The experiment's index in the data set, from 0.
         experiment: usize,
         /// The cell's joinid.
         joinid: u64,
-        /// Its total.
+        /// The cell's total.
         total: String,
     },
 
-    /// The totals are not one for each cell.
-    #[error("there are {found} totals for {n_cells} cells")]
+    /// The number of totals is not the number of cells.
+    #[error("there are {found} totals for {n_cells} cells: give one total for each cell")]
     TotalsLength {
-        /// Totals that were given.
+        /// Number of totals.
         found: usize,
-        /// Selected cells.
+        /// Number of selected cells.
         n_cells: u64,
     },
 
-    /// Values were to be scaled by totals that the data set does not have.
+    /// Values should be scaled by the totals in obs, but the data set has no totals.
     #[error(
-        "values are to be scaled by the totals in obs, and the data set has none: name their column when it is made (the \
-         Census has raw_sum), or take the sums of the selected genes"
+        "values should be scaled by the totals in obs, but the data set has no totals: name their \
+         column in DatasetSpec::totals (raw_sum in the Census), or take Totals::Genes, the sums of \
+         the selected genes"
     )]
     NoTotals,
 
     /// No form of blocks has this name.
     #[error("no form of blocks is called {name:?}: take np.array, scipy.csr or native")]
     UnknownBlockForm {
-        /// The name that was given.
+        /// The unknown name.
         name: String,
     },
 
-    /// No batch form has this name.
+    /// No form of batches has this name.
     #[error("no form of batches is called {name:?}: take dense, f16, csr or coo")]
     UnknownBatchForm {
-        /// The name that was given.
+        /// The unknown name.
         name: String,
     },
 
-    /// An obs column does not hold weights.
-    #[error("obs column {column:?} does not say the weights of cells: {problem}")]
+    /// An obs column cannot be used as weights.
+    #[error("obs column {column:?} cannot be used as weights of cells: {problem}")]
     WeightColumn {
         /// The column.
         column: String,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
 
-    /// A part of the experiment could not be opened or read while the data set was put together.
-    #[error("cannot take {what} from the experiment")]
+    /// A part of the experiment could not be opened or read while the data set was made.
+    #[error("cannot open or read {what}")]
     Open {
-        /// What was wanted.
+        /// The part.
         what: String,
-        /// Why not.
+        /// The reason.
         #[source]
         source: Box<soma_io::Error>,
     },
 
-    /// A selected cell lies outside X.
+    /// A selected cell is outside X.
     #[error(
-        "obs has a cell with joinid {joinid}, but X has {x_rows} rows: select cells with joinids below {x_rows}"
+        "obs has a cell with joinid {joinid}, but X has {x_rows} rows: select cells with joinids \
+         below {x_rows}"
     )]
     CellOutsideX {
         /// The first such joinid.
@@ -100,13 +105,13 @@ pub enum Error {
 
     /// The selected rows' joinids are not strictly ascending.
     #[error(
-        "the joinids of the selected cells must ascend: row {row_idx} has {joinid}, the row before it {before}; sort \
-         them, each once"
+        "the joinids of the selected cells must ascend: row {row_idx} has {joinid}, the row before \
+         it {before}; sort them and remove repetitions"
     )]
     CellsNotAscending {
-        /// The first row that breaks the rule.
+        /// The first row whose joinid is not above the one before.
         row_idx: usize,
-        /// Its joinid.
+        /// The row's joinid.
         joinid: u64,
         /// The joinid of the row before it.
         before: u64,
@@ -114,12 +119,13 @@ pub enum Error {
 
     /// obs and the list of cells differ in length.
     #[error(
-        "{n_cells} cells are selected, but obs has {n_obs} rows: give one obs row for each cell, in the same order"
+        "{n_cells} cells are selected, but obs has {n_obs} rows: give one obs row for each cell, \
+         in the same order"
     )]
     ObsLength {
-        /// Selected cells.
+        /// Number of selected cells.
         n_cells: u64,
-        /// Rows of obs.
+        /// Number of obs rows.
         n_obs: usize,
     },
 
@@ -134,12 +140,12 @@ pub enum Error {
         n_var: usize,
     },
 
-    /// Rows of a data set that are not there, or do not ascend.
-    #[error("row {row} {problem}: give rows of the data set in ascending order, each once")]
+    /// A list of rows does not ascend, or goes beyond the data set.
+    #[error("row {row} {problem}: list rows of the data set in ascending order, each once")]
     Rows {
         /// The row.
         row: u64,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 
@@ -147,19 +153,20 @@ pub enum Error {
     #[error(transparent)]
     Encode(#[from] crate::encode::Error),
 
-    /// Columns could not be put together.
-    #[error("cannot take the wanted columns of {of}")]
+    /// Columns could not be selected or combined.
+    #[error("cannot select or combine the requested columns of {of}")]
     Columns {
-        /// obs or var.
+        /// The table: obs, var or the codes.
         of: &'static str,
-        /// Why not.
+        /// The reason.
         #[source]
         source: arrow_schema::ArrowError,
     },
 
-    /// A gene's name does not say which gene is meant.
+    /// Two genes have one name, or a name is listed twice.
     #[error(
-        "gene {name:?} comes twice, in the list or in var column {column}: each column needs one gene"
+        "gene {name:?} comes twice, in the list or in var column {column}: each column of a batch \
+         needs one gene"
     )]
     GeneTwice {
         /// The var column.
@@ -170,79 +177,93 @@ pub enum Error {
 
     /// No gene is in all of several experiments.
     #[error(
-        "no gene is in all of the experiments by var column {column}: name another column, or take the union"
+        "no gene is in all experiments by var column {column}: name another column, or take the \
+         union"
     )]
     NoCommonGenes {
         /// The var column.
         column: String,
     },
 
-    /// No data sets were given to be made one.
-    #[error("there are no data sets to make one of: give at least one")]
+    /// There are no data sets to concatenate.
+    #[error("there are no data sets to concatenate: give at least one")]
     NoDatasets,
 
-    /// Data sets that were to be one have different genes.
+    /// Data sets with different numbers of genes cannot be concatenated.
     #[error(
-        "data set {idx} has {n_columns} genes and the first {first}: select the same genes of each, by name"
+        "data set {idx} has {n_columns} genes, the first has {first}: select the same genes of \
+         each, by name"
     )]
     ConcatGenes {
-        /// The one that differs, counted from 0.
+        /// Index of the data set that differs, from 0.
         idx: usize,
-        /// Its genes.
+        /// Number of its genes.
         n_columns: usize,
-        /// Those of the first.
+        /// Number of genes of the first data set.
         first: usize,
     },
 
-    /// Data sets that were to be one have different obs columns.
-    #[error("the obs or var columns of data set {idx} do not fit the first's: {problem}")]
+    /// Data sets with different obs columns cannot be concatenated.
+    #[error("the obs or var columns of data set {idx} differ from the first data set's: {problem}")]
     ConcatObs {
-        /// The one that differs, counted from 0.
+        /// Index of the data set that differs, from 0.
         idx: usize,
-        /// How.
+        /// The difference.
         problem: String,
     },
 
-    /// A joinid column holds something else than non-negative 64-bit integers.
-    #[error("column soma_joinid is not what SOMA says: {problem}")]
+    /// A joinid column does not hold non-negative 64-bit integers.
+    #[error("column soma_joinid breaks SOMA's rules: {problem}")]
     JoinidColumn {
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 
-    /// A selected gene lies outside X.
+    /// A selected gene is outside X.
     #[error("the gene selection cannot be applied to X, which has {x_columns} columns")]
     GenesOutsideX {
         /// X's number of columns.
         x_columns: u64,
-        /// Which gene, or why not.
+        /// The reason.
         #[source]
         source: Box<soma_io::Error>,
     },
 
-    /// A block or batch is larger than memory can address or the system would give.
+    /// A block or batch is larger than memory can address, or than the system can provide.
     #[error("cannot get {bytes} bytes for {what} of {n_rows} rows x {n_columns} genes: {advice}")]
     OutOfMemory {
-        /// A block, or a batch.
+        /// The block or batch.
         what: &'static str,
-        /// What it would take.
+        /// Its size in bytes.
         bytes: u128,
-        /// Its rows.
+        /// Number of its rows.
         n_rows: u64,
-        /// Its columns.
+        /// Number of its columns.
         n_columns: u64,
-        /// Which size to make smaller.
+        /// The size to make smaller.
         advice: &'static str,
     },
 
-    /// A buffer for a batch could not be had from the [`BatchBuffers`](crate::BatchBuffers) in use.
+    /// The [`BatchBuffers`](crate::BatchBuffers) in use could not provide a buffer.
     #[error("cannot get a buffer of {n_values} values for a batch: make the batches smaller")]
     Buffer {
-        /// Its length, in values.
+        /// Number of values.
         n_values: usize,
-        /// Why not.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// The elements of a buffer have another type than its use in a batch requires.
+    #[error(
+        "a buffer has elements of type {found}, but {expected} is required: BatchBuffers::take \
+         must return buffers of the requested type"
+    )]
+    ElementType {
+        /// The required type.
+        expected: ElementType,
+        /// The buffer's type.
+        found: ElementType,
     },
 
     /// X could not be read.
@@ -254,98 +275,87 @@ pub enum Error {
     Read {
         /// The epoch.
         epoch: u64,
-        /// The block, counted from 0 in the epoch's order.
+        /// The block's index in the epoch's order, from 0.
         block_idx: u64,
-        /// The experiment of the data set, counted from 0.
+        /// The experiment's index in the data set, from 0.
         experiment: usize,
-        /// From the first joinid that was asked for to behind the last.
+        /// From the first requested joinid to one past the last.
         joinids: Range<u64>,
-        /// Why not.
+        /// The reason.
         #[source]
         source: Box<soma_io::Error>,
     },
 
-    /// What was read could not be put into a block or batch.
-    #[error("cannot put block {block_idx} of epoch {epoch} into rows")]
+    /// A block's values could not be converted to the form of blocks or batches.
+    #[error("cannot convert the values of block {block_idx} of epoch {epoch}")]
     Densify {
         /// The epoch.
         epoch: u64,
-        /// The block, counted from 0 in the epoch's order.
+        /// The block's index in the epoch's order, from 0.
         block_idx: u64,
-        /// Why not.
+        /// The reason.
         #[source]
         source: densify::Error,
     },
 
-    /// What a reader gave does not have the shape that was asked for.
+    /// A reader returned CSR of another shape than the requested one.
     #[error(
-        "reader {reader:?} gave {found_rows} rows x {found_columns} columns for block {block_idx}, which has {n_rows} x \
-         {n_columns}: its read_csr does not keep to what XReader asks for"
+        "reader {reader:?} returned {found_rows} rows x {found_columns} columns for block \
+         {block_idx}, which has {n_rows} x {n_columns}: its read_csr breaks the contract of XReader"
     )]
     BlockShape {
         /// The reader's name.
         reader: &'static str,
-        /// The block, counted from 0 in the epoch's order.
+        /// The block's index in the epoch's order, from 0.
         block_idx: u64,
-        /// Rows that came.
+        /// Number of returned rows.
         found_rows: usize,
-        /// Columns that came.
+        /// Number of returned columns.
         found_columns: usize,
-        /// Rows that were asked for.
+        /// Number of requested rows.
         n_rows: usize,
-        /// Columns that were asked for.
+        /// Number of requested columns.
         n_columns: usize,
     },
 
-    /// A batch is of another form than it is to be taken as.
-    #[error("a {found} batch cannot be taken as {wanted}: ask the loader for that form")]
+    /// A batch has another form than the conversion requires.
+    #[error("a {found} batch cannot be converted to {wanted}: ask the loader for that form")]
     OtherForm {
-        /// The form that was wanted.
+        /// The required form.
         wanted: &'static str,
-        /// The form it has.
+        /// The batch's form.
         found: &'static str,
     },
 
-    /// A buffer holds elements of another type than was asked for.
-    #[error(
-        "a buffer holds elements of type {found}, {wanted} was asked for: `BatchBuffers::take` must give the type that it is asked for"
-    )]
-    ElementType {
-        /// The [name](crate::ElementType::name) of the type that it holds.
-        found: &'static str,
-        /// The name of the type that was asked for.
-        wanted: &'static str,
-    },
-
-    /// sprs refused a matrix.
-    #[error("sprs does not take this batch: {problem}")]
+    /// sprs rejected a matrix.
+    #[error("sprs rejects this batch: {problem}")]
     Sprs {
-        /// Why not.
+        /// The reason.
         problem: String,
     },
 
-    /// A batch does not make an Arrow record batch.
-    #[error("batch {batch_idx} does not make an Arrow record batch")]
+    /// A batch could not be converted to an Arrow record batch.
+    #[error("cannot convert batch {batch_idx} to an Arrow record batch")]
     ToArrow {
-        /// The batch, counted from 0.
+        /// The batch's index in the epoch, from 0.
         batch_idx: u64,
-        /// Why not.
+        /// The reason.
         #[source]
         source: arrow_schema::ArrowError,
     },
 
-    /// The obs rows of a batch could not be taken.
-    #[error("cannot take the obs rows of batch {batch_idx}")]
+    /// The obs rows or codes of a batch could not be gathered.
+    #[error("cannot gather the obs rows of batch {batch_idx}")]
     Obs {
-        /// The batch, counted from 0.
+        /// The batch's index in the epoch, from 0.
         batch_idx: u64,
-        /// Why not.
+        /// The reason.
         #[source]
         source: arrow_schema::ArrowError,
     },
 }
 
 /// Makes an [`Error::Open`] of an error of soma-io.
-pub(crate) fn open(what: String) -> impl FnOnce(soma_io::Error) -> Error {
+pub(crate) fn open_error(what: String) -> impl FnOnce(soma_io::Error) -> Error {
     move |source| Error::Open { what, source: Box::new(source) }
 }

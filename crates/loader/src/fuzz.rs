@@ -1,20 +1,20 @@
-//! Targets for fuzzing: functions that give any bytes to what reads saved encoders, and panic if a
-//! promise is broken.
+//! Fuzz targets: functions that parse arbitrary bytes as saved encoders, and panic if a property
+//! does not hold.
 //!
-//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
-//! the package in `fuzz/` that runs them under libFuzzer.
+//! Compiled for this crate's tests, which run every stored input, and with feature `fuzz`, for the
+//! package in `fuzz/`, which runs them under libFuzzer.
 
 use arrow_array::{Int64Array, RecordBatch, StructArray};
 
 use crate::encode::{BatchKeyEncoder, Encoder, LabelEncoder, Nulls};
 
-/// A target's name, which is also that of its corpus, and the function.
+/// The name of a target and of its corpus, and the function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
 pub const TARGETS: [Target; 1] = [("encoder", encoder)];
 
-/// A saved encoder, of either kind.
+/// Parses a saved encoder, of either kind, and checks that it survives a round trip.
 fn encoder(input: &[u8]) {
     let Ok(text) = str::from_utf8(input) else { return };
     if let Ok(encoder) = LabelEncoder::from_json(text) {
@@ -33,7 +33,7 @@ fn encoder(input: &[u8]) {
         assert_eq!(again.ok().as_ref(), Some(&encoder));
         let classes: StructArray = encoder.classes();
         assert_eq!(encoder.joined_keys().len(), codes(&encoder).len());
-        // What no column can be called, a record batch cannot hold.
+        // The keys themselves, as obs, encode to their own codes.
         let obs = RecordBatch::from(classes);
         assert_eq!(encoder.encode(&obs).ok(), Some(codes(&encoder)));
         assert!(obs.num_rows() == 0 || encoder.rules().nulls == Nulls::Class || has_no_nulls(&obs));

@@ -1,14 +1,16 @@
-//! The pipeline from a selection of cells and genes to shuffled batches: plan, read, block, batch.
+//! Delivers the cells of SOMA experiments in shuffled batches.
 //!
-//! [`Dataset`] says what there is, [`LoaderSpec`] how it is wanted, [`Loader`] gives an [`Epoch`] for each pass, and an
-//! epoch iterates [`Batch`]es: rows of X, dense, CSR or COO, with the obs row and joinid of each. Threads read blocks ahead,
-//! and one makes batches ahead, both bounded; dropping the epoch at any point ends them.
+//! A [`Dataset`] is a selection of cells and genes, from one experiment or several. A [`Loader`]
+//! delivers it as its [`LoaderSpec`] says: each pass is an [`Epoch`], which iterates [`Batch`]es.
+//! A batch has rows of X (dense, CSR or COO) and the obs row and joinid of each. Threads read
+//! blocks and make batches ahead, within limits; dropping the epoch ends them at any point.
 //!
-//! Several processes share one order: [`LoaderSpec::world`] says which of them this is. [`Epoch::state`] is a place in it, from which
-//! [`Loader::resume`] goes on, also with another number of processes.
+//! Several processes can share one order: [`LoaderSpec::world`] is the rank of this process and
+//! their number. [`Epoch::state`] saves a place in the order, and [`Loader::resume`] continues
+//! there, with any number of processes.
 //!
-//! The crate knows no framework: dense batches are written into what [`BatchBuffers`] gives, which is the heap here
-//! and can be a framework's own memory elsewhere.
+//! The crate does not depend on a framework. Batches are written into buffers of
+//! [`BatchBuffers`]: on the heap by default, or in a framework's own memory (crate `torch-feed`).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -59,6 +61,8 @@ mod buffers;
 mod cell_source;
 mod cells;
 mod dataset;
+mod element_type;
+mod elements;
 pub mod encode;
 mod epoch;
 mod error;
@@ -83,13 +87,12 @@ mod to_sprs;
 #[cfg(feature = "libtiledb")]
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
-pub use buffers::{
-    BatchBuffer, BatchBuffers, ElementType, Elements, ElementsMut, HeapBuffer, HeapBuffers,
-    ReadableBuffer,
-};
+pub use buffers::{BatchBuffer, BatchBuffers, HeapBuffer, HeapBuffers, ReadableBuffer};
 pub use cells::Cells;
 pub use dataset::Dataset;
 pub use densify::Transform;
+pub use element_type::ElementType;
+pub use elements::{Elements, ElementsMut};
 pub use epoch::{Epoch, Epochs};
 pub use error::Error;
 pub use loader::Loader;

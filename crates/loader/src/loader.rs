@@ -1,4 +1,4 @@
-//! The loader: a data set, settings, and where batches are written. Starts epochs.
+//! The loader: a data set, settings and buffers, from which epochs are started.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -22,26 +22,26 @@ pub struct Loader<B: BatchBuffers = HeapBuffers> {
 }
 
 impl Loader<HeapBuffers> {
-    /// A loader whose dense batches lie on the heap.
+    /// Makes a loader whose batches are on the heap. Reads no cells yet.
     ///
     /// # Errors
-    /// Sizes of zero, `np.array` with sparse batches, transforms that would change zeros, totals of obs
-    /// that the data set does not have, a dense block larger than memory can address, memory that is too
-    /// little for a block, ranks, lanes and remainder that do not fit together, a sampling of other rows.
-    /// No cell is read yet.
+    /// - The settings do not fit together ([`LoaderSpec::check`]).
+    /// - Values should be scaled by totals of obs, but the data set has no totals.
+    /// - The sampling is of another number of rows.
+    /// - A dense block is larger than memory can address, or the budget is too small for a block.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
-        // As many as are on their way at once: ready, in the making, and with the consumer. A COO batch takes
-        // two of one type.
+        // Batches in use at once: those that are ready, one in the making, one with the consumer. A
+        // COO batch has two buffers of one type.
         let buffers = HeapBuffers::new(2 * spec.prefetch_batches.saturating_add(2));
         Self::with_buffers(dataset, spec, Arc::new(buffers))
     }
 }
 
 impl<B: BatchBuffers> Loader<B> {
-    /// A loader whose dense batches are written into buffers of `buffers`.
+    /// Makes a loader that writes batches into buffers of this pool.
     ///
     /// # Errors
-    /// Those of [`Loader::new`].
+    /// Like [`Loader::new`].
     pub fn with_buffers(
         dataset: Dataset,
         spec: LoaderSpec,
@@ -69,32 +69,33 @@ impl<B: BatchBuffers> Loader<B> {
         &self.source().dataset
     }
 
-    /// The settings.
+    /// The requested settings. [`EpochStats::spec`](crate::EpochStats::spec) has those that ran.
     pub fn spec(&self) -> &LoaderSpec {
         &self.source().spec
     }
 
-    /// Where dense batches are written.
+    /// The pool of buffers that batches are written into.
     pub fn buffers(&self) -> &Arc<B> {
         &self.source().buffers
     }
 
-    /// The number of batches of each epoch, the same on every rank.
+    /// Number of batches in each epoch; all ranks have the same number.
     pub fn n_batches(&self) -> u64 {
         self.pipeline.n_batches()
     }
 
-    /// Starts an epoch. The same number gives the same batches again, another number another order.
+    /// Starts an epoch. The same number gives the same batches again; every number has its own
+    /// order.
     ///
     /// # Errors
-    /// The system gives no thread; there is no memory for a sample, or not enough left in a budget that is
-    /// shared; X does not tell how many values it has.
+    /// A thread cannot be started; a shared budget has too little left, or there is no memory for a
+    /// sample; X's number of values cannot be read.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch<B>, Error> {
         Ok(self.running(self.pipeline.epoch(epoch)?))
     }
 
-    /// A range of epochs, `0..10` or `3..`, without a gap between them: blocks of the next epoch are read
-    /// while the last batches of this one are consumed.
+    /// Starts a range of epochs, for example `0..10` or `3..`, without a gap between them: blocks of
+    /// the next epoch are read while the last batches of this one are consumed.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -119,26 +120,26 @@ impl<B: BatchBuffers> Loader<B> {
         self.running_on(self.pipeline.epochs(numbers))
     }
 
-    /// Continues an epoch where a state was taken: with the batches that would have come then, bit for
-    /// bit.
+    /// Continues an epoch from a saved state, with the same batches as without the interruption, bit
+    /// for bit.
     ///
-    /// The world size may differ, if batch size times world size does not: then the same global batches
-    /// come. This loader keeps the lanes of the state for the epochs that follow. Resume first, then
-    /// start those.
+    /// The world size may change if batch size times world size does not; the global batches stay
+    /// the same. The loader keeps the lanes of the state for later epochs, so resume before starting
+    /// any.
     ///
     /// # Errors
-    /// The state is of other cells, another order or another global batch size; epochs of this loader
-    /// have begun with other lanes.
+    /// The state is of other cells, another order or another global batch size; epochs of this
+    /// loader have already started with other lanes.
     pub fn resume(&self, state: &LoaderState) -> Result<Epoch<B>, Error> {
         check_dense(self.dataset(), self.spec(), state.lanes())?;
         Ok(self.running(self.pipeline.resume(state)?))
     }
 
-    /// Continues an epoch as [`resume`](Self::resume) does, and then those that follow, up to but not
-    /// including `end`, as [`epochs`](Self::epochs) does.
+    /// Continues an epoch like [`resume`](Self::resume), then starts the following epochs below
+    /// `end` like [`epochs`](Self::epochs).
     ///
     /// # Errors
-    /// Those of [`resume`](Self::resume).
+    /// Like [`resume`](Self::resume).
     pub fn resume_epochs(&self, state: &LoaderState, end: u64) -> Result<Epochs<'_, B>, Error> {
         check_dense(self.dataset(), self.spec(), state.lanes())?;
         Ok(self.running_on(self.pipeline.resume_epochs(state, end)?))
@@ -153,7 +154,7 @@ impl<B: BatchBuffers> Loader<B> {
     }
 }
 
-/// Fails if a dense block of an order with these lanes is larger than memory can address.
+/// Fails if a dense block is larger than memory can address, given the number of lanes.
 fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), Error> {
     if spec.block_form != BlockForm::Dense {
         return Ok(());

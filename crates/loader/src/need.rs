@@ -1,7 +1,7 @@
-//! Bytes that blocks and batches of cells are expected to take, before any is read.
+//! Estimates the memory of blocks and batches of cells before any is read.
 //!
-//! A block takes its rows times the mean number of values of a row of X, times the share of the genes
-//! that are read, with an eighth to spare.
+//! The number of values of a block is estimated as its rows times the mean number of values of a
+//! row of X, times the selected share of the genes, plus an eighth.
 
 use pipeline::Need;
 use soma_io::ReadForm;
@@ -10,18 +10,18 @@ use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::spec::{BatchForm, BlockForm, LoaderSpec};
 
-/// Column and value of a value in CSR, which is what blocks are kept as.
+/// Bytes of a value in CSR: its column and the value.
 const CSR_CELL_BYTES: u64 = 8;
-/// The same in packed rows of counts.
+/// Bytes of a value in packed rows, if all are counts.
 const PACKED_COUNT_BYTES: u64 = 4;
-/// The same in packed rows if a value is not a count.
+/// Bytes of a value in packed rows, if some value is not a count.
 pub(crate) const PACKED_CELL_BYTES: u64 = 6;
-/// Row, column and value of a value in COO, collected before it is counted into CSR.
+/// Bytes of a value in COO: its row, its column and the value.
 const COO_CELL_BYTES: u64 = 12;
-/// The number of each row of a block, and where its values begin.
+/// Bytes of a row of a block: its index in the selection, and its offset.
 const BLOCK_ROW_BYTES: u64 = 8 + 8;
 
-/// What blocks of `block_rows` and batches of `batch_rows` rows need.
+/// Estimates the memory that blocks of `block_rows` rows and batches of `batch_rows` rows need.
 pub(crate) fn of(
     dataset: &Dataset,
     spec: &LoaderSpec,
@@ -47,7 +47,7 @@ pub(crate) fn of(
     let several = if dataset.n_experiments() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };
     let batch = match (spec.batch_form, spec.batch_form.dense_type()) {
         (_, Some(element)) => batch_rows * n_columns * element.bytes() as u64,
-        // Indices of torch's are twice as long.
+        // torch's COO tensors have int64 indices: 16 bytes more per value.
         (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),
         (_, None) => nnz_of(batch_rows) * CSR_CELL_BYTES,
     };

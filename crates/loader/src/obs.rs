@@ -1,4 +1,4 @@
-//! obs columns and codes of several experiments, one after another; and of none.
+//! Concatenates the obs columns and codes of several experiments.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use crate::error::Error;
 
-/// The rows of all `parts`, which have columns of the same names in the same order.
+/// Concatenates the rows of all `parts`, which must have the same column names in the same order.
 ///
-/// Texts and categories go together, as dictionaries with keys wide enough for all, which have no order of their own; other columns must
-/// be of one type.
+/// A column of texts may be plain in some parts and a dictionary in others: it becomes a dictionary
+/// with 32-bit keys, whose categories have no order. Any other column must have one type.
 pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
     let Some(first) = parts.first() else { return Err(Error::NoDatasets) };
     let names = |part: &RecordBatch| -> Vec<String> {
@@ -28,7 +28,7 @@ pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
             return Err(Error::ConcatObs {
                 idx,
                 problem: format!(
-                    "its columns are {}, those of the first {}",
+                    "its columns are {}, the first has {}",
                     found.join(", "),
                     first_names.join(", ")
                 ),
@@ -39,10 +39,10 @@ pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
     let mut columns = Vec::with_capacity(first_names.len());
     for (position, name) in first_names.iter().enumerate() {
         let of_parts: Vec<&ArrayRef> = parts.iter().map(|part| part.column(position)).collect();
-        let wanted = common_type(name, &of_parts)?;
-        let column = one_after_another(&of_parts, &wanted).map_err(columns_error)?;
+        let data_type = common_type(name, &of_parts)?;
+        let column = concat_columns(&of_parts, &data_type).map_err(columns_error)?;
         let nullable = parts.iter().any(|part| part.schema_ref().field(position).is_nullable());
-        fields.push(Field::new(name, wanted, nullable));
+        fields.push(Field::new(name, data_type, nullable));
         columns.push(column);
     }
     let n_rows = parts.iter().map(|part| part.num_rows()).sum();
@@ -51,7 +51,7 @@ pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
         .map_err(columns_error)
 }
 
-/// A record batch of no columns.
+/// A record batch without columns.
 pub(crate) fn without_columns(of: &'static str, n_rows: usize) -> Result<RecordBatch, Error> {
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
@@ -70,14 +70,14 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// The type that a column of all parts has.
+/// The type of a concatenated column.
 fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
     let first = columns[0].data_type();
     let of_categories = |column: &&ArrayRef| matches!(column.data_type(), DataType::Dictionary(..));
     let other = columns.iter().position(|column| column.data_type() != first);
     if columns.iter().all(|column| is_text(column.data_type())) {
         if columns.iter().any(of_categories) {
-            // The categories of all may be more than the keys of one can count.
+            // All parts together may have more categories than the keys of one part can count.
             let (keys, values) = (DataType::Int32, DataType::LargeUtf8);
             return Ok(DataType::Dictionary(Box::new(keys), Box::new(values)));
         }
@@ -88,26 +88,29 @@ fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
         Some(idx) => Err(Error::ConcatObs {
             idx,
             problem: format!(
-                "column {name} is of type {}, in the first of type {first}",
+                "column {name} has type {}, in the first data set {first}",
                 columns[idx].data_type()
             ),
         }),
     }
 }
 
-fn one_after_another(columns: &[&ArrayRef], wanted: &DataType) -> Result<ArrayRef, ArrowError> {
-    let cast: Vec<ArrayRef> =
-        columns.iter().map(|column| arrow_cast::cast(column, wanted)).collect::<Result<_, _>>()?;
-    if matches!(wanted, DataType::Dictionary(..)) {
-        return categories(&cast);
+fn concat_columns(columns: &[&ArrayRef], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    let cast: Vec<ArrayRef> = columns
+        .iter()
+        .map(|column| arrow_cast::cast(column, data_type))
+        .collect::<Result<_, _>>()?;
+    if matches!(data_type, DataType::Dictionary(..)) {
+        return concat_dictionaries(&cast);
     }
     let parts: Vec<&dyn Array> = cast.iter().map(AsRef::as_ref).collect();
     arrow_select::concat::concat(&parts)
 }
 
-/// Dictionaries as one, whose categories are those of the first, then those that the second has more, and so on; each once, and those
-/// that no row has, too. Arrow's own way would repeat some and lose others.
-fn categories(parts: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+/// Concatenates dictionaries. The categories are those of the first, then the new ones of the
+/// second, and so on, each once, including those that no row has. Arrow's own concatenation can
+/// repeat categories, and drops those without rows.
+fn concat_dictionaries(parts: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let mut code_of: HashMap<String, i32> = HashMap::new();
     let mut all: Vec<String> = Vec::new();
     let mut keys: Vec<Option<i32>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads blocks of cells, in the form of their method.
+//! Reads blocks of cells, in the form that the settings ask for.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::error::Error;
 use crate::selected_x::{Part, SelectedX};
 use crate::spec::BlockForm;
 
-/// Memory that a thread uses again from block to block.
+/// Memory of a reading thread, reused from block to block.
 #[derive(Default)]
 pub(crate) struct Scratch {
     to_csr: CooToCsr,
-    /// By experiment; made when first needed.
+    /// The index of each experiment's genes, made when first needed.
     columns: Vec<Option<AxisIndex>>,
-    /// The rows of a further experiment, before they are appended to those of the first.
+    /// Rows of a further experiment, before they are appended to those of the first.
     further: CsrBuffers,
 }
 
@@ -65,7 +65,7 @@ impl<B: BatchBuffers> CellSource<B> {
         Ok(all)
     }
 
-    /// Reads CSR, the first part straight into the block.
+    /// Reads CSR: the first part straight into the block, the others through `scratch`.
     fn read_csr(
         &self,
         block: &mut Block,
@@ -96,7 +96,7 @@ impl<B: BatchBuffers> CellSource<B> {
             if part_idx > 0 {
                 append(csr, &scratch.further);
             }
-            // Otherwise there is nothing to convert.
+            // Otherwise nothing was converted.
             if part_idx > 0 || source.genes.is_placed() {
                 all.convert += worktime::now() - start;
             }
@@ -104,7 +104,7 @@ impl<B: BatchBuffers> CellSource<B> {
         Ok(all)
     }
 
-    /// Scatters each piece into a dense block as it comes.
+    /// Reads COO and scatters each piece into a dense block as it comes.
     fn read_dense(
         &self,
         block: &mut Block,
@@ -125,7 +125,7 @@ impl<B: BatchBuffers> CellSource<B> {
         Ok(all)
     }
 
-    /// Collects all pieces, then counts them into CSR.
+    /// Reads COO, collects all pieces, and converts them to CSR.
     fn read_coo(
         &self,
         block: &mut Block,
@@ -147,8 +147,8 @@ impl<B: BatchBuffers> CellSource<B> {
         Ok(all)
     }
 
-    /// Reads the parts of a block as COO and gives each piece to `convert`, with the places of the
-    /// block's rows up to the end of the part, and of the columns.
+    /// Reads the parts of a block as COO and passes each piece to `convert`, with the index of the
+    /// block's rows up to the end of the part, and the index of the columns.
     fn each_part(
         &self,
         (of, parts): (BlockPlace, &[Part]),
@@ -180,7 +180,7 @@ impl<B: BatchBuffers> CellSource<B> {
         Ok(all)
     }
 
-    /// Reads COO and gives each piece to `convert`.
+    /// Reads one part as COO and passes each piece to `convert`.
     fn each_piece(
         &self,
         part: &Part,
@@ -214,7 +214,7 @@ impl<B: BatchBuffers> CellSource<B> {
     }
 }
 
-/// Counts before the first read: every count is known.
+/// The counts before any read: 0, and known.
 fn nothing_read() -> ReadStats {
     let known = Some(0);
     ReadStats {
@@ -228,7 +228,7 @@ fn nothing_read() -> ReadStats {
     }
 }
 
-/// A reader's counts, under the engine's names.
+/// A reader's counts under the engine's names.
 fn counted(read: &soma_io::ReadStats) -> ReadStats {
     ReadStats {
         values: read.nnz,
@@ -242,7 +242,7 @@ fn counted(read: &soma_io::ReadStats) -> ReadStats {
     }
 }
 
-/// Why a block could not be read as COO.
+/// The reason why a block could not be read as COO.
 enum Failure {
     Read(soma_io::Error),
     Convert(densify::Error),
@@ -265,12 +265,12 @@ fn append(csr: &mut CsrBuffers, further: &CsrBuffers) {
     csr.row_offsets.extend(further.row_offsets.iter().skip(1).map(|offset| n_before + offset));
 }
 
-/// Cells, genes and values of a table as SOMA names them.
+/// The columns of cells, genes and values in a table of SOMA.
 fn coo_columns(piece: &RecordBatch) -> Result<[&ArrayRef; 3], soma_io::Error> {
     let column = |name: &str| {
         piece
             .column_by_name(name)
-            .ok_or_else(|| give_up(&format!("the reader gave a table without column {name}")))
+            .ok_or_else(|| give_up(&format!("the reader returned a table without column {name}")))
     };
     Ok([column("soma_dim_0")?, column("soma_dim_1")?, column("soma_data")?])
 }

@@ -1,4 +1,4 @@
-//! The selected part of one experiment's X: its reader, its cells, and the columns that its genes become.
+//! The selected part of one experiment's X: its reader, its cells, and the columns of its genes.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,21 +19,22 @@ pub(crate) struct SelectedX {
     pub(crate) genes: GenePlaces,
 }
 
-/// The genes that are read, and which column of a batch each becomes.
+/// The genes that are read, and the batch column of each.
 #[derive(Clone, Debug)]
 pub(crate) struct GenePlaces {
-    /// What is read of X.
+    /// The genes that are read from X.
     pub(crate) selection: GeneSelection,
-    /// How many that are.
+    /// Number of genes that are read.
     n_read: usize,
-    /// The batch's column of each gene read, ascending; `None` where they are the batch's columns one by one.
+    /// The batch column of each gene that is read, ascending; `None` if they are all columns of the
+    /// batch, in order.
     columns: Option<Arc<[u32]>>,
-    /// The columns of a batch, those of genes that X does not have among them.
+    /// Number of batch columns, including those of genes that X lacks.
     pub(crate) n_columns: usize,
 }
 
 impl GenePlaces {
-    /// The genes of a selection, each a column.
+    /// One column for each gene of a selection.
     pub(crate) fn new(selection: GeneSelection, x_columns: u64) -> Result<Self, Error> {
         let n_columns = selection
             .n_columns(x_columns)
@@ -41,7 +42,7 @@ impl GenePlaces {
         Ok(Self { selection, n_read: n_columns, columns: None, n_columns })
     }
 
-    /// Genes by joinid, one for each column; where there is none the column stays zero.
+    /// One column for each entry: the gene with this joinid, or zeros for `None`.
     #[cfg(feature = "libtiledb")]
     pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
         let read: Vec<u64> = genes.iter().copied().flatten().collect();
@@ -63,12 +64,12 @@ impl GenePlaces {
         Ok(aligned)
     }
 
-    /// How many genes are read.
+    /// Number of genes that are read.
     pub(crate) fn n_read(&self) -> usize {
         self.n_read
     }
 
-    /// Finds the column of a gene by its joinid.
+    /// The index from a gene's joinid to its batch column.
     pub(crate) fn index(&self) -> Result<AxisIndex, densify::Error> {
         const AXIS: &str = "gene";
         let Some(columns) = &self.columns else {
@@ -86,7 +87,7 @@ impl GenePlaces {
         AxisIndex::at_positions(AXIS, &read, columns, self.n_columns)
     }
 
-    /// Makes the columns of what a reader gave those of a batch. `Err` is the column of a gene that was not asked for.
+    /// Maps the reader's columns to batch columns. `Err` is a column beyond the requested genes.
     pub(crate) fn place(&self, csr: &mut CsrBuffers) -> Result<(), u32> {
         if let Some(places) = &self.columns {
             for column in &mut csr.columns {
@@ -97,7 +98,7 @@ impl GenePlaces {
         Ok(())
     }
 
-    /// Whether the gene of a column is among those that are read.
+    /// Whether a batch column's gene is read.
     pub(crate) fn has(&self, column: usize) -> bool {
         match &self.columns {
             Some(columns) => columns.binary_search(&(column as u32)).is_ok(),
@@ -105,7 +106,7 @@ impl GenePlaces {
         }
     }
 
-    /// Whether the columns of what a reader gives have to be changed.
+    /// Whether the reader's columns must be mapped to batch columns.
     pub(crate) fn is_placed(&self) -> bool {
         self.columns.is_some()
     }
@@ -121,18 +122,18 @@ impl fmt::Debug for SelectedX {
     }
 }
 
-/// Rows of a block that come from one source.
+/// The rows of a block that come from one experiment.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Which source.
+    /// Index of the experiment in the data set.
     pub(crate) source: usize,
-    /// Its rows, as ranges of joinids.
+    /// The rows, as ranges of joinids.
     pub(crate) joinids: Vec<Range<u64>>,
     pub(crate) n_rows: usize,
 }
 
 impl Part {
-    /// Fails where a reader filled the CSR with something else than was asked for.
+    /// Fails if the reader returned another number of rows or columns than was requested.
     pub(crate) fn check_shape(
         &self,
         source: &SelectedX,
@@ -152,7 +153,7 @@ impl Part {
         })
     }
 
-    /// A reader gave a column past those that were asked for.
+    /// The error of a reader that returned a column beyond the requested ones.
     pub(crate) fn column_error(&self, source: &SelectedX, column: u32, block_idx: u64) -> Error {
         Error::BlockShape {
             reader: source.x.name(),
@@ -164,7 +165,7 @@ impl Part {
         }
     }
 
-    /// X could not be read for a block.
+    /// The error of a block for which X could not be read.
     pub(crate) fn read_error(
         &self,
         BlockPlace { epoch, block_idx }: BlockPlace,

@@ -1,6 +1,7 @@
-//! Which part of an experiment is wanted, and taking it: cells and genes by joinid, by filter, or genes by name.
+//! Opens a selection of an experiment as a data set: cells and genes by joinid or filter, genes also
+//! by name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -11,28 +12,29 @@ use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoi
 
 use crate::cells::{Cells, JOINID};
 use crate::dataset::Dataset;
-use crate::error::{Error, open};
+use crate::error::{Error, open_error};
 use crate::selected_x::{GenePlaces, SelectedX};
 
-/// Which part of an experiment is wanted. The default is all of `RNA`'s layer `raw`, without obs or var columns.
+/// Selects a part of an experiment. The default is all of layer `raw` of measurement `RNA`, without
+/// obs or var columns.
 #[derive(Clone, Debug)]
 pub struct DatasetSpec {
-    /// The measurement, as `RNA`.
+    /// The measurement, for example `RNA`.
     pub measurement: String,
-    /// The layer of X, as `raw`.
+    /// The layer of X, for example `raw`.
     pub layer: String,
-    /// The cells, which come by ascending joinid where the order is not shuffled.
+    /// The cells. Without shuffling they come by ascending joinid.
     pub cells: AxisQuery,
-    /// The obs columns that come beside each batch. May be none; `soma_joinid` may be one.
+    /// The obs columns of each batch; may be empty, and may include `soma_joinid`.
     pub obs_columns: Vec<String>,
     /// The genes, which are the columns of every batch.
     pub genes: Genes,
-    /// The var columns that [`Dataset::var`] has. May be none; `soma_joinid` may be one.
+    /// The columns of [`Dataset::var`]; may be empty, and may include `soma_joinid`.
     pub var_columns: Vec<String>,
-    /// The obs column with each cell's total of all genes, as the Census's `raw_sum`, where values are to be
-    /// [scaled](crate::Totals::Obs) by it.
+    /// The obs column with each cell's total over all genes, for example `raw_sum` in the Census, to
+    /// [scale](crate::Totals::Obs) values by.
     pub totals: Option<String>,
-    /// What reads X.
+    /// The reader of X.
     pub reader: ReaderChoice,
 }
 
@@ -51,17 +53,18 @@ impl Default for DatasetSpec {
     }
 }
 
-/// The genes that are wanted, and so which column of a batch is which gene.
+/// Selects genes, in the order of the batch columns.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Genes {
-    /// Those of a query on var, by ascending joinid; those of a list of joinids in the list's order.
+    /// The genes of a query on var, by ascending joinid; a list of joinids keeps its order.
     Query(AxisQuery),
-    /// One for each name, in this order: a model's own list of genes, say. Genes that the experiment does not have are
-    /// columns of zeros.
+    /// One gene per name, in this order, for example a model's own list. Genes that the experiment
+    /// lacks are columns of zeros.
     Named {
-        /// The var column that holds the names, as `feature_id`.
+        /// The var column with the names, for example `feature_id`.
         column: String,
-        /// The names, none twice.
+        /// Distinct names.
         names: Vec<String>,
     },
 }
@@ -73,44 +76,47 @@ impl Default for Genes {
 }
 
 impl Dataset {
-    /// Opens X and reads the wanted obs and var columns of an experiment. A query that selects nothing gives a data set without
-    /// rows.
+    /// Opens X of an experiment and reads the requested obs and var columns. If the query selects no
+    /// cells, the data set has no rows.
     ///
     /// # Errors
-    /// Measurements, layers and columns that do not exist; filters that do not fit them; cells and genes outside X; a gene's
-    /// name that is asked for twice or that var has twice.
+    /// A measurement, layer or column does not exist; a filter does not fit the columns; cells or
+    /// genes are outside X; a gene's name is listed twice, or is twice in var.
     pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
         let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         Self::with_genes(experiment, spec, |measurement| {
-            selected(measurement, &spec.genes, &columns)
+            select_genes(measurement, &spec.genes, &columns)
         })
     }
 
-    /// The cells of a specification, with the genes that `choose` chooses of the measurement.
+    /// Opens the cells of a specification, with the genes that `choose` selects.
     pub(crate) fn with_genes(
         experiment: &Experiment,
         spec: &DatasetSpec,
-        choose: impl FnOnce(&Measurement) -> Result<Selected, Error>,
+        choose: impl FnOnce(&Measurement) -> Result<SelectedGenes, Error>,
     ) -> Result<Self, Error> {
         let measurement = experiment
             .measurement(&spec.measurement)
-            .map_err(open(format!("measurement {:?}", spec.measurement)))?;
-        let x = measurement.x(&spec.layer).map_err(open(format!("layer {:?} of X", spec.layer)))?;
-        let reader =
-            x.reader(spec.reader).map_err(open(format!("a reader of layer {:?}", spec.layer)))?;
+            .map_err(open_error(format!("measurement {:?}", spec.measurement)))?;
+        let x = measurement
+            .x(&spec.layer)
+            .map_err(open_error(format!("layer {:?} of X", spec.layer)))?;
+        let reader = x
+            .reader(spec.reader)
+            .map_err(open_error(format!("a reader of layer {:?}", spec.layer)))?;
 
-        let wanted: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
-        let mut needed = with_joinid(&wanted);
+        let requested: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
+        let mut needed = with_joinid(&requested);
         needed.extend(spec.totals.as_deref());
-        let obs = experiment
-            .obs()
-            .and_then(|obs| obs.query(Some(&needed), &spec.cells))
-            .map_err(open(format!("obs columns {} of the cells wanted", needed.join(", "))))?;
+        let obs = experiment.obs().and_then(|obs| obs.query(Some(&needed), &spec.cells)).map_err(
+            open_error(format!("obs columns {} of the selected cells", needed.join(", "))),
+        )?;
         let cells = Cells::from_obs(&obs)?;
         let totals = spec.totals.as_deref().map(|column| numbers(&obs, column)).transpose()?;
-        let obs = project(&obs, &wanted).map_err(|source| Error::Columns { of: "obs", source })?;
+        let obs =
+            project(&obs, &requested).map_err(|source| Error::Columns { of: "obs", source })?;
 
-        let Selected { genes, rows: var } = choose(&measurement)?;
+        let SelectedGenes { genes, rows: var } = choose(&measurement)?;
         let genes = GenePlaces::aligned(&genes, reader.n_columns())?;
         let dataset = Self::of_source(SelectedX { x: reader, cells, genes }, obs, var)?;
         match totals {
@@ -128,50 +134,56 @@ fn with_joinid<'a>(columns: &[&'a str]) -> Vec<&'a str> {
     columns
 }
 
-/// Genes of var, one for each column of a batch.
-pub(crate) struct Selected {
-    /// The joinid of each; none of a gene that is not there.
+/// Genes of var, one per batch column.
+pub(crate) struct SelectedGenes {
+    /// The joinid of each gene; `None` if the experiment lacks it.
     pub(crate) genes: Vec<Option<u64>>,
-    /// Their rows of var; null where a gene is not there.
+    /// The var row of each gene; null if the experiment lacks it.
     pub(crate) rows: RecordBatch,
 }
 
-/// The genes that are wanted, with these columns of var.
-pub(crate) fn selected(
+/// Reads the selected genes with these columns of var.
+pub(crate) fn select_genes(
     measurement: &Measurement,
     genes: &Genes,
     columns: &[&str],
-) -> Result<Selected, Error> {
-    let var = measurement.var().map_err(open("var".to_owned()))?;
+) -> Result<SelectedGenes, Error> {
+    let var = measurement.var().map_err(open_error("var".to_owned()))?;
     match genes {
-        Genes::Query(query) => queried(&var, query, columns),
-        Genes::Named { column, names } => named(&var, column, names, columns),
+        Genes::Query(query) => genes_of_query(&var, query, columns),
+        Genes::Named { column, names } => genes_by_name(&var, column, names, columns),
     }
 }
 
-fn queried(var: &DataFrame, query: &AxisQuery, columns: &[&str]) -> Result<Selected, Error> {
+/// Reads the genes of a query, with these columns of var.
+fn genes_of_query(
+    var: &DataFrame,
+    query: &AxisQuery,
+    columns: &[&str],
+) -> Result<SelectedGenes, Error> {
     let mut rows = var
         .query(Some(&with_joinid(columns)), query)
-        .map_err(open("the genes wanted".to_owned()))?;
+        .map_err(open_error("the selected genes".to_owned()))?;
     if let Joinids::List(list) = &query.joinids {
         rows = in_order_of(list, &rows).map_err(|source| Error::Columns { of: "var", source })?;
     }
     let genes = joinids(&rows)?.iter().map(|joinid| Some(*joinid as u64)).collect();
     let rows = project(&rows, columns).map_err(|source| Error::Columns { of: "var", source })?;
-    Ok(Selected { genes, rows })
+    Ok(SelectedGenes { genes, rows })
 }
 
-fn named(
+/// Reads the genes with these names in `column`, with these columns of var.
+fn genes_by_name(
     var: &DataFrame,
     column: &str,
     names: &[String],
     columns: &[&str],
-) -> Result<Selected, Error> {
+) -> Result<SelectedGenes, Error> {
     let mut needed = with_joinid(columns);
     needed.push(column);
     let rows = var
         .query(Some(&needed), &AxisQuery::default())
-        .map_err(open(format!("the genes by their {column}")))?;
+        .map_err(open_error(format!("the genes by their {column}")))?;
     let existing = texts(&rows, column)?;
     let mut row_of: HashMap<&str, (u32, bool)> = HashMap::with_capacity(existing.len());
     for (row, name) in (0..).zip(&existing) {
@@ -179,24 +191,24 @@ fn named(
             row_of.entry(name).and_modify(|(_, twice)| *twice = true).or_insert((row, false));
         }
     }
-    let mut found = Vec::with_capacity(names.len());
-    let mut asked = std::collections::HashSet::with_capacity(names.len());
+    let mut gene_rows = Vec::with_capacity(names.len());
+    let mut seen = HashSet::with_capacity(names.len());
     for name in names {
         let gene = row_of.get(name.as_str());
-        if gene.is_some_and(|(_, twice)| *twice) || !asked.insert(name) {
+        if gene.is_some_and(|(_, twice)| *twice) || !seen.insert(name) {
             return Err(Error::GeneTwice { column: column.to_owned(), name: name.clone() });
         }
-        found.push(gene.map(|(row, _)| *row));
+        gene_rows.push(gene.map(|(row, _)| *row));
     }
     let joinids = joinids(&rows)?;
-    let genes = found.iter().map(|row| row.map(|row| joinids[row as usize] as u64)).collect();
+    let genes = gene_rows.iter().map(|row| row.map(|row| joinids[row as usize] as u64)).collect();
     let rows = project(&rows, columns)
-        .and_then(|rows| take_or_null(&rows, &UInt32Array::from(found)))
+        .and_then(|rows| take_or_null(&rows, &UInt32Array::from(gene_rows)))
         .map_err(|source| Error::Columns { of: "var", source })?;
-    Ok(Selected { genes, rows })
+    Ok(SelectedGenes { genes, rows })
 }
 
-/// A column's texts, whether they are stored plainly or as categories.
+/// The texts of a column, plain or a dictionary.
 pub(crate) fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, Error> {
     let broken = |source| Error::Columns { of: "var", source };
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
@@ -204,13 +216,13 @@ pub(crate) fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>
     Ok(texts.as_string::<i64>().iter().map(|text| text.map(str::to_owned)).collect())
 }
 
-/// A column's numbers; NaN where it is null.
+/// The numbers of a column; NaN for null.
 fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, Error> {
     let broken = |source| Error::Columns { of: "obs", source };
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
     if !column.data_type().is_numeric() {
         let problem =
-            format!("column {name} is of type {}, totals are numbers", column.data_type());
+            format!("column {name} has type {}, but totals are numbers", column.data_type());
         return Err(broken(ArrowError::CastError(problem)));
     }
     let numbers = arrow_cast::cast(column, &DataType::Float64).map_err(broken)?;
@@ -223,14 +235,16 @@ fn joinids(rows: &RecordBatch) -> Result<&[i64], Error> {
         .filter(|joinids| joinids.null_count() == 0 && joinids.values().iter().all(|id| *id >= 0))
         .map(|joinids| joinids.values().as_ref())
         .ok_or_else(|| Error::JoinidColumn {
-            problem: "var has no column of joinids from 0 on".to_owned(),
+            problem: "var has no int64 column of joinids from 0 on".to_owned(),
         })
 }
 
-/// `rows`, which ascend by joinid, in the order of `list`; those of `list` that are not there are left out.
+/// Reorders rows, which ascend by joinid, by a list of joinids. Joinids without a row are left out.
 fn in_order_of(list: &[u64], rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let Some(column) = rows.column_by_name(JOINID) else { return Ok(rows.clone()) };
-    let joinids: &Int64Array = column.as_primitive();
+    let joinids: &Int64Array = rows
+        .column(rows.schema_ref().index_of(JOINID)?)
+        .as_primitive_opt()
+        .ok_or_else(|| ArrowError::SchemaError(format!("column {JOINID} is not of type int64")))?;
     let places = list
         .iter()
         .filter_map(|joinid| joinids.values().binary_search(&(*joinid as i64)).ok())
@@ -238,7 +252,7 @@ fn in_order_of(list: &[u64], rows: &RecordBatch) -> Result<RecordBatch, ArrowErr
     take_or_null(rows, &UInt32Array::from_iter_values(places))
 }
 
-/// Rows by their places; all null where there is none.
+/// The rows at these positions; a null position makes a row of nulls.
 pub(crate) fn take_or_null(
     rows: &RecordBatch,
     places: &UInt32Array,
@@ -259,7 +273,7 @@ pub(crate) fn take_or_null(
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
 }
 
-/// The columns of these names, in this order; may be none.
+/// The columns with these names, in this order; `names` may be empty.
 pub(crate) fn project(batch: &RecordBatch, names: &[&str]) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema_ref();
     let positions =

@@ -1,4 +1,4 @@
-//! What a loader is asked to do: plain data, checked once when the loader is made.
+//! The settings of a loader: plain data, checked once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use pipeline::{Budget, PipelineSpec, World};
 use shuffle::sample::Sampling;
 pub use shuffle::{Order, Remainder};
 
-use crate::buffers::ElementType;
+use crate::element_type::ElementType;
 use crate::error::Error;
 
 /// The form in which a block of X is in memory until its rows are copied into batches.
@@ -60,16 +60,18 @@ impl FromStr for BlockForm {
     }
 }
 
-/// What a batch's X is delivered as.
+/// The form in which a batch's X is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BatchForm {
-    /// Row-major f32, one value for each cell and gene.
+    /// One f32 per cell and gene, row-major.
     Dense,
-    /// The same in f16: half the memory, values rounded to 11 bits, those from 65,520 on infinite.
+    /// One f16 per cell and gene, row-major: half the memory. Values are rounded to 11 significant
+    /// bits; those of 65,520 and above become infinite.
     F16,
-    /// CSR with the values that are stored.
+    /// The stored values in CSR, as f32.
     Csr,
-    /// COO with the values that are stored.
+    /// The stored values in COO, as f32.
     Coo,
 }
 
@@ -87,7 +89,7 @@ impl BatchForm {
         }
     }
 
-    /// The type of the values of a dense form; none of a sparse one, whose values are f32.
+    /// The type of the values of a dense form; `None` for a sparse form, whose values are f32.
     pub fn dense_type(self) -> Option<ElementType> {
         match self {
             Self::Dense => Some(ElementType::F32),
@@ -114,56 +116,64 @@ impl FromStr for BatchForm {
     }
 }
 
-/// Everything that decides what a [`Loader`](crate::Loader) does, apart from the data.
+/// The settings of a [`Loader`](crate::Loader): order, batches, forms, transforms, and how much is
+/// read ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoaderSpec {
     /// Consecutive rows that are read together.
     pub chunk_rows: u64,
-    /// Chunks that are held, and shuffled, together.
+    /// Chunks that are in memory, and shuffled, together.
     pub chunks_per_block: u64,
-    /// Shuffled, or as the rows are stored.
+    /// Shuffled, or in the order of the rows.
     pub order: Order,
-    /// What the shuffled order is made from, together with the epoch's number.
+    /// Seed of the shuffled order, which also depends on the epoch's number.
     pub seed: u64,
-    /// Rows of a rank's batch; only the last one may have fewer.
+    /// Rows of a rank's batch; only the last batch may have fewer.
     pub batch_rows: u64,
     /// The form in which blocks of X are in memory.
     pub block_form: BlockForm,
     /// The form in which a batch's X is delivered.
     pub batch_form: BatchForm,
-    /// What is done to the values on their way into a batch.
+    /// Scaling, log1p and clipping of the values while batches are made.
     pub transform: Transform,
     /// The totals that [`Transform::target_sum`] scales by.
     pub totals: Totals,
-    /// Which of how many processes this is. All of them take parts of the same order, `batch_rows` of every global batch.
+    /// Rank and number of processes. All ranks share one order; each takes `batch_rows` rows of
+    /// every global batch.
     pub world: World,
-    /// Pieces of the order that are shuffled each by itself ([`shuffle::BatchSpec`]): a block of each lane that it delivers is in a rank's
-    /// memory. `None` is one for each rank, and one where rows come in order; a loader that first resumes takes those of the state.
+    /// Pieces of the order that are each shuffled separately ([`shuffle::BatchSpec`]). A rank keeps
+    /// one block in memory for each lane that it delivers. `None` means one lane per rank, and one
+    /// lane if rows come in order; a loader that first resumes takes the lanes of the state.
     pub lanes: Option<u64>,
-    /// What becomes of rows that do not fill a global batch; with several ranks they cannot be a short batch.
+    /// What to do with rows that do not fill a global batch. Several ranks cannot deliver a short
+    /// batch.
     pub remainder: Remainder,
-    /// Which rows come, and how often; `None` is each once.
+    /// Which rows come, and how often; `None` means each row once.
     pub sampling: Option<Sampling>,
-    /// Blocks that are read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are in memory; 0 reads a block
-    /// only after the one before it is used up.
+    /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
+    /// in memory; with 0, a block is read only after the one before it is used up.
     pub prefetch_blocks: usize,
-    /// Blocks that are read at the same time; they are delivered in the order of the epoch. The native reader decodes one block on
-    /// all processors, so more than one are of use mainly where storage is slow to answer.
+    /// Blocks to read at the same time, one per thread; they are delivered in the order of the
+    /// epoch. The native reader decodes each block on all processors, so more than one thread helps
+    /// mainly if storage answers slowly.
     pub read_threads: usize,
-    /// Batches that wait, made, while the consumer works on one. 0 makes each batch on the consumer's thread when it
-    /// asks for it. A sparse batch takes little memory: 16 or more of those cover what a late block would keep a consumer waiting.
+    /// Finished batches that may wait while the consumer works on one. With 0, each batch is made
+    /// on the consumer's thread when it asks for it. Sparse batches are small: 16 or more of them
+    /// keep a consumer busy while a late block is read.
     pub prefetch_batches: usize,
-    /// Threads that write a large dense batch together. The values do not depend on it.
+    /// Threads that write one large dense batch together. The values do not depend on it.
     pub batch_threads: usize,
-    /// Memory that blocks, batches and reading may take together, beside what is in memory when the loader is made. If that is too
-    /// little for everything that is to be read ahead, less is read ahead. Loaders that are given clones of one budget share it.
+    /// Memory for blocks, batches and reading, not counting the data set. If it is too small for
+    /// the requested read-ahead, less is read ahead. Loaders with clones of one budget share it.
     pub memory: Budget,
-    /// Cache for decoded values of X across blocks and epochs, in bytes, if X's reader has one. `None` is what a limited budget
-    /// leaves, and nothing without a limit. Loaders of one data set share its cache; what they allow adds up, for as long as they exist.
+    /// Cache for decoded values of X across blocks and epochs, in bytes, if X's reader has one.
+    /// `None` means the rest of a limited budget, and 0 without a limit. Loaders of one data set
+    /// share its cache, whose limit is the sum of what they allow while they exist.
     pub keep_decoded_bytes: Option<u64>,
 }
 
-/// Shuffled dense batches of 1,024 rows out of blocks of 1,024 chunks of 64 rows, the `native` way, one block and one batch ahead.
+/// Shuffled dense batches of 1,024 rows, cut from CSR blocks of 1,024 chunks of 64 rows. One block
+/// and one batch are read ahead, without a memory limit.
 impl Default for LoaderSpec {
     fn default() -> Self {
         Self {
@@ -190,17 +200,23 @@ impl Default for LoaderSpec {
     }
 }
 
-/// What the total of a row is, where its values are scaled to a target sum.
+/// The total of a row, for scaling its values to a target sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Totals {
     /// The sum of the row's values of the selected genes.
     Genes,
-    /// The obs column that `DatasetSpec::totals` names, a total over all genes.
+    /// The total of all genes in the obs column that
+    /// [`DatasetSpec::totals`](crate::DatasetSpec::totals) names.
     Obs,
 }
 
 impl LoaderSpec {
-    /// Refuses what no data could be loaded with: zero sizes, `np.array` with sparse batches, transforms that would change zeros.
+    /// Checks that the settings fit together, whatever the data.
+    ///
+    /// # Errors
+    /// A size is zero; rank, lanes and remainder do not fit together; batches are sparse and blocks
+    /// are dense; the transform would change zeros.
     pub fn check(&self) -> Result<(), Error> {
         self.pipeline().check()?;
         if self.block_form == BlockForm::Dense && self.batch_form.dense_type().is_none() {
@@ -209,7 +225,10 @@ impl LoaderSpec {
         self.transform.check().map_err(|source| Error::Transform { source })
     }
 
-    /// The engine's part of this.
+    /// The engine's settings.
+    ///
+    /// The fields are repeated here so that users write one flat struct. `PipelineSpec` is written
+    /// out in full, so a new field of it does not compile until this function sets it.
     pub(crate) fn pipeline(&self) -> PipelineSpec {
         PipelineSpec {
             chunk_rows: self.chunk_rows,
@@ -229,14 +248,48 @@ impl LoaderSpec {
         }
     }
 
-    /// The same as the engine ran it: what it chose in place of what was asked for.
+    /// These settings with the values that the engine ran with in place of the requested ones.
+    ///
+    /// `PipelineSpec` is taken apart in full, so a new field of it does not compile until this
+    /// function passes it on.
     pub(crate) fn as_run(&self, run: &PipelineSpec) -> Self {
+        let PipelineSpec {
+            chunk_rows,
+            chunks_per_block,
+            order,
+            seed,
+            batch_rows,
+            world,
+            lanes,
+            remainder,
+            sampling,
+            prefetch_blocks,
+            read_threads,
+            prefetch_batches,
+            memory,
+            keep_bytes,
+        } = run.clone();
+        let Self { block_form, batch_form, transform, totals, batch_threads, .. } = *self;
         Self {
-            lanes: run.lanes,
-            prefetch_blocks: run.prefetch_blocks,
-            read_threads: run.read_threads,
-            prefetch_batches: run.prefetch_batches,
-            ..self.clone()
+            chunk_rows,
+            chunks_per_block,
+            order,
+            seed,
+            batch_rows,
+            block_form,
+            batch_form,
+            transform,
+            totals,
+            world,
+            lanes,
+            remainder,
+            sampling,
+            prefetch_blocks,
+            read_threads,
+            prefetch_batches,
+            batch_threads,
+            memory,
+            keep_decoded_bytes: keep_bytes,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an epoch of cells did: the engine's counts under the names of single-cell data.
+//! Counts and times of an epoch of cells: the engine's, with the settings and the reader's name.
 
 use crate::StageTimes;
 use crate::dataset::Dataset;
@@ -6,59 +6,60 @@ use crate::spec::LoaderSpec;
 
 /// Counts and times of one epoch, so far or in full.
 ///
-/// Blocks and what was read for them count when the block is ready, so before the epoch ends they run
-/// ahead of the batches. Seconds are wall time, summed over the work of one thread.
+/// A block and its reads count when the block is ready, so these counts run ahead of the batches
+/// until the epoch ends. Seconds are wall time, summed over the work of one thread.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EpochStats {
-    /// Which epoch.
+    /// The epoch's number.
     pub epoch: u64,
-    /// The settings that it ran with.
+    /// The settings with which it ran, which may read ahead less than requested.
     pub spec: LoaderSpec,
-    /// The name of the reader that gave the blocks; several joined by `+` if experiments have different ones.
+    /// Name of the reader of X; several names are joined by `+` if the readers of the experiments
+    /// differ.
     pub reader: String,
-    /// Genes, the columns of every batch.
+    /// Number of genes, the columns of every batch.
     pub n_columns: usize,
-    /// Blocks read.
+    /// Number of blocks read.
     pub n_blocks: u64,
-    /// Rows of the largest block, as read: a row that comes several times counts once.
+    /// Rows of the largest block as read: a row that is delivered several times counts once.
     pub max_block_rows: usize,
-    /// Batches handed over.
+    /// Number of batches delivered.
     pub n_batches: u64,
     /// Rows of the largest batch.
     pub max_batch_rows: usize,
-    /// Cells handed over.
+    /// Number of cells delivered.
     pub n_rows: u64,
-    /// Values read for the blocks: all those of their rows and the selected genes.
+    /// Number of values read: all values of the blocks' rows and the selected genes.
     pub nnz: u64,
-    /// Bytes that the reader took from storage, if it knows.
+    /// Bytes that the reader fetched from storage, if it counts them.
     pub bytes_read: Option<u64>,
-    /// Requests that the reader sent to an object store; `None` for a folder, and for libtiledb.
+    /// Requests that the reader sent to an object store; `None` for a folder and for libtiledb.
     pub requests: Option<u64>,
-    /// Values that the reader decoded to find those, if it knows.
+    /// Values that the reader decoded to find the values it returned, if it counts them.
     pub cells_decoded: Option<u64>,
-    /// Bytes that came out of the reader's filters, if it knows.
+    /// Bytes that the reader's filters produced, if it counts them.
     pub bytes_decoded: Option<u64>,
-    /// Bytes that the values read take as they are stored, if the reader knows.
+    /// Stored size of the values read, in bytes, if the reader counts it.
     pub bytes_needed: Option<u64>,
     /// Time in the reader.
     pub read_secs: f64,
-    /// Time to turn what was read into blocks: COO to CSR or to dense. The native method needs none.
+    /// Time to convert the reader's tables to blocks, from COO to CSR or dense. 0 for
+    /// [`BlockForm::Csr`](crate::BlockForm::Csr), unless experiments are combined or genes absent.
     pub convert_secs: f64,
-    /// Time to make batches of blocks: copying or densifying rows, taking obs.
+    /// Time to make batches from blocks: copying or densifying rows, gathering obs.
     pub batch_secs: f64,
-    /// For each batch handed over, how long the consumer waited for it.
+    /// How long the consumer waited for each delivered batch.
     pub wait_secs: Vec<f64>,
-    /// Time of each stage, of all threads.
+    /// Time of each stage, summed over all threads.
     pub stages: StageTimes,
-    /// For each batch handed over, how many batches were ready when the consumer asked for it.
+    /// How many batches were ready when the consumer asked for each delivered batch.
     pub ready_batches: Vec<u32>,
-    /// For each batch handed over, how many blocks had been read and not been begun when the consumer
-    /// asked for it.
+    /// How many blocks were read but not begun when the consumer asked for each delivered batch.
     pub ready_blocks: Vec<u32>,
-    /// From the start of the epoch until its first batch was handed over.
+    /// From the start of the epoch to the delivery of its first batch.
     pub first_batch_secs: Option<f64>,
-    /// From the start of the epoch until the consumer last got an answer: a batch, an error or the end.
+    /// From the start of the epoch to the consumer's last answer: a batch, an error, or the end.
     pub elapsed_secs: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Data sets made of data sets: some of the rows, as a split gives them, and rows with codes beside them.
+//! Parts of a data set, for example a split, and a data set's groups, weights and codes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::selected_x::SelectedX;
 
 impl Dataset {
-    /// Some of its rows, by ascending number: a part of a [split](crate::split).
+    /// A data set of only these rows, in ascending order: a part of a [split](crate::split).
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -29,7 +29,8 @@ impl Dataset {
     /// let dataset = Dataset::new(x, Cells::Range(0..4), obs, GeneSelection::All)?;
     ///
     /// // Every donor's cells on one side.
-    /// let [train, test] = &loader::split::by_group(&dataset.groups(&["donor_id"])?, &[0.75, 0.25], 42)?[..]
+    /// let groups = dataset.groups(&["donor_id"])?;
+    /// let [train, test] = &loader::split::by_group(&groups, &[0.75, 0.25], 42)?[..]
     /// else { panic!("two fractions give two parts") };
     /// let (train, test) = (dataset.rows(train)?, dataset.rows(test)?);
     /// assert_eq!((train.n_rows(), test.n_rows()), (3, 1));
@@ -37,13 +38,13 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// A row that is not there, or rows that do not ascend.
+    /// The rows do not ascend, or go beyond the data set.
     pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
         if let Some([row, next]) = rows.array_windows().find(|[row, next]| row >= next) {
             return Err(Error::Rows { row: *next, problem: format!("stands after {row}") });
         }
         if let Some(row) = rows.last().filter(|row| **row >= self.n_rows()) {
-            let problem = format!("was asked for, and there are {}", self.n_rows());
+            let problem = format!("is outside the data set of {} rows", self.n_rows());
             return Err(Error::Rows { row: *row, problem });
         }
         let mut sources = Vec::with_capacity(self.sources.len());
@@ -72,32 +73,34 @@ impl Dataset {
         })
     }
 
-    /// A number for each row, the same for rows that have the same in all these obs columns: groups for
-    /// [`split::by_group`](crate::split::by_group), labels for [`split::stratified`](crate::split::stratified). Null is a value
-    /// like others.
+    /// Numbers the rows so that two rows have the same number if they agree in all these obs
+    /// columns. Null is a value like any other. Returns groups for
+    /// [`split::by_group`](crate::split::by_group) or labels for
+    /// [`split::stratified`](crate::split::stratified).
     ///
     /// # Errors
-    /// No columns, one that the data set does not have, or one that holds neither texts, truth values nor integers.
+    /// `columns` is empty; the data set lacks a column; a column has values other than texts,
+    /// booleans or integers.
     pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, Error> {
         let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
         let encoder = BatchKeyEncoder::fit("groups", columns, &self.obs, rules)?;
         let codes = encoder.encode(&self.obs)?;
-        // A group has a row, and rows that are held in memory are fewer than 32 bits count.
+        // Every group has a row, and `fit` fails from 2^32 rows on.
         Ok(codes.values().iter().map(|code| *code as u32).collect())
     }
 
-    /// The weight of each row by an obs column of numbers or truth values, plain or in a dictionary: for
-    /// [`Sampling::weighted`](crate::sample::Sampling::weighted). For classes that come equally often there is
-    /// [`groups`](Self::groups) with [`Sampling::class_balanced`](crate::sample::Sampling::class_balanced).
+    /// The weight of each row, from an obs column of numbers or booleans, plain or a dictionary, for
+    /// [`Sampling::weighted`](crate::sample::Sampling::weighted). For equally frequent classes, use
+    /// [`groups`](Self::groups) with
+    /// [`Sampling::class_balanced`](crate::sample::Sampling::class_balanced).
     ///
     /// # Errors
-    /// A column that the data set does not have, that holds no numbers, or has nulls.
+    /// The data set lacks the column; the column is not numeric, or has nulls.
     pub fn weights(&self, column: &str) -> Result<Vec<f64>, Error> {
         let wrong = |problem: String| Error::WeightColumn { column: column.to_owned(), problem };
-        let array = self
-            .obs
-            .column_by_name(column)
-            .ok_or_else(|| wrong("it is not among those of the data set".to_owned()))?;
+        let array = self.obs.column_by_name(column).ok_or_else(|| {
+            wrong("the data set lacks it: request it in DatasetSpec::obs_columns".to_owned())
+        })?;
         let values = match array.data_type() {
             DataType::Dictionary(_, values) => values.as_ref(),
             plain => plain,
@@ -109,32 +112,32 @@ impl Dataset {
             .and_then(|array| arrow_cast::cast(&array, &DataType::Float64))
             .map_err(|error| wrong(error.to_string()))?;
         match numbers.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
-            Some(nulls) => Err(wrong(format!("{} cells have none", nulls.null_count()))),
+            Some(nulls) => Err(wrong(format!("{} cells have no weight", nulls.null_count()))),
             None => Ok(numbers.as_primitive::<Float64Type>().values().to_vec()),
         }
     }
 
-    /// The same with codes beside the obs columns: [`Batch::codes`](crate::Batch::codes) then has an Int64 column for each encoder.
-    /// The obs columns that they need must be among those of the data set.
+    /// Adds the codes of encoders: [`Batch::codes`](crate::Batch::codes) then has one Int64 column
+    /// per encoder. The data set must have the obs columns that they need.
     ///
     /// # Errors
-    /// A missing column, a label that an encoder does not know and has no code for.
+    /// The data set lacks a column; an encoder has no code for a label.
     pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, Error> {
         Ok(Self { codes: encoders.encode(&self.obs)?, ..self })
     }
 
-    /// The codes, a row for each selected cell and a column for each encoder.
+    /// The codes: one row per selected cell, one Int64 column per encoder.
     pub fn codes(&self) -> &RecordBatch {
         &self.codes
     }
 
-    /// The codes of one encoder, a code for each selected cell.
+    /// The code of each selected cell by one encoder; `None` if there is no encoder of this name.
     pub fn codes_of(&self, encoder: &str) -> Option<&[i64]> {
         let codes = self.codes.column_by_name(encoder)?.as_primitive_opt::<Int64Type>()?;
         Some(codes.values())
     }
 
-    /// The first row of each source, and at last the number of rows.
+    /// The first row of each source, then the number of rows.
     pub(crate) fn starts_of(sources: &[SelectedX]) -> Arc<[u64]> {
         let mut n_rows = 0;
         let mut starts = vec![0];

@@ -11,22 +11,24 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use crate::batch::{Batch, Matrix};
-use crate::buffers::{Elements, ReadableBuffer};
+use crate::buffers::ReadableBuffer;
 use crate::cells::JOINID;
+use crate::element_type::ElementType;
+use crate::elements::{Elements, wrong_type};
 use crate::error::Error;
 
 impl<B: ReadableBuffer> Batch<B> {
-    /// The batch as one Arrow record batch with a row for each cell: the obs columns, `soma_joinid`
-    /// (unless it is an obs column), `experiment` (the number of the cell's experiment), the codes
-    /// of each encoder (its name and `_code`), and X.
+    /// Copies the batch into one Arrow record batch with a row per cell.
     ///
-    /// X of a dense batch is the column `x`, a list of one value for each gene. X of a sparse batch
-    /// is two columns of lists of equal lengths: `genes`, columns of the batch, and `values`.
-    /// Values are copied.
+    /// Its columns are the obs columns, `soma_joinid` (unless obs has it), `experiment` (the index
+    /// of the cell's experiment), the codes of each encoder (its name plus `_code`), and X. X of a
+    /// dense batch is one column, `x`, a fixed-size list with one value per gene. X of a sparse
+    /// batch is two columns of lists with equal lengths: `genes` (columns of the batch) and
+    /// `values`.
     ///
     /// # Errors
-    /// If an obs column has one of these names; if there are more genes, or values in a batch, than
-    /// Arrow counts with 32 bits.
+    /// An obs column has the name of another column; there are more genes, or more values in the
+    /// batch, than Arrow's 32-bit sizes can count.
     pub fn to_arrow(&self) -> Result<RecordBatch, Error> {
         self.arrow().map_err(|source| Error::ToArrow { batch_idx: self.batch_idx, source })
     }
@@ -36,7 +38,9 @@ impl<B: ReadableBuffer> Batch<B> {
         let mut columns: Vec<ArrayRef> = self.obs.columns().to_vec();
         let mut add = |name: &str, column: ArrayRef| {
             if fields.iter().any(|field| field.name() == name) {
-                return Err(ArrowError::SchemaError(format!("obs has a column {name}, too")));
+                return Err(ArrowError::SchemaError(format!(
+                    "obs has a column {name}, too: leave it out"
+                )));
             }
             fields.push(Arc::new(Field::new(name, column.data_type().clone(), false)));
             columns.push(column);
@@ -49,34 +53,33 @@ impl<B: ReadableBuffer> Batch<B> {
         for (field, codes) in self.codes.schema_ref().fields().iter().zip(self.codes.columns()) {
             add(&format!("{}_code", field.name()), Arc::clone(codes))?;
         }
-        match &self.x {
+        for (name, column) in self.x_columns()? {
+            add(name, column)?;
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+    }
+
+    /// The columns of X: `x`, or `genes` and `values`.
+    fn x_columns(&self) -> Result<Vec<(&'static str, ArrayRef)>, ArrowError> {
+        let (lengths, genes, values) = match &self.x {
             Matrix::Dense { values, n_columns, .. } => {
-                add("x", dense(values.elements(), *n_columns, self.n_rows())?)?;
+                let x = dense(values.elements(), *n_columns, self.n_rows())?;
+                return Ok(vec![("x", x)]);
             }
             Matrix::Csr(csr) => {
                 let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-                let [genes, values] = lists(
-                    lengths,
-                    csr.columns().map_err(external)?,
-                    csr.values().map_err(external)?,
-                )?;
-                add("genes", genes)?;
-                add("values", values)?;
+                (lengths, csr.columns(), csr.values())
             }
             Matrix::Coo(coo) => {
                 let mut lengths = vec![0; coo.shape.0];
                 coo.rows().map_err(external)?.iter().for_each(|row| lengths[*row as usize] += 1);
-                let [genes, values] = lists(
-                    lengths,
-                    coo.columns().map_err(external)?,
-                    coo.values().map_err(external)?,
-                )?;
-                add("genes", genes)?;
-                add("values", values)?;
+                (lengths, coo.columns(), coo.values())
             }
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
-        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        };
+        let (genes, values) = (genes.map_err(external)?, values.map_err(external)?);
+        let [genes, values] = lists(lengths, genes, values)?;
+        Ok(vec![("genes", genes), ("values", values)])
     }
 }
 
@@ -89,8 +92,9 @@ fn item(data_type: DataType) -> Arc<Field> {
 }
 
 fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayRef, ArrowError> {
-    let size = i32::try_from(n_columns)
-        .map_err(|_| ArrowError::InvalidArgumentError(format!("{n_columns} genes")))?;
+    let size = i32::try_from(n_columns).map_err(|_| {
+        ArrowError::InvalidArgumentError(format!("{n_columns} genes exceed 32 bits"))
+    })?;
     let values: ArrayRef = match values {
         Elements::F32(values) => {
             Arc::new(PrimitiveArray::<Float32Type>::from_iter_values(values.iter().copied()))
@@ -99,7 +103,7 @@ fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayR
             Arc::new(PrimitiveArray::<Float16Type>::from_iter_values(values.iter().copied()))
         }
         Elements::U32(_) => {
-            return Err(ArrowError::InvalidArgumentError("dense values are floats".to_owned()));
+            return Err(external(wrong_type(ElementType::F32, values.element_type())));
         }
     };
     let field = item(values.data_type().clone());
@@ -109,7 +113,10 @@ fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayR
 
 fn lists(lengths: Vec<usize>, genes: &[u32], values: &[f32]) -> Result<[ArrayRef; 2], ArrowError> {
     if i32::try_from(values.len()).is_err() {
-        return Err(ArrowError::InvalidArgumentError(format!("{} values", values.len())));
+        return Err(ArrowError::InvalidArgumentError(format!(
+            "{} values exceed 32 bits",
+            values.len()
+        )));
     }
     let offsets = OffsetBuffer::from_lengths(lengths);
     let genes = UInt32Array::new(ScalarBuffer::from(genes.to_vec()), None);

@@ -16,8 +16,8 @@
 //! use soma_io::{Experiment, OpenOptions};
 //!
 //! let folder = tempfile::tempdir()?;
-//! let path = |name| folder.path().join(name).to_string_lossy().into_owned();
-//! let [from, to] = ["from", "to"].map(path);
+//! let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+//! let (from, to) = (path("from"), path("to"));
 //! let example = GenerateSpec { n_cells: 500, n_genes: 200, seed: 1, ..GenerateSpec::default() };
 //! generate(&from, &example, &mut |_| {})?;
 //!
@@ -25,8 +25,8 @@
 //! let spec = RelayoutSpec { shuffle_seed: Some(42), ..RelayoutSpec::default() };
 //! let report = relayout(&source, &to, &spec, &mut |_| ControlFlow::Continue(()))?;
 //! assert_eq!(report.n_cells, 500);
-//! let obs = Experiment::open(&to, &OpenOptions::default())?.obs()?;
-//! assert!(obs.schema().index_of("source_joinid").is_ok());
+//! let copy = Experiment::open(&to, &OpenOptions::default())?;
+//! assert!(copy.obs()?.schema().index_of("source_joinid").is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

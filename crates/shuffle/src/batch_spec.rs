@@ -1,7 +1,7 @@
 //! How the rows of an epoch are distributed over global batches, lanes and ranks.
 
 use crate::Error;
-use crate::random::MOST_LANES;
+use crate::random::MAX_LANES;
 
 /// Treatment of the rows that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,8 +68,8 @@ impl BatchSpec {
         if remainder == Remainder::Short && world_size > 1 {
             return Err(Error::ShortAmongRanks { world_size });
         }
-        if lanes > MOST_LANES {
-            return Err(Error::TooManyLanes { lanes, most: MOST_LANES });
+        if lanes > MAX_LANES {
+            return Err(Error::TooManyLanes { lanes, most: MAX_LANES });
         }
         let global_batch_rows = batch_rows
             .checked_mul(world_size)

@@ -12,8 +12,8 @@ pub enum Error {
     },
     /// A block has more rows than 32 bits can number.
     #[error(
-        "blocks of {chunks_per_block} chunks of {chunk_rows} rows are too large: at most {} rows fit, make chunks smaller or \
-         fewer",
+        "blocks of {chunks_per_block} chunks of {chunk_rows} rows are too large: at most {} rows fit; use smaller or fewer \
+         chunks",
         u32::MAX
     )]
     BlockTooLarge {
@@ -36,7 +36,7 @@ pub enum Error {
         n_chunks: u64,
     },
     /// There are more lanes than the random generator distinguishes.
-    #[error("{lanes} lanes are asked for, at most {most} are kept apart: take fewer")]
+    #[error("{lanes} lanes are requested, at most {most} are supported: use fewer")]
     TooManyLanes {
         /// Requested lanes.
         lanes: u64,
@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// The lanes do not divide a global batch into equal parts.
     #[error(
-        "{lanes} lanes cannot give equal parts of global batches of {global_batch_rows} rows: take a number of lanes that \
+        "{lanes} lanes cannot give equal parts of global batches of {global_batch_rows} rows: use a number of lanes that \
          divides them"
     )]
     Lanes {
@@ -55,9 +55,7 @@ pub enum Error {
         global_batch_rows: u64,
     },
     /// Several lanes were requested for rows in stored order.
-    #[error(
-        "rows come in the order in which they are stored from one lane only, not from {lanes}: take 1"
-    )]
+    #[error("rows in stored order need a single lane, not {lanes}: use 1")]
     LanesInOrder {
         /// Requested lanes.
         lanes: u64,
@@ -72,7 +70,7 @@ pub enum Error {
     },
     /// Several ranks were asked to end with batches of unequal length.
     #[error(
-        "{world_size} ranks need batches of equal length, so a short last one cannot be shared out: drop the remainder, \
+        "{world_size} ranks need batches of equal length, so they cannot share a short last one: drop the remainder \
          or pad it"
     )]
     ShortAmongRanks {
@@ -80,15 +78,15 @@ pub enum Error {
         world_size: u64,
     },
     /// A product or sum of sizes does not fit into 64 bits.
-    #[error("{what} are more than can be counted: make batches, or the number of ranks, smaller")]
+    #[error("{what} exceed 64 bits: use smaller batches or fewer ranks")]
     TooManyRows {
         /// The rows that were counted.
         what: &'static str,
     },
     /// A rank's part of a block has more rows than 32 bits can number.
     #[error(
-        "a rank would hold {block_rows} rows at once, of {lanes} lanes: at most {} rows fit; make chunks smaller or fewer, \
-         take fewer lanes or more ranks",
+        "a rank would have {block_rows} rows in memory at once, of {lanes} lanes: at most {} rows fit; use smaller or \
+         fewer chunks, fewer lanes or more ranks",
         u32::MAX
     )]
     RankBlockTooLarge {
@@ -98,7 +96,7 @@ pub enum Error {
         lanes: u64,
     },
     /// The sampled rows do not ascend, or are not in the selection.
-    #[error("the sampled rows are not of the selection: {problem}")]
+    #[error("the sampled rows do not fit the selection: {problem}")]
     SampledRows {
         /// Description of the first such row.
         problem: String,
@@ -113,7 +111,7 @@ pub enum Error {
     },
     /// No row has a weight above 0.
     #[error(
-        "none of {n_rows} rows has a weight above 0, so none can be drawn: give some row a weight"
+        "none of {n_rows} rows has a weight above 0, so none can be drawn: give at least one row a weight"
     )]
     NoWeights {
         /// Number of rows.
@@ -121,7 +119,7 @@ pub enum Error {
     },
     /// A sample without replacement is larger than the number of rows to draw from.
     #[error(
-        "{n_samples} rows are to be drawn and none twice, but only {n_rows} can be: draw fewer, or with replacement"
+        "cannot draw {n_samples} rows without replacement from {n_rows}: draw fewer, or with replacement"
     )]
     TooManySamples {
         /// Rows to draw.
@@ -132,7 +130,7 @@ pub enum Error {
     /// A sample or its selection has more rows than 32 bits can number, or does not fit into
     /// memory.
     #[error(
-        "cannot sample {n_samples} rows out of {n_rows}: fewer than 2^32 of each, for which there is memory, can be"
+        "cannot sample {n_samples} rows out of {n_rows}: each must be below 2^32 and fit into memory"
     )]
     SampleTooLarge {
         /// Rows to draw.
@@ -149,7 +147,7 @@ pub enum Error {
         fraction: f64,
     },
     /// There are too many splits.
-    #[error("{n_splits} splits are asked for, at most {most} are made: give fewer fractions")]
+    #[error("{n_splits} splits are requested, at most {most} are supported: give fewer fractions")]
     TooManySplits {
         /// Number of fractions.
         n_splits: usize,
@@ -168,7 +166,7 @@ pub enum Error {
     },
     /// No split method has this name.
     #[error(
-        "no way to split is called {name:?}: take deterministic, multinomial or stochastic_rounding"
+        "no split method is named {name:?}: use deterministic, multinomial or stochastic_rounding"
     )]
     UnknownSplitMethod {
         /// The name.
@@ -176,8 +174,8 @@ pub enum Error {
     },
     /// There are fewer groups than splits that need one.
     #[error(
-        "{n_groups} groups cannot fill {n_splits} splits, as a group is never shared: make fewer splits, or group by \
-         something finer"
+        "{n_groups} groups cannot fill {n_splits} splits, because a group is never divided: use fewer splits or smaller \
+         groups"
     )]
     FewerGroupsThanSplits {
         /// Number of distinct groups.
@@ -187,7 +185,7 @@ pub enum Error {
     },
     /// Groups and labels differ in length.
     #[error(
-        "{n_groups} rows have a group, but {n_labels} a label: give one of each for every row, in the same order"
+        "{n_groups} rows have a group, but {n_labels} have a label: give every row one of each, in the same order"
     )]
     LabelsLength {
         /// Rows with a group.
@@ -196,14 +194,14 @@ pub enum Error {
         n_labels: usize,
     },
     /// The rows of a split do not fit into memory.
-    #[error("cannot get memory for the numbers of {n_rows} rows of a split: split fewer rows")]
+    #[error("no memory for the {n_rows} rows of a split: split fewer rows")]
     SplitTooLarge {
         /// Rows of the split.
         n_rows: u64,
     },
     /// A label's code is not below the number of classes.
     #[error(
-        "a label has the code {code}, but there are {n_classes} classes: give codes below that number"
+        "a label has the code {code}, but there are {n_classes} classes: codes must be below that number"
     )]
     LabelCode {
         /// The code.
@@ -220,7 +218,7 @@ pub enum Error {
         n_labels: u64,
     },
     /// A mean run length is below 1, infinite or not a number.
-    #[error("runs of {mean_rows} rows on average cannot be: give a number from 1 on")]
+    #[error("the mean run length is {mean_rows}: it must be finite and at least 1")]
     RunLength {
         /// The mean run length.
         mean_rows: f64,

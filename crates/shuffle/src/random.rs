@@ -20,7 +20,7 @@ const SAMPLE_DOMAIN: [u8; 16] = *b"somafeed samples";
 const STORAGE_DOMAIN: [u8; 16] = *b"somafeed storage";
 
 /// Largest number of lanes that have streams of their own.
-pub(crate) const MOST_LANES: u64 = 1 << 20;
+pub(crate) const MAX_LANES: u64 = 1 << 20;
 
 /// A random decision of a plan; it selects the generator's stream.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub(crate) enum Decision {
     ChunkOrder,
     /// The order of the rows in a window of a lane.
     RowOrder {
-        /// The lane, below [`MOST_LANES`].
+        /// The lane, below [`MAX_LANES`].
         lane: u64,
         /// The lane's window, below 2^40.
         window: u64,

@@ -39,9 +39,10 @@ pub struct Experiment {
 impl Experiment {
     /// Opens the experiment at `uri`: a local path, an address in an object store (`s3://`,
     /// `gs://`, `gcs://`, `azure://`), another address that libtiledb knows, or a short name of the
-    /// Census. `census://2025-11-08/homo_sapiens` means the human cells of that release, in
-    /// `s3://cellxgene-census-public-us-west-2/cell-census/2025-11-08/soma/census_data/homo_sapiens`,
-    /// read from the region us-west-2 without signing, unless the config says otherwise.
+    /// Census. `census://2025-11-08/homo_sapiens` means the human cells of that release, in folder
+    /// `cell-census/2025-11-08/soma/census_data/homo_sapiens` of the bucket
+    /// `cellxgene-census-public-us-west-2`, read from the region us-west-2 without signing, unless
+    /// the config says otherwise.
     ///
     /// # Errors
     /// [`Error::Missing`] and [`Error::NotA`] if no experiment is there; [`Error::Address`] and
@@ -60,7 +61,7 @@ impl Experiment {
     /// share this limit. obs, var and the metadata read on opening are not limited, since libtiledb
     /// reads them; if libtiledb would also read X, opening a reader fails.
     #[must_use]
-    pub fn held_to(mut self, limit: Arc<ReadLimit>) -> Self {
+    pub fn with_read_limit(mut self, limit: Arc<ReadLimit>) -> Self {
         self.members.place.read_limit = Some(limit);
         self
     }

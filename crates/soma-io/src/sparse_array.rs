@@ -126,8 +126,8 @@ impl SparseNdArray {
     ///
     /// Fails if the native reader is wanted and does not support such an array, or if the array
     /// cannot be opened: a damaged or missing file never makes `Auto` choose libtiledb. If X is
-    /// [limited in rate](crate::Experiment::held_to), fails with [`Error::NotHeld`] instead of
-    /// reading through libtiledb.
+    /// [limited in rate](crate::Experiment::with_read_limit), fails with [`Error::NotHeld`] instead
+    /// of reading through libtiledb.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);

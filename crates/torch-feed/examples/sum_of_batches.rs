@@ -1,7 +1,9 @@
 //! Reads one shuffled epoch of an experiment as tensors, and prints counts and sums.
 //!
-//! `cargo run --release -p torch-feed --example sum_of_batches -- <experiment> [measurement]
-//! [layer]`
+//! ```text
+//! cargo run --release -p torch-feed --example sum_of_batches -- \
+//!     <experiment> [measurement] [layer]
+//! ```
 
 use std::error::Error;
 

@@ -1,5 +1,7 @@
 //! One batch as tensors, and how long they may be used.
 
+use std::fmt;
+
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -18,7 +20,6 @@ use crate::stored_type::to_stored;
 /// (`shallow_clone`, views, tensors that autograd keeps for the backward pass). On the CPU the
 /// memory of `x` is reused for a later batch when the last of them is dropped, so a kept tensor
 /// costs new memory. The memory has a fixed size: copy the tensor before calling `resize_`.
-#[derive(Debug)]
 pub struct TensorBatch {
     batch_idx: u64,
     x: Tensor,
@@ -33,7 +34,7 @@ pub struct TensorBatch {
 impl TensorBatch {
     /// Makes the tensors of a loader's batch on the feed's device.
     pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
-        let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding } = batch;
+        let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding, .. } = batch;
         let x = feed.matrix(x)?;
         let x = match feed.stored {
             Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
@@ -121,6 +122,12 @@ impl TensorBatch {
     }
 }
 
+impl fmt::Debug for TensorBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TensorBatch({}: {:?}, {} padding)", self.batch_idx, self.x, self.n_padding)
+    }
+}
+
 /// The conversion of a loader's batches to tensors.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -159,6 +166,7 @@ impl Feed {
             (Matrix::Coo(coo), Some(_)) => sparse_coo(coo)?
                 .f_to(self.device)
                 .map_err(Error::torch("a copy of X's values on the device")),
+            (other, _) => Err(Error::UnknownForm { batch: format!("{other:?}") }),
         }
     }
 
@@ -178,9 +186,9 @@ impl Feed {
 /// The names of the encoders, and their codes.
 fn code_columns(codes: &RecordBatch) -> (Vec<String>, Vec<&[i64]>) {
     let fields = codes.schema_ref().fields();
-    let columns = fields.iter().zip(codes.columns()).filter_map(|(field, column)| {
-        let codes = column.as_primitive_opt::<Int64Type>()?;
-        Some((field.name().clone(), &codes.values()[..]))
+    // The loader makes every column of codes Int64.
+    let columns = fields.iter().zip(codes.columns()).map(|(field, column)| {
+        (field.name().clone(), &column.as_primitive::<Int64Type>().values()[..])
     });
     columns.unzip()
 }

@@ -8,7 +8,7 @@ use tch::Tensor;
 
 use crate::device::{CopyDevice, Ticket, TorchDevice};
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::memory::{Memory, ValueType};
 use crate::pool::Pool;
 
 /// A pool of CPU tensors that the loader writes batches into.
@@ -39,10 +39,7 @@ impl TensorBuffers {
 
 impl fmt::Debug for TensorBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TensorBuffers")
-            .field("n_free", &self.n_free())
-            .field("max_free", &self.max_free)
-            .finish_non_exhaustive()
+        write!(f, "TensorBuffers({} free, at most {})", self.n_free(), self.max_free)
     }
 }
 
@@ -54,10 +51,11 @@ impl BatchBuffers for TensorBuffers {
         n_values: usize,
         element_type: ElementType,
     ) -> Result<TensorBuffer, loader::Error> {
-        let memory = self
-            .pool
-            .take(n_values, element_type.into())
-            .map_err(|source| loader::Error::Buffer { n_values, source: Box::new(source) })?;
+        let failed = |source| loader::Error::Buffer { n_values, source };
+        let value_type = ValueType::of(element_type)
+            .ok_or_else(|| failed(format!("no tensors have elements of {element_type}").into()))?;
+        let memory =
+            self.pool.take(n_values, value_type).map_err(|source| failed(Box::new(source)))?;
         Ok(TensorBuffer { memory: Some(memory), n_values, pool: Arc::clone(&self.pool) })
     }
 }
@@ -136,7 +134,7 @@ pub(crate) fn size(n: usize) -> Result<i64, Error> {
 
 impl fmt::Debug for TensorBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TensorBuffer").field("n_values", &self.n_values).finish_non_exhaustive()
+        write!(f, "TensorBuffer({} values)", self.n_values)
     }
 }
 

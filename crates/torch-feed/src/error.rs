@@ -64,6 +64,13 @@ pub enum Error {
         form: loader::BatchForm,
     },
 
+    /// The loader delivered a batch in a form that this crate does not know.
+    #[error("cannot make tensors of {batch}: ask for dense, f16, csr or coo batches")]
+    UnknownForm {
+        /// The batch.
+        batch: String,
+    },
+
     /// The batches have no codes from this encoder.
     #[error("batches have no codes of {encoder:?}: give the data set an encoder of that name")]
     NoCodes {

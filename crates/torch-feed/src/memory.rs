@@ -82,12 +82,14 @@ impl ValueType {
     }
 }
 
-impl From<ElementType> for ValueType {
-    fn from(element_type: ElementType) -> Self {
+impl ValueType {
+    /// The type for a batch's elements; `None` if this crate does not know theirs.
+    pub(crate) fn of(element_type: ElementType) -> Option<Self> {
         match element_type {
-            ElementType::F32 => Self::F32,
-            ElementType::F16 => Self::F16,
-            ElementType::U32 => Self::U32,
+            ElementType::F32 => Some(Self::F32),
+            ElementType::F16 => Some(Self::F16),
+            ElementType::U32 => Some(Self::U32),
+            _ => None,
         }
     }
 }

@@ -48,11 +48,9 @@ impl Staging {
     pub(crate) fn send_numbers(&self, columns: &[&[i64]]) -> Result<Vec<Tensor>, Error> {
         let n_rows = columns.first().map_or(0, |column| column.len());
         let n_values = n_rows * columns.len();
-        let sent = self.send(&self.numbers, n_values, ValueType::I64, |memory| {
-            if let ValuesMut::I64(values) = memory {
-                let numbers = columns.iter().copied().flatten();
-                values.iter_mut().zip(numbers).for_each(|(value, number)| *value = *number);
-            }
+        let sent = self.send(&self.numbers, n_values, |values| {
+            let numbers = columns.iter().copied().flatten();
+            values.iter_mut().zip(numbers).for_each(|(value, number)| *value = *number);
         })?;
         let part = |idx: usize| sent.f_narrow(0, (idx * n_rows) as i64, n_rows as i64);
         (0..columns.len())
@@ -68,15 +66,12 @@ impl Staging {
     pub(crate) fn send_rows(&self, rows: CsrBatch<TensorBuffer>) -> Result<SentRows, Error> {
         let n_columns = i32::try_from(rows.n_columns)
             .map_err(|_| Error::TooLarge { n_values: rows.n_columns })?;
-        let row_offsets =
-            self.send(&self.row_offsets, rows.n_rows() + 1, ValueType::I64, |memory| {
-                if let ValuesMut::I64(values) = memory {
-                    // A matrix without rows may lack offsets; its only offset is 0.
-                    values[0] = 0;
-                    let offsets = rows.row_offsets.iter().map(|offset| *offset as i64);
-                    values.iter_mut().zip(offsets).for_each(|(value, offset)| *value = offset);
-                }
-            })?;
+        let row_offsets = self.send(&self.row_offsets, rows.n_rows() + 1, |values| {
+            // A matrix without rows may lack offsets; its only offset is 0.
+            values[0] = 0;
+            let offsets = rows.row_offsets.iter().map(|offset| *offset as i64);
+            values.iter_mut().zip(offsets).for_each(|(value, offset)| *value = offset);
+        })?;
         let (columns, values) = (self.send_buffer(rows.columns)?, self.send_buffer(rows.values)?);
         Ok(SentRows { row_offsets, columns, values, n_columns: i64::from(n_columns) })
     }
@@ -88,19 +83,21 @@ impl Staging {
         Ok(copy)
     }
 
-    /// Begins the copy of `n_values` values, which `write` writes.
+    /// Begins the copy of `n_values` int64 values, which `write` writes.
     fn send(
         &self,
         pool: &Pool,
         n_values: usize,
-        value_type: ValueType,
-        write: impl FnOnce(ValuesMut<'_>),
+        write: impl FnOnce(&mut [i64]),
     ) -> Result<Tensor, Error> {
         let what = "memory for a batch on its way to the device";
         // Sparse batches differ slightly in size; rounded up, one buffer fits the next batch.
-        let mut memory =
-            pool.take(n_values.next_power_of_two(), value_type).map_err(Error::torch(what))?;
-        write(memory.values_mut());
+        let room = n_values.next_power_of_two();
+        let mut memory = pool.take(room, ValueType::I64).map_err(Error::torch(what))?;
+        let ValuesMut::I64(values) = memory.values_mut() else {
+            unreachable!("the pool returns memory of the requested type")
+        };
+        write(values);
         let host = memory.source(n_values);
         let host = host.map_err(Error::torch("a batch on its way to the device"));
         match host.and_then(|host| self.device.begin_copy(&host)) {

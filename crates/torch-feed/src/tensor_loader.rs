@@ -25,7 +25,8 @@ fn n_buffers(spec: &LoaderSpec) -> usize {
     let of_batch = match spec.batch_form {
         BatchForm::Dense | BatchForm::F16 => 1,
         BatchForm::Csr => 2,
-        BatchForm::Coo => 3,
+        // COO, and forms that this crate does not know and rejects when a batch comes.
+        _ => 3,
     };
     spec.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
 }
@@ -94,7 +95,8 @@ impl TensorLoader {
     /// of them, as for CSR batches.
     ///
     /// # Errors
-    /// The batches are sparse; the method is `np.array`, which cannot give sparse rows.
+    /// The batches are sparse; or blocks are dense ([`loader::BlockForm::Dense`]), so that no
+    /// sparse rows can be made.
     pub fn densify_on_device(self) -> Result<Self, Error> {
         if self.feed.dense_kind.is_some() {
             return Ok(self);
@@ -103,7 +105,7 @@ impl TensorLoader {
         let dense_kind = match spec.batch_form {
             BatchForm::Dense => Kind::Float,
             BatchForm::F16 => Kind::Half,
-            form @ (BatchForm::Csr | BatchForm::Coo) => return Err(Error::DensifySparse { form }),
+            form => return Err(Error::DensifySparse { form }),
         };
         let spec = LoaderSpec { batch_form: BatchForm::Csr, ..spec.clone() };
         let buffers = Arc::clone(self.loader.buffers());

@@ -10,7 +10,7 @@ use super::target_of;
 /// File name extension in `fuzz/corpus`.
 pub(super) const EXTENSION: &str = "inputs";
 /// Largest size of a target's inputs in bytes; the shortest inputs are kept.
-const MOST_BYTES: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 /// The names of all targets: those with kept inputs.
 pub(super) fn targets(corpus: &Path) -> anyhow::Result<Vec<String>> {
@@ -80,7 +80,7 @@ fn joined(mut inputs: Vec<Vec<u8>>) -> Vec<u8> {
     inputs.dedup();
     let mut file = Vec::new();
     for input in inputs {
-        if file.len() + 4 + input.len() <= MOST_BYTES {
+        if file.len() + 4 + input.len() <= MAX_BYTES {
             file.extend((input.len() as u32).to_le_bytes());
             file.extend(input);
         }
@@ -114,6 +114,6 @@ mod tests {
     #[test]
     fn no_target_has_too_many_bytes() {
         let inputs = (0..200).map(|idx| vec![idx as u8; 1000]).collect();
-        assert!(joined(inputs).len() <= MOST_BYTES);
+        assert!(joined(inputs).len() <= MAX_BYTES);
     }
 }

@@ -1,6 +1,6 @@
-"""Checks wheels against their hashes and takes files out of them. Reads a plan as JSON from stdin; runs on any Python 3.
+"""Checks the hashes of wheels and unpacks files from them. Reads a plan as JSON from stdin; runs on any Python 3.
 
-{"need_bytes": n, "folder": path}                          fails if the folder's disk has less free than that
+{"need_bytes": n, "folder": path}                          fails if the folder's disk has less free space
 {"file": path, "sha256": hex}                              fails unless the file has that hash
 {"into": path, "members": [{"wheel": path, "from": name or "prefix/", "to": name or "prefix/"}]}
 """
@@ -61,7 +61,7 @@ def extract(plan):
                     fail("%s has no file %s" % (member["wheel"], name))
                 with source, open(target, "wb") as out:
                     shutil.copyfileobj(source, out, 1 << 20)
-    # What is renamed into place afterwards must be on the disk by then.
+    # The folder is renamed into place afterwards, so its files must be on disk by then.
     if hasattr(os, "sync"):
         os.sync()
 

@@ -5,28 +5,9 @@ use super::source_files::Source;
 /// Largest width of a comment line in columns. rustfmt wraps code at this width, but not comments.
 const WIDTH: usize = 100;
 
-/// Folders whose comments are still to be wrapped.
-const STILL_TO_COME: [&str; 8] = [
-    "crates/bench-run/",
-    "crates/compare/",
-    "crates/grid-point/",
-    "crates/loader/",
-    "crates/soma-io/",
-    "crates/sweep/",
-    "crates/tiledb-native/",
-    "crates/tune/",
-];
-
-/// Checks the width of all comment lines outside of [`STILL_TO_COME`].
+/// Checks the width of all comment lines.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let is_checked =
-        |source: &&Source| !STILL_TO_COME.iter().any(|folder| source.path.starts_with(folder));
-    sources
-        .iter()
-        .filter(|source| source.is_rust())
-        .filter(is_checked)
-        .flat_map(check_source)
-        .collect()
+    sources.iter().filter(|source| source.is_rust()).flat_map(check_source).collect()
 }
 
 fn check_source(source: &Source) -> Vec<String> {

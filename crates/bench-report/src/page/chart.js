@@ -41,7 +41,7 @@ const VIEWS = [
     note: () =>
       cutNote(
         points.filter(isShown).filter((point) => point.waits).length,
-        MOST_LINES,
+        MAX_LINES,
         "All batches, including the first, which absorbs the read of the first block.",
       ),
     empty: "No point has the waits of its batches.",
@@ -54,7 +54,7 @@ const VIEWS = [
     note: () =>
       cutNote(
         points.filter(isShown).length,
-        MOST_BARS,
+        MAX_BARS,
         "Each stage is summed over its threads; stages overlap, so they add up to more than the epoch.",
       ),
     empty: "No point has the time of its stages.",
@@ -67,7 +67,7 @@ const VIEWS = [
     note: () =>
       cutNote(
         points.filter(isShown).filter((point) => point.busy).length,
-        MOST_BANDS,
+        MAX_BANDS,
         "Mean and range over epochs and repeats. With --consumer none a consumer is hardly ever busy.",
       ),
     empty: "No point has the time of each of its batches: older results lack it.",
@@ -142,11 +142,11 @@ function drawChart() {
     }
     return box;
   });
-  const said =
+  const content =
     isEmpty && !publishedPoints().length
       ? [element("p", { class: "empty" }, points.some(isShown) ? view.empty : "The filters hide every point: remove one.")]
       : figures;
-  chart.replaceChildren(...said);
+  chart.replaceChildren(...content);
   document.getElementById("note").textContent = view.note();
   ring();
 }

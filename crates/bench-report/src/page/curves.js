@@ -1,15 +1,15 @@
 // Views with lines and bars: by chunk size, by chunks per block, waits, stages, busy share, growth with size.
 
 // Largest number of lines: only the fastest points are drawn, with a note.
-const MOST_LINES = 60;
-const MOST_BARS = 24;
-const MOST_BANDS = 7;
+const MAX_LINES = 60;
+const MAX_BARS = 24;
+const MAX_BANDS = 7;
 
 function fastest(candidates, most) {
   const bySpeed = [...candidates].sort((a, b) => (median(b, "samples_per_sec") ?? 0) - (median(a, "samples_per_sec") ?? 0));
-  const taken = bySpeed.slice(0, most);
-  if (state.isPinned && bySpeed.includes(state.chosen) && !taken.includes(state.chosen)) taken[most - 1] = state.chosen;
-  return taken;
+  const chosen = bySpeed.slice(0, most);
+  if (state.isPinned && bySpeed.includes(state.chosen) && !chosen.includes(state.chosen)) chosen[most - 1] = state.chosen;
+  return chosen;
 }
 
 const cutNote = (all, most, what) =>
@@ -26,7 +26,7 @@ function series(marks, tied) {
 const lineKey = () =>
   currentView().id === "growth" && state.shape === "series" && report.series?.heading === "data" ? "chunk_method" : state.shape;
 
-function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
+function drawLines(width, { at, axis, yName, y, lines: lineSetting, tied }) {
   const marks = points
     .filter(isShown)
     .map((point) => ({ point, at: at(point), y: y ? y(point) : spread(point, yName) }))
@@ -34,15 +34,15 @@ function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
   if (!marks.length) return [];
   const all = series(
     marks,
-    tied.filter((key) => key !== held),
+    tied.filter((key) => key !== lineSetting),
   );
-  const heldValues = held ? [...new Set(marks.map(({ point }) => settingOf(point, held)))].sort((a, b) => a - b) : [];
+  const lineValues = lineSetting ? [...new Set(marks.map(({ point }) => settingOf(point, lineSetting)))].sort((a, b) => a - b) : [];
   const colorFor = ({ point }) => lineColorOf(lineKey(), settingOf(point, lineKey()));
-  const dash = (line) => DASHES[Math.max(0, heldValues.indexOf(settingOf(line[0].point, held))) % DASHES.length];
+  const dash = (line) => DASHES[Math.max(0, lineValues.indexOf(settingOf(line[0].point, lineSetting))) % DASHES.length];
   const ticks = [...new Set(marks.map((mark) => mark.at))].sort((a, b) => a - b);
   const room = Math.max(2, Math.floor(width / 90));
   const every = Math.ceil(ticks.length / room);
-  const labels = heldValues.length > 1 && all.length <= 8;
+  const labels = lineValues.length > 1 && all.length <= 8;
   const plot = framed(width, {
     marginRight: labels ? 76 : 20,
     x: {
@@ -86,7 +86,7 @@ function drawLines(width, { at, axis, yName, y, lines: held, tied }) {
     const ends = all.map((line) => line.at(-1));
     labelEnds(
       plot,
-      ends.map((end) => ({ at: placeOf(end), words: shownValue(held, settingOf(end.point, held)), color: colorFor(end) })),
+      ends.map((end) => ({ at: placeOf(end), words: shownValue(lineSetting, settingOf(end.point, lineSetting)), color: colorFor(end) })),
     );
   }
   const anchors = marks.map((mark) => ({ point: mark.point, at: placeOf(mark), r: 5 }));
@@ -151,7 +151,7 @@ function drawWaits(width) {
   const each = width > 760 ? (width - 24) / 2 : width;
   const shown = fastest(
     points.filter(isShown).filter((point) => point.waits),
-    MOST_LINES,
+    MAX_LINES,
   );
   const least = 1e-3;
   const steps = shown.map((point) => ({
@@ -185,7 +185,7 @@ function drawStages(width) {
   const stages = STAGES.filter((stage) => !isHidden("stage", stage));
   const shown = fastest(
     points.filter(isShown).filter((point) => STAGES.some((stage) => median(point, stage + suffix) !== null)),
-    MOST_BARS,
+    MAX_BARS,
   );
   if (!shown.length) return [];
   const names = new Map(shown.map((point) => [point.id, nameOf(point)]));
@@ -237,7 +237,7 @@ function drawStages(width) {
 function drawBusy(width) {
   const shown = fastest(
     points.filter(isShown).filter((point) => point.busy),
-    MOST_BANDS,
+    MAX_BANDS,
   );
   if (!shown.length) return [];
   const colors = new Map(shown.map((point, idx) => [point.id, CATEGORIES[idx % CATEGORIES.length]]));

@@ -20,7 +20,7 @@ use crate::{
 
 /// Largest integer that JavaScript represents exactly; larger ones, for instance seeds, become
 /// text.
-const MOST_EXACT: u64 = 1 << 53;
+const MAX_EXACT: u64 = 1 << 53;
 /// Significant digits of figures that are not whole numbers.
 const DIGITS: usize = 6;
 
@@ -200,7 +200,7 @@ fn settings(summary: &PointSummary) -> Result<Map<String, Value>, serde_json::Er
     settings.retain(|_, value| !value.is_null());
     for value in settings.values_mut() {
         match value.as_u64() {
-            Some(number) if number > MOST_EXACT => *value = Value::from(number.to_string()),
+            Some(number) if number > MAX_EXACT => *value = Value::from(number.to_string()),
             _ => {}
         }
     }
@@ -263,7 +263,7 @@ fn short(spread: &Spread) -> Value {
 
 /// Rounds `number` to `digits` significant digits; whole numbers keep all of theirs.
 fn rounded(number: f64, digits: usize) -> Value {
-    if number.fract() == 0.0 && number.abs() < MOST_EXACT as f64 {
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT as f64 {
         return Value::from(number as i64);
     }
     let text = format!("{number:.*e}", digits.saturating_sub(1));

@@ -100,14 +100,14 @@ function publishedPoints() {
 
 function drawMemory(width) {
   const drawn = scatter(width, state.x, state.y, { behind: publishedPoints() });
-  if (state.shape === "series" && drawn.anchors.length <= MOST_NAMED) labelMarks(drawn);
+  if (state.shape === "series" && drawn.anchors.length <= MAX_NAMED) labelMarks(drawn);
   const marked = drawn.anchors.find(({ point }) => point && point.id === report.marked?.id);
   if (marked) drawArrow(drawn.plot, marked, drawn.anchors, report.marked.label);
   return [drawn];
 }
 
 // With more marks than this, none has a name beside it.
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 
 // The name of the series beside each mark or group of marks, if there is room.
 function labelMarks({ plot, anchors }) {
@@ -121,7 +121,7 @@ function labelMarks({ plot, anchors }) {
   const gap = (one, { at: [x, y], r }) =>
     Math.hypot(Math.max(one.left - x, 0, x - one.right), Math.max(one.top - y, 0, y - one.bottom)) - r * 1.5;
   const own = anchors.filter(({ point }) => point);
-  const taken = own.map(({ at, r }) => box(at[0], at[1], r * 1.5, r * 1.5));
+  const occupied = own.map(({ at, r }) => box(at[0], at[1], r * 1.5, r * 1.5));
   const named = [];
   for (const { point, at, r } of own) {
     const words = settingOf(point, "series");
@@ -138,11 +138,11 @@ function labelMarks({ plot, anchors }) {
           one.right < right &&
           one.top > top &&
           one.bottom < bottom &&
-          !taken.some((other) => overlap(other, one)) &&
+          !occupied.some((other) => overlap(other, one)) &&
           !own.some((other) => settingOf(other.point, "series") !== words && gap(one, other) <= gap(one, { at, r })),
       );
     if (!found) continue;
-    taken.push(found);
+    occupied.push(found);
     named.push({ words, at });
     const [x, y] = [(found.left + found.right) / 2, (found.top + found.bottom) / 2];
     plot.append(shape("text", { class: "mark-name", x, y, dy: "0.32em" }, words));

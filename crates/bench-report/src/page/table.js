@@ -68,7 +68,7 @@ function sortedPoints() {
 }
 
 // Number of rows shown until the reader asks for all: layout of thousands takes a second per filter change.
-const MOST_ROWS = 300;
+const MAX_ROWS = 300;
 let allRows = false;
 let drawnRows = "";
 
@@ -100,13 +100,13 @@ function drawTable() {
   });
   const sorted = sortedPoints();
   const body = element("tbody");
-  body.append(...sorted.slice(0, allRows ? sorted.length : MOST_ROWS).map(rowFor));
+  body.append(...sorted.slice(0, allRows ? sorted.length : MAX_ROWS).map(rowFor));
   const caption = element("caption", {}, `${grouped(sorted.length)} of ${grouped(points.length)} grid points`);
   document
     .getElementById("table")
     .replaceChildren(element("table", {}, caption, element("thead", {}, element("tr", {}, ...heads)), body));
   const more = document.getElementById("more");
-  more.hidden = allRows || sorted.length <= MOST_ROWS;
+  more.hidden = allRows || sorted.length <= MAX_ROWS;
   more.textContent = `show all ${grouped(sorted.length)} rows`;
 }
 

@@ -50,7 +50,7 @@ pub(super) fn draw_lines(
 
 /// Describes the machine, and in a second line the data, the batches and the failures.
 pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 2] {
-    let machines = each(sources.iter().flat_map(|source| &source.records).map(|record| {
+    let machines = join_distinct(sources.iter().flat_map(|source| &source.records).map(|record| {
         record
             .host
             .gpu
@@ -58,9 +58,9 @@ pub(crate) fn subtitle(sources: &[Source], points: &[PointSummary]) -> [String; 
             .map_or_else(|| record.host.host.clone(), |gpu| format!("{}, {gpu}", record.host.host))
     }));
     let data = data_line(points);
-    let batches = each(points.iter().map(|summary| grouped(summary.point.batch_size)));
-    let forms = each(points.iter().map(|summary| summary.point.form.clone()));
-    let caches = each(points.iter().map(|summary| summary.point.cache.clone()));
+    let batches = join_distinct(points.iter().map(|summary| grouped(summary.point.batch_size)));
+    let forms = join_distinct(points.iter().map(|summary| summary.point.form.clone()));
+    let caches = join_distinct(points.iter().map(|summary| summary.point.cache.clone()));
     let failed = match points.iter().filter(|summary| summary.n_ok == 0).count() {
         0 => String::new(),
         n => format!(" · {n} of {} points failed", points.len()),
@@ -83,15 +83,15 @@ fn data_line(points: &[PointSummary]) -> String {
             None => sizes.push((size, vec![&data.uri])),
         }
     }
-    let told = sizes.into_iter().map(|(size, uris)| {
-        let names = each(uris.into_iter().map(|uri| last_part(uri).to_owned()));
+    let names = sizes.into_iter().map(|(size, uris)| {
+        let names = join_distinct(uris.into_iter().map(|uri| last_part(uri).to_owned()));
         format!("{names}: {size}")
     });
-    each(told)
+    join_distinct(names)
 }
 
 /// The distinct `texts` in order of appearance; beyond three, the number of the others.
-fn each(texts: impl Iterator<Item = String>) -> String {
+fn join_distinct(texts: impl Iterator<Item = String>) -> String {
     let mut seen = BTreeSet::new();
     let different: Vec<String> =
         texts.filter(|text| !text.is_empty() && seen.insert(text.clone())).collect();

@@ -20,7 +20,7 @@ const LEGEND_LINE: f64 = 14.0;
 const LEGEND_WIDEST: f64 = 260.0;
 const LEGEND_LEFT: f64 = PLOT[2] + 20.0;
 /// Largest number of legend entries; further series are in the table only.
-const MOST_ENTRIES: usize = 28;
+const MAX_ENTRIES: usize = 28;
 /// Strokes and gaps of the lines; a new pattern each time that the colors repeat.
 const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.5], &[12.0, 4.0, 2.5, 4.0]];
 /// Dashes of the reference lines at values of x.
@@ -71,7 +71,7 @@ pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
     let x = Scale::new(&chart.x, &xs, left, right, 8);
     let y = Scale::new(&chart.y, &ys, lower, upper, 6);
     let looks = looks(&chart.series);
-    let entries: Vec<Vec<String>> = chart.series.iter().take(MOST_ENTRIES).map(entry).collect();
+    let entries: Vec<Vec<String>> = chart.series.iter().take(MAX_ENTRIES).map(entry).collect();
     canvas::svg(size(&entries), |canvas| {
         draw_lines(canvas, &chart.title, chart.subtitle)?;
         draw_axes(canvas, PLOT, &x, &y, true)?;
@@ -195,8 +195,8 @@ fn draw_legend(
         }
         y += entry_height(lines);
     }
-    if chart.series.len() > MOST_ENTRIES {
-        let rest = format!("and {} more", chart.series.len() - MOST_ENTRIES);
+    if chart.series.len() > MAX_ENTRIES {
+        let rest = format!("and {} more", chart.series.len() - MAX_ENTRIES);
         canvas.text(&rest, (left + 18.0, y), LEGEND_TEXT, Ink::GRAY, Align::Left)?;
     }
     Ok(())

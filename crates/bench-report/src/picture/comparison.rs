@@ -12,7 +12,7 @@ use super::{
     key::Key,
     labels,
     mark::Encoding,
-    panel::{MOST_NAMED, Panel},
+    panel::{MAX_NAMED, Panel},
     scale::{Dimension, Scale},
 };
 use crate::{Error, PointSummary, ReportOptions, Source, table::grouped};
@@ -20,7 +20,7 @@ use crate::{Error, PointSummary, ReportOptions, Source, table::grouped};
 /// An axis is logarithmic from this ratio of largest to smallest value on.
 const LOGARITHMIC_FROM: f64 = 30.0;
 /// Largest number of plots in a row.
-const MOST_PANELS: usize = 4;
+const MAX_PANELS: usize = 4;
 /// Smallest width of a plot, and the gap between two.
 const NARROWEST: f64 = 410.0;
 const GAP: f64 = 40.0;
@@ -79,7 +79,7 @@ pub(super) fn draw(
                 canvas.heading(&group.title, (panel.plot[0], upper - 15.0), 14.0, Align::Left)?;
             }
             let marks = panel.draw_marks(canvas, encoding, &group.placed, false)?;
-            if group.placed.len() <= MOST_NAMED {
+            if group.placed.len() <= MAX_NAMED {
                 labels::draw(canvas, &panel.labels(encoding, &marks))?;
             }
         }
@@ -103,7 +103,7 @@ fn groups<'a>(placed: &'a [Placed<'a>]) -> Vec<Group<'a>> {
             _ => format!("{form}, {} genes", grouped(one.summary.data.n_cols)),
         }
     });
-    if by_genes.len() <= MOST_PANELS {
+    if by_genes.len() <= MAX_PANELS {
         return by_genes;
     }
     by_title(placed, |one| form_title(&one.summary.point.form))

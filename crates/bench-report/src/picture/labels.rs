@@ -69,12 +69,12 @@ pub(super) struct Label {
     pub(super) frame: Frame,
 }
 
-/// Places the names of `marks` within `inside`, off the marks, off `taken` and off each other. A
+/// Places the names of `marks` within `inside`, off the marks, off `occupied` and off each other. A
 /// name that fits nowhere near its mark, or only as near to a mark with another name, is left out;
 /// the legend has all names.
-pub(super) fn place(marks: &[Named<'_>], taken: &[Frame], inside: Frame) -> Vec<Label> {
-    let mut taken = taken.to_vec();
-    taken.extend(marks.iter().map(|mark| Frame::around(mark.at, mark.reach, mark.reach)));
+pub(super) fn place(marks: &[Named<'_>], occupied: &[Frame], inside: Frame) -> Vec<Label> {
+    let mut occupied = occupied.to_vec();
+    occupied.extend(marks.iter().map(|mark| Frame::around(mark.at, mark.reach, mark.reach)));
     let mut labels: Vec<Label> = Vec::new();
     let mut named: Vec<Named<'_>> = Vec::new();
     for mark in marks {
@@ -91,12 +91,12 @@ pub(super) fn place(marks: &[Named<'_>], taken: &[Frame], inside: Frame) -> Vec<
         };
         let is_free = |frame: &Frame| {
             inside.contains(frame)
-                && !taken.iter().any(|other| other.overlaps(frame))
+                && !occupied.iter().any(|other| other.overlaps(frame))
                 && !is_anothers(frame)
         };
         if let Some(frame) = candidates(mark).find(is_free) {
             labels.push(Label { text: mark.text.to_owned(), frame });
-            taken.push(frame);
+            occupied.push(frame);
             named.push(*mark);
         }
     }

@@ -15,7 +15,7 @@ pub(super) struct NamedPoint<'a> {
     /// within it.
     pub(super) kind: String,
     /// The same without the data.
-    pub(super) kind_of_any_data: String,
+    pub(super) kind_without_data: String,
     /// The shape of its series.
     pub(super) shape: usize,
 }
@@ -64,7 +64,7 @@ pub(super) fn name_points<'a>(
             summary,
             epochs,
             kind: name(series.name(idx), ""),
-            kind_of_any_data: name(series.without_data(idx), DATA),
+            kind_without_data: name(series.without_data(idx), DATA),
             shape: shapes[of],
         }
     };

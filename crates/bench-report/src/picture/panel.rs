@@ -12,7 +12,7 @@ use super::{
 use crate::Error;
 
 /// With more marks than this, none has a name beside it; the legend has all.
-pub(super) const MOST_NAMED: usize = 20;
+pub(super) const MAX_NAMED: usize = 20;
 
 pub(super) struct Panel {
     /// Left, top, right and bottom.

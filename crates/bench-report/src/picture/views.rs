@@ -219,7 +219,7 @@ fn by_size(
     lines(points.iter().filter_map(|one| {
         let cells = one.summary.data.total_rows as f64;
         // Data sets of different sizes differ in the name of the data, too.
-        let name = format!("{} {}", one.kind_of_any_data, one.chunks());
+        let name = format!("{} {}", one.kind_without_data, one.chunks());
         Some((name, one, place(cells, figure(one)?)))
     }))
 }
@@ -234,11 +234,11 @@ fn fastest<'s, 'a>(points: &'s [NamedPoint<'a>], most: usize) -> Vec<&'s NamedPo
 
 fn distributions(points: &[NamedPoint<'_>]) -> Vec<Series> {
     // A logarithmic axis cannot show a wait of zero.
-    const LEAST_MS: f64 = 1e-3;
+    const MIN_MS: f64 = 1e-3;
     let line = |one: &NamedPoint<'_>| {
         let waits = curves::waits(&one.epochs)?;
         let places = waits.iter().zip(WAIT_PERCENTS).map(|(secs, percent)| Place {
-            x: (secs * 1e3).max(LEAST_MS),
+            x: (secs * 1e3).max(MIN_MS),
             y: percent,
             low: percent,
             high: percent,

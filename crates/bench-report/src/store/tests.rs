@@ -252,7 +252,7 @@ fn a_file_in_place_of_the_folder_is_named() {
     for error in
         [check_folder(&folder).unwrap_err(), append(&folder, &fixture::grid()).unwrap_err()]
     {
-        assert!(error.to_string().starts_with("cannot make the results folder"), "{error}");
+        assert!(error.to_string().starts_with("cannot create the results folder"), "{error}");
         assert!(error.to_string().contains(&folder.display().to_string()), "{error}");
     }
     assert_eq!(fs::read_to_string(&folder).unwrap(), "mine");

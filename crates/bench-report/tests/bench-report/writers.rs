@@ -125,13 +125,13 @@ fn a_kill_at_any_moment_leaves_what_was_appended() {
         thread::sleep(Duration::from_micros(900 * writer as u64));
         process.kill().unwrap();
         process.wait().unwrap();
-        let said = 1 + lines.filter(has_appended).count();
+        let reported = 1 + lines.filter(has_appended).count();
 
         let epochs = epochs_by_writer(folder.path()).remove(&writer.to_string()).unwrap();
         // The last append may have finished without being reported.
         assert!(
-            (2 * said..=2 * said + 2).contains(&epochs.len()),
-            "{} epochs, {said} appends said",
+            (2 * reported..=2 * reported + 2).contains(&epochs.len()),
+            "{} epochs, {reported} appends reported",
             epochs.len()
         );
         assert_eq!(epochs, (0..epochs.len() as u64).collect::<Vec<_>>());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
-use super::{Dataset, LEAST_NNZ, MEDIAN_NNZ, MOST_NNZ, Model};
+use super::{Dataset, MAX_NNZ, MEDIAN_NNZ, MIN_NNZ, Model};
 use crate::random::{Decision, generator, near_normal};
 
 /// Standard deviation of the logarithm of the number of values within a dataset.
@@ -103,7 +103,7 @@ impl Model {
     /// Draws the number of genes of a cell.
     fn draw_nnz(&self, draws: &mut ChaCha8Rng, dataset: &Dataset) -> u64 {
         let nnz = MEDIAN_NNZ * (dataset.ln_depth + NNZ_SIGMA * near_normal(draws)).exp();
-        let scaled = (nnz.clamp(LEAST_NNZ, MOST_NNZ) * self.scale).round() as u64;
+        let scaled = (nnz.clamp(MIN_NNZ, MAX_NNZ) * self.scale).round() as u64;
         // At most half of the measured genes, so that drawing distinct genes stays fast.
         scaled.min(dataset.n_measured / 2).max(1)
     }

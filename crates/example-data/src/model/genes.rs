@@ -15,7 +15,7 @@ const POPULARITY_SIGMA: f64 = 1.8;
 const POPULARITY_MEDIAN: f64 = 1024.0;
 /// Largest popularity. Leaves room for a marker's factor of 16 in 28 bits, and for a million genes
 /// in a table's 64.
-const POPULARITY_MOST: u32 = 1 << 24;
+const MAX_POPULARITY: u32 = 1 << 24;
 
 /// Random bits that index a table of counts.
 const COUNT_BITS: u32 = 12;
@@ -44,7 +44,7 @@ impl Genes {
             // Like in the Census, where the first third of the genes has about two thirds of the
             // values.
             let median = if kind == 0 { POPULARITY_MEDIAN } else { POPULARITY_MEDIAN / 8.0 };
-            popularity.push(log_normal(&mut draws, median, POPULARITY_SIGMA, POPULARITY_MOST));
+            popularity.push(log_normal(&mut draws, median, POPULARITY_SIGMA, MAX_POPULARITY));
             feature_type.push(kind);
             feature_length.push(i64::from(99 + log_normal(&mut draws, 2200.0, 0.8, 300_000)));
         }

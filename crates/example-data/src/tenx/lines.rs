@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::Error;
 
 /// Largest length of a line, far beyond any in these files: a longer one is not text.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 const BUFFER_BYTES: usize = 1 << 17;
 
 /// Reads a file line by line. Detects gzip by the first bytes, not by the name.
@@ -41,7 +41,7 @@ impl Lines {
     /// The next line without its line ending; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         self.line.clear();
-        let read = self.reader.by_ref().take(MOST_BYTES).read_until(b'\n', &mut self.line);
+        let read = self.reader.by_ref().take(MAX_BYTES).read_until(b'\n', &mut self.line);
         let n_bytes = read.map_err(|source| self.broken(source))?;
         if n_bytes == 0 {
             return Ok(None);
@@ -49,8 +49,8 @@ impl Lines {
         self.n_read += 1;
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
-        } else if n_bytes as u64 == MOST_BYTES {
-            return Err(self.wrong(format!("it is longer than {MOST_BYTES} bytes: is this text?")));
+        } else if n_bytes as u64 == MAX_BYTES {
+            return Err(self.wrong(format!("it is longer than {MAX_BYTES} bytes: is this text?")));
         }
         if self.line.last() == Some(&b'\r') {
             self.line.pop();

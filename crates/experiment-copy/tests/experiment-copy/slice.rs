@@ -27,7 +27,7 @@ use crate::contents::{Contents, contents, open};
 const N_CELLS: u64 = 600;
 const N_GENES: u64 = 150;
 /// Small enough that X is read in many pieces, large enough for a reader.
-const LEAST_MEMORY: u64 = 35_200_000;
+const MIN_MEMORY: u64 = 35_200_000;
 
 fn source() -> &'static (tempfile::TempDir, Contents) {
     static SOURCE: OnceLock<(tempfile::TempDir, Contents)> = OnceLock::new();
@@ -157,7 +157,7 @@ prop_compose! {
         least_nnz in proptest::option::of(0_i64..60),
         datasets in proptest::option::of((any::<Index>(), any::<Index>(), any::<bool>(), any::<bool>())),
         (genes, gene_joinids) in genes(),
-        memory_bytes in LEAST_MEMORY..LEAST_MEMORY + 400_000,
+        memory_bytes in MIN_MEMORY..MIN_MEMORY + 400_000,
     ) -> Choice {
         let obs = &source().1.obs;
         let mut at = 0;
@@ -356,27 +356,27 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     fails(&SliceSpec { measurement: "ATAC".into(), ..base() }, "\"ATAC\"");
     fails(&SliceSpec { layers: vec!["raw".into(), "other".into()], ..base() }, "\"other\"");
     let filter = Some(ValueFilter::parse("nnz < 0").unwrap());
-    fails(&SliceSpec { obs_filter: filter, ..base() }, "no cell of");
+    fails(&SliceSpec { obs_filter: filter, ..base() }, "scanned cells of");
     let beyond = Some(RowRanges::new(vec![5_000..6_000]).unwrap());
     fails(&SliceSpec { joinids: beyond, ..base() }, "none of 0 scanned cells");
     fails(
         &SliceSpec { datasets: datasets(4_000, Some(4_001), "dataset_id"), ..base() },
         "4000 to 4001",
     );
-    fails(&SliceSpec { datasets: datasets(0, None, "nnz"), ..base() }, "of type Int64");
+    fails(&SliceSpec { datasets: datasets(0, None, "nnz"), ..base() }, "has type Int64");
     fails(&SliceSpec { datasets: datasets(0, None, "set"), ..base() }, "no column \"set\"");
     fails(
         &SliceSpec { genes: named(&["SYN1", "XYZ", "SYN2"]), ..base() },
         "1 of 3 genes are not in column feature_name",
     );
-    fails(&SliceSpec { genes: named(&["SYN1", "SYN1"]), ..base() }, "\"SYN1\" is twice");
+    fails(&SliceSpec { genes: named(&["SYN1", "SYN1"]), ..base() }, "\"SYN1\" occurs twice");
     let absent = Genes::Named { names: vec!["XYZ".into()], column: None, skip_absent: true };
     fails(&SliceSpec { genes: absent, ..base() }, "no gene of");
     let columns = ColumnChoice::Without(vec!["cell_tipe".into()]);
     fails(&SliceSpec { obs_columns: columns, ..base() }, "no column \"cell_tipe\"");
     fails(&SliceSpec { joinid_column: Some("nnz".into()), ..base() }, "column nnz");
     fails(&SliceSpec { joinid_column: Some("soma_old".into()), ..base() }, "\"soma_old\"");
-    fails(&SliceSpec { memory_bytes: 100_000, ..base() }, "100000 bytes of memory do not do");
+    fails(&SliceSpec { memory_bytes: 100_000, ..base() }, "100000 bytes of memory are too few");
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn whoever_watches_can_end_it_at_any_event() {
     let folder = tempfile::tempdir().unwrap();
     let from = open(&source().0.path().join("from"));
     let to = folder.path().join("to");
-    let spec = SliceSpec { zstd_level: 1, memory_bytes: LEAST_MEMORY, ..SliceSpec::default() };
+    let spec = SliceSpec { zstd_level: 1, memory_bytes: MIN_MEMORY, ..SliceSpec::default() };
     for n_events in 0.. {
         let mut n_seen = 0;
         let outcome = slice(&from, to.to_str().unwrap(), &spec, &mut |_| {

@@ -1,8 +1,8 @@
-"""Compares a slice with what tiledbsoma selects of the source, and prints how much that was.
+"""Compares a slice with tiledbsoma's selection of the source, and prints its size.
 
 Usage: check_slice.py SOURCE TARGET LAYER SELECTION
 
-SELECTION is JSON: obs_filter, var_filter (texts or null), obs_joinids, var_joinids (lists or null).
+SELECTION is JSON: obs_filter, var_filter (strings or null), obs_joinids, var_joinids (lists or null).
 """
 
 import json
@@ -41,7 +41,7 @@ def same_frame(found, expected, what):
             continue
         left, right = left.combine_chunks(), right.combine_chunks()
         if pa.types.is_floating(field.type):
-            # NaN is NaN.
+            # Two NaNs count as equal.
             bits = {pa.float32(): "i4", pa.float64(): "i8"}[field.type]
             assert left.is_null().equals(right.is_null()), (what, name)
             left, right = (side.drop_null().to_numpy().view(bits) for side in (left, right))
@@ -70,7 +70,7 @@ def main(source, target, layer, selection):
         measurement = target.ms["RNA"]
         same_frame(target.obs.read().concat(), obs, "obs")
         same_frame(measurement.var.read().concat(), var, "var")
-        # What the schemas say of nulls.
+        # Nullability in the schemas.
         for found, expected in ((target.obs, source.obs), (measurement.var, source.ms["RNA"].var)):
             assert [field.nullable for field in found.schema] == [field.nullable for field in expected.schema]
         found = measurement.X[layer]

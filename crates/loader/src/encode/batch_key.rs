@@ -12,9 +12,10 @@ use super::mapping::{Mapping, columns_of};
 use super::saved::{self, SavedAs};
 use super::{Encoder, Rules, Unseen};
 
-/// A code for each tuple of labels that occurs in some columns: the batch of scVI, made of dataset, assay and donor, say.
+/// Encodes the tuple of labels in several columns, for example scVI's batch from dataset, assay and
+/// donor.
 ///
-/// A key is the tuple, never a joined text, so that `("a", "b/c")` and `("a/b", "c")` are two.
+/// A key is the tuple, not a joined text, so `("a", "b/c")` and `("a/b", "c")` have different codes.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,10 +37,11 @@ pub struct BatchKeyEncoder {
 }
 
 impl BatchKeyEncoder {
-    /// An encoder, called `name`, of the keys that occur in these columns of obs. Codes are positions among the sorted keys.
+    /// Fits an encoder named `name` on the keys in these columns of obs. A key's code is its index
+    /// among the sorted keys.
     ///
     /// # Errors
-    /// There is no column, one comes twice, or obs lacks one; one's type has no labels.
+    /// `columns` is empty or repeats a column; obs lacks a column; a column's type has no labels.
     pub fn fit(
         name: &str,
         columns: &[&str],
@@ -52,38 +54,39 @@ impl BatchKeyEncoder {
         Ok(Self { mapping: Mapping::fit(name.to_owned(), columns, &arrays, rules)? })
     }
 
-    /// The encoder under another name, which is that of the column of codes.
+    /// Renames the encoder, and with it the column of codes.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.mapping.name = name.into();
         self
     }
 
-    /// The encoder with another rule for keys that it does not know, as for inference.
+    /// Changes the rule for unknown keys, for example for inference.
     #[must_use]
     pub fn with_unseen(mut self, unseen: Unseen) -> Self {
         self.mapping.rules.unseen = unseen;
         self
     }
 
-    /// An encoder that also knows what is new in obs, with codes behind those that there are, in sorted order.
+    /// Adds the new keys of obs, in sorted order, with codes after the existing ones.
     ///
     /// # Errors
-    /// obs lacks a column, or has one of another kind than was fitted.
+    /// obs lacks a column; a column has labels of another kind than the encoder was fitted on.
     pub fn extend(&self, obs: &RecordBatch) -> Result<Self, Error> {
         Ok(Self { mapping: self.mapping.extend(&self.mapping.columns_of(obs)?)? })
     }
 
-    /// The keys by their codes, a column for each that is joined.
+    /// The keys in the order of their codes, with one field per column.
     pub fn classes(&self) -> StructArray {
         let columns =
             (0..self.mapping.columns.len()).map(|idx| self.mapping.classes.labels(idx)).collect();
         StructArray::new(self.fields(), columns, None)
     }
 
-    /// The keys by their codes as texts, for people and plots: the labels with `/` between them.
+    /// The keys in the order of their codes as texts, for people and plots: labels joined by `/`.
     ///
-    /// Different keys have different texts: `/` and `\` in a label have a `\` before them, and null is `\N`.
+    /// Different keys have different texts: `/` and `\` in a label are escaped by `\`, and null is
+    /// `\N`.
     pub fn joined_keys(&self) -> Vec<String> {
         let text = |label: &Label<String>| match label {
             Label::Boolean(value) => value.to_string(),
@@ -95,34 +98,34 @@ impl BatchKeyEncoder {
         keys.map(|key| key.iter().map(text).collect::<Vec<_>>().join("/")).collect()
     }
 
-    /// The rules for what has no code.
+    /// The rules for unknown labels and nulls.
     pub fn rules(&self) -> Rules {
         self.mapping.rules
     }
 
-    /// The encoder as JSON; [`from_json`](Self::from_json) gives it back.
+    /// The encoder as JSON, for [`from_json`](Self::from_json).
     pub fn to_json(&self) -> Result<String, Error> {
         saved::to_json(SavedAs::BatchKey, &self.mapping)
     }
 
-    /// The encoder that was made into JSON.
+    /// Restores an encoder from its JSON.
     ///
     /// # Errors
-    /// The text is not JSON of a batch key encoder, or of a version of it that is not known; a key comes twice, or has not a label
-    /// of each column's kind.
+    /// The text is not the JSON of a batch key encoder, or of a newer version; a key comes twice, or
+    /// does not have one label of each column's kind.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         Ok(Self { mapping: saved::from_json(SavedAs::BatchKey, text)? })
     }
 
-    /// Writes the JSON to a file, which it replaces as a whole.
+    /// Writes the JSON to a file, replacing it atomically.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         saved::write(path, &self.to_json()?)
     }
 
-    /// Reads the encoder from a file that [`save`](Self::save) wrote.
+    /// Restores an encoder from a file that [`save`](Self::save) wrote.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json); the file cannot be read.
+    /// Like [`from_json`](Self::from_json), or the file cannot be read.
     pub fn restore(path: &Path) -> Result<Self, Error> {
         Self::from_json(&saved::read(path)?)
     }
@@ -148,8 +151,8 @@ impl Encoder for BatchKeyEncoder {
         self.mapping.encode(&self.mapping.columns_of(obs)?)
     }
 
-    /// The keys of the codes, as a struct with a field for each column. Where a code is null, or is
-    /// [`UNSEEN_CODE`](super::UNSEEN_CODE) under [`Unseen::Code`], each field is.
+    /// The keys of the codes, as a struct array with one field per column. For a null code, and for
+    /// [`UNSEEN_CODE`](super::UNSEEN_CODE) with [`Unseen::Code`], all fields are null.
     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
         let columns = self.mapping.inverse(codes)?;
         let keys = StructArray::try_new(self.fields(), columns, None).map_err(|source| {

@@ -1,4 +1,4 @@
-//! The keys that an encoder knows: a key's position is its code.
+//! The keys that an encoder knows, and their codes.
 
 use std::sync::Arc;
 
@@ -6,29 +6,30 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeStringArray};
 use arrow_schema::DataType;
 
 use super::error::Error;
-use super::label::{Kind, Label, shown};
+use super::label::{Kind, Label, format_key};
 
-/// A label of each column.
+/// One label per column.
 pub(super) type Key = Vec<Label<String>>;
 
-/// Distinct keys by their codes.
+/// Distinct keys; a key's index is its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Classes {
     kinds: Vec<Kind>,
     keys: Vec<Key>,
-    /// The codes in the order of their keys.
+    /// The codes, sorted by key.
     sorted: Vec<usize>,
 }
 
 impl Classes {
-    /// Classes of distinct keys in the order of their codes; `encoder` is whose they are.
+    /// Makes classes of keys in the order of their codes. Fails if a key comes twice; the error names
+    /// `encoder`.
     pub(super) fn new(encoder: &str, kinds: Vec<Kind>, keys: Vec<Key>) -> Result<Self, Error> {
         let classes = Self { kinds, sorted: sorted(&keys), keys };
         let keys = &classes.keys;
         match classes.sorted.windows(2).find(|pair| keys[pair[0]] == keys[pair[1]]) {
             Some(pair) => Err(Error::DuplicateLabel {
                 encoder: encoder.to_owned(),
-                label: shown(keys[pair[0]].iter().map(Label::borrowed)),
+                label: format_key(keys[pair[0]].iter().map(Label::borrowed)),
                 first: pair[0],
                 second: pair[1],
             }),
@@ -45,12 +46,12 @@ impl Classes {
         &self.kinds
     }
 
-    /// The keys by their codes.
+    /// The keys in the order of their codes.
     pub(super) fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// The first `n` keys in their order.
+    /// The first `n` keys in sorted order.
     pub(super) fn first_sorted(&self, n: usize) -> impl Iterator<Item = &Key> {
         self.sorted.iter().take(n).map(|code| &self.keys[*code])
     }
@@ -64,7 +65,7 @@ impl Classes {
             .map(|position| self.sorted[position])
     }
 
-    /// These classes, and behind them those of the distinct `keys` that are not among them, sorted.
+    /// Adds those of the distinct `keys` that are new, in sorted order, after the existing classes.
     pub(super) fn with<'a>(&self, keys: impl Iterator<Item = &'a Vec<Label<&'a str>>>) -> Self {
         let mut unknown: Vec<_> = keys.filter(|key| self.code_of(key).is_none()).collect();
         unknown.sort_unstable();
@@ -73,7 +74,7 @@ impl Classes {
         Self { kinds: self.kinds.clone(), sorted: sorted(&all), keys: all }
     }
 
-    /// The labels of one column, by code.
+    /// The labels of one column, in the order of the codes.
     pub(super) fn labels(&self, column_idx: usize) -> ArrayRef {
         let labels = self.keys.iter().map(|key| key[column_idx].borrowed());
         match self.kinds[column_idx] {
@@ -83,7 +84,8 @@ impl Classes {
         }
     }
 
-    /// The type of a column's [`labels`](Self::labels). Texts have 64-bit offsets, as a whole atlas has more than 2 GiB of them.
+    /// The type of a column's [`labels`](Self::labels). Texts have 64-bit offsets, because the texts
+    /// of a whole atlas exceed 2 GiB.
     pub(super) fn data_type(&self, column_idx: usize) -> DataType {
         match self.kinds[column_idx] {
             Kind::Boolean => DataType::Boolean,
@@ -93,7 +95,7 @@ impl Classes {
     }
 }
 
-/// The positions of the keys, in the order of the keys; equal ones stay in theirs.
+/// The indices of the keys, sorted by key; the sort is stable.
 fn sorted(keys: &[Key]) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..keys.len()).collect();
     positions.sort_by(|a, b| keys[*a].cmp(&keys[*b]));

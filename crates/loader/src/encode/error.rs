@@ -1,74 +1,75 @@
-//! What can go wrong between obs columns and codes.
+//! Errors between obs columns and codes.
 
 use std::path::PathBuf;
 
 use arrow_schema::DataType;
 
-/// An error of encoders: which one, at which column and row, and what to do about it.
+/// An error of an encoder. Its message names the encoder, the column and row, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// obs has no such column.
+    /// obs lacks a column.
     #[error(
-        "encoder {encoder:?} needs obs column {column:?}, and there is none: there are {}",
+        "encoder {encoder:?} needs obs column {column:?}, which is missing: there are {}",
         listed(existing)
     )]
     MissingColumn {
         /// The encoder's name.
         encoder: String,
-        /// The column that it needs.
+        /// The missing column.
         column: String,
-        /// The columns that there are.
+        /// The existing columns.
         existing: Vec<String>,
     },
 
-    /// Two encoders have one name.
+    /// Two encoders have the same name.
     #[error("two encoders are called {name:?}: give each a name of its own, with with_name")]
     DuplicateName {
         /// The name.
         name: String,
     },
 
-    /// A key is made of no columns, or of one column twice.
+    /// A key has no columns, or repeats a column.
     #[error(
-        "encoder {encoder:?} joins the columns {}: give at least one, and each once",
+        "encoder {encoder:?} is for the columns {}: give at least one, and each once",
         listed(columns)
     )]
     KeyColumns {
         /// The encoder's name.
         encoder: String,
-        /// The columns that were given.
+        /// The columns.
         columns: Vec<String>,
     },
 
     /// A column's type has no labels.
     #[error(
-        "column {column:?} has type {found}, which cannot be encoded: labels are texts, booleans or integers, plain or in a \
-         dictionary; cast it, or write an encoder for it"
+        "column {column:?} has type {found}, which cannot be encoded: labels are texts, booleans or \
+         integers, plain or in a dictionary; cast it, or write an encoder for it"
     )]
     Type {
         /// The column.
         column: String,
-        /// Its type.
+        /// The column's type.
         found: DataType,
     },
 
-    /// A column is no longer of the kind that the encoder was fitted on.
+    /// A column has labels of another kind than the encoder was fitted on.
     #[error(
-        "encoder {encoder:?} was fitted on {fitted}, but column {column:?} now has type {found}: cast it, or fit again"
+        "encoder {encoder:?} was fitted on {fitted}, but column {column:?} now has type {found}: \
+         cast it, or fit again"
     )]
     KindChanged {
         /// The encoder's name.
         encoder: String,
         /// The column.
         column: String,
-        /// What its labels were.
+        /// The kind of labels that the encoder was fitted on.
         fitted: &'static str,
-        /// Its type now.
+        /// The column's type now.
         found: DataType,
     },
 
-    /// An integer that is no signed 64-bit integer.
+    /// An integer does not fit into a signed 64-bit integer.
     #[error(
         "column {column:?} holds {value}: integer labels go up to {}; cast it to text",
         i64::MAX
@@ -76,58 +77,62 @@ pub enum Error {
     LargeInteger {
         /// The column.
         column: String,
-        /// What it holds.
+        /// The integer.
         value: String,
     },
 
-    /// There are more rows than can be numbered.
-    #[error("{n_rows} rows are more than are encoded at once: encode up to {} at a time", u32::MAX)]
+    /// There are more rows than 32-bit numbers can count.
+    #[error("{n_rows} rows are too many to encode at once: encode up to {} at a time", u32::MAX)]
     TooManyRows {
-        /// Rows that were given.
+        /// Number of rows.
         n_rows: usize,
     },
 
-    /// A column is no enumeration.
+    /// A column is not an enumeration, which Arrow stores as a dictionary.
     #[error(
-        "column {column:?} has type {found} and so no enumeration whose codes could be kept: fit its labels instead"
+        "column {column:?} has type {found}, not a dictionary, so it has no enumeration: fit its \
+         labels instead"
     )]
     NoEnumeration {
         /// The column.
         column: String,
-        /// Its type.
+        /// The column's type.
         found: DataType,
     },
 
-    /// An enumeration has a null among its values.
+    /// A value of an enumeration is null.
     #[error(
-        "value {code} of the enumeration of column {column:?} is null: fit the column's labels instead"
+        "value {code} of the enumeration of column {column:?} is null: fit the column's labels \
+         instead"
     )]
     NullInEnumeration {
         /// The column.
         column: String,
-        /// The code.
+        /// The value's code.
         code: usize,
     },
 
     /// A label has two codes.
     #[error(
-        "encoder {encoder:?} has {label} twice, as code {first} and code {second}: each label has one code"
+        "encoder {encoder:?} has {label} twice, as code {first} and code {second}: each label has \
+         one code"
     )]
     DuplicateLabel {
         /// The encoder's name.
         encoder: String,
         /// The label, or tuple of labels.
         label: String,
-        /// Its lower code.
+        /// The lower code.
         first: usize,
-        /// Its higher code.
+        /// The higher code.
         second: usize,
     },
 
     /// A row has a label that the encoder does not know.
     #[error(
-        "encoder {encoder:?} does not know {label} of {columns} at row {row_idx}; it knows {n_known}{known}: fit with such \
-         rows, add it with extend, or let it be {} by Unseen::Code",
+        "encoder {encoder:?} does not know {label} of {columns} at row {row_idx}; it knows \
+         {n_known} labels{known}: fit it on rows with that label, add the label with extend, or \
+         encode it as {} with Unseen::Code",
         super::UNSEEN_CODE
     )]
     UnseenLabel {
@@ -137,86 +142,88 @@ pub enum Error {
         label: String,
         /// The column or columns.
         columns: String,
-        /// The first row that has it.
+        /// The first row with the label.
         row_idx: usize,
-        /// How many are known.
+        /// Number of known labels.
         n_known: usize,
-        /// The first of them, in words.
+        /// The first known labels in parentheses, after a space; empty if there are none.
         known: String,
     },
 
-    /// A code that stands for nothing.
+    /// A code has no label.
     #[error(
-        "encoder {encoder:?} has no label for code {code} at row {row_idx}: it has the codes from 0 to below {n_classes}"
+        "encoder {encoder:?} has no label for code {code} at row {row_idx}: its codes are \
+         0..{n_classes}"
     )]
     CodeOutOfRange {
         /// The encoder's name.
         encoder: String,
         /// The code.
         code: i64,
-        /// The first row that has it.
+        /// The first row with the code.
         row_idx: usize,
-        /// How many codes there are.
+        /// Number of codes.
         n_classes: usize,
     },
 
     /// No encoder has this name.
     #[error("no encoder is called {name:?}: there are {}", listed(existing))]
     NoEncoder {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         existing: Vec<String>,
     },
 
-    /// An encoder gave codes for more or fewer rows than there are, or a null.
+    /// An encoder returned a null, or another number of codes than rows.
     #[error(
-        "encoder {encoder:?} gave {found} codes, {n_nulls} of them null, for {n_rows} rows: its encode does not keep to what \
-         Encoder asks for"
+        "encoder {encoder:?} returned {found} codes, {n_nulls} of them null, for {n_rows} rows: \
+         Encoder::encode must return one code for each row"
     )]
     CodeCount {
         /// The encoder's name.
         encoder: String,
-        /// Codes that it gave.
+        /// Number of returned codes.
         found: usize,
-        /// How many of them are null.
+        /// Number of nulls among them.
         n_nulls: usize,
-        /// Rows of obs.
+        /// Number of rows.
         n_rows: usize,
     },
 
-    /// Arrays could not be put together.
-    #[error("cannot put together {what} of encoder {encoder:?}")]
+    /// Arrow could not build an array.
+    #[error("cannot build {what} of encoder {encoder:?}")]
     Arrow {
         /// The encoder's name.
         encoder: String,
-        /// Codes, or labels.
+        /// The array: codes, labels or keys.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         #[source]
         source: arrow_schema::ArrowError,
     },
 
-    /// A text is not an encoder's JSON.
+    /// A text is not the JSON of an encoder.
     #[error("cannot read an encoder from this JSON")]
     Json {
-        /// Where it differs.
+        /// The reason.
         #[source]
         source: serde_json::Error,
     },
 
-    /// JSON of something else.
-    #[error("this is {found}, and {expected} was looked for: restore it as what it is")]
+    /// The JSON is of something else.
+    #[error("this JSON is {found}, not {expected}: restore it as the encoder that was saved")]
     SavedAsOther {
-        /// What is wanted.
+        /// The expected kind of encoder.
         expected: &'static str,
-        /// What the JSON says it is.
+        /// The JSON's own kind.
         found: String,
     },
 
-    /// A version of the format that this release does not know.
+    /// The JSON has a version that this release does not know.
     #[error(
-        "this encoder was saved in version {found} of the format, and version {supported} is known: take the release that wrote it"
+        "this encoder was saved in version {found} of the format, but this release knows version \
+         {supported}: use the release that wrote it"
     )]
     Version {
         /// The version in the JSON.
@@ -225,39 +232,40 @@ pub enum Error {
         supported: u64,
     },
 
-    /// A class in the JSON is not a label of each of the columns.
+    /// A class in the JSON does not have one label of each column's kind.
     #[error(
-        "class {code} of saved encoder {encoder:?} is {label}, but its columns have {expected}: the file was changed; fit again"
+        "class {code} of saved encoder {encoder:?} is {label}, but its columns have {expected}: \
+         the file was changed; fit again"
     )]
     SavedClass {
         /// The encoder's name.
         encoder: String,
-        /// Which class.
+        /// Index of the class.
         code: usize,
-        /// What it is.
+        /// The class, as a label or tuple of labels.
         label: String,
-        /// What it should be.
+        /// The kinds of the columns.
         expected: String,
     },
 
     /// A file could not be written or read.
     #[error("cannot {what} encoder file {}", path.display())]
     File {
-        /// Write, or read.
+        /// The attempt: write or read.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
 
-    /// An encoder that is not of this crate failed.
+    /// An encoder from outside this crate failed.
     #[error("encoder {encoder:?} failed")]
     Custom {
         /// The encoder's name.
         encoder: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

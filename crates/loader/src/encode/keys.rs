@@ -1,4 +1,4 @@
-//! Columns taken apart: the distinct keys that occur in the rows, and which of them each row has.
+//! The distinct keys in the rows of some columns, and the key of each row.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,24 +10,24 @@ use arrow_schema::DataType;
 use super::error::Error;
 use super::label::{Kind, Label};
 
-/// As large a table of pairs is kept for looking up by position; beyond it, by hash.
-const MOST_TABLED: usize = 1 << 20;
+/// Largest number of possible pairs that are numbered in a table; more are numbered by hash.
+const MAX_TABLE_LEN: usize = 1 << 20;
 
-/// The keys of some rows: of one column, or tuples of several.
+/// The keys of the rows: labels of one column, or tuples of several.
 #[derive(Debug)]
 pub(super) struct Keys<'a> {
     /// The kind of each column.
     pub(super) kinds: Vec<Kind>,
-    /// The distinct keys that some row has, by their first rows; each as long as there are columns.
+    /// The distinct keys in the order of their first rows; one label per column.
     pub(super) distinct: Vec<Vec<Label<&'a str>>>,
-    /// For each row, which of the distinct keys it has.
+    /// The index of each row's key in `distinct`.
     pub(super) rows: Vec<u32>,
 }
 
 impl<'a> Keys<'a> {
-    /// The keys of columns of `n_rows` rows, which the columns all have.
+    /// The keys of columns that all have `n_rows` rows.
     pub(super) fn new(columns: &[(&str, &'a ArrayRef)], n_rows: usize) -> Result<Self, Error> {
-        // Numbers of distinct keys are 32 bits wide.
+        // Indices of distinct keys have 32 bits.
         if u32::try_from(n_rows).is_err() {
             return Err(Error::TooManyRows { n_rows });
         }
@@ -51,10 +51,11 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Gives each pair of `rows` and `others` that occurs a number, which `rows` then holds; the pairs by their numbers.
+/// Numbers the distinct pairs of `rows` and `others`, and replaces each element of `rows` by the
+/// number of its pair. Returns the pairs in the order of their numbers.
 fn pair(rows: &mut [u32], others: &[u32], (n_rows, n_others): (usize, usize)) -> Vec<(u32, u32)> {
     const NONE: u32 = u32::MAX;
-    let n_tabled = n_rows.checked_mul(n_others).filter(|n| *n <= MOST_TABLED);
+    let n_tabled = n_rows.checked_mul(n_others).filter(|n| *n <= MAX_TABLE_LEN);
     let mut table = vec![NONE; n_tabled.unwrap_or(0)];
     let mut hashed = Interner::default();
     let mut pairs = Vec::new();
@@ -74,7 +75,7 @@ fn pair(rows: &mut [u32], others: &[u32], (n_rows, n_others): (usize, usize)) ->
     if n_tabled.is_some() { pairs } else { hashed.values }
 }
 
-/// One column taken apart. Of a dictionary, labels that no row has are among the labels.
+/// The labels of one column and the label of each row. Includes a dictionary's unused labels.
 #[derive(Debug)]
 struct Column<'a> {
     kind: Kind,
@@ -123,7 +124,7 @@ impl<Value> Default for Interner<Value> {
 
 impl<Value: Copy + Eq + Hash> Interner<Value> {
     fn number(&mut self, value: Value) -> u32 {
-        // Rows that are stored together are alike: most need no look-up.
+        // Neighboring rows are often equal, and then need no look-up.
         if let Some((last, number)) = self.last
             && last == value
         {
@@ -139,7 +140,7 @@ impl<Value: Copy + Eq + Hash> Interner<Value> {
     }
 }
 
-/// Calls `each` with the label of every row of a plain array, in order.
+/// Calls `each` with the label of every row of an array that is not a dictionary.
 fn each_label<'a>(
     name: &str,
     array: &'a dyn Array,

@@ -1,11 +1,11 @@
-//! A label: the value of a column that a code stands for.
+//! Labels: values of obs columns that are encoded.
 
 use std::fmt;
 
 use arrow_schema::DataType;
 use serde::{Deserialize, Serialize};
 
-/// A value of an obs column. The order is that of codes: null last; the other kinds do not meet in one column.
+/// A value of an obs column. Labels of one column have one kind or are null; null sorts last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Label<Text> {
@@ -39,7 +39,7 @@ impl<Text> Label<Text> {
         if let Self::Text(value) = self { Some(value) } else { None }
     }
 
-    /// `None` for null, which is of every kind.
+    /// The label's kind; `None` for null, which fits every kind.
     pub(super) fn kind(&self) -> Option<Kind> {
         match self {
             Self::Boolean(_) => Some(Kind::Boolean),
@@ -72,13 +72,13 @@ impl fmt::Display for Label<&str> {
     }
 }
 
-/// A key as an error shows it: a label for itself, several as a tuple.
-pub(super) fn shown<'a>(key: impl IntoIterator<Item = Label<&'a str>>) -> String {
+/// Formats a key for an error message: one label plainly, several as a tuple.
+pub(super) fn format_key<'a>(key: impl IntoIterator<Item = Label<&'a str>>) -> String {
     let labels: Vec<String> = key.into_iter().map(|label| label.to_string()).collect();
     if labels.len() == 1 { labels.concat() } else { format!("({})", labels.join(", ")) }
 }
 
-/// What the labels of a column are.
+/// The kind of a column's labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -88,7 +88,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a column of this type, dictionaries looked through; `None` where it has no labels.
+    /// The kind of labels in a column of this type, or in a dictionary of such values; `None` if it
+    /// has no labels.
     pub(super) fn of(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Boolean => Some(Self::Boolean),

@@ -13,7 +13,7 @@ use super::mapping::Mapping;
 use super::saved::{self, SavedAs};
 use super::{Encoder, Nulls, Rules, Unseen};
 
-/// A code for each label of one column.
+/// Encodes the labels of one column.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,24 +35,26 @@ pub struct LabelEncoder {
 }
 
 impl LabelEncoder {
-    /// An encoder of the labels that occur in `labels`, called as the obs column that they are of.
+    /// Fits an encoder of obs column `column` on the labels in `labels`.
     ///
-    /// Codes are positions among the sorted labels. Values of a dictionary that no row has get no code.
+    /// A label's code is its index among the sorted labels. Values of a dictionary that no row has
+    /// get no code.
     ///
     /// # Errors
-    /// The type has no labels; an integer is beyond 64 bits with sign.
+    /// The array's type has no labels; an integer does not fit into a signed 64-bit integer.
     pub fn fit(column: &str, labels: &ArrayRef, rules: Rules) -> Result<Self, Error> {
         let mapping = Mapping::fit(column.to_owned(), vec![column.to_owned()], &[labels], rules)?;
         Ok(Self { mapping })
     }
 
-    /// An encoder whose codes are the codes of the column's enumeration, values that no row has included.
+    /// Makes an encoder whose codes are those of the column's enumeration, including values that no
+    /// row has.
     ///
-    /// As long as a later release of the data only adds to its enumeration, the encoder made of that one agrees with this. Under
-    /// [`Nulls::Class`] null, where rows have it, is the code behind the enumeration.
+    /// The encoders of two releases of the data agree if the later release only appends to the
+    /// enumeration. With [`Nulls::Class`], null gets the code after the enumeration if a row is null.
     ///
     /// # Errors
-    /// The column is no dictionary; a value of it is null, or comes twice.
+    /// The column is not a dictionary; one of its values is null, or comes twice.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -61,7 +63,8 @@ impl LabelEncoder {
     /// use arrow_array::{ArrayRef, DictionaryArray, Int64Array};
     /// use loader::encode::{LabelEncoder, Rules};
     ///
-    /// let labels: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::from_iter(["T cell", "B cell", "T cell"]));
+    /// let labels = DictionaryArray::<Int8Type>::from_iter(["T cell", "B cell", "T cell"]);
+    /// let labels: ArrayRef = Arc::new(labels);
     /// let encoder = LabelEncoder::from_enumeration("cell_type", &labels, Rules::default())?;
     /// assert_eq!(encoder.encode_labels(&labels)?, Int64Array::from(vec![0, 1, 0]));
     /// # Ok::<(), loader::encode::Error>(())
@@ -74,7 +77,7 @@ impl LabelEncoder {
             });
         };
         let values = Keys::new(&[(column, dictionary.values())], dictionary.values().len())?;
-        // By their codes and not only the distinct ones, so that a value that comes twice is found.
+        // All values in the order of their codes, not the distinct ones: a repetition is an error.
         let keys = values.rows.iter().map(|value| values.distinct[*value as usize].clone());
         let mut keys: Vec<Vec<Label<String>>> =
             keys.map(|key| key.into_iter().map(Label::owned).collect()).collect();
@@ -89,24 +92,24 @@ impl LabelEncoder {
         Ok(Self { mapping: Mapping { name, columns, rules, classes } })
     }
 
-    /// The encoder under another name, which is that of the column of codes.
+    /// Renames the encoder, and with it the column of codes.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.mapping.name = name.into();
         self
     }
 
-    /// The encoder with another rule for labels that it does not know, as for inference.
+    /// Changes the rule for unknown labels, for example for inference.
     #[must_use]
     pub fn with_unseen(mut self, unseen: Unseen) -> Self {
         self.mapping.rules.unseen = unseen;
         self
     }
 
-    /// An encoder that also knows what is new in `labels`, with codes behind those that there are, in sorted order.
+    /// Adds the new labels in `labels`, in sorted order, with codes after the existing ones.
     ///
     /// # Errors
-    /// The labels are of another kind than those fitted.
+    /// The labels have another kind than the encoder was fitted on.
     pub fn extend(&self, labels: &ArrayRef) -> Result<Self, Error> {
         Ok(Self { mapping: self.mapping.extend(&[labels])? })
     }
@@ -114,44 +117,46 @@ impl LabelEncoder {
     /// The code of each label.
     ///
     /// # Errors
-    /// A label is not known, under [`Unseen::Error`]; the labels are of another kind than those fitted.
+    /// A label is unknown, with [`Unseen::Error`]; the labels have another kind than the encoder was
+    /// fitted on.
     pub fn encode_labels(&self, labels: &ArrayRef) -> Result<Int64Array, Error> {
         self.mapping.encode(&[labels])
     }
 
-    /// The labels by their codes: booleans, 64-bit integers, or texts with 64-bit offsets.
+    /// The labels in the order of their codes: booleans, 64-bit integers, or texts with 64-bit
+    /// offsets.
     pub fn classes(&self) -> ArrayRef {
         self.mapping.classes.labels(0)
     }
 
-    /// The rules for what has no code.
+    /// The rules for unknown labels and nulls.
     pub fn rules(&self) -> Rules {
         self.mapping.rules
     }
 
-    /// The encoder as JSON; [`from_json`](Self::from_json) gives it back.
+    /// The encoder as JSON, for [`from_json`](Self::from_json).
     pub fn to_json(&self) -> Result<String, Error> {
         saved::to_json(SavedAs::Label, &self.mapping)
     }
 
-    /// The encoder that was made into JSON.
+    /// Restores an encoder from its JSON.
     ///
     /// # Errors
-    /// The text is not JSON of a label encoder, or of a version of it that is not known; a label comes twice, or is of another kind
-    /// than the column.
+    /// The text is not the JSON of a label encoder, or of a newer version; a label comes twice, or
+    /// has another kind than the column.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         Ok(Self { mapping: saved::from_json(SavedAs::Label, text)? })
     }
 
-    /// Writes the JSON to a file, which it replaces as a whole.
+    /// Writes the JSON to a file, replacing it atomically.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         saved::write(path, &self.to_json()?)
     }
 
-    /// Reads the encoder from a file that [`save`](Self::save) wrote.
+    /// Restores an encoder from a file that [`save`](Self::save) wrote.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json); the file cannot be read.
+    /// Like [`from_json`](Self::from_json), or the file cannot be read.
     pub fn restore(path: &Path) -> Result<Self, Error> {
         Self::from_json(&saved::read(path)?)
     }
@@ -170,8 +175,8 @@ impl Encoder for LabelEncoder {
         self.mapping.encode(&self.mapping.columns_of(obs)?)
     }
 
-    /// The labels of the codes, of the type of [`classes`](Self::classes). A null gives null, and so does
-    /// [`UNSEEN_CODE`](super::UNSEEN_CODE) under [`Unseen::Code`].
+    /// The labels of the codes, with the type of [`classes`](Self::classes). The label of a null
+    /// code, and of [`UNSEEN_CODE`](super::UNSEEN_CODE) with [`Unseen::Code`], is null.
     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
         Ok(self.mapping.inverse(codes)?.remove(0))
     }

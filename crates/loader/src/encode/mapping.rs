@@ -1,4 +1,6 @@
-//! What all fitted encoders share: a name, columns, rules, and the classes.
+//! The part that all fitted encoders share: a name, columns, rules, and classes.
+
+use std::fmt;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_select::take::take;
@@ -6,14 +8,14 @@ use arrow_select::take::take;
 use super::classes::Classes;
 use super::error::Error;
 use super::keys::Keys;
-use super::label::{Label, shown};
+use super::label::{Label, format_key};
 use super::{Nulls, Rules, UNSEEN_CODE, Unseen};
 
-/// How many of the known labels an error names.
-const N_NAMED: usize = 5;
+/// Number of known labels that an error lists.
+const N_LISTED: usize = 5;
 
-/// Codes of the keys of some columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Maps the keys of some columns to codes.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) name: String,
     pub(super) columns: Vec<String>,
@@ -22,7 +24,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// A mapping of the keys that rows have, sorted. `columns` and `arrays` go together.
+    /// Fits a mapping on the sorted keys of the rows. `arrays` are the `columns`, in order.
     pub(super) fn fit(
         name: String,
         columns: Vec<String>,
@@ -35,7 +37,7 @@ impl Mapping {
         Ok(Self { name, columns, rules, classes })
     }
 
-    /// The mapping with the keys that it does not know behind those that it has.
+    /// Adds new keys after the existing ones.
     pub(super) fn extend(&self, arrays: &[&ArrayRef]) -> Result<Self, Error> {
         let keys = keys(&self.columns, arrays)?;
         self.check_kinds(&keys, arrays)?;
@@ -44,6 +46,7 @@ impl Mapping {
         Ok(Self { classes, ..self.clone() })
     }
 
+    /// The code of each row.
     pub(super) fn encode(&self, arrays: &[&ArrayRef]) -> Result<Int64Array, Error> {
         let keys = keys(&self.columns, arrays)?;
         self.check_kinds(&keys, arrays)?;
@@ -56,12 +59,12 @@ impl Mapping {
                 keys.rows.iter().position(|key| codes[*key as usize] == UNSEEN_CODE)
         {
             let key = &keys.distinct[keys.rows[row_idx] as usize];
-            return Err(self.unseen(shown(key.iter().copied()), row_idx));
+            return Err(self.unseen_label(format_key(key.iter().copied()), row_idx));
         }
         Ok(Int64Array::from_iter_values(keys.rows.iter().map(|key| codes[*key as usize])))
     }
 
-    /// The labels of codes, a column for each of the mapping's.
+    /// The labels of codes, one array per column of the mapping.
     pub(super) fn inverse(&self, codes: &Int64Array) -> Result<Vec<ArrayRef>, Error> {
         let class = |(row_idx, code): (usize, Option<i64>)| match code {
             None => Ok(None),
@@ -104,11 +107,11 @@ impl Mapping {
         }
     }
 
-    fn unseen(&self, label: String, row_idx: usize) -> Error {
+    fn unseen_label(&self, label: String, row_idx: usize) -> Error {
         let known: Vec<String> = self
             .classes
-            .first_sorted(N_NAMED)
-            .map(|key| shown(key.iter().map(Label::borrowed)))
+            .first_sorted(N_LISTED)
+            .map(|key| format_key(key.iter().map(Label::borrowed)))
             .collect();
         Error::UnseenLabel {
             encoder: self.name.clone(),
@@ -118,14 +121,14 @@ impl Mapping {
             n_known: self.classes.len(),
             known: match (known.is_empty(), self.classes.len() > known.len()) {
                 (true, _) => String::new(),
-                (false, true) => format!(", as {}", known.join(", ")),
-                (false, false) => format!(", {}", known.join(", ")),
+                (false, true) => format!(" ({}, ...)", known.join(", ")),
+                (false, false) => format!(" ({})", known.join(", ")),
             },
         }
     }
 }
 
-/// The obs columns of these names, for the encoder called `encoder`.
+/// The obs columns with these names; an error names `encoder`.
 pub(super) fn columns_of<'a>(
     encoder: &str,
     columns: &[String],
@@ -150,4 +153,11 @@ fn keys<'a>(columns: &[String], arrays: &[&'a ArrayRef]) -> Result<Keys<'a>, Err
 /// Whether a key gets a code under these rules.
 fn is_class(key: &[Label<&str>], rules: Rules) -> bool {
     rules.nulls == Nulls::Class || !key.contains(&Label::Null)
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n_classes, columns) = (self.classes.len(), self.columns.join(", "));
+        write!(f, "{:?}: {n_classes} classes of {columns}", self.name)
+    }
 }

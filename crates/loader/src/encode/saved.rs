@@ -1,4 +1,4 @@
-//! Encoders as JSON, so that a code means the same at inference, and in the next release of the data.
+//! Encoders as JSON, so that codes mean the same at inference and for later releases of the data.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use super::classes::{Classes, Key};
 use super::error::Error;
-use super::label::{Kind, Label, shown};
+use super::label::{Kind, Label, format_key};
 use super::mapping::Mapping;
 use super::{Nulls, Rules, Unseen};
 
-/// What the JSON says it is.
+/// The value of the JSON's field `format`.
 const FORMAT: &str = "somafeed encoder";
 
-/// The version of the format that is written and read. A later one may add fields; then this release does not read it, as it
-/// could not keep what they say.
+/// The version of the format that is written and read. Newer versions are rejected, because they may
+/// have fields that this release would lose.
 const VERSION: u64 = 1;
 
-/// Which encoder is saved.
+/// The kind of a saved encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SavedAs {
@@ -36,7 +36,7 @@ impl SavedAs {
     }
 }
 
-/// What every version has.
+/// The fields that every version has.
 #[derive(Debug, Deserialize)]
 struct Header {
     format: String,
@@ -53,7 +53,7 @@ struct Saved {
     columns: Vec<SavedColumn>,
     unseen: Unseen,
     nulls: Nulls,
-    /// By code, the labels in the order of the columns.
+    /// The keys in the order of their codes.
     classes: Vec<Key>,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn from_json(expected: SavedAs, text: &str) -> Result<Mapping, Error>
     Ok(Mapping { name: saved.name, columns, rules, classes })
 }
 
-/// Fails where a key cannot be made of these columns.
+/// Fails unless the columns are distinct and there is at least one.
 pub(super) fn check_columns(encoder: &str, columns: &[String]) -> Result<(), Error> {
     let is_twice = (1..columns.len()).any(|idx| columns[..idx].contains(&columns[idx]));
     if columns.is_empty() || is_twice {
@@ -140,19 +140,19 @@ fn check_key(
     Err(Error::SavedClass {
         encoder: encoder.to_owned(),
         code,
-        label: shown(key.iter().map(Label::borrowed)),
+        label: format_key(key.iter().map(Label::borrowed)),
         expected: format!("{}{nulls}", names.join(", ")),
     })
 }
 
-/// Replaces the file as a whole: it is written beside its place, and then renamed.
+/// Replaces the file atomically: writes a temporary file beside it, then renames that.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let written = write_durably(&partial, text).and_then(|()| fs::rename(&partial, path));
     written.map_err(|source| {
-        // What is left behind harms nothing, and the first error is the one to know.
+        // A leftover temporary file is harmless, and the first error matters more.
         drop(fs::remove_file(&partial));
         Error::File { what: "write", path: path.to_owned(), source }
     })

@@ -1,4 +1,4 @@
-//! Several encoders, applied together.
+//! Sets of encoders that are applied together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::Encoder;
 use super::error::Error;
 use super::mapping::columns_of;
 
-/// Encoders with names of their own. Cheap to clone.
+/// A set of encoders with distinct names. Cheap to clone.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,10 +34,10 @@ pub struct Encoders {
 }
 
 impl Encoders {
-    /// These encoders; their codes come in this order.
+    /// Makes a set of these encoders; their codes come in this order.
     ///
     /// # Errors
-    /// Two have one name.
+    /// Two encoders have the same name.
     pub fn new(encoders: Vec<Arc<dyn Encoder>>) -> Result<Self, Error> {
         let mut names = BTreeSet::new();
         match encoders.iter().find(|encoder| !names.insert(encoder.name())) {
@@ -46,15 +46,15 @@ impl Encoders {
         }
     }
 
-    /// The encoders in their order.
+    /// Iterates over the encoders in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Encoder>> {
         self.encoders.iter()
     }
 
-    /// The encoder of this name.
+    /// The encoder with this name.
     ///
     /// # Errors
-    /// There is none.
+    /// No encoder has it.
     pub fn get(&self, name: &str) -> Result<&Arc<dyn Encoder>, Error> {
         self.iter().find(|encoder| encoder.name() == name).ok_or_else(|| Error::NoEncoder {
             name: name.to_owned(),
@@ -62,19 +62,21 @@ impl Encoders {
         })
     }
 
-    /// The obs columns that some encoder needs, each once: what to read.
+    /// The obs columns that the encoders need, each once.
     pub fn columns(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
         let columns = self.iter().flat_map(|encoder| encoder.columns()).map(String::as_str);
         columns.filter(|column| seen.insert(*column)).collect()
     }
 
-    /// The codes of each row of obs: an Int64 column without nulls for each encoder, called as it is.
+    /// The codes of each row of obs: one Int64 column per encoder, with the encoder's name and
+    /// without nulls.
     ///
     /// # Errors
-    /// obs lacks a column that an encoder needs; an encoder fails, or gives not one code for each row.
+    /// obs lacks a column that an encoder needs; an encoder fails, or does not return one code for
+    /// each row.
     pub fn encode(&self, obs: &RecordBatch) -> Result<RecordBatch, Error> {
-        // Before the work that the others would do in vain.
+        // Checked first, so that no encoder works in vain.
         for encoder in self.iter() {
             columns_of(encoder.name(), encoder.columns(), obs)?;
         }
@@ -102,10 +104,10 @@ impl Encoders {
         )
     }
 
-    /// The labels of codes of the encoder of this name.
+    /// The labels of codes of the encoder with this name.
     ///
     /// # Errors
-    /// There is no such encoder; a code stands for no label.
+    /// No encoder has the name; a code has no label.
     pub fn inverse(&self, name: &str, codes: &Int64Array) -> Result<ArrayRef, Error> {
         self.get(name)?.inverse(codes)
     }

@@ -1,11 +1,13 @@
-//! The whole pipeline on readers in memory: every cell, in every method; and what happens when things go wrong.
+//! Tests of the whole loader on readers in memory: every cell in every form, and every failure.
 mod at_once;
 mod counted;
 mod delivered;
 mod edge_cases;
+mod element_types;
 mod every_cell;
 mod experiment;
 mod memory;
+mod one_line;
 mod ranks;
 mod sample;
 mod scripted;

@@ -25,7 +25,7 @@ const CLOSE_CHUNKS: u64 = 64;
 const CLOSE_SHARE: f64 = 0.8;
 
 /// Largest number of kinds of batches that are computed separately.
-const MOST_KINDS: usize = 10;
+const MAX_KINDS: usize = 10;
 
 impl LabelLayout {
     /// Mean entropy, in bits, of the batches of a shuffled plan with `chunks_per_block`.
@@ -118,9 +118,9 @@ fn kinds_of_batches(
     merged(kinds)
 }
 
-/// Merges kinds of similar size, so that at most [`MOST_KINDS`] are left; each gets its mean size.
+/// Merges kinds of similar size, so that at most [`MAX_KINDS`] are left; each gets its mean size.
 fn merged(kinds: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
-    if kinds.len() <= MOST_KINDS {
+    if kinds.len() <= MAX_KINDS {
         return kinds.into_iter().collect();
     }
     let (Some((least, _)), Some((most, _))) = (kinds.first_key_value(), kinds.last_key_value())
@@ -128,10 +128,10 @@ fn merged(kinds: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
         return Vec::new();
     };
     let (least, most) = ((*least as f64).ln(), (*most as f64).ln());
-    let mut bins = [(0.0, 0_u64); MOST_KINDS];
+    let mut bins = [(0.0, 0_u64); MAX_KINDS];
     for (chunks, count) in kinds {
-        let place = ((chunks as f64).ln() - least) / (most - least) * (MOST_KINDS - 1) as f64;
-        let (sum, total) = &mut bins[(place.round() as usize).min(MOST_KINDS - 1)];
+        let place = ((chunks as f64).ln() - least) / (most - least) * (MAX_KINDS - 1) as f64;
+        let (sum, total) = &mut bins[(place.round() as usize).min(MAX_KINDS - 1)];
         *sum += chunks as f64 * count as f64;
         *total += count;
     }
@@ -153,13 +153,13 @@ struct Draws<'a> {
 }
 
 /// Largest number of logarithms to keep.
-const MOST_LOGS: u64 = 1 << 16;
+const MAX_LOGS: u64 = 1 << 16;
 
 impl<'a> Draws<'a> {
     /// `chunks` must be below `n_chunks`.
     fn new(layout: &'a LabelLayout, n_chunks: u64, chunks: u64, batch_rows: u64) -> Self {
         let block_rows = (chunks * layout.chunk_rows).max(batch_rows);
-        let logs = (0..=batch_rows.min(MOST_LOGS)).map(rows_log_rows).collect();
+        let logs = (0..=batch_rows.min(MAX_LOGS)).map(rows_log_rows).collect();
         let by_block = HashMap::new();
         Self { layout, n_chunks, chunks, block_rows, batch_rows, logs, by_block }
     }

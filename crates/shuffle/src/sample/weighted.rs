@@ -89,10 +89,10 @@ pub(super) fn without_replacement(
     let mut generator = sample_generator(seed, epoch, SampleDecision::Keys);
     // Keeps at most about twice the wanted number of keys; larger ones cannot be among the
     // smallest.
-    let n_held = n_samples.saturating_mul(2).clamp(1024, weights.len().max(1024));
-    let mut smallest: Vec<(f64, u32)> = reserved(n_held)?;
+    let n_kept = n_samples.saturating_mul(2).clamp(1024, weights.len().max(1024));
+    let mut smallest: Vec<(f64, u32)> = reserved(n_kept)?;
     for (row, weight) in (0..).zip(weights).filter(|(_, weight)| **weight > 0.0) {
-        if smallest.len() == n_held {
+        if smallest.len() == n_kept {
             keep_smallest(&mut smallest, n_samples);
         }
         smallest.push((-libm::log(unit(&mut generator)) / weight, row));

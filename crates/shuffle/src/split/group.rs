@@ -9,7 +9,7 @@ use crate::random::{SplitDecision, permute, split_generator};
 
 /// Largest number of passes over all groups to improve their places. A few are enough, because each
 /// pass takes the best move of every group.
-const MOST_ROUNDS: usize = 32;
+const MAX_ROUNDS: usize = 32;
 
 /// Splits the rows `0..groups.len()` by `fractions`, whole groups at a time.
 ///
@@ -190,7 +190,7 @@ impl<'a> Assignment<'a> {
 
     /// Moves groups as long as that brings the splits nearer to their shares.
     fn improve(&mut self, order: &[u32]) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut is_moved = false;
             for group_idx in order {
                 let from = self.split_of[*group_idx as usize];

@@ -7,7 +7,7 @@ pub(super) const WHOLE: u64 = 1_000_000_000_000;
 
 /// Largest number of splits: keeps the rounding of parts far below the largest fraction, and
 /// rounding of tables fast.
-const MOST_SPLITS: usize = 256;
+const MAX_SPLITS: usize = 256;
 
 /// How far from 1 the sum of the fractions may be.
 const TOLERANCE: f64 = 1e-9;
@@ -18,8 +18,8 @@ pub(super) struct Parts(Vec<u64>);
 
 impl Parts {
     pub(super) fn new(fractions: &[f64]) -> Result<Self, Error> {
-        if fractions.len() > MOST_SPLITS {
-            return Err(Error::TooManySplits { n_splits: fractions.len(), most: MOST_SPLITS });
+        if fractions.len() > MAX_SPLITS {
+            return Err(Error::TooManySplits { n_splits: fractions.len(), most: MAX_SPLITS });
         }
         if let Some(split_idx) =
             fractions.iter().position(|fraction| !(0.0..=1.0).contains(fraction))

@@ -16,10 +16,10 @@ use shuffle::{BatchSpec, Order, PlanSpec, Remainder};
 const N_ROWS: u64 = 4_000_000;
 const SEED: u64 = 42;
 /// An epoch has at most two to this power rows.
-const MOST_BITS: u32 = 22;
-const MOST_BITS_QUICKLY: u32 = 17;
+const MAX_BITS: u32 = 22;
+const MAX_BITS_QUICKLY: u32 = 17;
 /// Largest number of chunks: every rank computes their permutation anew.
-const MOST_CHUNKS: u64 = 1 << 15;
+const MAX_CHUNKS: u64 = 1 << 15;
 
 /// Reproducible random numbers: `SplitMix64`.
 struct Choices(u64);
@@ -70,7 +70,7 @@ fn case(choices: &mut Choices, most_bits: u32) -> Case {
     };
     let spec = PlanSpec {
         n_rows,
-        chunk_rows: choices.of_any_size(9).max(n_rows / MOST_CHUNKS),
+        chunk_rows: choices.of_any_size(9).max(n_rows / MAX_CHUNKS),
         chunks_per_block: choices.of_any_size(8),
         order,
         seed: choices.any(),
@@ -202,7 +202,7 @@ fn from_environment(name: &str, usual: u64) -> u64 {
 fn every_row_comes_as_often_as_it_was_drawn() {
     let n_wanted = from_environment("SOMAFEED_DRAWN_ROWS", N_ROWS);
     let seed = from_environment("SOMAFEED_DRAWN_SEED", SEED);
-    let most_bits = if n_wanted > N_ROWS { MOST_BITS } else { MOST_BITS_QUICKLY };
+    let most_bits = if n_wanted > N_ROWS { MAX_BITS } else { MAX_BITS_QUICKLY };
     let mut choices = Choices(seed);
     let (mut n_rows, mut n_epochs, mut n_resumed) = (0, 0, 0);
     while n_rows < n_wanted {

@@ -91,11 +91,11 @@ fn from_64_chunks_on_the_expectation_is_within_a_twentieth_of_a_bit() {
         for chunk_rows in [1, 7, 16, 64, 256] {
             for chunks_per_block in [64, 128, 1024, 1 << 20] {
                 let (off, is_close) = distance(labels, chunk_rows, chunks_per_block, batch_rows);
-                let told =
+                let case =
                     format!("{labels:?} {chunk_rows} {chunks_per_block} {batch_rows}: {off}");
-                assert!(off.abs() < 0.05, "{told}");
+                assert!(off.abs() < 0.05, "{case}");
                 // A batch larger than a block draws from several.
-                assert!(is_close, "{told}");
+                assert!(is_close, "{case}");
                 n_checked += 1;
             }
         }

@@ -264,7 +264,7 @@ fn what_cannot_be_drawn_is_refused() {
     let error = Sampling::stratified(&[1, 1], 3).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "3 rows are to be drawn and none twice, but only 2 can be: draw fewer, or with replacement"
+        "cannot draw 3 rows without replacement from 2: draw fewer, or with replacement"
     );
 }
 

@@ -28,7 +28,7 @@ fn check(small: &Small, packs: bool) {
         contract::check(&*reader, &small.x);
     }
     let limit = Arc::new(ReadLimit::new(NonZeroU64::new(1 << 40).unwrap()));
-    let x = experiment.held_to(limit).measurement("RNA").unwrap().x("raw").unwrap();
+    let x = experiment.with_read_limit(limit).measurement("RNA").unwrap().x("raw").unwrap();
     contract::check(&*x.reader(ReaderChoice::Native).unwrap(), &small.x);
     contract::check(&MemoryReader::new(small.x.clone()).unwrap(), &small.x);
 }

@@ -467,7 +467,7 @@ fn a_limit_holds_the_native_reader_and_libtiledb_refuses_it() {
     let small = Small::new(500, 60, 3);
     small.write(&uri(folder.path())).unwrap();
     let limit = Arc::new(ReadLimit::new(NonZeroU64::new(1 << 30).unwrap()));
-    let experiment = open(folder.path()).held_to(Arc::clone(&limit));
+    let experiment = open(folder.path()).with_read_limit(Arc::clone(&limit));
     let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
     let error = x.reader(ReaderChoice::Libtiledb).unwrap_err().to_string();
     assert!(error.contains("would be read by libtiledb, whose reads cannot be held"), "{error}");

@@ -84,7 +84,7 @@ fn what_cannot_be_reported_on_is_told_in_a_line() {
     fs::write(folder.path().join("file"), b"").unwrap();
     check_refused(folder.path(), &["absent"], 1, "no such folder of results: absent");
     check_refused(folder.path(), &["file"], 1, "no such folder of results: file");
-    check_refused(folder.path(), &["empty"], 1, "empty holds no epochs to report on");
+    check_refused(folder.path(), &["empty"], 1, "empty has no epochs to report on");
     check_refused(
         folder.path(),
         &["damaged"],

@@ -85,7 +85,7 @@ fn bad_command_lines_are_one_line_and_leave_nothing() {
     check(&["--layers", "normalized"], 1, "no layer of X \"normalized\"");
     check(&["--without-obs-columns", "cell"], 1, "no column \"cell\"");
     check(&["-s", "5000"], 1, "data sets 5000 to the last were asked for");
-    check(&["--memory", "1MB"], 1, "bytes of memory do not do");
+    check(&["--memory", "1MB"], 1, "bytes of memory are too few");
     let onto = run(folder, &["slice", "from", "from", "-f"]);
     assert!(stderr(&onto).contains("which is read meanwhile"), "{}", stderr(&onto));
     assert_eq!(shape(&folder.join("from")), (300, 120));

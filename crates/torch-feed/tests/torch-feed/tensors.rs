@@ -298,6 +298,7 @@ fn real_counts_come_through_as_tensors() {
                 }
                 BatchForm::Csr => batch.x().f_values().unwrap().size()[0],
                 BatchForm::Coo => batch.x().f_internal_values().unwrap().size()[0],
+                other => panic!("{other}"),
             };
             ids.extend(joinids(batch.joinids()));
         }

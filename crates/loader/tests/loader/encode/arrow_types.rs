@@ -231,12 +231,13 @@ fn unseen_labels_are_errors_that_say_which() {
     let error = encoder.encode_labels(&texts(["a", "B \"cell\"", "a"])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "encoder \"cell_type\" does not know \"B \\\"cell\\\"\" of cell_type at row 1; it knows 7, as \"a\", \"b\", \"c\", \"d\", \
-         \"e\": fit with such rows, add it with extend, or let it be -1 by Unseen::Code"
+        "encoder \"cell_type\" does not know \"B \\\"cell\\\"\" of cell_type at row 1; it knows 7 labels \
+         (\"a\", \"b\", \"c\", \"d\", \"e\", ...): fit it on rows with that label, add the label with extend, \
+         or encode it as -1 with Unseen::Code"
     );
     check_codes(&encoder.with_unseen(Unseen::Code), &texts(["a", "other"]), &[0, UNSEEN_CODE]);
     let error = fit(&texts([]), Rules::default()).encode_labels(&texts(["a"])).unwrap_err();
-    assert!(error.to_string().contains("it knows 0: fit"), "{error}");
+    assert!(error.to_string().contains("it knows 0 labels: fit"), "{error}");
 }
 
 #[test]

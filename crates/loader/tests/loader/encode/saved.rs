@@ -83,10 +83,7 @@ fn what_is_no_saved_encoder_is_refused() {
             .unwrap_err();
     assert!(matches!(error, Error::Version { found: 9, .. }), "{error}");
     let error = refused(&json, "somafeed encoder", "somafeed plan");
-    assert!(
-        error.to_string().contains("\"somafeed plan\", and a label encoder was looked for"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("\"somafeed plan\", not a label encoder"), "{error}");
 
     let error = refused(&json, "\"T cell\"", "\"B cell\"");
     assert!(
@@ -119,7 +116,7 @@ fn what_is_no_saved_encoder_is_refused() {
     let error = BatchKeyEncoder::from_json(&json).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "this is a label encoder, and a batch key encoder was looked for: restore it as what it is"
+        "this JSON is a label encoder, not a batch key encoder: restore it as the encoder that was saved"
     );
     let keys = batch_keys().to_json().unwrap();
     assert!(matches!(LabelEncoder::from_json(&keys), Err(Error::SavedAsOther { .. })));

@@ -96,7 +96,7 @@ fn names_are_unique() {
 fn missing_columns_are_named_with_those_that_exist() {
     let encoders = Encoders::new(vec![label(), key("batch")]).unwrap();
     let only = obs([("cell_type", texts(["T cell"])), ("donor_id", texts(["d1"]))]);
-    let expect = "encoder \"batch\" needs obs column \"donor\", and there is none: there are cell_type, donor_id";
+    let expect = "encoder \"batch\" needs obs column \"donor\", which is missing: there are cell_type, donor_id";
     assert_eq!(encoders.encode(&only).unwrap_err().to_string(), expect);
     assert_eq!(key("batch").encode(&only).unwrap_err().to_string(), expect);
     let error = BatchKeyEncoder::fit("batch", &["donor"], &only, Rules::default()).unwrap_err();
@@ -119,7 +119,7 @@ fn unseen_keys_are_shown_as_tuples() {
     let error = encoder.encode(&other).unwrap_err();
     assert!(
         error.to_string().starts_with(
-            "encoder \"batch\" does not know (\"d2\", \"v2\") of donor, assay at row 1; it knows 3, (\"d1\", \"v2\"), "
+            "encoder \"batch\" does not know (\"d2\", \"v2\") of donor, assay at row 1; it knows 3 labels ((\"d1\", \"v2\"), "
         ),
         "{error}"
     );

@@ -216,6 +216,7 @@ fn check_values(
                 let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
                 assert!(pairs.all(same), "{}", cell());
             }
+            other => panic!("{other:?}"),
         }
     }
     if let Matrix::Coo(coo) = &batch.x {

@@ -18,19 +18,21 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// As `python/query_experiment.py` takes it.
+    /// The JSON that `python/query_experiment.py` reads.
     pub(crate) fn json(&self) -> Value {
         let transforms = self.transforms.iter().map(|(transform, totals)| {
             let Transform { target_sum, log1p, clip } = transform;
             let totals = match totals {
                 Totals::Genes => "genes",
                 Totals::Obs => "obs",
+                other => panic!("{other:?}"),
             };
             json!({ "target_sum": target_sum, "log1p": log1p, "clip": clip, "totals": totals })
         });
         let genes = match &self.genes {
             Genes::Query(query) => query_json(query),
             Genes::Named { column, names } => json!({ "column": column, "names": names }),
+            other => panic!("{other:?}"),
         };
         json!({
             "layer": self.layer,

@@ -99,12 +99,14 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 }
                 assert_eq!((n_delivered, live.load(Ordering::SeqCst)), (n_rows, 0));
                 assert_eq!(reader.n_started.load(Ordering::SeqCst) as u64, n_blocks);
-                // Waiting, in the making, with the consumer; a sparse batch that outgrows its buffers has twice as many for a moment.
+                // Ready, in the making, and with the consumer. A sparse batch that outgrows its buffers
+                // has twice as many for a moment.
                 let most = buffers.most.load(Ordering::SeqCst);
                 let (parts, grown) = match batch_form {
                     BatchForm::Dense | BatchForm::F16 => (1, 0),
                     BatchForm::Csr => (2, 2),
                     BatchForm::Coo => (3, 2),
+                    other => panic!("{other}"),
                 };
                 let allowed = parts * (prefetch_batches + 2) + grown;
                 assert!((1..=allowed).contains(&most), "{most} buffers at once");

@@ -62,7 +62,7 @@ fn every_shape_comes_with_two_dimensions() {
     }
 }
 
-/// A batch as ndarray, sprs and Arrow have it has the same shape, one cell and one gene included.
+/// Checks that a batch keeps its shape as ndarray, sprs and Arrow, for one cell or gene too.
 fn check_converted(batch: Batch, shape: (usize, usize)) {
     let joinids: Vec<u64> = batch.joinids.iter().map(|id| *id as u64).collect();
     let genes: Vec<u64> = (0..shape.1 as u64).collect();
@@ -89,6 +89,7 @@ fn check_converted(batch: Batch, shape: (usize, usize)) {
             let matrix = batch.x.into_sprs_coo().unwrap();
             assert_eq!((matrix.shape(), matrix.nnz()), (shape, nnz));
         }
+        other => panic!("{other:?}"),
     }
 }
 
@@ -234,16 +235,14 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
                 }
                 Matrix::Csr(csr) => {
                     assert_eq!(csr.columns().unwrap(), [1, 1, 2, 0, 0, 0], "{block_form}");
-                    assert_eq!(
-                        csr.values().unwrap(),
-                        [1.0, 2.0, 5.0, 3.0, 4.0, 6.0],
-                        "{block_form}"
-                    );
+                    let values = csr.values().unwrap();
+                    assert_eq!(values, [1.0, 2.0, 5.0, 3.0, 4.0, 6.0], "{block_form}");
                 }
                 Matrix::Coo(coo) => {
                     assert_eq!(coo.rows().unwrap(), [0, 0, 0, 2, 2, 2], "{block_form}");
                     assert_eq!(coo.columns().unwrap(), [1, 1, 2, 0, 0, 0], "{block_form}");
                 }
+                other => panic!("{other:?}"),
             }
         }
         // What is not delivered does not count for the total either.

@@ -94,15 +94,15 @@ fn an_experiment_is_loaded_whole_or_in_part() {
     }
 }
 
-fn with_plain_text(batch: Batch) -> Batch {
+fn with_plain_text(mut batch: Batch) -> Batch {
     let labels = batch.obs.column_by_name("label").unwrap();
     let labels =
         StringArray::from_iter_values(labels.as_string::<i64>().iter().map(Option::unwrap));
     let doubled = Arc::clone(batch.obs.column_by_name("doubled").unwrap());
-    let obs =
+    batch.obs =
         RecordBatch::try_from_iter([("label", Arc::new(labels) as ArrayRef), ("doubled", doubled)])
             .unwrap();
-    Batch { obs, ..batch }
+    batch
 }
 
 #[test]

@@ -107,10 +107,9 @@ pub(crate) fn dense_rows<B: ReadableBuffer>(x: &Matrix<B>) -> Vec<Vec<f32>> {
         }
         Matrix::Coo(coo) => {
             let mut dense = vec![vec![0.0; n_columns]; n_rows];
-            assert!(coo.rows().unwrap().is_sorted());
-            for ((row, column), value) in
-                coo.rows().unwrap().iter().zip(coo.columns().unwrap()).zip(coo.values().unwrap())
-            {
+            let (rows, columns) = (coo.rows().unwrap(), coo.columns().unwrap());
+            assert!(rows.is_sorted());
+            for ((row, column), value) in rows.iter().zip(columns).zip(coo.values().unwrap()) {
                 let place = &mut dense[*row as usize][*column as usize];
                 assert_eq!(*place, 0.0, "a value came twice");
                 *place = *value;
@@ -121,20 +120,20 @@ pub(crate) fn dense_rows<B: ReadableBuffer>(x: &Matrix<B>) -> Vec<Vec<f32>> {
             .map(|row| {
                 let mut dense = vec![0.0; n_columns];
                 let entries = csr.row_offsets[row]..csr.row_offsets[row + 1];
-                for (column, value) in csr.columns().unwrap()[entries.clone()]
-                    .iter()
-                    .zip(&csr.values().unwrap()[entries])
-                {
+                let columns = &csr.columns().unwrap()[entries.clone()];
+                for (column, value) in columns.iter().zip(&csr.values().unwrap()[entries]) {
                     assert_eq!(dense[*column as usize], 0.0, "a value came twice");
                     dense[*column as usize] = *value;
                 }
                 dense
             })
             .collect(),
+        other => panic!("{other:?}"),
     }
 }
 
-/// Each row of the batch is the row of its joinid, and has that cell's obs beside it. Notes the joinids in `seen`.
+/// Checks that each row of the batch has the values and the obs of its joinid. Appends the joinids
+/// to `seen`.
 pub(crate) fn check_rows<B: ReadableBuffer>(batch: &Batch<B>, genes: &[u64], seen: &mut Vec<u64>) {
     let rows = dense_rows(&batch.x);
     assert_eq!(rows.len(), batch.n_rows());

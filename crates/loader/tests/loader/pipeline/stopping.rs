@@ -213,10 +213,10 @@ fn a_reader_that_gives_other_rows_is_found_out() {
         let error = epoch.find_map(Result::err).unwrap();
         let text = error.to_string();
         if block_form == BlockForm::Csr {
-            let expect = "reader \"memory\" gave 64 rows x 4 columns for block 1";
+            let expect = "reader \"memory\" returned 64 rows x 4 columns for block 1";
             assert!(text.starts_with(expect), "{text}");
         } else {
-            assert_eq!(text, "cannot put block 1 of epoch 0 into rows");
+            assert_eq!(text, "cannot convert the values of block 1 of epoch 0");
             let source = std::error::Error::source(&error).unwrap().to_string();
             assert!(source.contains("was not asked for"), "{source}");
         }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Elements,
-    ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec, ReadableBuffer,
-    Totals, Transform,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Error,
+    GeneSelection, HeapBuffers, Loader, LoaderSpec, ReadableBuffer, Totals, Transform,
 };
 
 use crate::pipeline::sample::{self, WAYS};
@@ -22,7 +21,7 @@ fn an_epoch_says_what_it_did() {
         assert_eq!(epoch.size_hint(), (0, Some(17)));
         assert_eq!(epoch.by_ref().map(Result::unwrap).count(), 17);
         let stats = epoch.stats();
-        // Where nothing was said, the number that was taken is told.
+        // Lanes were not requested, so the number that ran is recorded.
         let spec = LoaderSpec { lanes: Some(1), ..spec };
         assert_eq!((stats.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
         assert_eq!((stats.n_blocks, stats.max_block_rows, stats.n_columns), (7, 8, 6));
@@ -73,29 +72,18 @@ fn buffers_are_reused_when_batches_are_dropped() {
     assert!((1..=3).contains(&n_free), "{n_free}");
 }
 
-fn n_elements(buffer: &HeapBuffer) -> usize {
-    match buffer.elements() {
-        Elements::F32(values) => values.len(),
-        Elements::F16(values) => values.len(),
-        Elements::U32(numbers) => numbers.len(),
-    }
-}
-
 #[test]
 fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
     let pool = HeapBuffers::new(2);
     let held: Vec<_> = [5, 3, 9].iter().map(|&n| pool.take(n, ElementType::F32).unwrap()).collect();
-    assert_eq!(held.iter().map(n_elements).collect::<Vec<_>>(), [5, 3, 9]);
+    assert_eq!(held.iter().map(|buffer| buffer.elements().len()).collect::<Vec<_>>(), [5, 3, 9]);
     drop(held);
     assert_eq!(pool.n_free(), 2);
     for element_type in [ElementType::F16, ElementType::F32, ElementType::U32] {
         for n_values in [4, 0] {
             let mut buffer = pool.take(n_values, element_type).unwrap();
-            let found = match buffer.elements_mut() {
-                ElementsMut::F32(values) => (ElementType::F32, values.len()),
-                ElementsMut::F16(values) => (ElementType::F16, values.len()),
-                ElementsMut::U32(numbers) => (ElementType::U32, numbers.len()),
-            };
+            let elements = buffer.elements_mut();
+            let found = (elements.element_type(), elements.as_elements().len());
             assert_eq!(found, (element_type, n_values));
         }
         let refused = pool.take(usize::MAX, element_type);
@@ -137,7 +125,7 @@ fn settings_that_no_data_fit_are_refused() {
     for batch_form in [BatchForm::Csr, BatchForm::Coo] {
         let dense_sparse =
             LoaderSpec { block_form: BlockForm::Dense, batch_form, ..sample::spec() };
-        check_refused(dense_sparse, "np.array holds each block as a dense array");
+        check_refused(dense_sparse, "blocks of form np.array are dense");
     }
     let transformed = |transform| LoaderSpec { transform, ..sample::spec() };
     let scaled = Transform { target_sum: Some(1e4), ..Transform::default() };
@@ -203,5 +191,4 @@ fn a_data_set_says_its_sizes() {
     assert_eq!((dataset.n_rows(), dataset.n_columns()), (20, 3));
     assert!(20 * 8 <= dataset.obs_bytes());
     assert_eq!(dataset.cells(0), Some(&Cells::Range(0..20)));
-    assert_eq!(format!("{dataset:?}"), "Dataset(20 cells x 3 genes, read by memory)");
 }

@@ -57,6 +57,7 @@ fn ways_to_keep(batch: &TensorBatch, batch_form: BatchForm) -> Vec<Kept> {
             x.f_view([-1]).unwrap(),
             x.f_transpose(0, 1).unwrap(),
         ],
+        other => panic!("{other}"),
     };
     shared.into_iter().map(Kept::new).collect()
 }

@@ -1,0 +1,169 @@
+//! The elements of a buffer, borrowed as slices of their type.
+
+use std::fmt;
+use std::ops::Range;
+
+use half::f16;
+
+use crate::element_type::ElementType;
+use crate::error::Error;
+
+/// The elements of a buffer, for reading.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Elements<'a> {
+    /// 32-bit floats.
+    F32(&'a [f32]),
+    /// 16-bit floats.
+    F16(&'a [f16]),
+    /// Unsigned 32-bit integers.
+    U32(&'a [u32]),
+}
+
+impl<'a> Elements<'a> {
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        match self {
+            Self::F32(_) => ElementType::F32,
+            Self::F16(_) => ElementType::F16,
+            Self::U32(_) => ElementType::U32,
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F16(values) => values.len(),
+            Self::U32(numbers) => numbers.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements as 32-bit floats.
+    ///
+    /// # Errors
+    /// They have another type.
+    pub fn into_f32(self) -> Result<&'a [f32], Error> {
+        match self {
+            Self::F32(values) => Ok(values),
+            other => Err(wrong_type(ElementType::F32, other.element_type())),
+        }
+    }
+
+    /// The elements as unsigned 32-bit integers.
+    ///
+    /// # Errors
+    /// They have another type.
+    pub fn into_u32(self) -> Result<&'a [u32], Error> {
+        match self {
+            Self::U32(numbers) => Ok(numbers),
+            other => Err(wrong_type(ElementType::U32, other.element_type())),
+        }
+    }
+}
+
+impl fmt::Debug for Elements<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Elements({} x {})", self.len(), self.element_type())
+    }
+}
+
+/// The elements of a buffer, for writing.
+#[non_exhaustive]
+pub enum ElementsMut<'a> {
+    /// 32-bit floats.
+    F32(&'a mut [f32]),
+    /// 16-bit floats.
+    F16(&'a mut [f16]),
+    /// Unsigned 32-bit integers.
+    U32(&'a mut [u32]),
+}
+
+impl<'a> ElementsMut<'a> {
+    /// The same elements, for reading.
+    pub fn as_elements(&self) -> Elements<'_> {
+        match self {
+            Self::F32(values) => Elements::F32(values),
+            Self::F16(values) => Elements::F16(values),
+            Self::U32(numbers) => Elements::U32(numbers),
+        }
+    }
+
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        self.as_elements().element_type()
+    }
+
+    /// The elements at these positions.
+    ///
+    /// # Panics
+    /// If there are fewer elements.
+    #[must_use]
+    pub fn slice(self, range: Range<usize>) -> Self {
+        match self {
+            Self::F32(values) => Self::F32(&mut values[range]),
+            Self::F16(values) => Self::F16(&mut values[range]),
+            Self::U32(numbers) => Self::U32(&mut numbers[range]),
+        }
+    }
+
+    /// Splits into the first `n` elements and the rest.
+    ///
+    /// # Panics
+    /// If there are fewer elements.
+    #[must_use]
+    pub fn split_at(self, n: usize) -> (Self, Self) {
+        match self {
+            Self::F32(values) => {
+                let (first, rest) = values.split_at_mut(n);
+                (Self::F32(first), Self::F32(rest))
+            }
+            Self::F16(values) => {
+                let (first, rest) = values.split_at_mut(n);
+                (Self::F16(first), Self::F16(rest))
+            }
+            Self::U32(numbers) => {
+                let (first, rest) = numbers.split_at_mut(n);
+                (Self::U32(first), Self::U32(rest))
+            }
+        }
+    }
+
+    /// The elements as 32-bit floats.
+    ///
+    /// # Errors
+    /// They have another type.
+    pub fn into_f32(self) -> Result<&'a mut [f32], Error> {
+        match self {
+            Self::F32(values) => Ok(values),
+            other => Err(wrong_type(ElementType::F32, other.element_type())),
+        }
+    }
+
+    /// The elements as unsigned 32-bit integers.
+    ///
+    /// # Errors
+    /// They have another type.
+    pub fn into_u32(self) -> Result<&'a mut [u32], Error> {
+        match self {
+            Self::U32(numbers) => Ok(numbers),
+            other => Err(wrong_type(ElementType::U32, other.element_type())),
+        }
+    }
+}
+
+impl fmt::Debug for ElementsMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_elements().fmt(f)
+    }
+}
+
+/// The error of a buffer whose elements have another type than its use requires.
+pub(crate) fn wrong_type(expected: ElementType, found: ElementType) -> Error {
+    Error::ElementType { expected, found }
+}
