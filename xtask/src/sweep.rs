@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 
-use crate::progress::say;
+use crate::progress::print_line;
 use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
@@ -37,7 +37,9 @@ pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
     let path = target_folder(&native)?.join("release/sweep");
     if !path.exists() {
-        say("building the program: about six minutes on two cores, later builds take seconds");
+        print_line(
+            "building the program: about six minutes on two cores, later builds take seconds",
+        );
     }
     let mut build =
         cargo::cargo(["build", "--release", "--package", "sweep", "--bin", "sweep"], &native);

@@ -127,8 +127,8 @@ column_group! {
         pub amplification: Option<f64>,
         /// Peak resident memory of the process in bytes (`VmHWM`) since it began, read when the
         /// epoch ended. For a loader with child processes, the largest sampled sum of their
-        /// proportional set sizes, if that is larger. In rows without `epoch_max_mem` it is the peak
-        /// since the epoch began, if `peak_reset` is true.
+        /// proportional set sizes, if that is larger. In rows without `epoch_max_mem` it is the
+        /// peak since the epoch began, if `peak_reset` is true.
         pub max_mem: Option<u64>,
         /// Peak resident memory in bytes since the epoch began; null if the peak could not be reset
         /// then, and for other loaders.

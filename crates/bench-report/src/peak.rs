@@ -25,7 +25,8 @@ const CLEAR_REFS: &str = "/proc/self/clear_refs";
 /// Highest peak that the kernel had counted when it was reset; 0 before the first reset.
 static PEAK_BEFORE_RESET: AtomicU64 = AtomicU64::new(0);
 
-/// Peak resident memory of this process in bytes since it began, whether the kernel's mark was reset or not.
+/// Peak resident memory of this process in bytes since it began, whether the kernel's mark was
+/// reset or not.
 pub fn peak_bytes() -> Result<u64, Error> {
     Ok(peak_since_reset()?.max(PEAK_BEFORE_RESET.load(Ordering::Relaxed)))
 }

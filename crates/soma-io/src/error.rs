@@ -79,7 +79,8 @@ pub enum Error {
     ValueFilter {
         /// The whole filter.
         filter: String,
-        /// The character at which it goes wrong, from 1; one more than there are where its end comes too early.
+        /// The character at which it goes wrong, from 1; one more than there are where its end
+        /// comes too early.
         position: usize,
         /// What is wrong, and what was expected.
         problem: String,

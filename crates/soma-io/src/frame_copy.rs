@@ -1,4 +1,5 @@
-//! Taking obs or var over into a new experiment: every column of every type, some rows of it, in pieces.
+//! Taking obs or var over into a new experiment: every column of every type, some rows of it, in
+//! pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ pub enum ColumnChoice {
     Without(Vec<String>),
 }
 
-/// A data frame that is being taken over. New joinids count on from 0; the old ones can be kept as a column.
+/// A data frame that is being taken over. New joinids count on from 0; the old ones can be kept as
+/// a column.
 #[derive(Debug)]
 pub struct FrameCopy {
     frame: DataFrame,
@@ -34,15 +36,17 @@ pub struct FrameCopy {
     specs: Vec<ColumnSpec>,
 }
 
-/// Rows are read by their ranges up to so many; with more, all that lies between them is read, and they are picked from it.
+/// Rows are read by their ranges up to so many; with more, all that lies between them is read, and
+/// they are picked from it.
 const MOST_RANGES: usize = 256;
 
 impl FrameCopy {
-    /// Takes over these columns of `frame`; `joinid_column` is what the column of the old joinids is called, where there is to be one.
+    /// Takes over these columns of `frame`; `joinid_column` is what the column of the old joinids
+    /// is called, where there is to be one.
     ///
     /// # Errors
-    /// [`Error::NoColumn`] for a column that is not there, [`Error::Uncopied`] for one that cannot be written, or a name for the old
-    /// joinids that is taken.
+    /// [`Error::NoColumn`] for a column that is not there, [`Error::Uncopied`] for one that cannot
+    /// be written, or a name for the old joinids that is taken.
     pub fn new(
         frame: DataFrame,
         choice: &ColumnChoice,
@@ -146,8 +150,8 @@ impl FrameCopy {
             .map_err(|source| self.arrow_error(source))
     }
 
-    /// Cuts rows into parts of at most `most_rows`, each of which can be read in memory for so many: one that is read by what lies
-    /// between its ranges does not lie far apart.
+    /// Cuts rows into parts of at most `most_rows`, each of which can be read in memory for so
+    /// many: one that is read by what lies between its ranges does not lie far apart.
     pub fn parts(rows: &RowRanges, most_rows: u64) -> impl Iterator<Item = RowRanges> {
         let most_rows = most_rows.max(1);
         let mut rest: std::collections::VecDeque<Range<u64>> =

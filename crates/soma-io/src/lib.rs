@@ -20,8 +20,8 @@
 //! feature of its name: `s3`, `gcs`, `azure`); `census://2025-11-08/homo_sapiens` is short for the
 //! CELLxGENE Census's public address ([`Experiment::open`]).
 //!
-//! An [`ExperimentWriter`] writes a new experiment at a [`Destination`], where it appears once it is
-//! whole; [`FrameCopy`] copies obs or var from another one.
+//! An [`ExperimentWriter`] writes a new experiment at a [`Destination`], where it appears once it
+//! is whole; [`FrameCopy`] copies obs or var from another one.
 //!
 //! # Without libtiledb
 //!

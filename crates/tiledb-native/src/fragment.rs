@@ -1,8 +1,9 @@
-//! Fragments: the footer of their metadata, which says what they hold and where the rest of the metadata is.
+//! Fragments: the footer of their metadata, which says what they hold and where the rest of the
+//! metadata is.
 //!
-//! Specification: `format_spec/fragment.md`. From format 10 on the footer's length is the last u64 of the file; before, the length
-//! follows from the version and the schema. The bounding rectangles and the offsets of tiles ([`Tiles`]) are read when a read first
-//! touches the fragment.
+//! Specification: `format_spec/fragment.md`. From format 10 on the footer's length is the last u64
+//! of the file; before, the length follows from the version and the schema. The bounding rectangles
+//! and the offsets of tiles ([`Tiles`]) are read when a read first touches the fragment.
 
 mod field;
 mod footer;
@@ -67,7 +68,8 @@ impl Fragment {
         })
     }
 
-    /// Reads the tiles of those of `fragments` that are without, with few calls of the storage for all.
+    /// Reads the tiles of those of `fragments` that are without, with few calls of the storage for
+    /// all.
     pub(crate) fn load_tiles(files: &Files, fragments: &[&Self]) -> Result<(), Error> {
         let missing: Vec<_> =
             fragments.iter().copied().filter(|fragment| fragment.tiles.get().is_none()).collect();
@@ -80,13 +82,15 @@ impl Fragment {
         Ok(())
     }
 
-    /// Whether cells of the fragment may be later than `timestamp`, so that each one's own time has to be looked at.
+    /// Whether cells of the fragment may be later than `timestamp`, so that each one's own time has
+    /// to be looked at.
     pub(crate) fn is_partly_after(&self, timestamp: u64) -> bool {
         self.footer.has_timestamps && self.folder.times.end > timestamp
     }
 }
 
-/// Before format 9 files are named after the dimensions and the attribute, from then on by their numbers.
+/// Before format 9 files are named after the dimensions and the attribute, from then on by their
+/// numbers.
 fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
     let path = |name: String| format!("{folder}/{name}.tdb");
     if version >= 9 {
@@ -108,7 +112,8 @@ fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
     }
 }
 
-/// The encoding of format 8, with the codes that its writer used for the last five, which are not those of the standard.
+/// The encoding of format 8, with the codes that its writer used for the last five, which are not
+/// those of the standard.
 fn percent_encode(name: &str) -> String {
     let mut out = String::new();
     for character in name.chars() {

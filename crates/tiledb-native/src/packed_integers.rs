@@ -15,8 +15,8 @@ pub(crate) struct PackedIntegers {
 }
 
 impl PackedIntegers {
-    /// Packs `n` numbers, which `numbers` writes for each group that it is told. None where it says that there are none. `scratch` only
-    /// grows.
+    /// Packs `n` numbers, which `numbers` writes for each group that it is told. None where it says
+    /// that there are none. `scratch` only grows.
     pub(crate) fn pack(
         n: usize,
         scratch: &mut Vec<u8>,
@@ -48,7 +48,8 @@ impl PackedIntegers {
         self.bytes.len()
     }
 
-    /// Calls `each` for groups of the numbers `range`, one after another: where in the range the group is, and its numbers.
+    /// Calls `each` for groups of the numbers `range`, one after another: where in the range the
+    /// group is, and its numbers.
     pub(crate) fn unpack(&self, range: Range<usize>, mut each: impl FnMut(Range<usize>, &[u32])) {
         let packer = BitPacker4x::new();
         let n_groups = self.n.div_ceil(GROUP);

@@ -1,11 +1,14 @@
-//! Writing a fragment without libtiledb: rows in order, encoded by many threads, seen by nobody until it is whole.
+//! Writing a fragment without libtiledb: rows in order, encoded by many threads, seen by nobody
+//! until it is whole.
 //!
-//! libtiledb makes and knows the array; this writes its cells. Tiles do not depend on each other, so those of all rows given at once are
-//! encoded at once and appended in their order. A fragment counts by its commit file, which is made at the very end, when all else is on
-//! the disk: a writer that is dropped, killed, or finds the disk full leaves nothing that a reader takes for cells.
+//! libtiledb makes and knows the array; this writes its cells. Tiles do not depend on each other,
+//! so those of all rows given at once are encoded at once and appended in their order. A fragment
+//! counts by its commit file, which is made at the very end, when all else is on the disk: a writer
+//! that is dropped, killed, or finds the disk full leaves nothing that a reader takes for cells.
 //!
-//! What the format leaves open is used for readers that decode chunk by chunk: a chunk ends where a row does, so that reading a row does
-//! not decode much of its neighbours; and windows of packed integers are as long as their values allow (`filter::encode`).
+//! What the format leaves open is used for readers that decode chunk by chunk: a chunk ends where a
+//! row does, so that reading a row does not decode much of its neighbours; and windows of packed
+//! integers are as long as their values allow (`filter::encode`).
 
 mod commit;
 mod footer;
@@ -30,9 +33,11 @@ use storage::Files;
 use storage::LocalStorage;
 use tile::{Cells, Form, Tile};
 
-/// The format versions that are written: those whose metadata has just the parts that are made here.
+/// The format versions that are written: those whose metadata has just the parts that are made
+/// here.
 const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
-/// Tiles that are encoded together hold about so many cells: some 10 bytes each at most, and 20 while they are encoded.
+/// Tiles that are encoded together hold about so many cells: some 10 bytes each at most, and 20
+/// while they are encoded.
 const CELLS_AT_ONCE: usize = 2 << 20;
 
 /// How a fragment is written.
@@ -42,8 +47,9 @@ pub struct WriteOptions {
     pub threads: Threads,
     /// The time of the fragment, in milliseconds since 1970.
     pub timestamp: u64,
-    /// A chunk ends with the first row that ends after so many cells, at 8,192 at the latest. `None` has as many as are read well with the
-    /// filters that there are: long ones for general compressors, short ones where a value is decoded in no time.
+    /// A chunk ends with the first row that ends after so many cells, at 8,192 at the latest.
+    /// `None` has as many as are read well with the filters that there are: long ones for general
+    /// compressors, short ones where a value is decoded in no time.
     pub chunk_cells: Option<usize>,
 }
 
@@ -57,7 +63,8 @@ pub struct WrittenFragment {
     pub n_bytes: u64,
 }
 
-/// A fragment that is being written. Dropping it before [`FragmentWriter::finish`] removes what was written.
+/// A fragment that is being written. Dropping it before [`FragmentWriter::finish`] removes what was
+/// written.
 #[derive(Debug)]
 pub struct FragmentWriter {
     place: String,
@@ -88,9 +95,10 @@ impl FragmentWriter {
     /// Begins a fragment of the array in `folder`, of the schema that is its latest.
     ///
     /// # Errors
-    /// [`Error::Unwritable`] for an array that only libtiledb can write: of other types than int64 and float32, of other filters than
-    /// zstd, LZ4, RLE, byteshuffle, delta, bit-width reduction and float scale, or whose cells do not stand row by row;
-    /// [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`], [`Error::Threads`].
+    /// [`Error::Unwritable`] for an array that only libtiledb can write: of other types than int64
+    /// and float32, of other filters than zstd, LZ4, RLE, byteshuffle, delta, bit-width reduction
+    /// and float scale, or whose cells do not stand row by row; [`Error::NotAnArray`],
+    /// [`Error::Storage`], [`Error::Damaged`], [`Error::Threads`].
     pub fn create(folder: impl AsRef<Path>, options: &WriteOptions) -> Result<Self, Error> {
         let root = folder.as_ref();
         let files = Files::new(Arc::new(LocalStorage::new(root)));
@@ -114,13 +122,15 @@ impl FragmentWriter {
         })
     }
 
-    /// Writes the next rows, the array's first ones at first: row `i` has the columns `columns[row_offsets[i]..row_offsets[i + 1]]`,
-    /// strictly ascending, and the values at the same places.
+    /// Writes the next rows, the array's first ones at first: row `i` has the columns
+    /// `columns[row_offsets[i]..row_offsets[i + 1]]`, strictly ascending, and the values at the
+    /// same places.
     ///
     /// # Errors
-    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no rows of the array;
-    /// [`Error::Storage`] where it cannot be written, [`Error::Encode`] for values that the array's filters do not hold: after these the
-    /// fragment cannot be finished, and says [`Error::Unfinished`].
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no
+    /// rows of the array; [`Error::Storage`] where it cannot be written, [`Error::Encode`] for
+    /// values that the array's filters do not hold: after these the fragment cannot be finished,
+    /// and says [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],

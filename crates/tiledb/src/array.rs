@@ -223,8 +223,8 @@ impl Array {
                 }
             })
         };
-        // SAFETY: libtiledb fills the entries, and its memory lives as long as the array is open and
-        // is not changed under the lock.
+        // SAFETY: libtiledb fills the entries, and its memory lives as long as the array is open
+        // and is not changed under the lock.
         unsafe { read_all(count, entry) }
     }
 

@@ -1,8 +1,10 @@
-//! Ranks as a launcher starts them: 1 to 8 processes under OpenMPI's mpirun load one experiment from disk, each knowing its rank by the
-//! environment alone, and what they deliver is put together.
+//! Ranks as a launcher starts them: 1 to 8 processes under OpenMPI's mpirun load one experiment
+//! from disk, each knowing its rank by the environment alone, and what they deliver is put
+//! together.
 //!
-//! This program is both the test and, started again by mpirun with arguments, one of the ranks. Without mpirun it says that nothing was
-//! shown; with `SOMAFEED_REQUIRE_MPIRUN` set (`cargo xtask test`) it fails.
+//! This program is both the test and, started again by mpirun with arguments, one of the ranks.
+//! Without mpirun it says that nothing was shown; with `SOMAFEED_REQUIRE_MPIRUN` set (`cargo xtask
+//! test`) it fails.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(
     clippy::print_stdout,

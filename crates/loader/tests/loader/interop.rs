@@ -1,5 +1,5 @@
-//! What the loader delivers is what tiledbsoma's own query gives: cells, obs, var and values, by every method and in every form,
-//! and transformed as scanpy would.
+//! What the loader delivers is what tiledbsoma's own query gives: cells, obs, var and values, by
+//! every method and in every form, and transformed as scanpy would.
 
 mod answer;
 mod compare;

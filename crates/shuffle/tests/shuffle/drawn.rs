@@ -5,7 +5,8 @@
 //! rows to draw, `SOMAFEED_DRAWN_SEED` the seed of all choices. The long run takes minutes:
 //!
 //! ```text
-//! SOMAFEED_DRAWN_ROWS=1000000000 cargo test --release -p shuffle --test shuffle drawn -- --nocapture
+//! SOMAFEED_DRAWN_ROWS=1000000000 \
+//!     cargo test --release -p shuffle --test shuffle drawn -- --nocapture
 //! ```
 use std::env;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Loads shuffled batches of cells that are in memory.
+
 use std::sync::Arc;
 
 use somafeed::arrow_array::{ArrayRef, RecordBatch, StringArray};

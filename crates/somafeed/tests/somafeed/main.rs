@@ -37,7 +37,8 @@ fn profiles() -> String {
     manifest[manifest.find("[profile.").unwrap()..].to_owned()
 }
 
-/// Runs cargo in `folder` as a user would, with no settings of this workspace but what `keep` names.
+/// Runs cargo in `folder` as a user would, with no settings of this workspace but what `keep`
+/// names.
 fn cargo(folder: &Path, arguments: &[&str], keep: &[&str]) -> Output {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

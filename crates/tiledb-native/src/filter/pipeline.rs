@@ -1,10 +1,11 @@
 //! Undoing a pipeline, chunk by chunk.
 //!
-//! Each filter turned (metadata, data) into (metadata, data) when the tile was written. Undoing goes through the steps backwards:
-//! each reads its own metadata from the front, and what is left is the metadata of the step before it. Two things are done for
-//! speed. The commonest pipelines end in one decompression straight from the bytes of the file into a reused buffer. And a
-//! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so that whoever needs only some
-//! values, or only the low bytes of each, takes just those.
+//! Each filter turned (metadata, data) into (metadata, data) when the tile was written. Undoing
+//! goes through the steps backwards: each reads its own metadata from the front, and what is left
+//! is the metadata of the step before it. Two things are done for speed. The commonest pipelines
+//! end in one decompression straight from the bytes of the file into a reused buffer. And a
+//! byteshuffle that was the first filter is not undone: its planes are handed out as they are, so
+//! that whoever needs only some values, or only the low bytes of each, takes just those.
 
 use super::filtered::Filtered;
 use super::integers::is_signed;
@@ -55,8 +56,8 @@ impl Pipeline {
         &self.steps
     }
 
-    /// Calls `each` with the runs of `chunk`, a value's bytes and how many there are, where run lengths are all that was made of it. Returns
-    /// whether they are.
+    /// Calls `each` with the runs of `chunk`, a value's bytes and how many there are, where run
+    /// lengths are all that was made of it. Returns whether they are.
     pub(crate) fn runs(
         &self,
         chunk: Filtered<'_>,
@@ -141,8 +142,8 @@ fn whole(bytes: &[u8], original_len: usize) -> Result<&[u8], Fault> {
 }
 
 impl Decoder {
-    /// Undoes one step from `metadata` and `data` into `self.metadata` and `self.data`; `sizes` are the most bytes that may come
-    /// out and those of a value.
+    /// Undoes one step from `metadata` and `data` into `self.metadata` and `self.data`; `sizes` are
+    /// the most bytes that may come out and those of a value.
     fn undo(
         &mut self,
         step: &Step,

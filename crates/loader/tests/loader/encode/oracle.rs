@@ -34,7 +34,8 @@ fn rules() -> impl Strategy<Value = Rules> {
     nulls.prop_map(|nulls| Rules { unseen: Unseen::Code, nulls })
 }
 
-/// The same labels as an array: plain, or a dictionary in another order, with values that no row has and values that come twice.
+/// The same labels as an array: plain, or a dictionary in another order, with values that no row
+/// has and values that come twice.
 fn array(labels: &Texts, is_dictionary: bool) -> ArrayRef {
     if !is_dictionary {
         return Arc::new(StringArray::from(labels.clone()));

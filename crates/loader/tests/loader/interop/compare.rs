@@ -25,7 +25,8 @@ const WAYS: [(BlockForm, BatchForm); 10] = [
     (BlockForm::Csr, BatchForm::Coo),
 ];
 
-/// Selections with more values than this, zeros included, are not loaded in every way with every transform.
+/// Selections with more values than this, zeros included, are not loaded in every way with every
+/// transform.
 const MANY_VALUES: usize = 1_000_000;
 
 /// What the values of a run should be: those of the data, or transformed ones.
@@ -140,7 +141,8 @@ fn check_obs_rows(batch: &Batch, rows: &[usize], expected: &Value) {
 }
 
 impl Wanted<'_> {
-    /// Whether the value that was found is the `at`-th; of transformed ones the last bit may differ.
+    /// Whether the value that was found is the `at`-th; of transformed ones the last bit may
+    /// differ.
     fn check(self, found: f32, at: usize, n_unequal: &mut usize) -> bool {
         match self {
             Self::Plain { values, .. } => found == values[at],

@@ -101,7 +101,8 @@ fn selections(base: &Selection, pairs: Vec<(AxisQuery, Genes)>) -> Vec<Selection
     pairs.into_iter().map(|(cells, genes)| Selection { cells, genes, ..base.clone() }).collect()
 }
 
-/// Selections of what `python/default_experiment.py` makes: 740 cells by 300 genes, no cells from joinid 700 to 719.
+/// Selections of what `python/default_experiment.py` makes: 740 cells by 300 genes, no cells from
+/// joinid 700 to 719.
 pub(crate) fn of_defaults() -> Vec<Selection> {
     let all = || Genes::Query(AxisQuery::default());
     let base = Selection {

@@ -1,4 +1,5 @@
-//! Memory that is bounded whatever the number of blocks, reads in many pieces, and epochs of one loader in several threads.
+//! Memory that is bounded whatever the number of blocks, reads in many pieces, and epochs of one
+//! loader in several threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,8 +100,8 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 }
                 assert_eq!((n_delivered, live.load(Ordering::SeqCst)), (n_rows, 0));
                 assert_eq!(reader.n_started.load(Ordering::SeqCst) as u64, n_blocks);
-                // Ready, in the making, and with the consumer. A sparse batch that outgrows its buffers
-                // has twice as many for a moment.
+                // Ready, in the making, and with the consumer. A sparse batch that outgrows its
+                // buffers has twice as many for a moment.
                 let most = buffers.most.load(Ordering::SeqCst);
                 let (parts, grown) = match batch_form {
                     BatchForm::Dense | BatchForm::F16 => (1, 0),

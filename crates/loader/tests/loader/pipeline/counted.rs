@@ -14,7 +14,8 @@ use soma_io::{
 
 use crate::pipeline::sample;
 
-/// Counts the reads that begin, and those among them that are given memory which no read had before.
+/// Counts the reads that begin, and those among them that are given memory which no read had
+/// before.
 #[derive(Debug)]
 pub(crate) struct CountedReader {
     inner: MemoryReader,

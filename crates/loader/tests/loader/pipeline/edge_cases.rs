@@ -1,4 +1,5 @@
-//! Cases at the edge that other loaders have had to learn: nothing, one cell, one gene, no values, gaps, duplicates.
+//! Cases at the edge that other loaders have had to learn: nothing, one cell, one gene, no values,
+//! gaps, duplicates.
 
 use std::sync::Arc;
 
@@ -114,7 +115,8 @@ fn cells_without_values_come_as_rows_of_zeros() {
     }
 }
 
-/// Values that say where they are from, r + c x 1e-4, with the joinid also as an obs column; cells far apart.
+/// Values that say where they are from, r + c x 1e-4, with the joinid also as an obs column; cells
+/// far apart.
 #[test]
 fn values_obs_and_joinids_are_of_one_cell_in_every_epoch() {
     let joinids: Vec<u64> = (3..90).filter(|id| *id % 4 > 0 && !(40..55).contains(id)).collect();

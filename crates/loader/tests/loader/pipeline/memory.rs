@@ -1,4 +1,5 @@
-//! A limit on memory: less is read ahead, the same batches come, and what cannot fit is refused before it is read.
+//! A limit on memory: less is read ahead, the same batches come, and what cannot fit is refused
+//! before it is read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

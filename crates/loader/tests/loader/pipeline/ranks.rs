@@ -32,7 +32,8 @@ fn loader(spec: LoaderSpec) -> Loader {
     Loader::new(sample::whole(N_ROWS, 5), spec).unwrap()
 }
 
-/// What every rank gives of one step, the ranks one after another: joinids and values. Stops after so many steps.
+/// What every rank gives of one step, the ranks one after another: joinids and values. Stops after
+/// so many steps.
 type Step = (Vec<i64>, Vec<Vec<f32>>, usize);
 
 fn join(batches: Vec<Batch>) -> Step {
@@ -45,7 +46,8 @@ fn join(batches: Vec<Batch>) -> Step {
     step
 }
 
-/// All ranks together, from a state or from the beginning of the epoch, up to so many steps; and where they stand then.
+/// All ranks together, from a state or from the beginning of the epoch, up to so many steps; and
+/// where they stand then.
 fn steps(
     of_rank: impl Fn(u64) -> LoaderSpec,
     from: Result<&LoaderState, u64>,

@@ -1,4 +1,5 @@
-//! A reader that does as it is told: waits, fails or panics at a certain read, and says who called it.
+//! A reader that does as it is told: waits, fails or panics at a certain read, and says who called
+//! it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

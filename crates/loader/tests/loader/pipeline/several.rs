@@ -18,7 +18,8 @@ use soma_io::{
 
 use crate::pipeline::sample::{self, WAYS, dense_rows};
 
-/// A value that says where it is from: genes are told by what they are called, not by where they stand.
+/// A value that says where it is from: genes are told by what they are called, not by where they
+/// stand.
 fn value(experiment: usize, joinid: u64, gene: char) -> Option<f32> {
     let place = joinid * 29 + gene as u64 * 13 + experiment as u64;
     (!place.is_multiple_of(3))
@@ -39,7 +40,8 @@ fn csr(experiment: usize, n_rows: u64, genes: &str) -> CsrBuffers {
     csr
 }
 
-/// Each row of every batch holds what its experiment has for its joinid; `genes` are the columns, `has` what experiments have.
+/// Each row of every batch holds what its experiment has for its joinid; `genes` are the columns,
+/// `has` what experiments have.
 fn check(dataset: &Dataset, genes: &str, has: &[&str], expected: &[(u32, i64)]) {
     for (block_form, batch_form) in WAYS {
         let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };

@@ -119,7 +119,8 @@ fn a_slow_consumer_bounds_reading_all_along() {
     for batch in loader.epoch(0).unwrap() {
         n_rows += batch.unwrap().n_rows();
         std::thread::sleep(Duration::from_millis(2));
-        // Handed over, waiting and in the making: three batches of 3. Then the block being cut and one ahead.
+        // Handed over, waiting and in the making: three batches of 3. Then the block being cut and
+        // one ahead.
         let n_cut = (n_rows + 2 * 3) / 8 + 1;
         assert!(reader.n_started() <= n_cut + 1, "{} reads at {n_rows} rows", reader.n_started());
     }
@@ -194,7 +195,8 @@ fn what_is_dropped_at_the_end_is_not_read() {
         block_form: BlockForm::ConvertedCsr,
         ..sample::spec()
     };
-    // Two batches of 30 rows: the last block of 8 has four of them. With 50 rows it is one batch, in four blocks.
+    // Two batches of 30 rows: the last block of 8 has four of them. With 50 rows it is one batch,
+    // in four blocks.
     assert_eq!(loader(&reader, spec.clone()).epoch(0).unwrap().count(), 2);
     assert_eq!(reader.n_started(), 8);
     let reader = ScriptedReader::new(50, 4, At::Never);

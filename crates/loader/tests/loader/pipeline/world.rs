@@ -1,4 +1,5 @@
-//! Rank and world size from the variables of launchers, as they are seen where each launcher has started a process.
+//! Rank and world size from the variables of launchers, as they are seen where each launcher has
+//! started a process.
 
 use loader::World;
 
