@@ -36,13 +36,13 @@ impl Dataset {
     /// Opens several experiments as one data set, with genes aligned by a var column, for example
     /// `feature_id`, whose values the Census keeps between releases.
     ///
-    /// Each specification selects cells and genes of its experiment, by any column; named genes that
-    /// the experiment lacks are ignored. [`Dataset::var`] has each gene's row in the first
+    /// Each specification selects cells and genes of its experiment, by any column; named genes
+    /// that the experiment lacks are ignored. [`Dataset::var`] has each gene's row in the first
     /// experiment that has the gene.
     ///
     /// # Errors
-    /// Like [`Dataset::from_experiment`] and [`Dataset::concat`]; an experiment has two genes of one
-    /// name; no gene is in the intersection.
+    /// Like [`Dataset::from_experiment`] and [`Dataset::concat`]; an experiment has two genes of
+    /// one name; no gene is in the intersection.
     pub fn from_experiments(
         experiments: &[(&Experiment, DatasetSpec)],
         gene_column: &str,

@@ -39,8 +39,8 @@ impl Dataset {
     /// belongs to the `i`-th cell.
     ///
     /// # Errors
-    /// Joinids do not ascend, obs has another number of rows than there are cells, or cells or genes
-    /// are outside X.
+    /// Joinids do not ascend, obs has another number of rows than there are cells, or cells or
+    /// genes are outside X.
     pub fn new(
         x: Arc<dyn XReader>,
         cells: Cells,
@@ -88,8 +88,9 @@ impl Dataset {
     /// those of the second, and so on. [`Batch::experiments`](crate::Batch::experiments) has the
     /// experiment of each row.
     ///
-    /// All must have the same genes as columns: select them by [`Genes::Named`](crate::Genes::Named),
-    /// or let [`Dataset::from_experiments`] align them. The var columns are those of the first.
+    /// All must have the same genes as columns: select them by
+    /// [`Genes::Named`](crate::Genes::Named), or let [`Dataset::from_experiments`] align them. The
+    /// var columns are those of the first.
     ///
     /// # Errors
     /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; only
@@ -146,8 +147,8 @@ impl Dataset {
         names.join("+")
     }
 
-    /// The reason why [`ReaderChoice::Auto`](crate::ReaderChoice::Auto) chose libtiledb: that of the
-    /// first experiment for which it did.
+    /// The reason why [`ReaderChoice::Auto`](crate::ReaderChoice::Auto) chose libtiledb: that of
+    /// the first experiment for which it did.
     pub fn why_not_native(&self) -> Option<&str> {
         self.readers().find_map(|reader| reader.why_not_native())
     }
@@ -289,8 +290,8 @@ impl Dataset {
         format!("{:016x}", hash.finish())
     }
 
-    /// Whether rows can be read as packed CSR: the reader can, there is one experiment, and all batch
-    /// columns are genes of it.
+    /// Whether rows can be read as packed CSR: the reader can, there is one experiment, and all
+    /// batch columns are genes of it.
     pub(crate) fn packs(&self) -> bool {
         match &self.sources[..] {
             [source] => !source.genes.is_placed() && source.x.packs(&source.genes.selection),

@@ -27,7 +27,8 @@
 //! let types: ArrayRef = Arc::new(StringArray::from(vec!["T cell", "B cell", "T cell"]));
 //! let donors: ArrayRef = Arc::new(StringArray::from(vec!["d1", "d2", "d2"]));
 //! let assays: ArrayRef = Arc::new(StringArray::from(vec!["10x", "10x", "10x"]));
-//! let obs = RecordBatch::try_from_iter([("cell_type", types), ("donor", donors), ("assay", assays)])?;
+//! let columns = [("cell_type", types), ("donor", donors), ("assay", assays)];
+//! let obs = RecordBatch::try_from_iter(columns)?;
 //!
 //! let label = LabelEncoder::fit("cell_type", obs.column(0), Rules::default())?;
 //! let batch = BatchKeyEncoder::fit("batch", &["donor", "assay"], &obs, Rules::default())?;
@@ -121,8 +122,8 @@ pub trait Encoder: Send + Sync + Debug {
     /// A code has no label.
     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error>;
 
-    /// Number of codes, if it is fixed: codes are then `0..n_classes`, and a model's output layer has
-    /// this size.
+    /// Number of codes, if it is fixed: codes are then `0..n_classes`, and a model's output layer
+    /// has this size.
     fn n_classes(&self) -> Option<usize> {
         None
     }

@@ -12,8 +12,8 @@ use crate::{Dataset, LoaderState};
 
 /// Iterates the batches of one epoch. Made by [`Loader::epoch`](crate::Loader::epoch).
 ///
-/// An error ends it: it returns the error once, then `None`. Dropping it stops its threads and waits
-/// for them, at most until the current read returns.
+/// An error ends it: it returns the error once, then `None`. Dropping it stops its threads and
+/// waits for them, at most until the current read returns.
 pub struct Epoch<B: BatchBuffers = HeapBuffers> {
     pub(crate) running: pipeline::Epoch<CellSource<B>>,
     pub(crate) dataset: Dataset,

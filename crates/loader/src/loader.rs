@@ -94,8 +94,8 @@ impl<B: BatchBuffers> Loader<B> {
         Ok(self.running(self.pipeline.epoch(epoch)?))
     }
 
-    /// Starts a range of epochs, for example `0..10` or `3..`, without a gap between them: blocks of
-    /// the next epoch are read while the last batches of this one are consumed.
+    /// Starts a range of epochs, for example `0..10` or `3..`, without a gap between them: blocks
+    /// of the next epoch are read while the last batches of this one are consumed.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -120,12 +120,12 @@ impl<B: BatchBuffers> Loader<B> {
         self.running_on(self.pipeline.epochs(numbers))
     }
 
-    /// Continues an epoch from a saved state, with the same batches as without the interruption, bit
-    /// for bit.
+    /// Continues an epoch from a saved state, with the same batches as without the interruption,
+    /// bit for bit.
     ///
     /// The world size may change if batch size times world size does not; the global batches stay
-    /// the same. The loader keeps the lanes of the state for later epochs, so resume before starting
-    /// any.
+    /// the same. The loader keeps the lanes of the state for later epochs, so resume before
+    /// starting any.
     ///
     /// # Errors
     /// The state is of other cells, another order or another global batch size; epochs of this

@@ -1,5 +1,5 @@
-//! Opens a selection of an experiment as a data set: cells and genes by joinid or filter, genes also
-//! by name.
+//! Opens a selection of an experiment as a data set: cells and genes by joinid or filter, genes
+//! also by name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub struct DatasetSpec {
     pub genes: Genes,
     /// The columns of [`Dataset::var`]; may be empty, and may include `soma_joinid`.
     pub var_columns: Vec<String>,
-    /// The obs column with each cell's total over all genes, for example `raw_sum` in the Census, to
-    /// [scale](crate::Totals::Obs) values by.
+    /// The obs column with each cell's total over all genes, for example `raw_sum` in the Census,
+    /// to [scale](crate::Totals::Obs) values by.
     pub totals: Option<String>,
     /// The reader of X.
     pub reader: ReaderChoice,
@@ -76,8 +76,8 @@ impl Default for Genes {
 }
 
 impl Dataset {
-    /// Opens X of an experiment and reads the requested obs and var columns. If the query selects no
-    /// cells, the data set has no rows.
+    /// Opens X of an experiment and reads the requested obs and var columns. If the query selects
+    /// no cells, the data set has no rows.
     ///
     /// # Errors
     /// A measurement, layer or column does not exist; a filter does not fit the columns; cells or

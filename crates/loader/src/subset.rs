@@ -89,9 +89,9 @@ impl Dataset {
         Ok(codes.values().iter().map(|code| *code as u32).collect())
     }
 
-    /// The weight of each row, from an obs column of numbers or booleans, plain or a dictionary, for
-    /// [`Sampling::weighted`](crate::sample::Sampling::weighted). For equally frequent classes, use
-    /// [`groups`](Self::groups) with
+    /// The weight of each row, from an obs column of numbers or booleans, plain or a dictionary,
+    /// for [`Sampling::weighted`](crate::sample::Sampling::weighted). For equally frequent classes,
+    /// use [`groups`](Self::groups) with
     /// [`Sampling::class_balanced`](crate::sample::Sampling::class_balanced).
     ///
     /// # Errors

@@ -15,7 +15,8 @@ use super::{Encoder, Rules, Unseen};
 /// Encodes the tuple of labels in several columns, for example scVI's batch from dataset, assay and
 /// donor.
 ///
-/// A key is the tuple, not a joined text, so `("a", "b/c")` and `("a/b", "c")` have different codes.
+/// A key is the tuple, not a joined text, so `("a", "b/c")` and `("a/b", "c")` have different
+/// codes.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -111,8 +112,8 @@ impl BatchKeyEncoder {
     /// Restores an encoder from its JSON.
     ///
     /// # Errors
-    /// The text is not the JSON of a batch key encoder, or of a newer version; a key comes twice, or
-    /// does not have one label of each column's kind.
+    /// The text is not the JSON of a batch key encoder, or of a newer version; a key comes twice,
+    /// or does not have one label of each column's kind.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         Ok(Self { mapping: saved::from_json(SavedAs::BatchKey, text)? })
     }

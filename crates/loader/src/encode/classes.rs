@@ -21,8 +21,8 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Makes classes of keys in the order of their codes. Fails if a key comes twice; the error names
-    /// `encoder`.
+    /// Makes classes of keys in the order of their codes. Fails if a key comes twice; the error
+    /// names `encoder`.
     pub(super) fn new(encoder: &str, kinds: Vec<Kind>, keys: Vec<Key>) -> Result<Self, Error> {
         let classes = Self { kinds, sorted: sorted(&keys), keys };
         let keys = &classes.keys;
@@ -84,8 +84,8 @@ impl Classes {
         }
     }
 
-    /// The type of a column's [`labels`](Self::labels). Texts have 64-bit offsets, because the texts
-    /// of a whole atlas exceed 2 GiB.
+    /// The type of a column's [`labels`](Self::labels). Texts have 64-bit offsets, because the
+    /// texts of a whole atlas exceed 2 GiB.
     pub(super) fn data_type(&self, column_idx: usize) -> DataType {
         match self.kinds[column_idx] {
             Kind::Boolean => DataType::Boolean,

@@ -51,7 +51,8 @@ impl LabelEncoder {
     /// row has.
     ///
     /// The encoders of two releases of the data agree if the later release only appends to the
-    /// enumeration. With [`Nulls::Class`], null gets the code after the enumeration if a row is null.
+    /// enumeration. With [`Nulls::Class`], null gets the code after the enumeration if a row is
+    /// null.
     ///
     /// # Errors
     /// The column is not a dictionary; one of its values is null, or comes twice.
@@ -117,8 +118,8 @@ impl LabelEncoder {
     /// The code of each label.
     ///
     /// # Errors
-    /// A label is unknown, with [`Unseen::Error`]; the labels have another kind than the encoder was
-    /// fitted on.
+    /// A label is unknown, with [`Unseen::Error`]; the labels have another kind than the encoder
+    /// was fitted on.
     pub fn encode_labels(&self, labels: &ArrayRef) -> Result<Int64Array, Error> {
         self.mapping.encode(&[labels])
     }

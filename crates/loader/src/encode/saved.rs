@@ -15,8 +15,8 @@ use super::{Nulls, Rules, Unseen};
 /// The value of the JSON's field `format`.
 const FORMAT: &str = "somafeed encoder";
 
-/// The version of the format that is written and read. Newer versions are rejected, because they may
-/// have fields that this release would lose.
+/// The version of the format that is written and read. Newer versions are rejected, because they
+/// may have fields that this release would lose.
 const VERSION: u64 = 1;
 
 /// The kind of a saved encoder.

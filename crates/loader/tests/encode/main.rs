@@ -1,5 +1,5 @@
-//! Encoders of obs columns: against a naive oracle, on every Arrow type, saved and restored, and several at once.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Tests of encoders: against a naive oracle, on every Arrow type, saved and restored, in sets.
+#![expect(clippy::unwrap_used, reason = "a failing test panics where it fails")]
 
 mod arrow_types;
 mod labels;
