@@ -319,10 +319,10 @@ pub enum Error {
     },
 
     /// A batch has another form than the conversion requires.
-    #[error("a {found} batch cannot be converted to {wanted}: ask the loader for that form")]
+    #[error("a {found} batch cannot be converted to {expected}: ask the loader for that form")]
     OtherForm {
         /// The required form.
-        wanted: &'static str,
+        expected: &'static str,
         /// The batch's form.
         found: &'static str,
     },

@@ -15,8 +15,7 @@ use crate::error::Error;
 ///
 /// The forms differ in speed and memory. All deliver the same values, except that the last bit may
 /// differ if values that are not whole numbers are scaled by their own sum.
-/// [`Display`](fmt::Display) and [`FromStr`] use the names that the command line and the
-/// measurements have had from the start.
+/// [`Display`](fmt::Display) and [`FromStr`] use the names of the command line and of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlockForm {

@@ -30,12 +30,12 @@ impl Matrix<HeapBuffer> {
         Ok(TriMatI::from_triplets(coo.shape, rows, columns, coo.values.into_f32()?))
     }
 
-    fn other_form(&self, wanted: &'static str) -> Error {
+    fn other_form(&self, expected: &'static str) -> Error {
         let found = match self {
             Self::Dense { .. } => "dense",
             Self::Csr(_) => "CSR",
             Self::Coo(_) => "COO",
         };
-        Error::OtherForm { wanted, found }
+        Error::OtherForm { expected, found }
     }
 }

@@ -1,15 +1,14 @@
-//! Ranks as a launcher starts them: 1 to 8 processes under OpenMPI's mpirun load one experiment
-//! from disk, each knowing its rank by the environment alone, and what they deliver is put
-//! together.
+//! Tests ranks under a launcher: OpenMPI's mpirun starts 1 to 8 processes that load one experiment
+//! from disk, with their ranks from the environment, and their batches are combined.
 //!
-//! This program is both the test and, started again by mpirun with arguments, one of the ranks.
-//! Without mpirun it says that nothing was shown; with `SOMAFEED_REQUIRE_MPIRUN` set (`cargo xtask
-//! test`) it fails.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! The program is the test, and also each rank, when mpirun starts it with arguments. Without
+//! mpirun it reports that nothing was tested; if `SOMAFEED_REQUIRE_MPIRUN` is set (`cargo xtask
+//! test`), it fails.
+#![expect(clippy::unwrap_used, reason = "a failing test panics where it fails")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a test without a harness tells what it does"
+    reason = "a test without a harness prints its results"
 )]
 
 mod rank;
@@ -21,10 +20,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use rank::{BatchTold, Job};
+use rank::{Job, RankBatch};
 use soma_io::{ColumnKind, ColumnSpec, Config, ExperimentSpec, ExperimentWriter, Extent, XLayout};
 
-/// Cells; global batches of 24 leave 11 of them over.
+/// Number of cells; global batches of 24 leave a remainder of 11.
 const N_OBS: u64 = 515;
 const N_VAR: u64 = 7;
 const GLOBAL_ROWS: u64 = 24;
@@ -51,11 +50,12 @@ fn main() {
         }
         return;
     }
-    // As the harness does: every other argument is a part of the names wanted.
+    // Like the test harness: arguments that are not flags filter tests by name.
     let parts: Vec<&String> = arguments.iter().filter(|part| !part.starts_with('-')).collect();
-    let is_wanted = |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(*part));
+    let is_selected =
+        |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(*part));
     let Some(launcher) = Launcher::find() else { return };
-    for (name, test) in tests.iter().filter(|(name, _)| is_wanted(name)) {
+    for (name, test) in tests.iter().filter(|(name, _)| is_selected(name)) {
         test(&launcher);
         println!("test {name} ... ok");
     }
@@ -75,7 +75,7 @@ impl Launcher {
         else {
             let absent = "there is no mpirun on the PATH (Debian, Ubuntu: apt install openmpi-bin)";
             assert!(env::var_os("SOMAFEED_REQUIRE_MPIRUN").is_none(), "{absent}");
-            eprintln!("not shown under a launcher: {absent}; `cargo xtask test` installs it");
+            eprintln!("not tested under a launcher: {absent}; `cargo xtask test` installs it");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
@@ -83,19 +83,19 @@ impl Launcher {
         Some(Self { mpirun, folder })
     }
 
-    /// Starts so many ranks, and gives what each told, by step.
-    fn run(&self, n_ranks: u64, job: &Job) -> Vec<Vec<BatchTold>> {
-        let told = tempfile::tempdir_in(self.folder.path()).unwrap();
+    /// Runs a job with this many ranks. Returns the batches of all ranks for each step.
+    fn run(&self, n_ranks: u64, job: &Job) -> Vec<Vec<RankBatch>> {
+        let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
         let job = Job {
             experiment: self.folder.path().join("experiment"),
-            told: told.path().to_owned(),
+            folder: folder.path().to_owned(),
             ..job.clone()
         };
         let mut command = Command::new(&self.mpirun);
         command.args(["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]);
         command.args(["-n", &n_ranks.to_string()]).arg(env::current_exe().unwrap());
         command.args([rank::ARGUMENT, &serde_json::to_string(&job).unwrap()]);
-        // What started this test is not what starts the ranks.
+        // Ranks must not see the variables of a launcher that started this test.
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy().into_owned();
             if ["RANK", "WORLD_SIZE"].contains(&name.as_str())
@@ -113,14 +113,15 @@ impl Launcher {
             output.status,
             String::from_utf8_lossy(&output.stderr)
         );
-        let of_ranks: Vec<Vec<BatchTold>> = (0..n_ranks)
+        let of_ranks: Vec<Vec<RankBatch>> = (0..n_ranks)
             .map(|rank| {
-                let text = fs::read_to_string(rank::told_by(told.path(), rank, n_ranks)).unwrap();
+                let text =
+                    fs::read_to_string(rank::batches_file(folder.path(), rank, n_ranks)).unwrap();
                 text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
             })
             .collect();
         assert_eq!(
-            fs::read_dir(told.path()).unwrap().count() as u64,
+            fs::read_dir(folder.path()).unwrap().count() as u64,
             n_ranks,
             "a rank that is none"
         );
@@ -128,20 +129,20 @@ impl Launcher {
             of_ranks.iter().all(|batches| batches.len() == of_ranks[0].len()),
             "unequal numbers of batches"
         );
-        // By step, the ranks one after another.
+        // Step by step, the ranks in order.
         (0..of_ranks[0].len())
             .map(|step| of_ranks.iter().map(|batches| batches[step].clone()).collect())
             .collect()
     }
 }
 
-/// The ranks' parts of each step as one.
-fn joined(steps: &[Vec<BatchTold>]) -> Vec<BatchTold> {
-    steps.iter().map(|ranks| ranks.iter().fold(BatchTold::default(), BatchTold::join)).collect()
+/// Joins the ranks' batches of each step.
+fn joined(steps: &[Vec<RankBatch>]) -> Vec<RankBatch> {
+    steps.iter().map(|ranks| ranks.iter().fold(RankBatch::default(), RankBatch::join)).collect()
 }
 
-/// The state that all ranks have told after a step.
-fn state_after(step: &[BatchTold]) -> String {
+/// The state after a step, which all ranks must agree on.
+fn state_after(step: &[RankBatch]) -> String {
     assert!(step.iter().all(|rank| rank.state == step[0].state));
     assert!(step[0].state.len() < 1000);
     step[0].state.clone()
@@ -169,7 +170,7 @@ fn ranks_share_every_cell(launcher: &Launcher) {
                 assert_eq!((joinids.len(), n_all), (N_FULL * GLOBAL_ROWS as usize, joinids.len()));
                 assert!(joinids.iter().all(|joinid| (0..N_OBS as i64).contains(joinid)));
             }
-            // With as many lanes the same global batches come from any number of ranks.
+            // With equally many lanes, any number of ranks delivers the same global batches.
             let lanes = Job { lanes: Some(8), ..job };
             let steps = joined(&launcher.run(n_ranks, &lanes));
             if eight_lanes.is_empty() {
@@ -206,7 +207,7 @@ fn a_sample_is_shared_by_all_ranks(launcher: &Launcher) {
     assert_eq!(joined(&launcher.run(4, &job)), alone);
 }
 
-/// 515 cells whose every value says which cell and gene it belongs to.
+/// Writes 515 cells whose values identify their cell and gene.
 fn write_experiment(folder: &Path) {
     let names = |what: &str, n: u64| {
         let names = StringArray::from_iter_values((0..n).map(|idx| format!("{what} {idx}")));

@@ -1,4 +1,4 @@
-//! What one rank does: takes its batches, and writes down what was in each.
+//! One rank: loads its batches and writes the contents of each to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -11,52 +11,52 @@ use loader::{
 use serde::{Deserialize, Serialize};
 use soma_io::{Experiment, OpenOptions};
 
-/// Says that this process is a rank.
+/// The argument that makes this process a rank.
 pub(crate) const ARGUMENT: &str = "--as-a-rank";
 
-/// What all ranks of a run are told alike.
+/// The settings of a run, the same for all ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) experiment: PathBuf,
-    /// Where each writes a file.
-    pub(crate) told: PathBuf,
+    /// The folder in which each rank writes a file.
+    pub(crate) folder: PathBuf,
     pub(crate) epoch: u64,
     pub(crate) global_rows: u64,
     pub(crate) lanes: Option<u64>,
     pub(crate) remainder: String,
-    /// Draw so many cells, every third one.
+    /// Number of cells to sample from every third cell.
     pub(crate) n_samples: Option<u64>,
-    /// Go on from here, as JSON.
+    /// The state to resume, as JSON.
     pub(crate) state: Option<String>,
-    /// Stop after so many.
+    /// Number of batches to take.
     pub(crate) n_batches: Option<usize>,
 }
 
-/// What was in a batch.
+/// The contents of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct BatchTold {
+pub(crate) struct RankBatch {
     pub(crate) joinids: Vec<i64>,
     pub(crate) columns: Vec<u32>,
     pub(crate) values: Vec<f32>,
     pub(crate) n_padding: usize,
-    /// Where the rank stood behind it, as JSON.
+    /// The rank's state after the batch, as JSON.
     pub(crate) state: String,
 }
 
-impl BatchTold {
-    /// With the next rank's part behind it.
+impl RankBatch {
+    /// Appends the next rank's part.
     pub(crate) fn join(mut self, next: &Self) -> Self {
         self.joinids.extend(&next.joinids);
         self.columns.extend(&next.columns);
         self.values.extend(&next.values);
         self.n_padding += next.n_padding;
-        // Lanes are as many as ranks where nobody says, and stand in it.
+        // By default there are as many lanes as ranks, so states differ between runs.
         self.state.clear();
         self
     }
 }
 
-pub(crate) fn told_by(folder: &Path, rank: u64, size: u64) -> PathBuf {
+pub(crate) fn batches_file(folder: &Path, rank: u64, size: u64) -> PathBuf {
     folder.join(format!("rank {rank} of {size}"))
 }
 
@@ -91,20 +91,20 @@ pub(crate) fn run(job: &Job) {
         Some(state) => loader.resume(&LoaderState::from_json(state).unwrap()).unwrap(),
         None => loader.epoch(job.epoch).unwrap(),
     };
-    let file = File::create_new(told_by(&job.told, world.rank, world.size)).unwrap();
+    let file = File::create_new(batches_file(&job.folder, world.rank, world.size)).unwrap();
     let mut file = BufWriter::new(file);
     for _ in 0..job.n_batches.unwrap_or(usize::MAX) {
         let Some(batch) = epoch.next() else { break };
         let batch = batch.unwrap();
         let Matrix::Csr(x) = batch.x else { panic!("CSR was asked for") };
-        let told = BatchTold {
+        let record = RankBatch {
             joinids: batch.joinids,
             columns: x.columns().unwrap().to_vec(),
             values: x.values().unwrap().to_vec(),
             n_padding: batch.n_padding,
             state: epoch.state().to_json().unwrap(),
         };
-        serde_json::to_writer(&mut file, &told).unwrap();
+        serde_json::to_writer(&mut file, &record).unwrap();
         writeln!(file).unwrap();
     }
     file.flush().unwrap();

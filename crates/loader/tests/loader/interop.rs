@@ -1,5 +1,5 @@
-//! What the loader delivers is what tiledbsoma's own query gives: cells, obs, var and values, by
-//! every method and in every form, and transformed as scanpy would.
+//! Compares the loader with tiledbsoma's own query: cells, obs, var and values, in every form of
+//! blocks and batches, with transforms compared to scanpy's.
 
 mod answer;
 mod compare;
@@ -18,9 +18,9 @@ use soma_io::{Experiment, OpenOptions};
 use answer::Answer;
 use selection::Selection;
 
-/// Asks tiledbsoma for each selection, then compares what the loader makes of it.
+/// Runs each selection in tiledbsoma, then compares the loader's batches.
 #[track_caller]
-#[expect(clippy::print_stderr, reason = "says how exact the transforms are")]
+#[expect(clippy::print_stderr, reason = "reports the precision of the transforms")]
 fn check(python: &Path, uri: &Path, selections: &[Selection]) -> Experiment {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("selections.json");
@@ -58,7 +58,7 @@ fn an_experiment_of_tiledbsomas_defaults() {
     what_is_not_there_is_refused(&experiment);
 }
 
-/// Names that the experiment lacks, and a layer that is dense, which only tiledbsoma can write.
+/// Names that the experiment lacks, and a dense layer, which only tiledbsoma can write.
 fn what_is_not_there_is_refused(experiment: &Experiment) {
     let spec = || selection::of_defaults()[0].spec(ReaderChoice::Auto);
     let mut dense = spec();
@@ -81,13 +81,13 @@ fn what_is_not_there_is_refused(experiment: &Experiment) {
         let error = Dataset::from_experiment(experiment, &spec).unwrap_err();
         assert!(causes(&error).contains(expect), "{}", causes(&error));
     }
-    // Two of it, aligned by a column that comes twice.
+    // The experiment twice, aligned by a column with repeated values.
     let twice = [(experiment, spec()), (experiment, spec())];
     let error = Dataset::from_experiments(&twice, "kind", GeneJoin::Union).unwrap_err();
     assert!(matches!(error, Error::GeneTwice { .. }), "{error}");
 }
 
-/// What is wrong, with every cause.
+/// An error's message with all its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-"""An experiment as `tiledbsoma.io.from_anndata` makes it when it is told nothing, and rows that are added later, behind a gap."""
+"""Writes an experiment with the defaults of `tiledbsoma.io.from_anndata`, then appends rows after a gap."""
 
 import anndata
 import numpy as np
@@ -9,7 +9,7 @@ import tiledbsoma
 import tiledbsoma.io
 
 N_OBS, N_VAR = 700, 300
-# Joinids from N_OBS to here are those of no cell.
+# No cell has a joinid from N_OBS to below FIRST_ADDED.
 FIRST_ADDED, N_ALL = 720, 760
 
 
@@ -43,7 +43,7 @@ def var_frame():
 
 
 def counts(rows, seed):
-    """A tenth of the values, some beyond what 16 bits can say; every sixth row has none."""
+    """A tenth of the values, some beyond 16 bits; every sixth row has none."""
     drawn = np.random.default_rng(seed)
     values = drawn.geometric(0.2, (len(rows), N_VAR)).astype(np.float32)
     values[drawn.random(values.shape) < 0.001] = 70_001
@@ -53,7 +53,7 @@ def counts(rows, seed):
 
 
 def add_rows(uri):
-    """Cells behind a gap in the joinids."""
+    """Appends cells after a gap in the joinids."""
     rows = np.arange(FIRST_ADDED, N_ALL)
     tiledbsoma.io.resize_experiment(uri, nobs=N_ALL, nvars={"RNA": N_VAR})
     with tiledbsoma.open(f"{uri}/obs", "r") as obs:

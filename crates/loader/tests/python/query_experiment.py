@@ -1,4 +1,4 @@
-"""Runs selections on an experiment with tiledbsoma's ExperimentAxisQuery, and says what each gives.
+"""Runs selections on an experiment with tiledbsoma's ExperimentAxisQuery, and writes the results.
 
 Prints a list with the cells, obs and var of each selection. Its values go to the file VALUES/<index>: rows and columns (int32),
 values (float32), the same as float16, and then as each transform makes them (float32); by ascending row and column. Transforms are
@@ -27,16 +27,16 @@ import described  # noqa: E402
 MOST_CRASHES = 5
 
 
-def axis_query(wanted):
-    """An AxisQuery; a range is given without its end, a slice has it."""
+def axis_query(selection):
+    """The AxisQuery of a selection. A range excludes its end, a slice includes it."""
     options = {}
-    if wanted.get("filter") is not None:
-        options["value_filter"] = wanted["filter"]
-    if wanted.get("range") is not None:
-        start, end = wanted["range"]
+    if selection.get("filter") is not None:
+        options["value_filter"] = selection["filter"]
+    if selection.get("range") is not None:
+        start, end = selection["range"]
         options["coords"] = (slice(start, end - 1),)
-    elif wanted.get("list") is not None:
-        options["coords"] = (wanted["list"],)
+    elif selection.get("list") is not None:
+        options["coords"] = (selection["list"],)
     return tiledbsoma.AxisQuery(**options)
 
 
@@ -44,19 +44,19 @@ def ascending(table):
     return table.sort_by("soma_joinid")
 
 
-def genes_in_order(var, wanted):
-    """The rows of var, one for each column, None where there is no such gene."""
-    if wanted.get("names") is not None:
-        row_of = {name: row for row, name in enumerate(var[wanted["column"]].to_pylist())}
-        return [row_of.get(name) for name in wanted["names"]]
+def genes_in_order(var, selection):
+    """The var row of each column; None if there is no such gene."""
+    if selection.get("names") is not None:
+        row_of = {name: row for row, name in enumerate(var[selection["column"]].to_pylist())}
+        return [row_of.get(name) for name in selection["names"]]
     joinids = var["soma_joinid"].to_pylist()
-    if wanted.get("list") is not None:
-        return [joinids.index(joinid) for joinid in wanted["list"] if joinid in set(joinids)]
+    if selection.get("list") is not None:
+        return [joinids.index(joinid) for joinid in selection["list"] if joinid in set(joinids)]
     return list(range(len(joinids)))
 
 
 def taken(table, rows):
-    """Rows of a table; a column has nulls where a row is None."""
+    """Rows of a table; None becomes a row of nulls."""
     columns = [column.take(pa.array(rows, pa.int64())) for column in table.columns]
     lacking = None in rows
     fields = [field.with_nullable(field.nullable or lacking) for field in table.schema]
@@ -64,7 +64,7 @@ def taken(table, rows):
 
 
 def transformed(transform, rows, values, totals_of_obs):
-    """What scanpy would make of the values, in float64; and clipping."""
+    """The values after scanpy's transforms and clipping, in float64."""
     values = values.astype(np.float64)
     if transform["target_sum"] is not None:
         totals = totals_of_obs
@@ -85,39 +85,39 @@ def cells(query, layer):
     return [np.concatenate([piece[name].to_numpy() for piece in pieces] or [np.zeros(0)]) for name in columns]
 
 
-def answer(experiment, wanted, path):
-    cells_wanted, genes_wanted = wanted["cells"], wanted["genes"]
-    names = genes_wanted.get("names")
+def answer(experiment, selection, path):
+    cell_selection, gene_selection = selection["cells"], selection["genes"]
+    names = gene_selection.get("names")
     if names is not None:
-        genes_query = axis_query({"filter": f"{genes_wanted['column']} in {names}"})
+        genes_query = axis_query({"filter": f"{gene_selection['column']} in {names}"})
     else:
-        genes_query = axis_query(genes_wanted)
-    with experiment.axis_query("RNA", obs_query=axis_query(cells_wanted), var_query=genes_query) as query:
+        genes_query = axis_query(gene_selection)
+    with experiment.axis_query("RNA", obs_query=axis_query(cell_selection), var_query=genes_query) as query:
         obs, var = ascending(query.obs().concat()), ascending(query.var().concat())
-        row_joinids, column_joinids, values = cells(query, wanted["layer"])
-    genes = genes_in_order(var, genes_wanted)
+        row_joinids, column_joinids, values = cells(query, selection["layer"])
+    genes = genes_in_order(var, gene_selection)
     joinids = obs["soma_joinid"].to_numpy()
     rows = np.searchsorted(joinids, row_joinids).astype(np.int32)
     column_of = {var["soma_joinid"][row].as_py(): column for column, row in enumerate(genes) if row is not None}
     columns = np.array([column_of[joinid] for joinid in column_joinids.tolist()], np.int32)
     order = np.lexsort((columns, rows))
     rows, columns, values = rows[order], columns[order], values[order].astype(np.float32)
-    totals = obs[wanted["totals"]].to_numpy()
+    totals = obs[selection["totals"]].to_numpy()
     with np.errstate(over="ignore"), open(path, "wb") as file:
         for part in (rows, columns, values, values.astype(np.float16)):
             file.write(part.tobytes())
-        for transform in wanted["transforms"]:
+        for transform in selection["transforms"]:
             file.write(transformed(transform, rows, values, totals).tobytes())
     return {
         "joinids": joinids.tolist(),
         "nnz": len(values),
-        "obs": described.frame(obs.select(wanted["obs_columns"])),
-        "var": described.frame(taken(var.select(wanted["var_columns"]), genes)),
+        "obs": described.frame(obs.select(selection["obs_columns"])),
+        "var": described.frame(taken(var.select(selection["var_columns"]), genes)),
     }
 
 
 def in_child(work):
-    """Runs `work` in a child process: TileDB keeps threads, which would not live on in one. Gives the signal that ended it, or 0."""
+    """Runs `work` in a fork, so that this process has no TileDB threads, which a fork would lose. Returns the signal that ended it, or 0."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -136,7 +136,7 @@ def in_child(work):
 
 
 def survived(work):
-    """Runs `work` in a child, again where a signal ended it: under load, one process in a hundred dies within libtiledbsoma."""
+    """Runs `work` in a child, and again if a signal ended it: under load, 1 process in 100 dies within libtiledbsoma."""
     for _ in range(MOST_CRASHES):
         signal = in_child(work)
         if signal == 0:
@@ -151,12 +151,12 @@ def make(uri):
 
 
 def answer_all(uri, selections, folder):
-    """Writes each answer that is not there yet, whole or not at all."""
+    """Writes each missing answer atomically."""
     with tiledbsoma.open(uri) as experiment:
-        for idx, wanted in enumerate(selections):
+        for idx, selection in enumerate(selections):
             path = f"{folder}/{idx}.json"
             if not os.path.exists(path):
-                found = answer(experiment, wanted, f"{folder}/{idx}")
+                found = answer(experiment, selection, f"{folder}/{idx}")
                 with open(f"{path}.partial", "w", encoding="utf-8") as file:
                     json.dump(found, file)
                 os.rename(f"{path}.partial", path)

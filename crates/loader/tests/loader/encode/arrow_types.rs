@@ -1,4 +1,4 @@
-//! Labels in each of the types that Arrow has for them, with nulls and odd dictionaries.
+//! Labels in every supported Arrow type, with nulls and odd dictionaries.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn booleans_are_labels() {
     );
 }
 
-/// What scikit-learn 1.9.1 gives for the same labels.
+/// The codes of scikit-learn 1.9.1 for the same labels.
 #[test]
 fn codes_are_those_of_scikit_learn() {
     let labels = texts([
@@ -164,11 +164,11 @@ fn null_is_as_the_rule_says() {
         owned_texts(&encoder.inverse(&codes(&[2, 0])).unwrap()),
         [None, Some("a".to_owned())]
     );
-    // Where fitting met none, null is a label like any other that is not known.
+    // Null is an unknown label if fitting met no null.
     let encoder = fit(&texts(["a"]), CLASS);
     assert!(matches!(encoder.encode_labels(&labels), Err(Error::UnseenLabel { row_idx: 0, .. })));
     check_codes(&encoder.extend(&labels).unwrap(), &labels, &[1, 2, 0]);
-    // Under the other rule it is never given a code.
+    // With the other rule it never gets a code.
     assert_eq!(fit(&texts(["a"]), CODE).extend(&labels).unwrap().n_classes(), Some(2));
 }
 
@@ -191,7 +191,7 @@ fn values_of_a_dictionary_that_no_row_has_get_no_code() {
     check_codes(&encoder, &labels, &[1, 0, 1]);
     assert_eq!(owned_texts(&encoder.classes()), [Some("b".to_owned()), Some("d".to_owned())]);
     assert!(encoder.encode_labels(&texts(["a"])).is_err());
-    // Nor are they in the way where rows do not have them.
+    // Values that no row has do not matter.
     let wider = dictionary(vec![Some(0)], texts(["d", "new", "newer"]));
     check_codes(&encoder, &wider, &[1]);
 }
@@ -261,7 +261,7 @@ fn codes_without_a_label_are_refused() {
             "{error}"
         );
     }
-    // Where unseen labels have a code, that code is no label's, but no mistake.
+    // The code of unseen labels has no label, but is not an error.
     let encoder = encoder.with_unseen(Unseen::Code);
     assert_eq!(
         owned_texts(&encoder.inverse(&codes(&[-1, 1])).unwrap()),

@@ -1,4 +1,4 @@
-//! Labels in short: arrays of them, and the codes that are expected.
+//! Short ways to write arrays of labels and expected codes.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn texts_or_null<const N: usize>(labels: [Option<&str>; N]) -> ArrayR
     Arc::new(StringArray::from(labels.to_vec()))
 }
 
-/// A dictionary with these values, whatever the keys say of them.
+/// A dictionary with these values, used by the keys or not.
 pub(crate) fn dictionary(keys: Vec<Option<i32>>, values: ArrayRef) -> ArrayRef {
     Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(keys), values).unwrap())
 }
@@ -29,7 +29,7 @@ pub(crate) fn obs<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) ->
     .unwrap()
 }
 
-/// The texts of an array that inverse gave.
+/// The texts of an array that `inverse` returned.
 pub(crate) fn owned_texts(labels: &ArrayRef) -> Vec<Option<String>> {
     labels.as_string::<i64>().iter().map(|label| label.map(str::to_owned)).collect()
 }

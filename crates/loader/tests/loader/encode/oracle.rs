@@ -1,4 +1,4 @@
-//! Encoders against a map that is filled row by row.
+//! Compares encoders with a map that is filled row by row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::encode::labels::{dictionary, obs, owned_texts};
 
-/// A label as the oracle has it: sorted as codes are, null last.
+/// A label of the oracle: sorted like codes, null last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Cell {
     Text(String),
@@ -34,8 +34,8 @@ fn rules() -> impl Strategy<Value = Rules> {
     nulls.prop_map(|nulls| Rules { unseen: Unseen::Code, nulls })
 }
 
-/// The same labels as an array: plain, or a dictionary in another order, with values that no row
-/// has and values that come twice.
+/// The labels as an array: plain, or a dictionary in another order, with unused and repeated
+/// values.
 fn array(labels: &Texts, is_dictionary: bool) -> ArrayRef {
     if !is_dictionary {
         return Arc::new(StringArray::from(labels.clone()));
@@ -54,7 +54,7 @@ fn array(labels: &Texts, is_dictionary: bool) -> ArrayRef {
     dictionary(keys.collect(), Arc::new(StringArray::from(values.clone())))
 }
 
-/// Codes by a map of the distinct keys, sorted.
+/// Codes from a sorted map of the distinct keys.
 fn oracle<Key: Ord + Clone>(fitted: &[Key], is_class: impl Fn(&Key) -> bool) -> BTreeMap<Key, i64> {
     let keys: BTreeSet<&Key> = fitted.iter().filter(|key| is_class(key)).collect();
     keys.into_iter().cloned().zip(0..).collect()
@@ -101,7 +101,7 @@ proptest! {
             prop_assert_eq!(strict.is_ok(), !expect_codes.contains(&UNSEEN_CODE));
             let restored = LabelEncoder::from_json(&encoder.to_json().unwrap()).unwrap();
             prop_assert_eq!(&restored, &encoder);
-            // Then the same again, with what was new.
+            // The same again, extended by the new labels.
             encoder = encoder.extend(&seen_array).unwrap();
             extend_oracle(&mut expect, &cells(&seen), is_class);
         }
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// So many labels a column that pairs are looked up by hash, and in no order.
+/// Enough labels per column that pairs are numbered by hash, in no order.
 #[test]
 fn many_keys() {
     let number = |row: i64| (row * 7919) % 3001;
@@ -175,6 +175,6 @@ fn many_keys() {
     assert!(expect.len() > 3001);
     let codes = encoder.encode(&batch).unwrap();
     assert!(codes.values().iter().zip(&keys).all(|(code, key)| expect[key] == *code));
-    // Integers of any width come back as 64-bit ones.
+    // Integers of any width are restored as 64-bit integers.
     assert_eq!(encoder.classes().column(0).as_primitive::<Int64Type>().value(0), 0);
 }

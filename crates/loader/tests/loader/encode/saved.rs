@@ -1,4 +1,4 @@
-//! Encoders as JSON: a golden file, and what is not taken for one.
+//! Encoders as JSON: golden files, and texts that are rejected.
 
 use std::fs;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn files_give_the_encoder_back() {
 
 #[test]
 fn a_file_that_was_written_stays_readable() {
-    // Written by hand, as another program may do it: order and blanks are free.
+    // Written by hand: order and white space are free.
     let json = r#"{"version": 1, "format": "somafeed encoder", "encoder": "label", "name": "label",
         "classes": [["T cell"], [null], ["B cell"]], "nulls": "class", "unseen": "code",
         "columns": [{"labels": "text", "name": "cell_type"}]}"#;
@@ -77,7 +77,7 @@ fn what_is_no_saved_encoder_is_refused() {
 
     let error = refused(&json, "\"version\": 1", "\"version\": 2");
     assert!(matches!(error, Error::Version { found: 2, supported: 1 }), "{error}");
-    // Of another version, the version is what is wrong, whatever else is in it.
+    // JSON of another version is rejected for its version, whatever else it has.
     let error =
         LabelEncoder::from_json(r#"{"format": "somafeed encoder", "version": 9, "later": []}"#)
             .unwrap_err();

@@ -1,4 +1,4 @@
-//! Several encoders at once, and what each needs of obs.
+//! Sets of encoders, and the obs columns that they need.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn key(name: &str) -> Arc<dyn Encoder> {
     Arc::new(BatchKeyEncoder::fit(name, &["donor", "assay"], &batch(), Rules::default()).unwrap())
 }
 
-/// An encoder that gives what it was told to give.
+/// An encoder that returns fixed codes.
 #[derive(Debug)]
 struct Fixed {
     codes: Int64Array,

@@ -1,4 +1,5 @@
-//! What tiledbsoma gave for a selection, as `python/query_experiment.py` writes it down.
+//! The cells and values that tiledbsoma returned for a selection, written by
+//! `python/query_experiment.py`.
 
 use std::path::Path;
 
@@ -7,20 +8,20 @@ use serde_json::Value;
 
 /// Cells, obs, var and values of a selection.
 pub(crate) struct Answer {
-    /// Of the cells, ascending.
+    /// The joinids of the cells, ascending.
     pub(crate) joinids: Vec<i64>,
-    /// `obs` and `var` as they are described.
+    /// Descriptions of `obs` and `var`.
     pub(crate) frames: Value,
-    /// Where each cell's values begin, and at last their number.
+    /// The offset of each cell's first value, then the number of values.
     pub(crate) row_offsets: Vec<usize>,
     pub(crate) columns: Vec<u32>,
     pub(crate) values: Vec<f32>,
     pub(crate) halves: Vec<f16>,
-    /// The values as each transform makes them.
+    /// The values after each transform.
     pub(crate) transformed: Vec<Vec<f32>>,
 }
 
-/// The first numbers of four bytes each, which `bytes` is left without.
+/// Splits off the first 4-byte numbers of `bytes`.
 fn numbers<T>(bytes: &mut &[u8], nnz: usize, number: impl Fn([u8; 4]) -> T) -> Vec<T> {
     let (head, tail) = bytes.split_at(4 * nnz);
     *bytes = tail;

@@ -1,4 +1,4 @@
-//! What the loader delivers of a selection, row by row against the answer.
+//! Compares the loader's batches of a selection row by row with the answer.
 
 use half::f16;
 use loader::{
@@ -11,7 +11,7 @@ use crate::interop::answer::Answer;
 use crate::interop::described;
 use crate::interop::selection::Selection;
 
-/// The methods with the forms they can give.
+/// Forms of blocks, with the forms of batches that can be made from them.
 const WAYS: [(BlockForm, BatchForm); 10] = [
     (BlockForm::Dense, BatchForm::Dense),
     (BlockForm::ConvertedCsr, BatchForm::Dense),
@@ -25,18 +25,18 @@ const WAYS: [(BlockForm, BatchForm); 10] = [
     (BlockForm::Csr, BatchForm::Coo),
 ];
 
-/// Selections with more values than this, zeros included, are not loaded in every way with every
+/// Selections with more values than this, zeros included, are not loaded in every form with every
 /// transform.
 const MANY_VALUES: usize = 1_000_000;
 
-/// What the values of a run should be: those of the data, or transformed ones.
+/// The expected values of a run: stored or transformed.
 #[derive(Clone, Copy)]
-enum Wanted<'a> {
+enum ExpectedValues<'a> {
     Plain { values: &'a [f32], halves: &'a [f16] },
     Transformed(&'a [f32]),
 }
 
-/// Compares everything, and gives the number of transformed values that differ in the last bit.
+/// Compares everything. Returns the number of transformed values that differ in the last bit.
 #[track_caller]
 pub(crate) fn check(
     dataset: &Dataset,
@@ -54,14 +54,14 @@ pub(crate) fn check(
     assert_eq!(dataset.n_rows(), answer.joinids.len() as u64);
 
     let is_large = answer.joinids.len() * n_columns > MANY_VALUES;
-    // The reader makes no difference to what is done with the rows that it gives.
+    // Transforms do not depend on the reader.
     let is_other = reader == ReaderChoice::Libtiledb;
-    // Three blocks of either experiment.
+    // Three blocks for each of the experiments.
     let chunk_rows = if dataset.n_rows() > 1000 { 64 } else { 16 };
-    let plain = Wanted::Plain { values: &answer.values, halves: &answer.halves };
+    let plain = ExpectedValues::Plain { values: &answer.values, halves: &answer.halves };
     let mut n_unequal = 0;
     for (idx, (block_form, batch_form)) in WAYS.into_iter().enumerate() {
-        let mut run = |wanted, transform, totals, order| {
+        let mut run = |expected_values, transform, totals, order| {
             let spec = LoaderSpec {
                 chunk_rows,
                 chunks_per_block: 16,
@@ -74,24 +74,24 @@ pub(crate) fn check(
                 totals,
                 ..LoaderSpec::default()
             };
-            n_unequal += check_epoch(dataset, answer, wanted, spec);
+            n_unequal += check_epoch(dataset, answer, expected_values, spec);
         };
         let order = if idx.is_multiple_of(2) { Order::Shuffled } else { Order::InOrder };
-        // Each method once even so.
+        // Each form of blocks once in any case.
         if !is_large || !is_other || [0, 1, 7].contains(&idx) {
             run(plain, Transform::default(), Totals::Genes, order);
         }
         let transforms = selection.transforms.iter().zip(&answer.transformed).enumerate();
         for (transform_idx, ((transform, totals), values)) in transforms {
             if !is_other && (!is_large || idx == 2 * transform_idx) {
-                run(Wanted::Transformed(values), *transform, *totals, order);
+                run(ExpectedValues::Transformed(values), *transform, *totals, order);
             }
         }
     }
     n_unequal
 }
 
-/// Arrow keeps the categories of a column of which nothing is left in some cases and not in others.
+/// Arrow keeps unused categories of a column in some cases and drops them in others.
 fn without_categories_of_no_rows(frames: &mut Value) {
     for frame in ["obs", "var"] {
         for column in frames[frame].as_array_mut().unwrap() {
@@ -103,8 +103,13 @@ fn without_categories_of_no_rows(frames: &mut Value) {
     }
 }
 
-/// One epoch: every cell once, with its obs and its values.
-fn check_epoch(dataset: &Dataset, answer: &Answer, wanted: Wanted<'_>, spec: LoaderSpec) -> usize {
+/// Checks one epoch: every cell comes once, with its obs and values.
+fn check_epoch(
+    dataset: &Dataset,
+    answer: &Answer,
+    expected_values: ExpectedValues<'_>,
+    spec: LoaderSpec,
+) -> usize {
     let what = format!("{} {} {}", spec.block_form, spec.batch_form, spec.transform);
     let in_order = spec.order == Order::InOrder;
     let check_obs = spec.transform.is_identity() && spec.batch_form == BatchForm::Dense;
@@ -116,7 +121,7 @@ fn check_epoch(dataset: &Dataset, answer: &Answer, wanted: Wanted<'_>, spec: Loa
         let rows: Vec<usize> =
             batch.joinids.iter().map(|id| answer.joinids.binary_search(id).unwrap()).collect();
         assert_eq!(batch.x.shape(), (rows.len(), dataset.n_columns()), "{what}");
-        n_unequal += check_values(&batch, &rows, answer, wanted, &what);
+        n_unequal += check_values(&batch, &rows, answer, expected_values, &what);
         if check_obs {
             check_obs_rows(&batch, &rows, &answer.frames["obs"]);
         }
@@ -140,9 +145,8 @@ fn check_obs_rows(batch: &Batch, rows: &[usize], expected: &Value) {
     }
 }
 
-impl Wanted<'_> {
-    /// Whether the value that was found is the `at`-th; of transformed ones the last bit may
-    /// differ.
+impl ExpectedValues<'_> {
+    /// Whether a value is the `at`-th expected one. The last bit of a transformed value may differ.
     fn check(self, found: f32, at: usize, n_unequal: &mut usize) -> bool {
         match self {
             Self::Plain { values, .. } => found == values[at],
@@ -165,12 +169,12 @@ impl Wanted<'_> {
     }
 }
 
-/// The values of each row of a batch; `rows` are the answer's rows of them.
+/// Checks the values of each row of a batch against these rows of the answer.
 fn check_values(
     batch: &Batch,
     rows: &[usize],
     answer: &Answer,
-    wanted: Wanted<'_>,
+    expected_values: ExpectedValues<'_>,
     what: &str,
 ) -> usize {
     let n_columns = batch.x.shape().1;
@@ -187,7 +191,7 @@ fn check_values(
                 if let Some(values) = batch.x.dense() {
                     let row = &values[dense];
                     let same = |(at, column): (usize, &u32)| {
-                        wanted.check(row[*column as usize], at, &mut n_unequal)
+                        expected_values.check(row[*column as usize], at, &mut n_unequal)
                     };
                     assert!(places.all(same), "{}", cell());
                     let n_zeros = row.iter().filter(|value| **value == 0.0).count();
@@ -195,7 +199,7 @@ fn check_values(
                 } else {
                     let row = &batch.x.dense_f16().unwrap()[dense];
                     let same = |(at, column): (usize, &u32)| {
-                        wanted.check_half(row[*column as usize], at, &mut n_unequal)
+                        expected_values.check_half(row[*column as usize], at, &mut n_unequal)
                     };
                     assert!(places.all(same), "{}", cell());
                     let n_zeros = row.iter().filter(|value| value.to_bits() << 1 == 0).count();
@@ -206,7 +210,8 @@ fn check_values(
                 let found = csr.row_offsets[idx]..csr.row_offsets[idx + 1];
                 assert_eq!(&csr.columns().unwrap()[found.clone()], columns, "{}", cell());
                 let mut pairs = csr.values().unwrap()[found].iter().zip(expected);
-                let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
+                let same =
+                    |(value, at): (&f32, usize)| expected_values.check(*value, at, &mut n_unequal);
                 assert!(pairs.all(same), "{}", cell());
             }
             Matrix::Coo(coo) => {
@@ -215,7 +220,8 @@ fn check_values(
                 assert_eq!(coo.columns().unwrap().get(found.clone()), Some(columns), "{}", cell());
                 assert!(coo.rows().unwrap()[found.clone()].iter().all(|row| *row as usize == idx));
                 let mut pairs = coo.values().unwrap()[found].iter().zip(expected);
-                let same = |(value, at): (&f32, usize)| wanted.check(*value, at, &mut n_unequal);
+                let same =
+                    |(value, at): (&f32, usize)| expected_values.check(*value, at, &mut n_unequal);
                 assert!(pairs.all(same), "{}", cell());
             }
             other => panic!("{other:?}"),

@@ -1,11 +1,11 @@
-//! The selections: told to tiledbsoma as JSON, and to the loader as its own specification.
+//! The tested selections: as JSON for tiledbsoma, and as a specification for the loader.
 
 use loader::{
     AxisQuery, DatasetSpec, Genes, Joinids, ReaderChoice, Totals, Transform, ValueFilter,
 };
 use serde_json::{Value, json};
 
-/// Cells and genes, what comes beside them, and the ways in which their values are transformed.
+/// Cells and genes, the columns beside them, and the transforms of their values.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub(crate) layer: &'static str,
@@ -45,7 +45,7 @@ impl Selection {
         })
     }
 
-    /// As the loader takes it.
+    /// The loader's specification of it.
     pub(crate) fn spec(&self, reader: ReaderChoice) -> DatasetSpec {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         DatasetSpec {
@@ -83,7 +83,7 @@ fn named(column: &str, names: &[&str]) -> Genes {
     Genes::Named { column: column.into(), names }
 }
 
-/// Every part of a transform alone, and all of them, with totals of the selected genes and of obs.
+/// Each part of a transform alone and all together, with both kinds of totals.
 fn transforms(most: f32) -> Vec<(Transform, Totals)> {
     let plain = Transform::default();
     let scaled = Transform { target_sum: Some(1e4), ..plain };
@@ -101,8 +101,8 @@ fn selections(base: &Selection, pairs: Vec<(AxisQuery, Genes)>) -> Vec<Selection
     pairs.into_iter().map(|(cells, genes)| Selection { cells, genes, ..base.clone() }).collect()
 }
 
-/// Selections of what `python/default_experiment.py` makes: 740 cells by 300 genes, no cells from
-/// joinid 700 to 719.
+/// Selections of the experiment of `python/default_experiment.py`: 740 cells x 300 genes, no cells
+/// from joinid 700 to 719.
 pub(crate) fn of_defaults() -> Vec<Selection> {
     let all = || Genes::Query(AxisQuery::default());
     let base = Selection {
@@ -136,7 +136,7 @@ pub(crate) fn of_defaults() -> Vec<Selection> {
         (AxisQuery::default(), Genes::Query(filter("kind in ['coding', 'pseudo']"))),
         (filter("share < 60.5"), Genes::Query(filter("length_or_none >= 1500"))),
         (AxisQuery::range(13..401), Genes::Query(AxisQuery::range(17..200))),
-        // Across the gap, and nothing but the gap.
+        // Across the gap, and only the gap.
         (AxisQuery::range(690..741), all()),
         (AxisQuery::range(700..720), all()),
         (AxisQuery::list(scattered.clone()), Genes::Query(AxisQuery::list(genes))),
@@ -149,7 +149,7 @@ pub(crate) fn of_defaults() -> Vec<Selection> {
             both(AxisQuery::range(100..755), "cell_type == 'T cell'"),
             Genes::Query(both(AxisQuery::list([7, 250, 1, 100, 4]), "length_or_none < 2000")),
         ),
-        // Nothing at all, by either axis.
+        // Empty, by either axis.
         (filter("cell_type == 'neuron'"), all()),
         (AxisQuery::default(), Genes::Query(filter("kind == 'neuron'"))),
         (
@@ -163,7 +163,7 @@ pub(crate) fn of_defaults() -> Vec<Selection> {
         (AxisQuery::range(0..50), named("feature_id", &["absent"])),
     ];
     let mut selections = selections(&base, pairs);
-    // Layers of other types of numbers come as float32.
+    // Layers of other number types are returned as float32.
     for layer in ["doubles", "integers"] {
         let cells = filter("cell_type != 'B cell'");
         selections.push(Selection { layer, cells, ..base.clone() });

@@ -1,5 +1,4 @@
-//! Memory that is bounded whatever the number of blocks, reads in many pieces, and epochs of one
-//! loader in several threads.
+//! Memory bounds for any number of blocks, reads in many pieces, and epochs in several threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +14,7 @@ use soma_io::{Experiment, OpenOptions, RowRanges};
 use crate::pipeline::counted::CountedReader;
 use crate::pipeline::sample::{self, WAYS, dense_rows};
 
-/// Buffers that know how many of them live, and lived at most.
+/// A pool that counts its live buffers, now and at most.
 struct CountedBuffers {
     heap: HeapBuffers,
     live: Arc<AtomicUsize>,
@@ -89,7 +88,7 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 let mut n_delivered = 0;
                 for batch in loader.epoch(0).unwrap() {
                     n_delivered += batch.unwrap().n_rows() as u64;
-                    // Those that wait, and the one that is being made.
+                    // Batches that are ready, and the one in the making.
                     let n_made = n_delivered + (prefetch_batches as u64 + 1) * batch_rows;
                     let n_used_up = n_made / BLOCK_ROWS;
                     let n_read = reader.n_started.load(Ordering::SeqCst) as u64;
@@ -112,7 +111,7 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 let allowed = parts * (prefetch_batches + 2) + grown;
                 assert!((1..=allowed).contains(&most), "{most} buffers at once");
                 let n_fresh = reader.n_fresh.load(Ordering::SeqCst);
-                // Fewer where one is used up before another is needed.
+                // Fewer if one is used up before the next is needed.
                 let expected =
                     if block_form == BlockForm::Csr { 1..=1 + prefetch_blocks } else { 0..=0 };
                 assert!(expected.contains(&n_fresh), "{n_fresh} blocks were made");
@@ -121,13 +120,13 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
     }
 }
 
-/// All batches' joinids and dense rows.
+/// The joinids and dense rows of all batches.
 fn collect(loader: &Loader, epoch: u64) -> Vec<(Vec<i64>, Vec<Vec<f32>>)> {
     let batches = loader.epoch(epoch).unwrap().map(Result::unwrap);
     batches.map(|batch| (batch.joinids.clone(), dense_rows(&batch.x))).collect()
 }
 
-/// Every epoch in a thread of its own gives what it gives alone.
+/// Epochs in concurrent threads deliver the same batches as alone.
 fn check_at_once(dataset: &Dataset) {
     for (block_form, batch_form) in WAYS {
         let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
@@ -145,7 +144,7 @@ fn check_at_once(dataset: &Dataset) {
                     )
                 })
                 .collect();
-            // One that is dropped half-way, among the others.
+            // One epoch is dropped half-way, among the others.
             let mut dropped = loader.epoch(9).unwrap();
             dropped.next().unwrap().unwrap();
             drop(dropped);
@@ -168,7 +167,7 @@ fn a_loader_gives_epochs_to_several_threads_at_once() {
     crate::pipeline::experiment::write(&uri);
     let experiment = crate::pipeline::experiment::open(&uri);
     for reader in [ReaderChoice::Native, ReaderChoice::Libtiledb] {
-        let spec = DatasetSpec { reader, ..crate::pipeline::experiment::wanted() };
+        let spec = DatasetSpec { reader, ..crate::pipeline::experiment::selection() };
         check_at_once(&Dataset::from_experiment(&experiment, &spec).unwrap());
     }
 }
@@ -182,7 +181,7 @@ fn a_read_that_comes_in_many_pieces_is_one_block() {
     let small = OpenOptions { config, ..OpenOptions::default() };
     let experiment = Experiment::open(&uri, &small).unwrap();
     let spec =
-        DatasetSpec { reader: ReaderChoice::Libtiledb, ..crate::pipeline::experiment::wanted() };
+        DatasetSpec { reader: ReaderChoice::Libtiledb, ..crate::pipeline::experiment::selection() };
     let dataset = Dataset::from_experiment(&experiment, &spec).unwrap();
     let reader = dataset.readers().next().unwrap();
     let all = RowRanges::new(vec![0..dataset.n_rows()]).unwrap();

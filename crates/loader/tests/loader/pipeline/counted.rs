@@ -1,4 +1,4 @@
-//! A reader in memory that counts what is asked of it.
+//! A reader in memory that counts its calls.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,26 +14,25 @@ use soma_io::{
 
 use crate::pipeline::sample;
 
-/// Counts the reads that begin, and those among them that are given memory which no read had
-/// before.
+/// Counts the reads, and those among them that fill new memory.
 #[derive(Debug)]
 pub(crate) struct CountedReader {
     inner: MemoryReader,
     pub(crate) n_started: AtomicUsize,
     pub(crate) n_fresh: AtomicUsize,
-    /// Bytes that each holder allows to be kept decoded.
+    /// Bytes of decoded values that each holder allows.
     allowed: Mutex<BTreeMap<u64, u64>>,
     working_bytes: u64,
 }
 
 impl CountedReader {
-    /// Counts the reads of a reader, and says that each takes so much memory.
+    /// Counts the reads of a reader, each of which claims to need this much memory.
     pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
         let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
         Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes }
     }
 
-    /// Bytes that all holders together allow to be kept decoded.
+    /// Bytes of decoded values that all holders allow together.
     pub(crate) fn allowed(&self) -> u64 {
         self.allowed.lock().unwrap().values().sum()
     }

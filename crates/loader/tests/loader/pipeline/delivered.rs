@@ -1,4 +1,4 @@
-//! What is done to values on their way, and the forms that batches can be taken as.
+//! Transforms of values, and conversions of batches.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn values_are_transformed_whatever_the_method_form_and_totals() {
 #[test]
 fn a_cell_without_a_total_is_named() {
     let mut totals = vec![5.0; N_ROWS as usize];
-    // Cell 14 has no values, so its total does not matter; cell 15 has.
+    // Cell 14 has no values, so its total does not matter; cell 15 has values.
     (totals[14], totals[15]) = (0.0, f64::NAN);
     let dataset = sample::whole(N_ROWS, N_GENES).with_totals(totals).unwrap();
     let transform = Transform { target_sum: Some(1.0), ..Transform::default() };
@@ -97,8 +97,8 @@ fn a_cell_without_a_total_is_named() {
         }
         assert!(epoch.next().is_none());
     }
-    let told = sample::whole(3, 2).with_totals(vec![1.0]).unwrap_err();
-    assert!(matches!(told, Error::TotalsLength { found: 1, n_cells: 3 }), "{told}");
+    let error = sample::whole(3, 2).with_totals(vec![1.0]).unwrap_err();
+    assert!(matches!(error, Error::TotalsLength { found: 1, n_cells: 3 }), "{error}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn batches_become_matrices_of_ndarray_and_sprs() {
         let triplets = coo.x.into_sprs_coo().unwrap();
         assert_eq!(triplets.to_csr::<usize>().to_dense(), matrix);
     }
-    // A gene that a cell has twice is beyond sprs, and an error rather than a panic.
+    // sprs rejects two values for one gene: an error, not a panic.
     let twice = CsrBuffers {
         row_offsets: vec![0, 2],
         columns: vec![1, 1],
@@ -184,11 +184,11 @@ fn batches_become_arrow_record_batches() {
             }
         }
     }
-    // An obs column in the way is said, not overwritten.
+    // An obs column of the same name is an error, not overwritten.
     let x: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let obs = RecordBatch::try_from_iter([("x", x)]).unwrap();
     let reader = Arc::new(sample::reader(1, 2));
     let dataset = Dataset::new(reader, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
-    let told = batches(&dataset, sample::spec())[0].to_arrow().unwrap_err();
-    assert!(matches!(told, Error::ToArrow { batch_idx: 0, .. }), "{told}");
+    let error = batches(&dataset, sample::spec())[0].to_arrow().unwrap_err();
+    assert!(matches!(error, Error::ToArrow { batch_idx: 0, .. }), "{error}");
 }

@@ -1,5 +1,4 @@
-//! Cases at the edge that other loaders have had to learn: nothing, one cell, one gene, no values,
-//! gaps, duplicates.
+//! Edge cases: no cells, one cell, one gene, no values, gaps, duplicates.
 
 use std::sync::Arc;
 
@@ -99,7 +98,7 @@ fn cells_without_values_come_as_rows_of_zeros() {
     let nothing = CsrBuffers { row_offsets: vec![0; 31], n_columns: 4, ..CsrBuffers::default() };
     let x = Arc::new(MemoryReader::new(nothing).unwrap());
     let plain = sample::dataset(x, Cells::Range(0..30), GeneSelection::All);
-    // A cell that has no values needs no total.
+    // A cell without values needs no total.
     let dataset = plain.with_totals(vec![0.0; 30]).unwrap();
     let scaled = Transform { target_sum: Some(1e4), log1p: true, clip: Some((-1.0, 1.0)) };
     for transform in [Transform::default(), scaled] {
@@ -115,8 +114,7 @@ fn cells_without_values_come_as_rows_of_zeros() {
     }
 }
 
-/// Values that say where they are from, r + c x 1e-4, with the joinid also as an obs column; cells
-/// far apart.
+/// Cells far apart whose values are `row + column * 1e-4`, with the joinid as an obs column.
 #[test]
 fn values_obs_and_joinids_are_of_one_cell_in_every_epoch() {
     let joinids: Vec<u64> = (3..90).filter(|id| *id % 4 > 0 && !(40..55).contains(id)).collect();
@@ -215,7 +213,7 @@ fn parts_of_a_split_keep_their_cells_in_every_epoch_and_read_no_others() {
     }
 }
 
-/// Arrays may allow that a value is written twice, as the Census's do.
+/// Arrays may allow duplicates, like the Census's.
 #[test]
 fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
     let twice = CsrBuffers {
@@ -247,7 +245,7 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
                 other => panic!("{other:?}"),
             }
         }
-        // What is not delivered does not count for the total either.
+        // A value that is not delivered does not count in the total.
         let transform = Transform { target_sum: Some(7.0), ..Transform::default() };
         for batch in batches(&dataset, LoaderSpec { transform, ..spec }) {
             if let Some(values) = batch.x.dense() {
@@ -274,7 +272,7 @@ fn a_query_that_selects_nothing_of_an_experiment_is_no_error() {
         let spec = loader::DatasetSpec {
             cells,
             genes: Genes::Query(genes),
-            ..crate::pipeline::experiment::wanted()
+            ..crate::pipeline::experiment::selection()
         };
         let dataset = Dataset::from_experiment(&experiment, &spec).unwrap();
         assert_eq!((dataset.n_rows(), dataset.n_columns()), shape);

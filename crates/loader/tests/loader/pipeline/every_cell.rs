@@ -1,4 +1,4 @@
-//! Every selected cell once an epoch, with its own values and obs row, whatever the settings.
+//! Every selected cell comes once per epoch, with its own values and obs row, for any settings.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn loader(case: &Case, spec: LoaderSpec) -> Loader {
     Loader::new(sample::dataset(reader, case.cells.clone(), case.genes.clone()), spec).unwrap()
 }
 
-/// All batches' joinids and dense rows.
+/// The joinids and dense rows of all batches.
 fn collect(loader: &Loader, epoch: u64) -> Vec<(Vec<i64>, Vec<Vec<f32>>)> {
     let batches = loader.epoch(epoch).unwrap().map(Result::unwrap);
     batches.map(|batch| (batch.joinids.clone(), dense_rows(&batch.x))).collect()
@@ -161,7 +161,7 @@ fn only_the_last_batch_is_short() {
     check_sizes(1, 3, false, &[1]);
     check_sizes(1, 3, true, &[]);
     check_sizes(1, 1, true, &[1]);
-    // Blocks have 8 rows: batches larger than one, of two, and one of everything.
+    // Blocks have 8 rows: batches larger than one block, of two blocks, and of all rows.
     check_sizes(20, 11, false, &[11, 9]);
     check_sizes(20, 11, true, &[11]);
     check_sizes(20, 16, false, &[16, 4]);

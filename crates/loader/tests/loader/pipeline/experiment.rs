@@ -1,4 +1,4 @@
-//! Experiments on disk: one that is written here, and real counts that Python tiledbsoma wrote.
+//! Tests on experiments on disk: one written here, and real counts that tiledbsoma wrote.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::pipeline::sample::{self, WAYS, check_rows};
 const N_OBS: u64 = 70;
 const N_VAR: u64 = 9;
 
-/// Writes the sample's values with its obs.
+/// Writes an experiment with the sample's values and obs.
 pub(crate) fn write(uri: &str) {
     let label = ColumnSpec::new("label", ColumnKind::Text);
     let doubled = ColumnSpec::new("doubled", ColumnKind::Int64);
@@ -33,7 +33,7 @@ pub(crate) fn write(uri: &str) {
     writer.finish().unwrap();
 }
 
-pub(crate) fn wanted() -> DatasetSpec {
+pub(crate) fn selection() -> DatasetSpec {
     DatasetSpec { obs_columns: vec!["label".into(), "doubled".into()], ..DatasetSpec::default() }
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn open(uri: &str) -> Experiment {
     Experiment::open(uri, &OpenOptions::default()).unwrap()
 }
 
-/// What is wrong, with every cause.
+/// An error's message with all its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -71,12 +71,12 @@ fn an_experiment_is_loaded_whole_or_in_part() {
                 Some(_) => 0..0,
             }));
         let genes = Genes::Query(genes);
-        let wanted = DatasetSpec {
+        let selection = DatasetSpec {
             cells: rows.map_or_else(AxisQuery::default, AxisQuery::range),
             genes,
-            ..wanted()
+            ..selection()
         };
-        let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
+        let dataset = Dataset::from_experiment(&experiment, &selection).unwrap();
         assert_eq!(dataset.n_rows(), cells.n_rows());
         assert_eq!(dataset.n_columns(), gene_joinids.len());
         for (block_form, batch_form) in WAYS {
@@ -85,7 +85,7 @@ fn an_experiment_is_loaded_whole_or_in_part() {
             let mut seen: Vec<u64> = Vec::new();
             for batch in loader.epoch(1).unwrap() {
                 let batch = batch.unwrap();
-                // Text comes as LargeUtf8 from an experiment.
+                // An experiment returns texts as LargeUtf8.
                 check_rows(&with_plain_text(batch), &gene_joinids, &mut seen);
             }
             seen.sort_unstable();
@@ -114,7 +114,7 @@ fn obs_columns_are_those_asked_for_in_that_order() {
     for columns in [&[][..], &["soma_joinid"], &["doubled"], &["doubled", "soma_joinid", "label"]] {
         let obs_columns = columns.iter().map(|name| (*name).to_owned()).collect();
         let dataset =
-            Dataset::from_experiment(&experiment, &DatasetSpec { obs_columns, ..wanted() })
+            Dataset::from_experiment(&experiment, &DatasetSpec { obs_columns, ..selection() })
                 .unwrap();
         let loader = Loader::new(dataset, sample::spec()).unwrap();
         for batch in loader.epoch(0).unwrap() {
@@ -140,18 +140,21 @@ fn what_an_experiment_lacks_is_named() {
         let error = causes(&Dataset::from_experiment(&experiment, &spec).unwrap_err());
         assert!(expect.iter().all(|expect| error.contains(expect)), "{error}");
     };
-    check(DatasetSpec { measurement: "ATAC".into(), ..wanted() }, &["ATAC", "RNA"]);
-    check(DatasetSpec { layer: "normalized".into(), ..wanted() }, &["normalized", "raw"]);
-    check(DatasetSpec { obs_columns: vec!["age".into()], ..wanted() }, &["age", "label, doubled"]);
-    check(DatasetSpec { cells: AxisQuery::range(60..80), ..wanted() }, &["60..80", "70"]);
+    check(DatasetSpec { measurement: "ATAC".into(), ..selection() }, &["ATAC", "RNA"]);
+    check(DatasetSpec { layer: "normalized".into(), ..selection() }, &["normalized", "raw"]);
     check(
-        DatasetSpec { genes: Genes::Query(AxisQuery::range(3..12)), ..wanted() },
+        DatasetSpec { obs_columns: vec!["age".into()], ..selection() },
+        &["age", "label, doubled"],
+    );
+    check(DatasetSpec { cells: AxisQuery::range(60..80), ..selection() }, &["60..80", "70"]);
+    check(
+        DatasetSpec { genes: Genes::Query(AxisQuery::range(3..12)), ..selection() },
         &["3..12", "9"],
     );
 }
 
-/// Real counts, where the checkout has them beside it.
-#[expect(clippy::print_stdout, reason = "says why a test proves less")]
+/// Real counts, if they are beside the checkout.
+#[expect(clippy::print_stdout, reason = "reports that the test is weaker")]
 fn visium() -> Option<String> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data/visium-2898x19465/soma");
@@ -181,7 +184,7 @@ fn real_counts_come_through_every_method_form_and_order() {
     let Some(uri) = visium() else { return };
     let columns = ["raw_sum", "nnz", "soma_joinid"].map(str::to_owned).to_vec();
     let dataset =
-        Dataset::from_experiment(&open(&uri), &DatasetSpec { obs_columns: columns, ..wanted() })
+        Dataset::from_experiment(&open(&uri), &DatasetSpec { obs_columns: columns, ..selection() })
             .unwrap();
     assert_eq!((dataset.n_rows(), dataset.n_columns()), (2898, 19465));
     for (block_form, batch_form) in WAYS {

@@ -1,5 +1,5 @@
-//! A limit on memory: less is read ahead, the same batches come, and what cannot fit is refused
-//! before it is read.
+//! Memory limits: less is read ahead, the batches stay the same, and impossible limits are errors
+//! before any read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ fn dataset(x: Arc<dyn XReader>) -> Dataset {
     sample::dataset(x, Cells::Range(0..N_ROWS), GeneSelection::All)
 }
 
-/// The least that is allowed, as the error says.
+/// The smallest limit, from the error.
 fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
     let spec = LoaderSpec { memory: Budget::new(0), ..spec.clone() };
     match Loader::new(dataset.clone(), spec) {
@@ -30,7 +30,7 @@ fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
 
 #[test]
 fn less_is_read_ahead_and_the_same_batches_come() {
-    // As many values in every row, so that blocks are as large as they are taken to be.
+    // All rows have equally many values, so that the estimates are exact.
     let csr = CsrBuffers {
         row_offsets: (0..=N_ROWS as usize).map(|row| 2 * row).collect(),
         columns: (0..N_ROWS as u32).flat_map(|row| [row % 3, 3 + row % 2]).collect(),
@@ -90,7 +90,7 @@ fn what_cannot_fit_is_refused_before_it_is_read() {
 
 #[test]
 fn a_block_that_is_denser_than_told_ends_the_epoch() {
-    // One cell has all values, millions of them; a block of 8 rows is taken to have a few.
+    // One cell has all values, millions of them, where a block of 8 rows is estimated to have few.
     let n_columns = 6_000_000;
     let csr = CsrBuffers {
         row_offsets: (0..=N_ROWS).map(|row| if row > 100 { n_columns } else { 0 }).collect(),
@@ -111,7 +111,7 @@ fn a_block_that_is_denser_than_told_ends_the_epoch() {
     assert!(epoch.next().is_none());
 }
 
-/// 8 rows of 6 genes in a block, of 8 bytes a value and 20 a row.
+/// Blocks of 8 rows x 6 genes, with 8 bytes per value and 20 per row.
 const BLOCK: u64 = 8 * (6 * 8 + 20);
 
 fn counted() -> (Arc<CountedReader>, Dataset, LoaderSpec) {
@@ -123,7 +123,7 @@ fn counted() -> (Arc<CountedReader>, Dataset, LoaderSpec) {
 #[test]
 fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
     let (reader, data, base) = counted();
-    // What the reader may keep in the middle of each of two epochs, and when the loader is gone.
+    // Bytes that the reader may keep in the middle of each of two epochs, and without a loader.
     let allowed = |memory, keep_decoded_bytes| {
         let spec = LoaderSpec { memory, keep_decoded_bytes, ..base.clone() };
         let loader = Loader::new(data.clone(), spec).unwrap();
@@ -184,7 +184,7 @@ fn loaders_keep_to_one_budget_together() {
         assert!(2 * least - 2 * BLOCK <= budget.leased(), "{budget:?}");
         assert!(budget.leased() + reader.allowed() <= budget.limit().unwrap(), "{budget:?}");
     }
-    // Both have their least; a third does not fit beside them, and says whose fault that is.
+    // Both have their minimum; a third does not fit, and its error names the cause.
     let refused = third.epoch(0).unwrap_err();
     assert!(matches!(refused, Error::Pipeline(Engine::Budget { .. })), "{refused}");
     assert!(refused.to_string().contains("other loaders have left"), "{refused}");

@@ -1,4 +1,4 @@
-//! Several ranks: what each delivers, and what goes on after another number of them.
+//! Tests of several ranks: the part of each, and resuming with another number of ranks.
 
 use std::sync::Arc;
 
@@ -32,8 +32,7 @@ fn loader(spec: LoaderSpec) -> Loader {
     Loader::new(sample::whole(N_ROWS, 5), spec).unwrap()
 }
 
-/// What every rank gives of one step, the ranks one after another: joinids and values. Stops after
-/// so many steps.
+/// Joinids, values and padding of one step, rank after rank.
 type Step = (Vec<i64>, Vec<Vec<f32>>, usize);
 
 fn join(batches: Vec<Batch>) -> Step {
@@ -46,8 +45,8 @@ fn join(batches: Vec<Batch>) -> Step {
     step
 }
 
-/// All ranks together, from a state or from the beginning of the epoch, up to so many steps; and
-/// where they stand then.
+/// Runs all ranks from a state, or from the start of the epoch, for a number of steps at most.
+/// Returns the steps and the last state.
 fn steps(
     of_rank: impl Fn(u64) -> LoaderSpec,
     from: Result<&LoaderState, u64>,
@@ -72,7 +71,7 @@ fn steps(
         assert_eq!(batches.len() as u64, size, "all ranks have as many batches");
         steps.push(join(batches));
     }
-    // Any rank's state is that of all.
+    // All ranks have the same state.
     assert!(epochs.iter().all(|epoch| epoch.state() == epochs[0].state()));
     (steps, epochs[0].state())
 }
@@ -120,7 +119,7 @@ fn the_same_global_batches_come_from_eight_then_four_then_six_ranks() {
 
 #[test]
 fn any_number_of_ranks_delivers_any_number_of_lanes() {
-    // Of blocks of 8 rows some ranks have none, where global batches are of 24.
+    // With blocks of 8 rows and global batches of 24, some ranks have no rows of a block.
     for (block_form, batch_form) in WAYS {
         for lanes in [1, 3, 24] {
             let of = |size| {
@@ -164,12 +163,12 @@ fn a_loader_that_resumed_keeps_the_lanes_in_later_epochs() {
     let later: Vec<Step> =
         alone.epoch(1).unwrap().map(|batch| join(vec![batch.unwrap()])).collect();
     assert_eq!(later, epoch_1);
-    // One that has begun by itself has one lane.
+    // An epoch that a single rank started has one lane.
     let begun = loader(spec(24, 0, 1));
     drop(begun.epoch(0).unwrap());
     let error = begun.resume(&state).unwrap_err().to_string();
     assert!(error.contains("number of lanes 8, and this loader has 1"), "{error}");
-    // What ran is told.
+    // The stats have the settings that ran.
     assert_eq!(alone.epoch(2).unwrap().stats().spec.lanes, Some(8));
 }
 
@@ -202,7 +201,7 @@ fn a_state_is_small_and_says_what_it_is() {
     let sampling = Sampling::weighted(&[0.5; N_ROWS as usize], 100, Replacement::With).unwrap();
     let settings = LoaderSpec { seed: u64::MAX, sampling: Some(sampling), ..spec(24, 1, 2) };
     let text = loader(settings).epoch(u64::MAX).unwrap().state().to_json().unwrap();
-    // The other numbers have few digits here, but none can have more than 20.
+    // Other numbers are short here, but can have up to 20 digits.
     assert!(text.len() + 6 * 20 < 1000, "{text}");
     let state = LoaderState::from_json(&text).unwrap();
     assert_eq!((state.epoch(), state.lanes(), state.global_batch_rows()), (u64::MAX, 2, 24));
@@ -271,7 +270,7 @@ fn a_state_of_another_order_is_refused_by_what_differs() {
         Loader::new(whole, LoaderSpec { sampling: None, ..same() }),
         "number of samples 150, and this loader has 149",
     );
-    // The same cells told as a list are the same cells.
+    // A list of the same cells is accepted.
     let list = Cells::List((0..N_ROWS).collect());
     let listed = Loader::new(sample::dataset(reader(), list, GeneSelection::All), same()).unwrap();
     listed.resume(&with(same()).unwrap().epoch(0).unwrap().state()).unwrap();
@@ -284,7 +283,7 @@ fn ranks_that_do_not_fit_are_refused() {
     let rank = error(spec(24, 2, 2)).to_string();
     assert_eq!(rank, "there is no rank 2 in a world of 2: ranks count from 0");
     let short = cause(error(LoaderSpec { remainder: Remainder::Short, ..spec(24, 0, 2) }));
-    assert!(short.contains("drop the remainder, or pad it"), "{short}");
+    assert!(short.contains("drop the remainder or pad it"), "{short}");
     let lanes = cause(error(LoaderSpec { lanes: Some(5), ..spec(24, 0, 2) }));
     assert!(
         lanes.contains("5 lanes cannot give equal parts of global batches of 24 rows"),
@@ -297,7 +296,7 @@ fn ranks_that_do_not_fit_are_refused() {
 
 #[test]
 fn rows_that_are_sampled_several_times_are_delivered_as_often() {
-    // A few rows come again and again, also within a batch and a block.
+    // A few rows repeat often, also within a batch and a block.
     let weights: Vec<f64> = (0..N_ROWS).map(|row| if row < 9 { 40.0 } else { 1.0 }).collect();
     let sampling = Sampling::weighted(&weights, 130, Replacement::With).unwrap();
     let mut expect: Vec<i64> =
@@ -353,7 +352,7 @@ fn weights_and_classes_come_from_obs() {
     let n_t = sampling.rows(0, 0).unwrap().iter().filter(|row| **row == 1).count();
     assert!((430..570).contains(&n_t), "{n_t}");
     for (column, problem) in
-        [("gap", "2 cells have none"), ("type", "Utf8"), ("absent", "not among")]
+        [("gap", "2 cells have no weight"), ("type", "Utf8"), ("absent", "the data set lacks it")]
     {
         let error = dataset.weights(column).unwrap_err().to_string();
         assert!(error.contains(problem) && error.contains(column), "{error}");

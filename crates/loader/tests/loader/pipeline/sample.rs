@@ -1,4 +1,4 @@
-//! Small data whose every value says which cell and gene it belongs to.
+//! Small data in which every value identifies its cell and gene.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use soma_io::{
     ColumnSpec, Config, CsrBuffers, ExperimentSpec, Extent, MemoryReader, XLayout, XReader,
 };
 
-/// The value of a cell and gene, if one is stored. Every seventh cell has none at all.
+/// The value of a cell and gene, if one is stored. Every seventh cell has no values.
 pub(crate) fn value(joinid: u64, gene: u64) -> Option<f32> {
     let stored = !joinid.is_multiple_of(7) && (joinid * 31 + gene * 17).is_multiple_of(3);
     stored.then(|| (joinid * 1000 + gene + 1) as f32)
@@ -46,7 +46,7 @@ pub(crate) fn joinids(cells: &Cells) -> Vec<u64> {
     (0..cells.n_rows()).map(|row| cells.joinid(row)).collect()
 }
 
-/// obs as the loader should see it: a string and an integer that each say the cell.
+/// obs with a string and an integer that each identify the cell.
 pub(crate) fn obs(joinids: &[u64]) -> RecordBatch {
     let labels = StringArray::from_iter_values(joinids.iter().map(|&id| label(id)));
     let doubled = Int64Array::from_iter_values(joinids.iter().map(|&id| 2 * id as i64));
@@ -81,7 +81,7 @@ pub(crate) fn spec() -> LoaderSpec {
     }
 }
 
-/// The methods with the forms they can give.
+/// Forms of blocks, with the forms of batches that can be made from them.
 pub(crate) const WAYS: [(BlockForm, BatchForm); 7] = [
     (BlockForm::Dense, BatchForm::Dense),
     (BlockForm::ConvertedCsr, BatchForm::Dense),
@@ -151,7 +151,7 @@ pub(crate) fn check_rows<B: ReadableBuffer>(batch: &Batch<B>, genes: &[u64], see
     }
 }
 
-/// An experiment of this size with a layer `raw`, written with little effort.
+/// A small experiment of this size with a layer `raw`.
 pub(crate) fn experiment_spec(
     (n_obs, n_var): (u64, u64),
     obs: Vec<ColumnSpec>,

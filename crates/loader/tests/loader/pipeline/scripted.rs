@@ -1,5 +1,4 @@
-//! A reader that does as it is told: waits, fails or panics at a certain read, and says who called
-//! it.
+//! A reader that waits, fails or panics at a given read, and records the threads that call it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -14,13 +13,13 @@ use soma_io::{
 
 use crate::pipeline::sample;
 
-/// What happens at one read, counted from 0.
+/// The event at one read, by its index from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
     Never,
     Fail(usize),
     Panic(usize),
-    /// Gives the rows of the whole of X instead of those asked for.
+    /// Returns all rows of X instead of the requested ones.
     Stray(usize),
 }
 
@@ -30,7 +29,7 @@ pub(crate) struct ScriptedReader {
     all: RowRanges,
     at: At,
     n_started: AtomicUsize,
-    /// How many reads may go ahead; further ones wait.
+    /// Number of reads that may start; further ones wait.
     allowed: Mutex<usize>,
     changed: Condvar,
     threads: Mutex<Vec<String>>,
@@ -49,7 +48,7 @@ impl ScriptedReader {
         })
     }
 
-    /// Lets only so many reads go ahead, from the start of all.
+    /// Lets this many reads start, counted from the first.
     pub(crate) fn allow(&self, n_reads: usize) {
         *self.allowed.lock().unwrap() = n_reads;
         self.changed.notify_all();
@@ -59,7 +58,7 @@ impl ScriptedReader {
         self.n_started.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many reads have started.
+    /// Waits until this many reads have started.
     pub(crate) fn wait_for_reads(&self, n_reads: usize) {
         let start = Instant::now();
         while self.n_started() < n_reads {
@@ -79,7 +78,7 @@ impl ScriptedReader {
         names
     }
 
-    /// Whether to give what was asked for.
+    /// Whether to return the requested rows.
     fn begin(&self) -> Result<bool, Error> {
         self.threads
             .lock()

@@ -1,4 +1,4 @@
-//! Several experiments as one data set, and genes that are aligned by name.
+//! Tests of several experiments as one data set, with genes aligned by name.
 
 use std::sync::Arc;
 
@@ -18,8 +18,7 @@ use soma_io::{
 
 use crate::pipeline::sample::{self, WAYS, dense_rows};
 
-/// A value that says where it is from: genes are told by what they are called, not by where they
-/// stand.
+/// A value that identifies its experiment, cell and gene, the gene by name.
 fn value(experiment: usize, joinid: u64, gene: char) -> Option<f32> {
     let place = joinid * 29 + gene as u64 * 13 + experiment as u64;
     (!place.is_multiple_of(3))
@@ -40,8 +39,8 @@ fn csr(experiment: usize, n_rows: u64, genes: &str) -> CsrBuffers {
     csr
 }
 
-/// Each row of every batch holds what its experiment has for its joinid; `genes` are the columns,
-/// `has` what experiments have.
+/// Checks each row of every batch against its experiment and joinid. `genes` are the columns, `has`
+/// the genes of each experiment.
 fn check(dataset: &Dataset, genes: &str, has: &[&str], expected: &[(u32, i64)]) {
     for (block_form, batch_form) in WAYS {
         let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
@@ -117,7 +116,7 @@ proptest! {
     }
 }
 
-/// Writes an experiment whose genes are called by these letters.
+/// Writes an experiment with a gene for each of these letters.
 fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
     let spec = sample::experiment_spec(
         (n_obs, genes.len() as u64),
@@ -182,21 +181,21 @@ fn genes_of_several_experiments_are_aligned() {
         assert_eq!((dataset.n_experiments(), dataset.n_columns()), (3, genes.len()));
         check(&dataset, genes, &has, &all(&parts));
     }
-    // Every column of the union has its name, from whichever experiment has the gene first.
+    // Every column of the union has its name, from the first experiment with the gene.
     let union = Dataset::from_experiments(&specs, "feature_id", GeneJoin::Union).unwrap();
     let ids = union.var().column_by_name("feature_id").unwrap().as_string::<i64>();
     let ids: String = ids.iter().map(Option::unwrap).collect();
     assert_eq!((ids.as_str(), union.n_absent_genes()), ("abcdexz", 0));
-    // A gene that one specification leaves out is zero there.
+    // A gene that one specification leaves out is zero in that experiment.
     let mut part = specs.clone();
     part[1].1.genes =
         Genes::Query(AxisQuery::filter("feature_id != 'x' and feature_id != 'a'").unwrap());
     let dataset = Dataset::from_experiments(&part, "feature_id", GeneJoin::Union).unwrap();
     check(&dataset, "abcdez", &["abcde", "ec", "zca"], &all(&parts));
     part[0].1.genes = Genes::Query(AxisQuery::filter("feature_id == 'd'").unwrap());
-    let told = Dataset::from_experiments(&part, "feature_id", GeneJoin::Intersection).unwrap_err();
-    assert!(matches!(told, Error::NoCommonGenes { .. }), "{told}");
-    // A part of each, by filters of their own.
+    let error = Dataset::from_experiments(&part, "feature_id", GeneJoin::Intersection).unwrap_err();
+    assert!(matches!(error, Error::NoCommonGenes { .. }), "{error}");
+    // Parts of the experiments, by different filters.
     let mut specs = specs;
     specs[0].1.cells = AxisQuery::filter("soma_joinid in [3, 4, 29]").unwrap();
     specs[1].1.cells = AxisQuery::range(0..0);
@@ -207,7 +206,7 @@ fn genes_of_several_experiments_are_aligned() {
     check(&dataset, "c", &has, &expected);
 }
 
-/// Genes named by another column than the one that aligns them, one of them absent.
+/// Selects genes by another column than the aligning one; one gene is absent.
 #[test]
 fn names_of_any_column_are_aligned_by_the_one_that_is_given() {
     let parts = [(30, "abcde"), (20, "ecxa")];
@@ -258,12 +257,12 @@ fn a_list_of_names_says_which_column_is_which_gene() {
             assert_eq!(joinid, there.map(|at| at as i64));
         }
     }
-    let told = open(&named(&["a", "b", "a"])).unwrap_err();
-    assert!(matches!(&told, Error::GeneTwice { name, .. } if name == "a"), "{told}");
+    let error = open(&named(&["a", "b", "a"])).unwrap_err();
+    assert!(matches!(&error, Error::GeneTwice { name, .. } if name == "a"), "{error}");
     let nowhere =
         DatasetSpec { genes: Genes::Named { column: "gene".into(), names: vec![] }, ..spec() };
-    let told = format!("{:?}", open(&nowhere).unwrap_err());
-    assert!(told.contains("feature_id"), "{told}");
+    let error = format!("{:?}", open(&nowhere).unwrap_err());
+    assert!(error.contains("feature_id"), "{error}");
 }
 
 #[test]
@@ -292,8 +291,8 @@ fn categories_of_all_are_kept_in_their_order() {
 fn data_sets_that_do_not_fit_are_refused() {
     assert!(matches!(Dataset::concat(&[]), Err(Error::NoDatasets)));
     let first = in_memory(0, &[1, 2], "abc");
-    let told = Dataset::concat(&[first.clone(), in_memory(1, &[1], "ab")]).unwrap_err();
-    assert!(matches!(told, Error::ConcatGenes { idx: 1, n_columns: 2, first: 3 }), "{told}");
+    let error = Dataset::concat(&[first.clone(), in_memory(1, &[1], "ab")]).unwrap_err();
+    assert!(matches!(error, Error::ConcatGenes { idx: 1, n_columns: 2, first: 3 }), "{error}");
     for (column, values) in [
         ("other", Arc::new(StringArray::from(vec!["x"])) as ArrayRef),
         ("label", Arc::new(Int64Array::from(vec![1]))),
@@ -301,7 +300,7 @@ fn data_sets_that_do_not_fit_are_refused() {
         let obs = RecordBatch::try_from_iter([(column, values)]).unwrap();
         let x = Arc::new(MemoryReader::new(csr(1, 1, "abc")).unwrap());
         let other = Dataset::new(x, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
-        let told = Dataset::concat(&[first.clone(), other]).unwrap_err();
-        assert!(matches!(told, Error::ConcatObs { idx: 1, .. }), "{told}");
+        let error = Dataset::concat(&[first.clone(), other]).unwrap_err();
+        assert!(matches!(error, Error::ConcatObs { idx: 1, .. }), "{error}");
     }
 }

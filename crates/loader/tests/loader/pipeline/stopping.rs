@@ -1,4 +1,4 @@
-//! Ends: dropped half-way, a consumer that is slow, a reader that fails or panics.
+//! Epochs that are dropped half-way, slow consumers, and readers that fail or panic.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -22,7 +22,7 @@ fn loader(reader: &Arc<ScriptedReader>, spec: LoaderSpec) -> Loader {
     Loader::new(sample::dataset(x, Cells::Range(0..N_ROWS), GeneSelection::All), spec).unwrap()
 }
 
-/// Runs `test` with a limit, so that a hang is a failure.
+/// Runs `test` with a time limit, so that a hang fails.
 #[track_caller]
 fn within_seconds(n_secs: u64, test: impl FnOnce() + Send + 'static) {
     let (done, is_done) = mpsc::channel();
@@ -38,7 +38,7 @@ fn within_seconds(n_secs: u64, test: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-/// Only the test and the loader hold the reader: no thread of an epoch does.
+/// Checks that only the test and the loader own the reader, and no thread of an epoch.
 #[track_caller]
 fn assert_no_thread_reads(reader: &Arc<ScriptedReader>, n_loaders: usize) {
     assert_eq!(Arc::strong_count(reader), 1 + n_loaders);
@@ -99,7 +99,7 @@ fn reading_goes_ahead_without_being_asked_but_not_further_than_told() {
     within_seconds(60, || {
         for prefetch_blocks in 0..4 {
             let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
-            // Two batches at most are made without being asked: fewer rows than a block.
+            // At most two batches are made ahead, with fewer rows than a block.
             let spec = LoaderSpec { prefetch_blocks, ..sample::spec() };
             let loader = loader(&reader, spec);
             let epoch = loader.epoch(0).unwrap();
@@ -119,7 +119,7 @@ fn a_slow_consumer_bounds_reading_all_along() {
     for batch in loader.epoch(0).unwrap() {
         n_rows += batch.unwrap().n_rows();
         std::thread::sleep(Duration::from_millis(2));
-        // Handed over, waiting and in the making: three batches of 3. Then the block being cut and
+        // Three batches of 3 rows: delivered, ready and in the making. Then the current block and
         // one ahead.
         let n_cut = (n_rows + 2 * 3) / 8 + 1;
         assert!(reader.n_started() <= n_cut + 1, "{} reads at {n_rows} rows", reader.n_started());
@@ -156,7 +156,7 @@ fn a_failure_comes_once_after_the_batches_before_it() {
 
 #[test]
 fn a_failure_says_which_block_and_why() {
-    // In order the first block is read in two pieces.
+    // Without shuffling, the first block is read in two pieces.
     let reader = ScriptedReader::new(N_ROWS, 4, At::Fail(3));
     let loader = loader(&reader, LoaderSpec { order: loader::Order::InOrder, ..sample::spec() });
     let error = loader.epoch(5).unwrap().find_map(Result::err).unwrap();
@@ -195,8 +195,8 @@ fn what_is_dropped_at_the_end_is_not_read() {
         block_form: BlockForm::ConvertedCsr,
         ..sample::spec()
     };
-    // Two batches of 30 rows: the last block of 8 has four of them. With 50 rows it is one batch,
-    // in four blocks.
+    // Two batches take 60 rows, 4 of them in the eighth block. Of 50 rows, one batch takes the
+    // first four blocks.
     assert_eq!(loader(&reader, spec.clone()).epoch(0).unwrap().count(), 2);
     assert_eq!(reader.n_started(), 8);
     let reader = ScriptedReader::new(50, 4, At::Never);
@@ -220,14 +220,14 @@ fn a_reader_that_gives_other_rows_is_found_out() {
         } else {
             assert_eq!(text, "cannot convert the values of block 1 of epoch 0");
             let source = std::error::Error::source(&error).unwrap().to_string();
-            assert!(source.contains("was not asked for"), "{source}");
+            assert!(source.contains("but not requested"), "{source}");
         }
         assert!(epoch.next().is_none());
         assert_no_thread_reads(&reader, 1);
     }
 }
 
-/// Gives a few buffers, then none, or a panic.
+/// Returns a few buffers, then errors or a panic.
 #[derive(Debug)]
 struct FewBuffers {
     heap: HeapBuffers,
@@ -260,7 +260,7 @@ fn a_failure_to_make_a_batch_comes_once() {
                 Cells::Range(0..N_ROWS),
                 GeneSelection::All,
             );
-            // Of those that are made while the first block is read there may be any number.
+            // Any number of them may be made while the first block is read.
             let n_prepared = if prefetch_batches == 0 { 0 } else { prefetch_batches + 2 };
             let left = AtomicUsize::new(5 + n_prepared);
             let buffers = FewBuffers { heap: HeapBuffers::new(2), left, panics };

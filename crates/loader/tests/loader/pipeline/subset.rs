@@ -1,4 +1,4 @@
-//! Splits, groups and codes: every cell on one side, with its own label beside it.
+//! Splits, groups and codes: every cell is in one part, with its own label.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn dataset(cells: Cells) -> Dataset {
     Dataset::new(x, cells, obs, GeneSelection::All).unwrap().with_totals(totals).unwrap()
 }
 
-/// The joinids that an epoch delivers, each with its own values and obs beside it.
+/// The joinids that an epoch delivers; checks the values and obs of each.
 fn delivered(dataset: &Dataset) -> Vec<u64> {
     let mut seen = Vec::new();
     for (block_form, batch_form) in WAYS {
@@ -105,8 +105,8 @@ fn groups_are_those_of_the_columns_and_stay_on_one_side() {
         (donors[0].len() + donors[1].len(), donors[0].intersection(&donors[1]).count()),
         (5, 0)
     );
-    let told = dataset.groups(&["donor"]).unwrap_err().to_string();
-    assert!(told.contains("donor_id"), "{told}");
+    let error = dataset.groups(&["donor"]).unwrap_err().to_string();
+    assert!(error.contains("donor_id"), "{error}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn codes_come_beside_the_rows_they_are_of() {
     let dataset = dataset.with_encoders(&encoders).unwrap();
     assert_eq!(dataset.codes_of("batch").unwrap().len(), 60);
     assert!(dataset.codes_of("assay").is_none());
-    // Through a part of it, and through being one of several.
+    // Codes stay with their cells in a part, and in a concatenation.
     let part = dataset.rows(&(0..60).filter(|row| row % 3 != 1).collect::<Vec<_>>()).unwrap();
     let twice = Dataset::concat(&[part.clone(), dataset.clone()]).unwrap();
     for (dataset, n_rows) in [(&part, 40), (&twice, 100)] {
@@ -143,16 +143,16 @@ fn codes_come_beside_the_rows_they_are_of() {
         assert_eq!(n_seen, n_rows);
     }
     let plain = self::dataset(Cells::Range(0..3));
-    let told = Dataset::concat(&[dataset, plain]).unwrap_err();
-    assert!(matches!(told, Error::ConcatObs { idx: 1, .. }), "{told}");
+    let error = Dataset::concat(&[dataset, plain]).unwrap_err();
+    assert!(matches!(error, Error::ConcatObs { idx: 1, .. }), "{error}");
 }
 
 #[test]
 fn rows_that_are_not_there_are_refused() {
     let dataset = dataset(Cells::Range(0..5));
     for rows in [&[0, 5][..], &[1, 0], &[2, 2]] {
-        let told = dataset.rows(rows).unwrap_err();
-        assert!(matches!(told, Error::Rows { .. }), "{told}");
+        let error = dataset.rows(rows).unwrap_err();
+        assert!(matches!(error, Error::Rows { .. }), "{error}");
     }
     assert_eq!(dataset.rows(&[]).unwrap().n_rows(), 0);
 }

@@ -1,4 +1,4 @@
-//! What an epoch says of itself, and settings and data that are refused before anything is read.
+//! The stats of an epoch, and settings and data that are rejected before any read.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Rank and world size from the variables of launchers, as they are seen where each launcher has
-//! started a process.
+//! Rank and world size from the variables that each launcher sets in its processes.
 
 use loader::World;
 
@@ -73,7 +72,7 @@ fn numbers_by_machine_are_joined() {
     let by_machine = [("NODE_RANK", "2"), ("LOCAL_WORLD_SIZE", "4"), ("LOCAL_RANK", "3")];
     check(&[&by_machine[..], &[("NNODES", "3")]].concat(), 11, 12);
     check(&[&by_machine[..], &[("WORLD_SIZE", "16")]].concat(), 11, 16);
-    // The rank is the rank where it is said.
+    // An explicit rank wins.
     check(&[&by_machine[..], &[("RANK", "7"), ("WORLD_SIZE", "16")]].concat(), 7, 16);
     check_refused(
         &[&by_machine[..], &[("WORLD_SIZE", "11")]].concat(),
@@ -103,7 +102,7 @@ fn a_local_rank_is_never_the_rank() {
 fn halves_are_refused() {
     check_refused(&[("RANK", "0")], &["RANK", "WORLD_SIZE is not"]);
     check_refused(&[("WORLD_SIZE", "2")], &["WORLD_SIZE", "RANK is not"]);
-    // What follows does not stand in for the missing half.
+    // A launcher of lower precedence does not replace the missing half.
     check_refused(&[&[("WORLD_SIZE", "8")], &SLURM[..]].concat(), &["RANK is not"]);
     check_refused(&[("SLURM_PROCID", "0")], &["SLURM_PROCID", "SLURM_NTASKS is not"]);
     check_refused(&[("OMPI_COMM_WORLD_SIZE", "2")], &["OMPI_COMM_WORLD_RANK is not"]);
@@ -135,10 +134,10 @@ fn a_slurm_allocation_without_a_step_starts_nothing() {
     // A shell of salloc, and the script of sbatch.
     check(&[("SLURM_JOB_ID", "77"), ("SLURM_NTASKS", "8")], 0, 1);
     check(&[("SLURM_JOB_ID", "77"), ("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0")], 0, 1);
-    // mpirun in them.
+    // mpirun inside them.
     let mpirun = [("OMPI_COMM_WORLD_RANK", "5"), ("OMPI_COMM_WORLD_SIZE", "8")];
     check(&[&SLURM[..], &mpirun].concat(), 5, 8);
-    // mpirun whose daemons, one for each machine, srun has started.
+    // mpirun whose daemons, one per machine, srun started.
     let daemon = [("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")];
     check(&[&daemon[..], &mpirun].concat(), 5, 8);
 }
@@ -148,7 +147,7 @@ fn a_slurm_step_has_its_own_number_of_tasks() {
     let step = [("SLURM_STEP_ID", "4"), ("SLURM_STEP_NUM_TASKS", "4")];
     check(&[&SLURM[..], &step].concat(), 3, 4);
     check(&[&SLURM[..], &[("SLURM_STEPID", "4")]].concat(), 3, 8);
-    // srun in a shell of an interactive job starts what it starts.
+    // srun in a shell of an interactive job.
     check(&[&SLURM[..], &step, &[("SLURM_JOB_NAME", "interactive")]].concat(), 3, 4);
     // The shell itself.
     let shell = [("SLURM_JOB_NAME", "bash"), ("SLURM_PTY_PORT", "4000"), ("SLURM_PROCID", "0")];
@@ -159,7 +158,7 @@ fn a_slurm_step_has_its_own_number_of_tasks() {
 
 #[test]
 fn the_environment_of_this_test_is_looked_at() {
-    // Whatever it is: the two ways agree.
+    // Whatever the environment, both ways agree.
     let by_hand = World::from_lookup(|name| std::env::var(name).ok());
     let found = World::from_environment();
     assert_eq!(
