@@ -12,9 +12,10 @@ use zarrs::plugin::ExtensionName as _;
 
 use crate::assemble::RowAssembler;
 use crate::batch::{Buffers, RowBatch};
-use crate::chunks::{Cause, ChunkReader};
+use crate::block::RowBlock;
+use crate::chunks::ChunkReader;
 use crate::element::Element;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::store::Store;
 
 /// The rows of a Zarr array: one for each index of its first dimension.
@@ -139,25 +140,6 @@ fn joined(rows: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
 
 fn too_large(path: &str, what: &'static str) -> Error {
     Error::TooLarge { array: path.to_owned(), what }
-}
-
-/// Rows that were read together.
-#[derive(Debug)]
-pub struct RowBlock<T> {
-    /// As long as the largest block so far: shortening and lengthening would write it twice.
-    values: Vec<T>,
-}
-
-impl<T> Default for RowBlock<T> {
-    fn default() -> Self {
-        Self { values: Vec::new() }
-    }
-}
-
-impl<T> RowBlock<T> {
-    pub(crate) fn row(&self, row: usize, row_len: usize) -> &[T] {
-        &self.values[row * row_len..(row + 1) * row_len]
-    }
 }
 
 /// The array as one reading thread opened it.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pipeline::{Assemble, BatchPlace};
 use worktime::ThreadTime;
 
-use crate::array_rows::RowBlock;
 use crate::batch::{Buffers, RowBatch};
+use crate::block::RowBlock;
 use crate::element::Element;
 use crate::error::Error;
 

@@ -19,11 +19,9 @@ use zarrs::array::{
 use zarrs::metadata::ConfigurationSerialize as _;
 
 use crate::element::Element;
+use crate::error::Cause;
 use crate::parts::for_each_part;
 use crate::store::Store;
-
-/// Why an array could not be opened or read.
-pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An array as one thread reads it.
 pub(crate) struct ChunkReader {

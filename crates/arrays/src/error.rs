@@ -1,5 +1,8 @@
 //! Errors of opening and reading arrays.
 
+/// The error of zarrs or of the storage.
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// An error of an array: which one, what was tried, and why it failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -46,14 +46,16 @@
 mod array_rows;
 mod assemble;
 mod batch;
+mod block;
 mod chunks;
 mod element;
 mod error;
 mod parts;
 mod store;
 
-pub use array_rows::{ArrayRows, RowBlock, RowScratch};
+pub use array_rows::{ArrayRows, RowScratch};
 pub use assemble::RowAssembler;
 pub use batch::RowBatch;
+pub use block::RowBlock;
 pub use element::Element;
 pub use error::Error;

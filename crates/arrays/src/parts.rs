@@ -4,8 +4,8 @@
 use unsafe_cell_slice::UnsafeCellSlice;
 use zarrs::array::{ArrayBytesDecodeIntoTarget, ArrayBytesFixedDisjointView, ArraySubset};
 
-use crate::chunks::Cause;
 use crate::element::Element;
+use crate::error::Cause;
 
 /// Calls `decode` for each of `parts` of an array of shape `shape`, one after another, with the
 /// part's place in `into` as the target, which holds the whole array in C order.
