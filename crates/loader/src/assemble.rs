@@ -11,12 +11,11 @@ use worktime::ThreadTime;
 use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
 use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers};
-use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
 use crate::element_type::ElementType;
 use crate::elements::wrong_type;
 use crate::error::Error;
-use crate::spec::{BatchForm, Totals};
+use crate::spec::{BatchForm, LoaderSpec, Totals};
 
 /// Makes the batches of an epoch, on its own thread or on the consumer's.
 pub(crate) struct Assembler<B: BatchBuffers> {
@@ -83,17 +82,16 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
 }
 
 impl<B: BatchBuffers> Assembler<B> {
-    /// `row_nnz` is the expected number of values in a row of a sparse batch.
-    pub(crate) fn new(source: &CellSource<B>, batch_rows: u64, row_nnz: f64) -> Self {
-        let CellSource { dataset, spec, buffers, .. } = source;
+    /// Makes an assembler. `nnz` is the expected number of values in a sparse batch.
+    pub(crate) fn new(dataset: Dataset, spec: &LoaderSpec, buffers: Arc<B>, nnz: usize) -> Self {
         Self {
-            dataset: dataset.clone(),
-            buffers: Arc::clone(buffers),
+            dataset,
+            buffers,
             form: spec.batch_form,
             transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
             totals: spec.totals,
             n_threads: spec.batch_threads,
-            most_nnz: (row_nnz * batch_rows.min(dataset.n_rows()) as f64) as usize,
+            most_nnz: nnz,
             filling: None,
         }
     }

@@ -12,7 +12,7 @@ use crate::buffers::BatchBuffers;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::need;
-use crate::read::Scratch;
+use crate::read::{BlockReader, Scratch};
 use crate::spec::LoaderSpec;
 
 /// Reads and assembles the selected cells of a data set by the settings of a [`LoaderSpec`].
@@ -73,11 +73,14 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         scratch: &mut Scratch,
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
-        self.fill((place, rows), into, scratch, stop)
+        let reader = BlockReader { dataset: &self.dataset, form: self.spec.block_form };
+        reader.fill((place, rows), into, scratch, stop)
     }
 
     fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, Error> {
-        Ok(Assembler::new(self, batch_rows, self.row_nnz()?))
+        let nnz = self.row_nnz()? * batch_rows.min(self.n_rows()) as f64;
+        let Self { dataset, spec, buffers, .. } = self;
+        Ok(Assembler::new(dataset.clone(), spec, Arc::clone(buffers), nnz as usize))
     }
 
     fn keep(&self, holder: u64, bytes: u64) {

@@ -9,8 +9,7 @@ use soma_io::{CsrBuffers, RowRanges};
 use worktime::{ReadTimes, ThreadTime};
 
 use crate::block::{Block, densify_error};
-use crate::buffers::BatchBuffers;
-use crate::cell_source::CellSource;
+use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::selected_x::{Part, SelectedX};
 use crate::spec::BlockForm;
@@ -25,7 +24,13 @@ pub(crate) struct Scratch {
     further: CsrBuffers,
 }
 
-impl<B: BatchBuffers> CellSource<B> {
+/// Reads blocks of a data set in one form.
+pub(crate) struct BlockReader<'a> {
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) form: BlockForm,
+}
+
+impl BlockReader<'_> {
     /// Reads rows of the selection into a block.
     pub(crate) fn fill(
         &self,
@@ -40,7 +45,7 @@ impl<B: BatchBuffers> CellSource<B> {
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(rows.iter().cloned().flatten());
-        match self.spec.block_form {
+        match self.form {
             BlockForm::Dense => self.read_dense(block, &parts, scratch, stop),
             BlockForm::ConvertedCsr => self.read_coo(block, &parts, scratch, stop),
             BlockForm::Csr => match &parts[..] {
