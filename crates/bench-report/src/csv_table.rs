@@ -2,6 +2,7 @@
 //! and maximum of each figure.
 
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 use crate::{EntropySummary, Error, PointSummary, Spread, StageSummary};
 
@@ -35,7 +36,9 @@ pub(crate) fn csv(points: &[PointSummary]) -> Result<Vec<u8>, Error> {
 fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Error> {
     let mut cells = vec![("results".to_owned(), summary.folder.clone().unwrap_or_default())];
     for group in [serde_json::to_value(&summary.point)?, serde_json::to_value(&summary.data)?] {
-        cells.extend(object(group).into_iter().map(|(name, value)| (name, text(&value))));
+        // By name: whether a JSON object keeps its order depends on the features of other crates.
+        let columns: BTreeMap<String, Value> = object(group).into_iter().collect();
+        cells.extend(columns.into_iter().map(|(name, value)| (name, text(&value))));
     }
     cells.push(("hostname".to_owned(), summary.hostname.clone()));
     cells.push(("n_ok".to_owned(), summary.n_ok.to_string()));

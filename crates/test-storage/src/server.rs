@@ -99,11 +99,13 @@ impl Server {
     }
 
     /// Another server over the same buckets.
+    #[must_use]
     pub fn beside(&self) -> Self {
         Self::over(Arc::clone(&self.root))
     }
 
     /// Another server over the same buckets, which speaks TLS.
+    #[must_use]
     pub fn encrypted(&self, tls: ServerConfig) -> Self {
         Self::with(Arc::clone(&self.root), Some(TlsAcceptor::from(Arc::new(tls))))
     }

@@ -5,6 +5,7 @@ const FIGURES = {
   samples_per_sec_after_first: { label: "samples/s, first batch left out", digits: 0 },
   nnz_per_sec: { label: "million non-zeros/s", factor: 1e-6, digits: 2 },
   max_mem: { label: "peak memory, GB", factor: 1e-9, digits: 2 },
+  epoch_max_mem: { label: "peak memory since the epoch began, GB", factor: 1e-9, digits: 2 },
   start_mem_bytes: { label: "memory at the start, GB", factor: 1e-9, digits: 2 },
   pss_bytes: { label: "PSS at the end, GB", factor: 1e-9, digits: 2 },
   max_mem_processes: { label: "processes of that peak", digits: 0 },

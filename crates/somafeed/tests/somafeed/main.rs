@@ -19,10 +19,10 @@ fn program(name: &str) -> String {
 ///
 /// It takes versions and the profile of this workspace, and so crates that are compiled already.
 fn package(folder: &Path, source: &str, somafeed: &str) {
-    let path = root().join("crates/somafeed");
+    let path = root().join("crates/somafeed").display().to_string();
     let manifest = format!(
         "[package]\nname = \"outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
-         [dependencies]\nsomafeed = {{ path = {path:?}, {somafeed} }}\n\n{}",
+         [dependencies]\nsomafeed = {{ path = \"{path}\", {somafeed} }}\n\n{}",
         profiles(),
     );
     fs::write(folder.join("Cargo.toml"), manifest).unwrap();
