@@ -8,8 +8,7 @@ use half::{bf16, f16};
 pub trait Element: zarrs::array::Element + Pod + Send + Sync + 'static + sealed::Sealed {}
 
 mod sealed {
-    /// Prevents other implementations of [`Element`](super::Element), so that methods and types can
-    /// be added.
+    /// Prevents other implementations of [`Element`](super::Element), so that types can be added.
     pub trait Sealed {}
 }
 

@@ -58,15 +58,14 @@
 //! | `arrays` | samples of Zarr arrays | |
 //!
 //! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
-//! libtorch is found like by [tch](https://docs.rs/tch), through `LIBTORCH`; programs that `cargo
-//! run` and `cargo test` start find it, too. A program that is started in another way needs
+//! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
+//! `cargo run` and `cargo test` start find it again. A program that is started in another way needs
 //! libtorch's folder in `LD_LIBRARY_PATH` or in its own rpath.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "arrays")]
 pub use arrays;
-// Public signatures have types of these crates: a program uses the re-exports and needs no matching
-// version.
+// Public signatures use types of these crates; the re-exports save a program from matching versions.
 pub use {arrow_array, arrow_schema};
 
 pub use loader::{

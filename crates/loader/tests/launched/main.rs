@@ -2,8 +2,8 @@
 //! from disk, with ranks from the environment; the test combines their batches.
 //!
 //! The same program is the test and, if mpirun starts it with arguments, a rank. Without mpirun it
-//! reports that nothing was tested, or fails if `SOMAFEED_REQUIRE_MPIRUN` is set, as in `cargo
-//! xtask test`.
+//! reports that nothing was tested, or fails if `SOMAFEED_REQUIRE_MPIRUN` is set, which
+//! `cargo xtask test` does.
 #![expect(clippy::unwrap_used, reason = "a failing test panics where it fails")]
 #![expect(
     clippy::print_stdout,
