@@ -150,7 +150,8 @@ impl FrameCopy {
     }
 
     /// Splits rows into parts of at most `most_rows` rows, each of which can be read in the memory
-    /// of that many rows: a part with too many ranges, read as one span, spans at most `most_rows`.
+    /// of that many rows. A part with many ranges is read as one span from its first to its last
+    /// row, so that span is limited to `most_rows` as well.
     pub fn parts(rows: &RowRanges, most_rows: u64) -> impl Iterator<Item = RowRanges> {
         let most_rows = most_rows.max(1);
         let mut rest: std::collections::VecDeque<Range<u64>> =

@@ -65,7 +65,7 @@
 
 #[cfg(feature = "arrays")]
 pub use arrays;
-// Public signatures use types of these crates; the re-exports save a program from matching versions.
+// Public signatures use types of these crates; the re-exports spare programs a matching version.
 pub use {arrow_array, arrow_schema};
 
 pub use loader::{
