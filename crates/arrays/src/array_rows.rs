@@ -18,7 +18,7 @@ use crate::element::Element;
 use crate::error::{Cause, Error};
 use crate::store::Store;
 
-/// The rows of a Zarr array: one for each index of its first dimension.
+/// A source of samples in a Zarr array: one row for each index of its first dimension.
 pub struct ArrayRows<T: Element> {
     storage: Arc<dyn Storage>,
     path: String,
@@ -44,8 +44,8 @@ impl<T: Element> ArrayRows<T> {
     /// the storage's root.
     ///
     /// # Errors
-    /// There is no array, its metadata is not understood, it has no dimension, or its elements are
-    /// not of type `T`.
+    /// The array does not exist, its metadata is not supported, it has no dimension, or its
+    /// elements are not of type `T`.
     pub fn open(storage: Arc<dyn Storage>, path: &str) -> Result<Self, Error> {
         let store = Arc::new(Store::new(Arc::clone(&storage)));
         let path = path.trim_matches('/').to_owned();
@@ -76,7 +76,7 @@ impl<T: Element> ArrayRows<T> {
         n_rows.saturating_mul((self.row_len * size_of::<T>()) as u64)
     }
 
-    /// Reads `rows`, consecutive ones, into `into`.
+    /// Reads consecutive rows into `into`.
     fn read_rows(
         &self,
         reader: &ChunkReader,
@@ -88,7 +88,7 @@ impl<T: Element> ArrayRows<T> {
         reader.read(&ArraySubset::new_with_ranges(&region), into)
     }
 
-    /// Opens the array for one thread, so that bytes and times are counted by thread.
+    /// Opens the array for one thread, so that bytes and times are counted per thread.
     fn reader(&self) -> Result<ChunkReader, Error> {
         let store = Arc::new(Store::new(Arc::clone(&self.storage)));
         ChunkReader::new(self.array.with_storage(store)).map_err(|source| Error::Open {
@@ -113,7 +113,7 @@ fn row_shape(array: &Array<Store>, path: &str) -> Result<Arc<[usize]>, Error> {
     Ok(lens.map_err(|_| too_large(path, "a row"))?.into())
 }
 
-/// The product of `shape`, if that many elements can be addressed.
+/// The product of `shape`, if memory has addresses for that many elements.
 fn n_elements<T>(shape: &[usize]) -> Option<usize> {
     let n = shape.iter().try_fold(1_usize, |n, len| n.checked_mul(*len))?;
     let bytes = n.checked_mul(size_of::<T>())?;
@@ -132,7 +132,7 @@ fn chunk_bytes<T>(array: &Array<Store>, path: &str) -> Result<u64, Error> {
     Ok((n * size_of::<T>()) as u64)
 }
 
-/// Ranges with those joined that follow each other, whose rows may share a chunk of the array.
+/// Joins adjacent ranges, because their rows may share a chunk of the array.
 fn joined(rows: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
     let runs = rows.chunk_by(|one, next| one.end == next.start);
     runs.filter_map(|run| Some(run.first()?.start..run.last()?.end))
@@ -142,7 +142,7 @@ fn too_large(path: &str, what: &'static str) -> Error {
     Error::TooLarge { array: path.to_owned(), what }
 }
 
-/// The array as one reading thread opened it.
+/// State of one reading thread: its own reader of the array.
 #[derive(Debug, Default)]
 pub struct RowScratch(Option<ChunkReader>);
 
@@ -168,7 +168,7 @@ impl<T: Element> Source for ArrayRows<T> {
             block,
             largest: block,
             batch: self.bytes_of(batch_rows),
-            // A chunk as stored, and decoded if only a part of it is wanted.
+            // A chunk as stored, and decoded if only a part of it is read.
             reading: self.chunk_bytes.saturating_mul(2),
             other: 0,
         })

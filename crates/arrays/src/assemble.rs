@@ -1,4 +1,4 @@
-//! Putting rows of blocks into batches.
+//! Assembles batches from rows of blocks.
 
 use std::sync::Arc;
 

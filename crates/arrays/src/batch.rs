@@ -1,4 +1,4 @@
-//! Batches of rows, and the buffers that they lend.
+//! Batches of rows, and the pool of their buffers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use pipeline::BatchPlace;
 
 use crate::element::Element;
 
-/// Buffers that batches have given back, for the next ones.
+/// Buffers of dropped batches, for reuse by later ones.
 #[derive(Debug)]
 pub(crate) struct Buffers<T>(Mutex<Vec<Vec<T>>>);
 
@@ -17,7 +17,7 @@ impl<T> Default for Buffers<T> {
 }
 
 impl<T> Buffers<T> {
-    /// An empty buffer, with memory if one came back.
+    /// Takes a buffer: empty, with the memory of a returned one if there is any.
     pub(crate) fn take(&self) -> Vec<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
@@ -30,7 +30,7 @@ impl<T> Buffers<T> {
 
 /// Rows of an array, in the order of the plan.
 ///
-/// Its memory is used again for later batches once it is dropped.
+/// Dropping a batch returns its memory for later batches.
 #[derive(Debug)]
 pub struct RowBatch<T: Element> {
     pub(crate) values: Vec<T>,
@@ -61,7 +61,7 @@ impl<T: Element> RowBatch<T> {
         self.place
     }
 
-    /// The values; their memory is not used for later batches.
+    /// Converts the batch to its values; later batches do not reuse their memory.
     pub fn into_values(mut self) -> Vec<T> {
         std::mem::take(&mut self.values)
     }

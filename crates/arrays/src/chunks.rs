@@ -1,8 +1,8 @@
-//! Regions of an array, read and decoded by whole chunks.
+//! Reads regions of an array, and decodes whole chunks.
 //!
-//! zarrs can decode parts of chunks, but then checks no checksum; here every chunk that is touched
-//! is decoded as a whole. In a sharded array that is an inner chunk, fetched by its range of the
-//! shard.
+//! zarrs can decode parts of chunks, but then does not verify checksums, so every chunk that a
+//! region touches is decoded completely. In a sharded array that is an inner chunk, fetched by its
+//! byte range in the shard.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -23,12 +23,12 @@ use crate::error::Cause;
 use crate::parts::for_each_part;
 use crate::store::Store;
 
-/// An array as one thread reads it.
+/// An array opened for one reading thread.
 pub(crate) struct ChunkReader {
     array: Array<Store>,
     grid: ChunkGrid,
     codecs: Arc<CodecChain>,
-    /// The index of each shard that was read so far; `None` if chunks are stored each by itself.
+    /// Indices of the shards read so far; `None` if the array is not sharded.
     shards: Option<ArrayShardedReadableExtCache>,
 }
 
@@ -49,7 +49,7 @@ impl ChunkReader {
         Ok(Self { grid: array.subchunk_grid(), array, codecs, shards })
     }
 
-    /// The store that chunks come from.
+    /// The store that chunks are read from.
     pub(crate) fn store(&self) -> Arc<Store> {
         self.array.storage()
     }
@@ -93,7 +93,7 @@ impl ChunkReader {
         };
         let shape: Vec<NonZeroU64> =
             whole.shape().iter().filter_map(|len| NonZeroU64::new(*len)).collect();
-        // On this thread alone: the engine's reading threads are the parallelism.
+        // Decodes on this thread alone, because the engine already reads blocks in parallel.
         let options = CodecOptions::default().with_concurrent_target(1);
         let encoded = Cow::Owned(encoded);
         if whole == wanted {
@@ -114,7 +114,7 @@ impl ChunkReader {
         Ok(view.copy_from_slice(&part.into_fixed()?)?)
     }
 
-    /// The bytes of a chunk as they are stored; `None` if it is not stored.
+    /// The stored bytes of a chunk; `None` if it is not stored.
     fn fetch(&self, chunk: &[u64]) -> Result<Option<Vec<u8>>, Cause> {
         Ok(match &self.shards {
             Some(shards) => self.array.retrieve_encoded_subchunk(shards, chunk)?,
@@ -139,7 +139,8 @@ fn inner_codecs(array: &Array<Store>) -> Result<CodecChain, Cause> {
     }
 }
 
-/// zarrs panics on some damaged chunks, which is an error like any other to the caller.
+/// Returns the message of a panic: zarrs panics on some damaged chunks, and readers return an
+/// error.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let message = panic
         .downcast_ref::<&str>()

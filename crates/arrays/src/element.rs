@@ -3,12 +3,12 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-/// A type of elements that an array can be read as: integers, and floating point numbers of 16, 32
-/// and 64 bits. It must be the type that the array is stored in; nothing is converted.
+/// An element type for reading arrays: integers, and floating point numbers of 16, 32 and 64 bits.
+/// It must equal the stored type; values are not converted.
 pub trait Element: zarrs::array::Element + Pod + Send + Sync + 'static + sealed::Sealed {}
 
 mod sealed {
-    /// Keeps others from implementing [`Element`](super::Element), so that types can be added.
+    /// Prevents other implementations of [`Element`](super::Element), so that types can be added.
     pub trait Sealed {}
 }
 

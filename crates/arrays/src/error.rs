@@ -3,39 +3,39 @@
 /// The error of zarrs or of the storage.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of an array: which one, what was tried, and why it failed.
+/// An error of opening an array or reading its rows.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The array cannot be opened: there is no metadata, or it is not understood.
+    /// The array cannot be opened: its metadata is missing or not supported.
     #[error("cannot open the Zarr array {array} in {place}")]
     Open {
         /// Path of the array within the storage.
         array: String,
         /// The storage.
         place: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The array has no dimension to take rows from.
+    /// The array has no dimension, so it has no rows.
     #[error("the Zarr array {array} is a single value: rows are indices of the first dimension")]
     NoRows {
         /// Path of the array within the storage.
         array: String,
     },
 
-    /// The array holds elements of another type.
+    /// The array has elements of another type.
     #[error(
         "the Zarr array {array} holds elements of type {stored}, not {wanted}: open it as {stored}"
     )]
     Element {
         /// Path of the array within the storage.
         array: String,
-        /// The type that the metadata names.
+        /// The type in the metadata.
         stored: String,
-        /// The Rust type that was asked for.
+        /// The requested Rust type.
         wanted: &'static str,
     },
 
@@ -44,7 +44,7 @@ pub enum Error {
     TooLarge {
         /// Path of the array within the storage.
         array: String,
-        /// A row, a chunk or a block.
+        /// The object: a row, a chunk or a block.
         what: &'static str,
     },
 
@@ -64,19 +64,19 @@ pub enum Error {
         epoch: u64,
         /// The block, counted from 0.
         block_idx: u64,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// Reading ended early, because nobody wants the block any more.
+    /// Reading was stopped, because the block is no longer needed.
     #[error("reading the Zarr array {array} was stopped")]
     Stopped {
         /// Path of the array within the storage.
         array: String,
     },
 
-    /// There is no memory for a batch.
+    /// Memory for a batch cannot be allocated.
     #[error("cannot allocate {bytes} bytes for a batch of {n_rows} rows: make batches smaller")]
     BatchMemory {
         /// Bytes of the batch.

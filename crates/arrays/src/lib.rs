@@ -1,12 +1,12 @@
 //! Samples of N-d arrays in [Zarr](https://zarr.dev), for the engine of crate `pipeline`.
 //!
 //! [`ArrayRows`] opens an array in any [`Storage`]: each index of its first dimension is a sample,
-//! a *row*. A block is read as one region for each run of consecutive rows; a [`RowBatch`] holds
-//! the values of its rows in their order, ready to become a tensor of shape `[rows, ...]`.
+//! a *row*. A block is read as one region for each run of consecutive rows. A [`RowBatch`] contains
+//! the values of its rows in order, ready to become a tensor of shape `[rows, ...]`.
 //!
-//! Zarr v2 and v3 are read through crate `zarrs`: regular chunks or shards, compressed with blosc,
-//! gzip or zstd, or not. A chunk that is not stored reads as the array's fill value. Each read
-//! decodes on the thread that asks for it; `PipelineSpec::read_threads` is the number of threads.
+//! Crate `zarrs` reads Zarr v2 and v3: regular chunks or shards, uncompressed or compressed with
+//! blosc, gzip or zstd. A chunk that is not stored reads as the array's fill value. Each read
+//! decodes on the thread that requests it; `PipelineSpec::read_threads` sets the number of threads.
 //!
 //! ```
 //! # use zarrs::array::{ArrayBuilder, ArraySubset, data_type};

@@ -7,12 +7,12 @@ use zarrs::array::{ArrayBytesDecodeIntoTarget, ArrayBytesFixedDisjointView, Arra
 use crate::element::Element;
 use crate::error::Cause;
 
-/// Calls `decode` for each of `parts` of an array of shape `shape`, one after another, with the
-/// part's place in `into` as the target, which holds the whole array in C order.
+/// Calls `decode` for each of `parts` in order, with the part's elements in `into` as the target.
+/// `into` is an array of shape `shape` in C order.
 ///
 /// # Errors
-/// `into` has another number of elements than `shape`; a part reaches beyond `shape`; the error of
-/// a part or of `decode`.
+/// `into` has a different number of elements than `shape`; a part extends beyond `shape`; or the
+/// error of a part or of `decode`.
 pub(crate) fn for_each_part<T: Element, P>(
     into: &mut [T],
     shape: &[u64],

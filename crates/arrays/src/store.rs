@@ -1,4 +1,4 @@
-//! A Zarr store over a storage, which counts and times what it reads.
+//! A Zarr store over a storage, which counts the bytes and the time of reads.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(crate) struct Store {
     reads: Mutex<StoreReads>,
 }
 
-/// What was read from a store.
+/// Bytes and time of reads.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct StoreReads {
     pub(crate) bytes: u64,
@@ -34,7 +34,7 @@ impl Store {
         self.storage.place()
     }
 
-    /// Returns what was read since the last call.
+    /// Returns the bytes and time of reads since the last call.
     pub(crate) fn take_reads(&self) -> StoreReads {
         std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -51,7 +51,7 @@ impl Store {
         bytes
     }
 
-    /// A range of a file's bytes; `None` if there is no such file.
+    /// Reads a range of a file's bytes; `None` if the file does not exist.
     fn read(&self, file: &str, range: ByteRange) -> io::Result<MaybeBytes> {
         let size = match self.storage.size(file) {
             Ok(size) => size,

@@ -1,14 +1,14 @@
-//! Runs fuzz targets on the inputs that `fuzz/corpus` keeps. Only tests depend on this crate.
+//! Runs fuzz targets on the inputs stored in `fuzz/corpus`. Only tests depend on this crate.
 
 use std::path::Path;
 
-/// A target's name, which is also that of its corpus, and the function.
+/// A target: its name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Runs each target on all of its kept inputs.
+/// Runs each target on all inputs of its corpus.
 ///
 /// # Panics
-/// If a target panics, or its corpus is absent, damaged or empty.
+/// If a target panics, or its corpus is missing, damaged or empty.
 pub fn run_kept_inputs(targets: &[Target]) {
     for (name, run) in targets {
         let path =
@@ -21,8 +21,8 @@ pub fn run_kept_inputs(targets: &[Target]) {
     }
 }
 
-/// The inputs in a file of the corpus, each stored as its length (u32, little-endian) and its
-/// bytes. `None` if the last one is cut short.
+/// Splits a file of the corpus into its inputs, each stored as its length (u32, little-endian) and
+/// its bytes. `None` if the last one is truncated.
 fn split(mut rest: &[u8]) -> Option<Vec<&[u8]>> {
     let mut inputs = Vec::new();
     while let Some((len, after)) = rest.split_first_chunk::<4>() {

@@ -1,4 +1,4 @@
-//! TileDB's columns as Arrow arrays.
+//! Converts TileDB's columns to Arrow arrays.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tiledb::{Attribute, Column, Datatype, Enumeration, EnumerationValues};
 use crate::Error;
 use crate::columns::DATA;
 
-/// The Arrow type of values of a TileDB datatype, as in tiledbsoma.
+/// The Arrow type for values of a TileDB datatype, as in tiledbsoma.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
     Some(match datatype {
         Datatype::StringAscii | Datatype::StringUtf8 if var_sized => DataType::LargeUtf8,
@@ -74,10 +74,10 @@ pub(crate) fn field(
     })
 }
 
-/// The values of a column, gathered from the pieces of a read.
+/// The values of a column, collected from the pieces of a read.
 pub(crate) struct GatheredColumn {
     bytes: Vec<u8>,
-    /// Begin of each cell of a var-sized column, and at last the number of bytes.
+    /// Start of each cell of a var-sized column, followed by the total number of bytes.
     offsets: Option<Vec<i64>>,
     validity: Option<Vec<bool>>,
 }
@@ -103,7 +103,7 @@ impl GatheredColumn {
         self.bytes.extend_from_slice(piece.bytes());
     }
 
-    /// The column as an Arrow array of the type of `field`.
+    /// Converts the column to an Arrow array of the type of `field`.
     pub(crate) fn finish(
         self,
         field: &Field,
@@ -146,7 +146,7 @@ impl GatheredColumn {
     }
 }
 
-/// An array of values of fixed size.
+/// Makes an array of values of fixed size.
 fn fixed(
     data_type: &DataType,
     bytes: Buffer,
@@ -194,8 +194,8 @@ fn primitive_array<T: ArrowPrimitiveType>(
         .map_err(|error| broken(error.to_string()))
 }
 
-/// Bytes aligned for values of every type: Arrow's own allocations are, a vector of bytes need not
-/// be.
+/// Aligns bytes for values of every type: Arrow aligns its own allocations, but a vector of bytes
+/// may be unaligned.
 fn aligned(bytes: Buffer) -> Buffer {
     if bytes.as_ptr().align_offset(size_of::<u64>()) == 0 {
         bytes
@@ -212,7 +212,7 @@ fn primitive<T: ArrowPrimitiveType>(
     Ok(Arc::new(primitive_array::<T>(bytes, nulls, broken)?))
 }
 
-/// The values of an enumeration as an Arrow array of a type.
+/// Converts the values of an enumeration to an Arrow array of this type.
 pub(crate) fn enumeration_values(
     enumeration: &Enumeration,
     data_type: &DataType,
@@ -277,7 +277,7 @@ fn dictionary_of<K: ArrowDictionaryKeyType>(
     Ok(Arc::new(dictionary))
 }
 
-/// A column of numbers of fixed size as an Arrow array, for a piece of X.
+/// Converts a column of numbers of fixed size to an Arrow array, for a piece of X.
 pub(crate) fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Error> {
     let broken =
         |problem: String| Error::BrokenColumn { uri: uri.to_owned(), column: DATA.into(), problem };
@@ -288,7 +288,7 @@ pub(crate) fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Er
     fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
 }
 
-/// Values of every numeric type as the nearest `f32`, appended to `out`.
+/// Appends values of every numeric type to `out`, as the nearest `f32`.
 pub(crate) fn extend_f32(out: &mut Vec<f32>, values: Column<'_>, uri: &str) -> Result<(), Error> {
     match values.datatype() {
         Datatype::Float32 => out.extend_from_slice(values.values()?),

@@ -13,7 +13,7 @@ use crate::Error;
 const SCHEME: &str = "census://";
 const BUCKET: &str = "s3://cellxgene-census-public-us-west-2/cell-census";
 
-/// The address and config of a short name; any other address is returned unchanged.
+/// Resolves a short name to its address and config; returns any other address unchanged.
 pub(crate) fn resolved<'a>(
     uri: &'a str,
     config: &'a Config,
@@ -53,7 +53,7 @@ pub(crate) fn resolved<'a>(
     Ok((Cow::Owned(address), Cow::Owned(config)))
 }
 
-/// Whether the text looks like 2025-11-08.
+/// Whether the text has the form of 2025-11-08.
 fn is_date(text: &str) -> bool {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<_> = text.split('-').collect();

@@ -1,4 +1,4 @@
-//! Names of SOMA's columns, and pieces of X as Arrow tables that have them.
+//! Names of SOMA's columns, and Arrow tables for pieces of X.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::Error;
 /// The column that numbers the rows of a data frame.
 #[cfg(feature = "libtiledb")]
 pub(crate) const JOINID: &str = "soma_joinid";
-/// The dimension of X that is the cell's joinid.
+/// The dimension of X for joinids of cells.
 pub(crate) const DIM_0: &str = "soma_dim_0";
-/// The dimension of X that is the gene's joinid.
+/// The dimension of X for joinids of genes.
 pub(crate) const DIM_1: &str = "soma_dim_1";
 /// The attribute of X.
 pub(crate) const DATA: &str = "soma_data";
 
-/// A piece of X: joinids of cells and genes, and values.
+/// Makes a piece of X: joinids of cells and genes, and values.
 pub(crate) fn coo_batch(
     uri: &str,
     cells: Int64Array,

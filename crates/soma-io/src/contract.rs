@@ -1,15 +1,15 @@
-//! What every reader of X promises, as a check that any implementation can run in its tests.
+//! Checks any reader of X against the contract of [`XReader`], in the tests of its crate.
 //!
-//! [`check`] takes a reader and the rows that it should give. It goes through everything that
+//! [`check`] compares a reader with the rows that it should return. It covers everything that
 //! [`XReader`] documents and the loader relies on:
 //!
-//! - rows: all, none, the first, the last, ranges with gaps; beyond the last row an error, before
-//!   anything is read;
-//! - genes: all, ranges, lists in any order, none; a gene that does not exist or comes twice is an
-//!   error;
-//! - CSR, packed CSR and COO agree with each other and with the expected rows, also in buffers that
-//!   hold something else, after a read that failed, and in several threads at once;
-//! - counts, statistics, kept values, and a consumer of COO that gives up.
+//! - rows: all, none, the first, the last, ranges with gaps; a row beyond the last is an error
+//!   before anything is read;
+//! - genes: all, ranges, lists in any order, none; a gene that does not exist or is listed twice is
+//!   an error;
+//! - CSR, packed CSR and COO agree with each other and with the expected rows, also in buffers with
+//!   other contents, after a failed read, and in several threads at once;
+//! - counts, statistics, kept values, and a consumer of COO that fails.
 //!
 //! ```
 //! use soma_io::{CsrBuffers, MemoryReader, contract};
@@ -33,22 +33,21 @@ use std::collections::HashMap;
 use self::requests::Request;
 use crate::{CsrBuffers, GeneSelection, RowRanges, XReader};
 
-/// Threads that read at the same time.
+/// Number of threads that read at the same time.
 const N_THREADS: usize = 3;
-/// Every so many requests are made again where the first time has shown most: all kinds of rows
-/// and of genes are among them.
+/// Step between requests that are repeated; the selection includes all kinds of rows and of genes.
 const SOME: usize = 7;
 
-/// Checks that `reader` keeps what [`XReader`] promises. `expected` is all of X: row `i` is that of
-/// joinid `i`.
+/// Checks `reader` against the contract of [`XReader`]. `expected` is all of X: row `i` has joinid
+/// `i`.
 ///
 /// # Panics
-/// If the reader breaks a promise; the message says which, and for which rows and genes.
+/// If the reader breaks the contract; the message names the rule, the rows and the genes.
 pub fn check(reader: &dyn XReader, expected: &CsrBuffers) {
     expected.check().unwrap_or_else(|error| panic!("the expected rows are not CSR: {error}"));
     limits::check_counts(reader, expected);
     let requests = requests::all(reader.n_rows(), reader.n_columns());
-    // The same buffers for all: each read finds the rows of another.
+    // All requests share the buffers, so each read replaces the rows of another.
     let mut buffers = forms::Buffers::default();
     let check_each = |step: usize, buffers: &mut forms::Buffers| {
         for request in requests.iter().step_by(step) {
@@ -59,7 +58,7 @@ pub fn check(reader: &dyn XReader, expected: &CsrBuffers) {
     for (rows, genes) in requests::refused(reader.n_rows(), reader.n_columns()) {
         forms::check_refused(reader, &rows, &genes, &mut buffers);
     }
-    // What the failed reads left in the buffers does no harm.
+    // Buffers left by failed reads must be usable.
     check_each(SOME, &mut buffers);
     forms::check_giving_up(reader, expected);
     limits::check_times(reader, &requests[0]);
@@ -72,7 +71,7 @@ pub fn check(reader: &dyn XReader, expected: &CsrBuffers) {
 }
 
 impl Request {
-    /// The rows that the request should give.
+    /// The expected rows of the request, taken from `all`.
     fn expected(&self, all: &CsrBuffers) -> CsrBuffers {
         let columns: Option<HashMap<u64, u32>> = match &self.genes {
             GeneSelection::All => None,
@@ -100,7 +99,7 @@ impl Request {
         out
     }
 
-    /// The genes' joinids by their columns.
+    /// The joinid of the gene in a column of the result.
     fn joinid(&self, column: u32) -> i64 {
         match &self.genes {
             GeneSelection::All => i64::from(column),
@@ -110,7 +109,7 @@ impl Request {
     }
 }
 
-/// The ranges, which are known to ascend.
+/// Makes row ranges; panics unless they ascend.
 fn rows(ranges: Vec<std::ops::Range<u64>>) -> RowRanges {
     RowRanges::new(ranges).unwrap_or_else(|error| panic!("the check's own ranges: {error}"))
 }

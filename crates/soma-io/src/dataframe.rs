@@ -107,8 +107,8 @@ impl DataFrame {
         n_cells(&self.place, &self.array)
     }
 
-    /// Reads rows by ascending joinid; `None` means all. `columns` come in the given order; `None`
-    /// means all. Rows that were never written are left out.
+    /// Reads rows by ascending joinid; `None` means all. The result has `columns` in the given
+    /// order; `None` means all. Rows that were never written are left out.
     ///
     /// # Errors
     /// A column does not exist; joinids lie beyond the data frame.

@@ -1,4 +1,4 @@
-//! Reads the rows of a data frame that a query wants.
+//! Reads the rows of a data frame that a query selects.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -8,15 +8,15 @@ use crate::axis_query::{AxisQuery, Joinids};
 use crate::columns::JOINID;
 use crate::{DataFrame, Error, RowRanges, ValueFilter};
 
-/// The most ranges that are read for a list. A list that needs more is read as one range from its
-/// first to its last joinid, and filtered afterwards.
+/// Maximum number of ranges to read for a list. A list that needs more is read as one range from
+/// its first to its last joinid, and filtered afterwards.
 const MOST_RANGES: usize = 256;
 
 const ABSENT: &str = "belongs to no row: leave it out, or select a range";
 
 impl DataFrame {
-    /// Reads the rows of a query, by ascending joinid. `columns` come in the given order; `None`
-    /// means all.
+    /// Reads the rows of a query, by ascending joinid. The result has `columns` in the given order;
+    /// `None` means all.
     ///
     /// # Errors
     /// A column does not exist, here or in the filter; a list has a joinid twice, or one that no

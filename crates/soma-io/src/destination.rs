@@ -101,7 +101,7 @@ impl Destination {
         }
     }
 
-    /// Whether it is a local path, where writing can [start over](Self::clear).
+    /// Whether it is a local path, so that writing can [start over](Self::clear).
     pub fn is_local(&self) -> bool {
         matches!(self.0, Place::Local(_))
     }

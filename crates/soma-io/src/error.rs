@@ -1,31 +1,31 @@
-//! What can go wrong with an experiment.
+//! Errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of this crate: what was tried, where, and what to do about it.
+/// An error of this crate: which action failed, on which object, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing is at the URI.
+    /// The URI has no object.
     #[error(
         "nothing is at {uri}: check the path, and for an object store the region and credentials in the TileDB config"
     )]
     Missing {
-        /// Where it was looked for.
+        /// The URI.
         uri: String,
     },
-    /// Something else than was wanted is at the URI.
+    /// The URI has an object of another type.
     #[error("{uri} is {found}, not a {wanted}")]
     NotA {
-        /// Where it is.
+        /// The URI.
         uri: String,
-        /// The SOMA type that was wanted.
+        /// The required SOMA type.
         wanted: &'static str,
-        /// What it is instead.
+        /// The type of the object, in words.
         found: String,
     },
-    /// Reads of X are to be held to a rate, and libtiledb would read it.
+    /// A read rate is set, and libtiledb, which cannot limit its reads, would read X.
     #[error(
         "{uri} would be read by libtiledb{}, whose reads cannot be held to a rate: take the native reader, or no limit",
         .why_not_native.as_ref().map_or_else(String::new, |why| format!(", because {why}"))
@@ -33,114 +33,114 @@ pub enum Error {
     NotHeld {
         /// The array.
         uri: String,
-        /// Why the native reader does not read it, where that was left to choose.
+        /// The reason that the native reader does not read it, if the choice was automatic.
         why_not_native: Option<String>,
     },
-    /// The encoding version is not one that this crate reads.
+    /// The SOMA encoding version is not supported.
     #[error("{uri} has SOMA encoding version {found:?}; versions 1 and 1.1.0 can be read")]
     EncodingVersion {
-        /// Where it is.
+        /// The object.
         uri: String,
         /// Its version.
         found: String,
     },
-    /// There is no member of this name.
+    /// The collection has no member of this name.
     #[error("{uri} has no {kind} {name:?}; it has {}", list(.existing))]
     NoMember {
         /// The collection.
         uri: String,
-        /// What kind of member was wanted.
+        /// Kind of the member.
         kind: &'static str,
-        /// Its name.
+        /// The name.
         name: String,
-        /// The names that exist.
+        /// The names of the existing members.
         existing: Vec<String>,
     },
-    /// An array does not have the schema that SOMA demands, or one that this crate cannot read.
+    /// The array's schema breaks SOMA's rules, or is not supported.
     #[error("array {uri} cannot be read: {problem}")]
     Schema {
         /// The array.
         uri: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// There is no column of this name.
+    /// The data frame has no column of this name.
     #[error("data frame {uri} has no column {name:?}; it has {}", list(.existing))]
     NoColumn {
         /// The data frame.
         uri: String,
-        /// The column that was wanted.
+        /// The name.
         name: String,
-        /// The columns that exist.
+        /// The names of the existing columns.
         existing: Vec<String>,
     },
-    /// A value filter that cannot be read, or that does not fit the columns.
+    /// A value filter has a syntax error or does not fit the columns.
     #[error("value filter `{}`, character {position}: {problem}", excerpt(.filter, *.position))]
     ValueFilter {
-        /// The whole filter.
+        /// The complete filter.
         filter: String,
-        /// The character at which it goes wrong, from 1; one more than there are where its end
-        /// comes too early.
+        /// The character at which the error is, counted from 1; one past the last if the filter
+        /// ends too early.
         position: usize,
-        /// What is wrong, and what was expected.
+        /// The problem, and the expected token or value.
         problem: String,
     },
-    /// A joinid of a list is not to be had.
+    /// A listed joinid cannot be selected.
     #[error("joinid {joinid} {problem} (data frame {uri})")]
     Joinid {
         /// The data frame.
         uri: String,
         /// The joinid.
         joinid: u64,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// What a column holds is not what its schema says.
+    /// A column's data contradicts its schema.
     #[error("column {column} of {uri} is broken: {problem}")]
     BrokenColumn {
         /// The array.
         uri: String,
         /// The column.
         column: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Rows were asked for that are not there.
+    /// Requested rows are beyond the array's last row.
     #[error(
         "rows {start}..{end} were asked for, but {uri} has {n_rows} rows: ask for joinids below {n_rows}"
     )]
     RowsOutside {
         /// The array.
         uri: String,
-        /// The first row of the range that goes too far.
+        /// The first row of the range that extends too far.
         start: u64,
-        /// The row behind its last.
+        /// The row after the last of that range.
         end: u64,
-        /// How many rows there are.
+        /// Number of rows of the array.
         n_rows: u64,
     },
-    /// Genes were asked for that are not there, or twice.
+    /// A gene selection has genes that do not exist, or a gene twice.
     #[error("the gene selection cannot be used: {problem}")]
     Genes {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Row ranges that do not ascend, or are empty.
+    /// Row ranges do not ascend, overlap, or are empty.
     #[error(
         "row ranges must ascend without overlap, none empty: {start}..{end} stands after {before}"
     )]
     RowRanges {
         /// The first row of the range that breaks the rule.
         start: u64,
-        /// The row behind its last.
+        /// The row after its last.
         end: u64,
-        /// The row behind the last of the range before it.
+        /// The row after the last of the previous range.
         before: u64,
     },
-    /// CSR parts that do not fit together.
+    /// Row offsets, columns and values do not form a CSR matrix.
     #[error("these are not the parts of a CSR matrix: {0}")]
     Csr(#[from] csr::Error),
-    /// Values of X do not fit into 32-bit floats.
+    /// Values of X cannot be converted to 32-bit floats.
     #[error("X {uri} holds values of type {datatype}, which cannot be read as numbers")]
     Values {
         /// The array.
@@ -148,53 +148,53 @@ pub enum Error {
         /// Their type.
         datatype: String,
     },
-    /// An experiment was to be written where something is.
+    /// The destination of a new experiment exists.
     #[error("{uri} exists already: choose another place, or remove it first")]
     Exists {
-        /// The place.
+        /// The destination.
         uri: String,
     },
-    /// What is where an experiment was to be written cannot make way for it.
+    /// The destination of a new experiment has something that cannot be replaced.
     #[error("{place} cannot be replaced: {problem}; choose another place, or remove it first")]
     Irreplaceable {
-        /// The place.
+        /// The destination.
         place: String,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// An experiment was set aside for a new one, and something is at its place that may be the new
-    /// one or not.
+    /// An earlier run moved an experiment away to replace it and did not finish; its destination
+    /// now has something that may or may not be the complete new experiment.
     #[error(
         "{} is the experiment that was at {} until a run that did not end well moved it away; if what is at {} now is what you want, remove {}; otherwise move that away, and the next run puts the old one back",
         .replaced.display(), .target.display(), .target.display(), .replaced.display()
     )]
     SetAside {
-        /// Where it was.
+        /// The original path of the experiment.
         target: PathBuf,
-        /// Where it is.
+        /// The path that it was moved to.
         replaced: PathBuf,
     },
-    /// What is read would be overwritten, removed or written into.
+    /// Writing would overwrite, remove or extend the data that is being read.
     #[error(
         "cannot write to {place}: it {relation} {read}, which is read meanwhile; choose another place"
     )]
     SourceAtRisk {
-        /// What would be written to.
+        /// The destination of the write.
         place: String,
-        /// How it stands to what is read: `is`, `holds` or `lies in`.
+        /// Relation of the destination to the data that is read: `is`, `holds` or `lies in`.
         relation: &'static str,
-        /// What is read.
+        /// The data that is read.
         read: String,
     },
-    /// The folder in which an experiment grows is there already, and is not ours.
+    /// The temporary folder of a new experiment exists and was not made by this crate.
     #[error(
         "cannot write to {}: it would be written in {} first, which is there already and has no marker of an unfinished run; move or remove that, or choose another place",
         .target.display(), .path.display()
     )]
     NotOurs {
-        /// Where the experiment was to be written.
+        /// The destination of the experiment.
         target: PathBuf,
-        /// The folder that is in the way.
+        /// The folder.
         path: PathBuf,
     },
     /// Another process is writing the same experiment.
@@ -205,20 +205,20 @@ pub enum Error {
     Busy {
         /// The experiment.
         path: PathBuf,
-        /// The lock that is held.
+        /// The lock file.
         lock: PathBuf,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}", .path.display())]
     File {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// A column of a data frame cannot be written as it is.
+    /// A column of a data frame cannot be copied to another experiment.
     #[error(
         "column {column} of {uri} cannot be written to another experiment: {problem}; leave it out"
     )]
@@ -227,49 +227,49 @@ pub enum Error {
         uri: String,
         /// The column.
         column: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// What was to be written does not fit the experiment.
+    /// Data does not fit the experiment that is written.
     #[error("cannot write {what} to {uri}: {problem}")]
     Write {
-        /// What was to be written.
+        /// Name of the data.
         what: String,
-        /// Where.
+        /// The object that is written.
         uri: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// An address that cannot be one.
+    /// The address is not valid.
     #[error("{uri} is no address of an experiment: {problem}")]
     Address {
         /// The address.
         uri: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A short name of the Census that cannot be one.
+    /// The short name is not that of an experiment of the Census.
     #[error(
         "{uri} does not name an experiment of the Census: {problem}; write census://2025-11-08/homo_sapiens"
     )]
     Census {
         /// The name.
         uri: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The native reader was asked for, and the array is one that it does not read.
+    /// The native reader was requested, but does not support the array.
     #[error("{uri} cannot be read by the native reader: {reason}; choose `auto` or `libtiledb`")]
     NotNative {
         /// The array.
         uri: String,
-        /// What about it is beyond the native reader.
+        /// The feature of the array that is not supported.
         reason: String,
     },
-    /// There is no such reader.
+    /// No reader has this name.
     #[error("there is no reader {name:?}; there are auto, native and libtiledb")]
     UnknownReader {
-        /// The name that was given.
+        /// The name.
         name: String,
     },
     /// An address or a parameter of the config cannot be used.
@@ -282,31 +282,31 @@ pub enum Error {
     #[cfg(feature = "libtiledb")]
     #[error(transparent)]
     TileDb(#[from] tiledb::Error),
-    /// Arrow refused an array or a batch.
+    /// Arrow rejected an array or a batch.
     #[error("{what} of {uri} does not make an Arrow array: {source}")]
     Arrow {
         /// The array.
         uri: String,
-        /// Which part of it.
+        /// The part of the array.
         what: String,
-        /// Why not.
+        /// Arrow's error.
         source: arrow_schema::ArrowError,
     },
-    /// Packed rows were asked of a reader that does not give them.
+    /// Packed rows were requested from a reader that does not support them.
     #[error("reader {reader} gives no packed rows; read them as CSR")]
     Unpacked {
-        /// Its name.
+        /// The reader's name.
         reader: &'static str,
     },
-    /// The function that takes the pieces of a read gave up.
+    /// The callback that consumes the pieces of a read failed.
     #[error("{message}")]
     Consumer {
-        /// Its reason.
+        /// Its message.
         message: String,
     },
 }
 
-/// Makes an [`Error::File`] of what the operating system says.
+/// Returns a function that wraps an error of the operating system in [`Error::File`].
 #[cfg(feature = "libtiledb")]
 pub(crate) fn file_error<'a>(
     action: &'static str,
@@ -315,7 +315,7 @@ pub(crate) fn file_error<'a>(
     move |source| Error::File { action, path: path.to_owned(), source }
 }
 
-/// A filter in one line, and of a long one what stands around a position.
+/// A filter on one line; only the surroundings of `position` if it is long.
 fn excerpt(filter: &str, position: usize) -> String {
     const AROUND: usize = 60;
     let start = position.saturating_sub(AROUND);
@@ -334,7 +334,7 @@ fn excerpt(filter: &str, position: usize) -> String {
     out
 }
 
-/// Names for a message.
+/// Comma-separated names for a message.
 fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

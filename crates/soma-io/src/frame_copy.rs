@@ -1,5 +1,4 @@
-//! Taking obs or var over into a new experiment: every column of every type, some rows of it, in
-//! pieces.
+//! Copies obs or var to a new experiment: columns of every type, selected rows, in pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,41 +11,41 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::columns::JOINID;
 use crate::{AxisQuery, ColumnKind, ColumnSpec, DataFrame, Error, RowRanges};
 
-/// Which columns of a data frame are taken over.
+/// The columns of a data frame to copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ColumnChoice {
-    /// All.
+    /// All columns.
     #[default]
     All,
-    /// These, in the order of the data frame.
+    /// These columns, in the order of the data frame.
     Only(Vec<String>),
-    /// All but these.
+    /// All columns except these.
     Without(Vec<String>),
 }
 
-/// A data frame that is being taken over. New joinids count on from 0; the old ones can be kept as
-/// a column.
+/// Copies a data frame to a new experiment. New joinids count up from 0; the old ones can be kept
+/// as a column.
 #[derive(Debug)]
 pub struct FrameCopy {
     frame: DataFrame,
-    /// What is read, `soma_joinid` first.
+    /// The columns to read, `soma_joinid` first.
     columns: Vec<String>,
-    /// What the old joinids are called.
+    /// The name of the column for the old joinids.
     joinid_column: Option<String>,
     specs: Vec<ColumnSpec>,
 }
 
-/// Rows are read by their ranges up to so many; with more, all that lies between them is read, and
-/// they are picked from it.
+/// Maximum number of ranges to read one by one. With more, the whole span from the first to the
+/// last is read, and the rows are selected from it.
 const MOST_RANGES: usize = 256;
 
 impl FrameCopy {
-    /// Takes over these columns of `frame`; `joinid_column` is what the column of the old joinids
-    /// is called, where there is to be one.
+    /// Prepares a copy of these columns of `frame`. `joinid_column` names a column for the old
+    /// joinids; `None` drops them.
     ///
     /// # Errors
-    /// [`Error::NoColumn`] for a column that is not there, [`Error::Uncopied`] for one that cannot
-    /// be written, or a name for the old joinids that is taken.
+    /// [`Error::NoColumn`] if a column does not exist; [`Error::Uncopied`] if one cannot be
+    /// written, or has the name `joinid_column`.
     pub fn new(
         frame: DataFrame,
         choice: &ColumnChoice,
@@ -91,7 +90,7 @@ impl FrameCopy {
         &self.frame
     }
 
-    /// The columns of the new data frame; the old joinids, where they are kept, last.
+    /// The columns of the new data frame; the old joinids, if kept, are last.
     pub fn specs(&self) -> &[ColumnSpec] {
         &self.specs
     }
@@ -99,7 +98,7 @@ impl FrameCopy {
     /// Reads rows by ascending joinid, for [`ExperimentWriter`](crate::ExperimentWriter) to write.
     ///
     /// # Errors
-    /// As [`DataFrame::query`]; [`Error::Joinid`] for a joinid that no row has.
+    /// Those of [`DataFrame::query`]; [`Error::Joinid`] if no row has a joinid.
     pub fn read(&self, rows: &RowRanges) -> Result<RecordBatch, Error> {
         let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         let batch = if rows.ranges().len() <= MOST_RANGES {
@@ -124,10 +123,10 @@ impl FrameCopy {
         self.renamed(&batch)
     }
 
-    /// Reads rows in any order, each once: the `i`-th row that comes is that of `joinids[i]`.
+    /// Reads rows in any order, each once: row `i` of the result has joinid `joinids[i]`.
     ///
     /// # Errors
-    /// As [`Self::read`]; [`Error::Joinid`] for a joinid that comes twice.
+    /// Those of [`Self::read`]; [`Error::Joinid`] for a joinid that occurs twice.
     pub fn read_in_order(&self, joinids: &[u64]) -> Result<RecordBatch, Error> {
         let mut order: Vec<u64> = (0..joinids.len() as u64).collect();
         order.sort_unstable_by_key(|place| joinids[*place as usize]);
@@ -141,7 +140,7 @@ impl FrameCopy {
         }
         let rows = RowRanges::new(sorted.into_iter().map(|joinid| joinid..joinid + 1).collect())?;
         let batch = self.read(&rows)?;
-        // Where each row that is wanted stands among those that came.
+        // The position of each requested row among the rows read.
         let mut places = vec![0; joinids.len()];
         for (found, wanted) in (0..).zip(&order) {
             places[*wanted as usize] = found;
@@ -150,8 +149,9 @@ impl FrameCopy {
             .map_err(|source| self.arrow_error(source))
     }
 
-    /// Cuts rows into parts of at most `most_rows`, each of which can be read in memory for so
-    /// many: one that is read by what lies between its ranges does not lie far apart.
+    /// Splits rows into parts of at most `most_rows` rows, each of which can be read in the memory
+    /// of that many rows. A part with many ranges is read as one span from its first to its last
+    /// row, so that span is limited to `most_rows` as well.
     pub fn parts(rows: &RowRanges, most_rows: u64) -> impl Iterator<Item = RowRanges> {
         let most_rows = most_rows.max(1);
         let mut rest: std::collections::VecDeque<Range<u64>> =
@@ -164,7 +164,7 @@ impl FrameCopy {
                 let most = if part.len() < MOST_RANGES {
                     most_rows - n_rows
                 } else {
-                    // From here on all between the first and the last is read.
+                    // From here on, the whole span from the first row to the last is read.
                     (start + most_rows).saturating_sub(range.start).min(most_rows - n_rows)
                 };
                 if most < range.end - range.start {
@@ -183,7 +183,7 @@ impl FrameCopy {
         })
     }
 
-    /// The same without `soma_joinid`, or with it under the name that is kept.
+    /// Removes `soma_joinid`, or renames it to the name under which it is kept.
     fn renamed(&self, batch: &RecordBatch) -> Result<RecordBatch, Error> {
         let schema = batch.schema_ref();
         let mut fields: Vec<Field> =
@@ -207,7 +207,7 @@ impl FrameCopy {
     }
 }
 
-/// The joinids of rows that were read with them as the first column.
+/// The joinids of a batch whose first column they are.
 fn joinids<'a>(frame: &DataFrame, batch: &'a RecordBatch) -> Result<&'a [i64], Error> {
     let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
     let broken = || Error::BrokenColumn {

@@ -16,8 +16,8 @@ pub enum GeneSelection {
     List(Vec<u64>),
 }
 
-/// Number of genes between two listed ones from which reading skips them. A column of tiles in the
-/// Census's layout is as wide, so skipping fewer would gain nothing.
+/// Minimum number of genes between two listed ones for which reading skips them. A tile of the
+/// Census's layout has this many columns, so skipping fewer would gain nothing.
 #[cfg(feature = "libtiledb")]
 const WORTH_SKIPPING: u64 = 2048;
 

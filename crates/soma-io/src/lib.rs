@@ -4,30 +4,30 @@
 //! TileDB, encoding versions 1 and 1.1.0. An [`Experiment`] leads to its obs ([`DataFrame`]) and to
 //! measurements with a var ([`DataFrame`]) and layers of X ([`SparseNdArray`]).
 //!
-//! X is read through the trait [`XReader`]. [`ReaderChoice`] chooses among the first two readers:
+//! X is read through the trait [`XReader`]. [`ReaderChoice`] selects one of the first two readers:
 //!
 //! | reader | reads | needs |
 //! |---|---|---|
-//! | [`NativeReader`] | the array's files, decoding only what is wanted | |
-//! | [`LibtiledbReader`] | every array that libtiledb reads | feature `libtiledb` |
+//! | [`NativeReader`] | the array's files; decodes only the part that a request needs | |
+//! | [`LibtiledbReader`] | every array that libtiledb supports | feature `libtiledb` |
 //! | [`MemoryReader`] | rows in memory | |
 //!
 //! An [`AxisQuery`] selects rows of obs or var by joinid and by a [`ValueFilter`] in tiledbsoma's
-//! words. Rows of X are named by joinid ([`RowRanges`]), genes by joinid ([`GeneSelection`]), and
-//! rows come as CSR ([`CsrBuffers`]) or as Arrow COO.
+//! syntax. Rows of X are selected by joinid ([`RowRanges`]), and so are genes ([`GeneSelection`]).
+//! Rows are returned as CSR ([`CsrBuffers`]) or as Arrow COO.
 //!
-//! An experiment is in a folder or in an object store (`s3://`, `gs://`, `azure://`, each with the
-//! feature of its name: `s3`, `gcs`, `azure`); `census://2025-11-08/homo_sapiens` is short for the
-//! CELLxGENE Census's public address ([`Experiment::open`]).
+//! An experiment is in a folder or in an object store: `s3://`, `gs://` and `azure://` need the
+//! features `s3`, `gcs` and `azure`. `census://2025-11-08/homo_sapiens` is short for the CELLxGENE
+//! Census's public address ([`Experiment::open`]).
 //!
-//! An [`ExperimentWriter`] writes a new experiment at a [`Destination`], where it appears once it
-//! is whole; [`FrameCopy`] copies obs or var from another one.
+//! An [`ExperimentWriter`] writes a new experiment, which appears at its [`Destination`] once it is
+//! complete. [`FrameCopy`] copies obs or var from another experiment.
 //!
 //! # Without libtiledb
 //!
-//! obs and var are read through libtiledb, and so experiments need the feature `libtiledb`. The
-//! library itself is loaded when it is first needed; if it is not found, the error names the
-//! variable to set. Without the feature, X is read from memory, or by itself from its array:
+//! obs and var are read through libtiledb, so experiments need the feature `libtiledb`. The library
+//! is loaded on first use; if it is not found, the error names the variable to set. Without the
+//! feature, X is read from memory, or from its array without the experiment:
 //!
 //! ```no_run
 //! use soma_io::{Config, CsrBuffers, GeneSelection, NativeReader, RowRanges, XReader as _};

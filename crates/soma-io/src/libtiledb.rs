@@ -1,4 +1,4 @@
-//! The reader of X that goes through libtiledb.
+//! The reader of X that uses libtiledb.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -13,28 +13,29 @@ use crate::genes::GeneIndex;
 use crate::soma_object::{Place, approximate_cells};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
-/// The parameter for the bytes that libtiledb may use, which it roughly keeps.
+/// The parameter that limits libtiledb's memory in bytes; libtiledb keeps to it roughly.
 const TOTAL_BUDGET: &str = "sm.mem.total_budget";
-/// libtiledb's default for it.
+/// libtiledb's default for the parameter.
 const DEFAULT_TOTAL_BUDGET: u64 = 10 << 30;
 
-/// Reads X through libtiledb, in whatever order it gives cells, and counts them into rows.
+/// Reads X through libtiledb, in the order in which it returns cells, and sorts them into rows by
+/// counting.
 ///
-/// A list of genes is read as the few ranges that cover it, and the genes between are dropped: many
-/// ranges cost libtiledb more than they save.
+/// A list of genes is read as a few ranges that cover it, and the genes in between are dropped,
+/// because many ranges cost libtiledb more than they save.
 #[derive(Debug)]
 pub struct LibtiledbReader {
     array: Array,
-    /// Not shared, so that its count of bytes read is this reader's own.
+    /// Not shared, so that its count of bytes read belongs to this reader alone.
     context: Context,
     shape: (u64, u64),
     data_type: DataType,
     buffer_bytes: usize,
     why_not_native: Option<String>,
-    /// Memory for the cells of a read, used again by the next read.
+    /// Buffer for the cells of a read, reused by the next one.
     cells: Mutex<CooList>,
     place: Place,
-    /// Number of values, after the first request for it.
+    /// Number of values, once requested.
     nnz: OnceLock<u64>,
 }
 
@@ -88,12 +89,12 @@ impl LibtiledbReader {
         Ok(self.context.bytes_read()?.saturating_sub(before))
     }
 
-    /// The range of all genes; none if the array itself has no more of them.
+    /// The range of all genes; no range, which reads everything, if the array has no other genes.
     fn all_genes(&self) -> Vec<(i64, i64)> {
         let schema = self.array.schema();
         let n_columns = i128::from(self.shape.1);
         let bounds = schema.current_domain.as_ref().map(|bounds| bounds[1]);
-        // The size in the metadata of old arrays can be less than the domain.
+        // In old arrays, the size in the metadata can be smaller than the domain.
         match bounds.or(schema.dimensions[1].domain) {
             Some((_, last)) if last < n_columns => Vec::new(),
             _ => vec![(0, n_columns as i64 - 1)],
@@ -110,7 +111,7 @@ impl LibtiledbReader {
             nnz: nnz as u64,
             cells_decoded: None,
             bytes_read: Some(bytes_read),
-            // libtiledb counts reads, many of which its cache answers, not requests.
+            // libtiledb counts reads, many of them answered by its cache, instead of requests.
             requests: None,
             bytes_decoded: None,
             bytes_needed: None,
@@ -118,8 +119,7 @@ impl LibtiledbReader {
         }
     }
 
-    /// Adds a piece to the list, with positions in place of joinids, and without genes that were
-    /// not wanted.
+    /// Appends a piece to the list: joinids become positions, and unselected genes are dropped.
     fn add(
         &self,
         cells: &mut CooList,
@@ -135,7 +135,7 @@ impl LibtiledbReader {
             cells.rows.push(position as u32);
         }
         extend_f32(&mut cells.values, piece.column(2), self.array.uri())?;
-        // Columns come last: cells of unwanted genes are removed here.
+        // Columns are appended last, so cells of unselected genes are removed here.
         let mut n_kept = first;
         for (cell_idx, joinid) in (first..).zip(piece.column(1).values::<i64>()?) {
             if let Some(column) = index.column(*joinid) {
@@ -173,7 +173,7 @@ impl XReader for LibtiledbReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
-        // Not counted on opening: only limited memory and sparse batches need it.
+        // Counted on first use, because only limited memory and sparse batches need it.
         if let Some(nnz) = self.nnz.get() {
             return Ok(Some(*nnz));
         }
@@ -182,7 +182,7 @@ impl XReader for LibtiledbReader {
     }
 
     fn working_bytes(&self, nnz: u64, _genes: &GeneSelection, form: ReadForm) -> u64 {
-        // CSR is counted from a list of cells with a row, a column and a value each.
+        // CSR is sorted from a list of cells, each with a row, a column and a value.
         let list = if form == ReadForm::Csr { nnz * 12 } else { 0 };
         let of_libtiledb =
             self.context.config().get(TOTAL_BUDGET).and_then(|bytes| bytes.parse().ok());
@@ -203,7 +203,7 @@ impl XReader for LibtiledbReader {
             end: rows.n_rows(),
             n_rows: u32::MAX.into(),
         })?;
-        // A second read at the same time uses memory of its own.
+        // A concurrent read uses memory of its own.
         let mut own = CooList::default();
         let mut shared = self.cells.try_lock().ok();
         let cells = shared.as_deref_mut().unwrap_or(&mut own);

@@ -1,4 +1,4 @@
-//! A reader of rows that are in memory: for tests, and for data that is small.
+//! A reader of rows in memory, for tests and for small data.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use arrow_schema::DataType;
 use crate::columns::coo_batch;
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
-/// X in memory.
+/// Reads X from memory.
 #[derive(Debug, Clone)]
 pub struct MemoryReader {
     csr: CsrBuffers,
 }
 
-/// Most cells of a piece of COO.
+/// Maximum number of cells in a piece of COO.
 const PIECE_CELLS: usize = 1 << 16;
-/// Bytes of a cell, a gene and a value in Arrow.
+/// Bytes of one cell in Arrow: two joinids and a value.
 const COO_CELL_BYTES: u64 = 20;
 
 impl MemoryReader {
-    /// A reader of all rows of `csr`; row `i` has joinid `i`. Fails if the parts of `csr` do not
-    /// fit together.
+    /// Makes a reader of all rows of `csr`; row `i` has joinid `i`. Fails if offsets, columns and
+    /// values are inconsistent.
     pub fn new(csr: CsrBuffers) -> Result<Self, Error> {
         csr.check()?;
         Ok(Self { csr })
@@ -41,7 +41,7 @@ impl MemoryReader {
         }
     }
 
-    /// The cells of a row that are selected, as `(joinid of the gene, column, value)`.
+    /// The selected cells of a row, as `(joinid of the gene, column, value)`.
     fn cells<'a>(
         &'a self,
         row: u64,

@@ -11,31 +11,31 @@ use tiledb_native::{Array, ColumnSelection, OpenOptions};
 use crate::columns::coo_batch;
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
-/// Reads X from the files of the array, decoding only the parts of tiles that hold the rows.
+/// Reads X from the files of the array, and decodes only the parts of tiles with requested rows.
 ///
-/// Values become `f32` as they are decoded, also in the tables of [`XReader::read_coo`].
+/// Values are converted to `f32` while they are decoded, also for [`XReader::read_coo`].
 #[derive(Debug)]
 pub struct NativeReader {
     array: Array,
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
-    /// The cache in front of an object store, if there is one.
+    /// The cache in front of an object store, if the config sets one.
     cache: Option<Arc<CachedStorage>>,
-    /// Memory for the rows of a read as COO, used again by the next read.
+    /// Buffer for the rows of a read as COO, reused by the next one.
     csr: Mutex<CsrBuffers>,
-    /// Bytes of decoded values that each holder allows.
+    /// The limit of each holder, in bytes of decoded values.
     allowed: Mutex<BTreeMap<u64, u64>>,
 }
 
-/// Most cells of a piece of COO, unless a single row has more.
+/// Maximum number of cells in a piece of COO; a longer row is a piece of its own.
 const PIECE_CELLS: usize = 1 << 20;
-/// Bytes of a column and a value.
+/// Bytes of a column and a value in CSR.
 const CSR_CELL_BYTES: u64 = 8;
-/// Bytes of a cell, a gene and a value in Arrow.
+/// Bytes of one cell in Arrow: two joinids and a value.
 const COO_CELL_BYTES: u64 = 20;
 
-/// How an array is opened.
+/// Options for opening an array.
 pub(crate) struct OpenArray<'a> {
     pub(crate) uri: &'a str,
     pub(crate) timestamp: Option<u64>,
@@ -43,8 +43,9 @@ pub(crate) struct OpenArray<'a> {
 }
 
 impl OpenArray<'_> {
-    /// A reader of the array in `opened`, of the shape and type that its schema has unless others
-    /// are given. Fails if only libtiledb reads such an array.
+    /// Opens a reader of the array in `opened`. Shape and type are those of the schema unless
+    /// given. Fails if the native reader does not support the array, or if the array cannot be
+    /// opened.
     pub(crate) fn reader(
         &self,
         opened: OpenedStorage,
@@ -96,15 +97,15 @@ fn value_type(array: &Array, uri: &str) -> Result<DataType, Error> {
 }
 
 impl NativeReader {
-    /// Opens the array at `address` by itself: X without its experiment, read without libtiledb.
-    /// `n_threads` threads decode. Row `i` is the cell of joinid `i`, column `j` the gene of joinid
-    /// `j`, and the shape is the one in the array's schema.
+    /// Opens the array at `address` without its experiment and without libtiledb. `n_threads`
+    /// threads decode. Row `i` is the cell of joinid `i`, column `j` the gene of joinid `j`, and
+    /// the shape is that of the array's schema.
     ///
-    /// `address` and `config` are those of [`storage::open`].
+    /// [`storage::open`] documents `address` and `config`.
     ///
     /// # Errors
-    /// [`Error::NotNative`] if only libtiledb reads such an array, or such an address;
-    /// [`Error::Native`] and [`Error::Storage`] if it cannot be opened.
+    /// [`Error::NotNative`] if only libtiledb supports the array or the address; [`Error::Native`]
+    /// and [`Error::Storage`] if the array cannot be opened.
     pub fn open(address: &str, config: &Config, n_threads: usize) -> Result<Self, Error> {
         let options = storage::OpenOptions {
             never_changes: Some(tiledb_native::is_in_fragment),
@@ -132,10 +133,10 @@ impl NativeReader {
     }
 }
 
-/// Why there is no native reader of an array.
+/// The reason that an array has no native reader.
 #[derive(Debug)]
 pub(crate) enum NotNative {
-    /// The native reader does not support such an array, or such an address.
+    /// The native reader does not support the array or the address.
     Unsupported(String),
     /// The array could not be opened.
     Failed(Error),
@@ -156,7 +157,7 @@ impl From<storage::Error> for NotNative {
     }
 }
 
-/// Genes as the array's columns.
+/// The selection of the array's columns for these genes.
 fn columns(genes: &GeneSelection) -> ColumnSelection {
     match genes {
         GeneSelection::All => ColumnSelection::All,
@@ -188,7 +189,7 @@ impl XReader for NativeReader {
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        // COO is made from CSR, a piece at a time.
+        // COO is converted from CSR, one piece at a time.
         let coo = match form {
             ReadForm::Csr => 0,
             ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
@@ -227,7 +228,7 @@ impl XReader for NativeReader {
     }
 
     fn packs(&self, genes: &GeneSelection) -> bool {
-        // An array may have room for more genes than the experiment says there are.
+        // An array may have room for more genes than the experiment has.
         let is_shape = *genes != GeneSelection::All || self.array.n_columns() == self.shape.1;
         let n_columns = genes.n_columns(self.shape.1);
         is_shape && n_columns.is_ok_and(|n_columns| n_columns <= PackedCsr::MAX_COLUMNS)
@@ -253,7 +254,7 @@ impl XReader for NativeReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        // A second read at the same time uses memory of its own.
+        // A concurrent read uses memory of its own.
         let mut own = CsrBuffers::default();
         let mut shared = self.csr.try_lock().ok();
         let csr = shared.as_deref_mut().unwrap_or(&mut own);

@@ -1,4 +1,4 @@
-//! What every reader of X offers.
+//! The interface of all readers of X, and the statistics of a read.
 
 use std::fmt::Debug;
 
@@ -7,33 +7,32 @@ use arrow_schema::DataType;
 
 use crate::{CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
 
-/// What a read did.
+/// Statistics of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadStats {
-    /// The reader that did it.
+    /// The reader's name.
     pub reader: &'static str,
-    /// The values that were returned.
+    /// Number of values returned.
     pub nnz: u64,
-    /// The values that were decoded to find them, where the reader knows.
+    /// Number of values decoded to find them, if the reader knows.
     pub cells_decoded: Option<u64>,
-    /// The bytes that were read from storage, where the reader knows. libtiledb counts those of a
-    /// reader, so that of two reads at the same time each counts some of the other's.
+    /// Bytes read from storage, if the reader knows. libtiledb counts them per reader, so of two
+    /// concurrent reads each includes part of the other's.
     pub bytes_read: Option<u64>,
-    /// The requests that were sent to an object store, tries after the first not counted. `None`
-    /// where X is in a folder, and where the reader does not know, as libtiledb. Of two reads of
-    /// one reader at the same time each counts some of the other's.
+    /// Requests sent to an object store, without retries. `None` if X is in a folder or the reader
+    /// does not know, like libtiledb. Of two concurrent reads of one reader, each includes part of
+    /// the other's.
     pub requests: Option<u64>,
-    /// The bytes that the filters gave, where the reader knows.
+    /// Bytes after the filters decoded them, if the reader knows.
     pub bytes_decoded: Option<u64>,
-    /// The bytes that the values returned take as they are stored: cell, gene and value of each,
-    /// where the reader knows.
+    /// Bytes of the returned values as stored (cell, gene and value of each), if the reader knows.
     pub bytes_needed: Option<u64>,
-    /// Time that the reader's threads spent fetching and decoding. A reader that can tell the two
-    /// apart gives it for every form of read.
+    /// Time that the reader's threads spent fetching and decoding. A reader that can separate the
+    /// two reports it for every form of read.
     pub times: Option<ReadTimes>,
 }
 
-/// What a read gives.
+/// Form in which a read returns rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadForm {
     /// [`XReader::read_csr`], or [`XReader::read_packed`].
@@ -42,74 +41,74 @@ pub enum ReadForm {
     Coo,
 }
 
-/// Reads rows of X. Can be used by several threads at once.
+/// Reads rows of X. Several threads can use one reader at the same time.
 ///
-/// [`contract::check`](crate::contract::check) checks everything below for any reader, given the
-/// rows of its X. A decorator forwards every method, those with a default included: have clippy
-/// check that with `#[deny(clippy::missing_trait_methods)]` on its `impl`.
+/// [`contract::check`](crate::contract::check) tests any reader for all promises below, given the
+/// rows of its X. A decorator forwards every method, also those with a default;
+/// `#[deny(clippy::missing_trait_methods)]` on its `impl` has clippy check that.
 ///
 /// # Every read
 ///
-/// Rows come by joinid, ascending, since [`RowRanges`] cannot hold others: whoever wants another
-/// order or a row twice sorts and repeats what was read. No rows, and no genes, are requests like
-/// others. Before anything is read, a read fails with [`Error::RowsOutside`] if a row is at or
-/// beyond [`n_rows`](Self::n_rows), and with [`Error::Genes`] if a gene is at or beyond
-/// [`n_columns`](Self::n_columns) or comes twice.
+/// Rows are returned by ascending joinid, because [`RowRanges`] allows no other order; a caller
+/// that wants another order, or a row twice, rearranges the result. Empty lists of rows or genes
+/// are valid requests. Before anything is read, a read fails with [`Error::RowsOutside`] if a row
+/// is at or beyond [`n_rows`](Self::n_rows), and with [`Error::Genes`] if a gene is at or beyond
+/// [`n_columns`](Self::n_columns) or is listed twice.
 ///
-/// All forms give the same cells. A cell that X holds twice, where the array allows duplicates,
-/// comes twice. Buffers may hold the rows of another read, of this reader or of another one. After
-/// an error what they hold is unspecified, but the next read may use them.
+/// All forms return the same cells. If the array allows duplicates, a cell that X has twice is
+/// returned twice. Buffers may contain the rows of an earlier read, also of another reader. After
+/// an error their contents are unspecified, but the next read may use them.
 pub trait XReader: Send + Sync + Debug {
-    /// Its name, as reports give it, and as [`ReadStats::reader`] has it.
+    /// The name of the reader in reports and in [`ReadStats::reader`].
     fn name(&self) -> &'static str;
 
-    /// Why libtiledb reads and not the native reader, if that was left to choose.
+    /// The reason that libtiledb reads X, if the choice was automatic and the native reader cannot.
     fn why_not_native(&self) -> Option<&str> {
         None
     }
 
-    /// The rows of X: joinids of cells are below it.
+    /// Number of rows of X: joinids of cells are below it.
     fn n_rows(&self) -> u64;
 
-    /// The columns of X: joinids of genes are below it.
+    /// Number of columns of X: joinids of genes are below it.
     fn n_columns(&self) -> u64;
 
-    /// The type that values are stored as.
+    /// The type of the stored values.
     fn data_type(&self) -> &DataType;
 
-    /// The number of values of X or a few more, never fewer, if the reader knows it without reading
-    /// them.
+    /// The number of values of X, if known without reading them. It may be slightly too high, never
+    /// too low.
     fn nnz(&self) -> Result<Option<u64>, Error> {
         Ok(None)
     }
 
-    /// Bytes of memory that a read of `nnz` values of these genes takes at most, beside those of
-    /// what it returns. More values never take less.
+    /// Upper bound of the bytes of memory that a read of `nnz` values of these genes uses, without
+    /// the returned values. It never shrinks as `nnz` grows.
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         0
     }
 
-    /// What its cache has done, if it reads an object store through one.
+    /// Statistics of the reader's cache, if it reads an object store through one.
     fn cache(&self) -> Option<CacheUse> {
         None
     }
 
-    /// Lets the reader keep up to `limit_bytes` of values decoded for later reads, if it can, on
-    /// behalf of `holder`, a number that the caller chooses. What several holders allow adds up; 0
-    /// withdraws what a holder allowed. Values past the sum are dropped. What is read stays the
-    /// same.
+    /// Allows the reader to keep up to `limit_bytes` of decoded values for later reads, if it can.
+    /// The limit belongs to `holder`, a number that the caller chooses; the limits of all holders
+    /// add up, and 0 removes the holder's own. Values beyond the sum are dropped. The results of
+    /// reads do not change.
     fn keep_decoded(&self, _holder: u64, _limit_bytes: u64) {}
 
-    /// Bytes of memory that the values kept take at the moment, never more than holders allow.
+    /// Bytes of memory that kept values use now, never more than the sum of all holders' limits.
     fn decoded_bytes(&self) -> u64 {
         0
     }
 
-    /// Reads rows as CSR: one row for each joinid of `rows`, also if it has no values; columns as
-    /// `genes` numbers them, ascending within a row. What `out` held is replaced, its number of
+    /// Reads rows as CSR: one row per joinid of `rows`, even if it has no values; columns are
+    /// numbered by `genes` and ascend within a row. Replaces the contents of `out`, its number of
     /// columns included.
     ///
-    /// Values of every numeric type become the nearest `f32`; truth values become 0 and 1.
+    /// Values of every numeric type become the nearest `f32`; Booleans become 0 and 1.
     fn read_csr(
         &self,
         rows: &RowRanges,
@@ -117,18 +116,18 @@ pub trait XReader: Send + Sync + Debug {
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error>;
 
-    /// Whether these genes can be read as packed rows: never more than [`PackedCsr::MAX_COLUMNS`],
-    /// and none that are an error.
+    /// Whether these genes can be read as packed rows: `false` for more than
+    /// [`PackedCsr::MAX_COLUMNS`] genes and for an invalid selection.
     fn packs(&self, _genes: &GeneSelection) -> bool {
         false
     }
 
-    /// Reads rows as [`read_csr`](Self::read_csr) does, in half the memory; unpacked they are the
-    /// same to the bit.
+    /// Reads rows like [`read_csr`](Self::read_csr), in half the memory; unpacked they are bit for
+    /// bit the same.
     ///
     /// # Errors
     /// Those of [`read_csr`](Self::read_csr), and [`Error::Unpacked`] if [`packs`](Self::packs)
-    /// says that it cannot.
+    /// returns `false`.
     fn read_packed(
         &self,
         _rows: &RowRanges,
@@ -138,14 +137,14 @@ pub trait XReader: Send + Sync + Debug {
         Err(Error::Unpacked { reader: self.name() })
     }
 
-    /// Reads rows as Arrow tables, piece by piece, in any order of cells: `soma_dim_0` and
-    /// `soma_dim_1` (Int64, joinids, not positions) and `soma_data` (of
-    /// [`data_type`](Self::data_type), or Float32 if the reader makes all values such, as the
-    /// native one). No piece is empty, and none has nulls.
+    /// Reads rows as Arrow tables, piece by piece, with cells in any order. The columns are
+    /// `soma_dim_0` and `soma_dim_1` (Int64, joinids, not positions) and `soma_data` (of
+    /// [`data_type`](Self::data_type), or Float32 if the reader converts all values, like the
+    /// native one). A piece is never empty and has no nulls.
     ///
     /// # Errors
-    /// Those of [`read_csr`](Self::read_csr), and the first of `each`, as it is: then `each` is not
-    /// called again.
+    /// Those of [`read_csr`](Self::read_csr), and the first error of `each`, unchanged; `each` is
+    /// not called again after it.
     fn read_coo(
         &self,
         rows: &RowRanges,

@@ -5,17 +5,17 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// The reader to read X with.
+/// The reader to use for X.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ReaderChoice {
-    /// The native one if it supports the array, otherwise libtiledb.
+    /// The native reader if it supports the array, otherwise libtiledb.
     /// [`XReader::name`](crate::XReader::name) names the reader, and
     /// [`XReader::why_not_native`](crate::XReader::why_not_native) the reason.
     #[default]
     Auto,
-    /// The native one; an array that it does not support is an error.
+    /// The native reader; an unsupported array is an error.
     Native,
-    /// libtiledb.
+    /// The reader that uses libtiledb.
     Libtiledb,
 }
 

@@ -1,4 +1,4 @@
-//! SOMA objects: TileDB objects with SOMA's metadata, and how they are looked up.
+//! SOMA objects: TileDB objects with SOMA's metadata.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
 pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
 pub(crate) const CURRENT_ENCODING: &str = "1.1.0";
 
-/// The encoding versions that can be read. Types and versions have the same names in both; they
-/// differ in arrays having a current domain.
+/// The supported encoding versions. Names of types and versions are the same in both; only in the
+/// newer one, arrays have a current domain.
 const KNOWN_ENCODINGS: [&str; 2] = ["1", CURRENT_ENCODING];
 
-/// Bytes of buffer for counting cells.
+/// Buffer for counting cells, in bytes.
 const COUNT_BYTES: usize = 1 << 22;
 
-/// The place of an object, and the time as of which it is read.
+/// The place of an object, and the time as of which to read it.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) context: Context,
     pub(crate) timestamp: Option<u64>,
     pub(crate) uri: String,
-    /// The limit that reads of X keep.
+    /// The rate limit of reads of X.
     pub(crate) read_limit: Option<Arc<ReadLimit>>,
 }
 
 impl Place {
-    /// The files at the place, for the native reader.
+    /// Opens the files at the place, for the native reader.
     pub(crate) fn storage(&self) -> Result<OpenedStorage, storage::Error> {
         let options = storage::OpenOptions {
             config: self.context.config(),
@@ -51,8 +51,8 @@ pub(crate) struct Collection {
 }
 
 impl Collection {
-    /// Opens a group and checks that it is one of the SOMA types in `wanted`. Errors name the first
-    /// of them.
+    /// Opens a group and checks that its SOMA type is one of `wanted`. Errors name the first of
+    /// these.
     pub(crate) fn open(place: Place, wanted: &[&'static str]) -> Result<Self, Error> {
         let named = wanted.first().copied().unwrap_or("SOMACollection");
         match place.context.object_type(&place.uri)? {
@@ -78,7 +78,7 @@ impl Collection {
         names
     }
 
-    /// Where a member is.
+    /// The place of a member.
     pub(crate) fn member(&self, kind: &'static str, name: &str) -> Result<Place, Error> {
         let member = self.members.iter().find(|member| member.name == name).ok_or_else(|| {
             Error::NoMember {
@@ -92,7 +92,7 @@ impl Collection {
     }
 }
 
-/// Opens an array, and checks that it is of the SOMA type `wanted`.
+/// Opens an array, and checks that its SOMA type is `wanted`.
 pub(crate) fn open_array(
     place: &Place,
     wanted: &'static str,
@@ -111,9 +111,9 @@ pub(crate) fn open_array(
     Ok((array, metadata))
 }
 
-/// Number of cells of an array, for the sizes of buffers and batches: the cells of its fragments,
-/// which count cells that outlive others more than once. If cells were deleted by condition, which
-/// may be nearly all, they are counted one by one.
+/// Estimates the number of cells of an array, for the sizes of buffers and batches: the sum over
+/// its fragments, in which a cell that was written again counts again. If cells were deleted by
+/// condition, possibly nearly all, they are read and counted instead.
 pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     if has_conditions(place)? {
         return count_cells(array);
@@ -123,14 +123,14 @@ pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Err
     Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
 }
 
-/// Number of cells of an array as of the time at which it was opened: the cells of its fragments if
+/// Number of cells of an array as of the time at which it was opened: the sum over its fragments if
 /// that is exact, otherwise counted by reading coordinates.
 pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     let dimensions = &array.schema().dimensions;
     let until = place.timestamp.unwrap_or(u64::MAX);
     let mut fragments = FragmentInfo::load(&place.context, array.uri())?.fragments(dimensions)?;
     fragments.retain(|fragment| fragment.timestamps.0 <= until);
-    // Merged fragments can hold cells from before and after that time, and cells that later ones
+    // Merged fragments can contain cells from before and after that time, and cells that later ones
     // replace.
     let is_cut = fragments.iter().any(|fragment| until < fragment.timestamps.1);
     let is_merged = fragments.iter().any(|fragment| fragment.timestamps.0 < fragment.timestamps.1);
@@ -141,7 +141,7 @@ pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
     count_cells(array)
 }
 
-/// Counts the cells that reading an array gives.
+/// Counts the cells that a read of the array returns.
 fn count_cells(array: &Array) -> Result<u64, Error> {
     let names = [array.schema().dimensions[0].name.as_str()];
     let mut query = ReadQuery::new(array, Layout::Unordered, &[], &names, COUNT_BYTES)?;
@@ -156,8 +156,8 @@ fn count_cells(array: &Array) -> Result<u64, Error> {
 fn has_conditions(place: &Place) -> Result<bool, Error> {
     match place.storage() {
         Ok(opened) => Ok(tiledb_native::has_conditions(opened.storage, place.timestamp)?),
-        // Only libtiledb reads there. Consolidated commits may hold conditions, and it shows no
-        // more than their names.
+        // Only libtiledb reads this place, and it lists no more than the names of commits.
+        // Consolidated commits may contain conditions.
         Err(storage::Error::Unsupported { .. }) => {
             let vfs = tiledb::Vfs::new(&place.context)?;
             let commits = format!("{}/__commits", place.uri);
@@ -169,7 +169,7 @@ fn has_conditions(place: &Place) -> Result<bool, Error> {
     }
 }
 
-/// Whether a cell may be in more than one of the fragments.
+/// Whether a cell may be in several of the fragments.
 fn overlap(fragments: &[Fragment]) -> bool {
     let meet = |a: &Fragment, b: &Fragment| {
         let mut bounds = a.non_empty_domain.iter().zip(&b.non_empty_domain);
@@ -178,7 +178,7 @@ fn overlap(fragments: &[Fragment]) -> bool {
     fragments.iter().enumerate().any(|(idx, a)| fragments[..idx].iter().any(|b| meet(a, b)))
 }
 
-/// A URI without slashes at its end.
+/// Removes slashes from the end of a URI.
 pub(crate) fn trimmed(uri: &str) -> Result<String, Error> {
     match uri.trim_end_matches('/') {
         "" if uri.is_empty() => Err(Error::Missing { uri: "the empty path".into() }),
@@ -187,12 +187,12 @@ pub(crate) fn trimmed(uri: &str) -> Result<String, Error> {
     }
 }
 
-/// The text of a metadata key.
+/// The text value of a metadata key.
 pub(crate) fn text<'a>(metadata: &'a [(String, MetadataValue)], key: &str) -> Option<&'a str> {
     metadata.iter().find(|(found, _)| found == key)?.1.as_text()
 }
 
-/// The error if TileDB finds no object: there is nothing, or a file or folder of another kind.
+/// The error if TileDB finds no object: nothing exists there, or something that is not TileDB's.
 fn nothing_at(place: &Place, wanted: &'static str) -> Error {
     let exists = tiledb::Vfs::new(&place.context)
         .and_then(|vfs| Ok(vfs.is_dir(&place.uri)? || vfs.is_file(&place.uri)?))

@@ -11,10 +11,10 @@ use crate::native::{NotNative, OpenArray};
 use crate::soma_object::{Place, n_cells, open_array};
 use crate::{Error, LibtiledbReader, ReaderChoice, XReader};
 
-/// The parameter for the bytes of buffer of each column of a read.
+/// The parameter for the buffer of each column of a read, in bytes.
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
 
-/// TileDB's own parameter for the threads that decode.
+/// TileDB's parameter for the number of threads that decode.
 const THREADS_PARAMETER: &str = "sm.compute_concurrency_level";
 
 /// A `SOMASparseNDArray` of two dimensions: cells by genes.
@@ -26,8 +26,8 @@ pub struct SparseNdArray {
 }
 
 impl SparseNdArray {
-    /// Default bytes of buffer for each column of a read: 64 MiB. A read never touches pages of it
-    /// that it does not fill.
+    /// Default buffer for each column of a read: 64 MiB, in bytes. A read touches only the pages
+    /// that it fills.
     pub const BUFFER_BYTES: usize = 64 << 20;
 
     pub(crate) fn open(place: Place) -> Result<Self, Error> {
@@ -73,9 +73,9 @@ impl SparseNdArray {
         }
         let non_empty = array.non_empty_domain()?;
         let extent = |dimension_idx: usize| {
-            // In this order: the current domain; the extent in the metadata of old arrays, which
-            // not every writer kept up to date, so that it is at least what was written to; the
-            // domain.
+            // In this order: the current domain, the extent in the metadata of old arrays, the
+            // domain. Some writers did not update the metadata, so that extent is raised to include
+            // all written cells, but is at most the domain.
             let noted = format!("soma_dim_{dimension_idx}_domain_upper");
             let noted = metadata.iter().find(|(key, _)| *key == noted);
             let domain = schema.dimensions[dimension_idx].domain.map(|bounds| bounds.1);
@@ -93,12 +93,12 @@ impl SparseNdArray {
         Ok(Self { array: Arc::new(array), place, shape })
     }
 
-    /// Where it is.
+    /// The array's URI.
     pub fn uri(&self) -> &str {
         self.array.uri()
     }
 
-    /// Rows (cells) and columns (genes).
+    /// Number of rows (cells) and of columns (genes).
     pub fn shape(&self) -> (u64, u64) {
         self.shape
     }
@@ -113,7 +113,7 @@ impl SparseNdArray {
         n_cells(&self.place, &self.array)
     }
 
-    /// The rows and columns that were written to, both ends included; `None` if there are none.
+    /// The least and greatest written rows and columns; `None` if nothing was written.
     #[expect(clippy::type_complexity, reason = "two bounds of two dimensions")]
     pub fn non_empty_domain(&self) -> Result<Option<((u64, u64), (u64, u64))>, Error> {
         let bounds = self.array.non_empty_domain()?;
@@ -121,13 +121,13 @@ impl SparseNdArray {
         Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
     }
 
-    /// A reader of the values. Both readers decode with as many threads as the config gives
-    /// libtiledb (`sm.compute_concurrency_level`), by default as many as the machine has.
+    /// Opens a reader of the values. Both readers decode with as many threads as the config gives
+    /// libtiledb (`sm.compute_concurrency_level`), by default one per processor.
     ///
-    /// Fails if the native reader is wanted and does not support such an array, or if the array
-    /// cannot be opened: a damaged or missing file never makes `Auto` choose libtiledb. If X is
-    /// [limited in rate](crate::Experiment::with_read_limit), fails with [`Error::NotHeld`] instead
-    /// of reading through libtiledb.
+    /// Fails if the choice is the native reader and it does not support the array, or if the array
+    /// cannot be opened: `Auto` never falls back to libtiledb because of a damaged or missing file.
+    /// If reads of X have a [rate limit](crate::Experiment::with_read_limit), fails with
+    /// [`Error::NotHeld`] instead of reading through libtiledb.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);

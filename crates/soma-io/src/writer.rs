@@ -128,7 +128,7 @@ impl ExperimentWriter {
     ///
     /// # Errors
     /// [`Error::Write`] if X is not in a folder, or should have several fragments;
-    /// [`Error::Native`] if only libtiledb can write such an array.
+    /// [`Error::Native`] if only libtiledb can write the array.
     pub fn write_x_natively(&mut self, n_threads: usize) -> Result<(), Error> {
         let several = self.spec.fragment_rows.is_some() || self.spec.consolidate;
         self.layers.iter_mut().try_for_each(|layer| layer.write_natively(n_threads, several))

@@ -1,12 +1,13 @@
-//! Feeds scientific samples to PyTorch in shuffled batches, and within a memory budget.
+//! Feeds scientific samples to PyTorch, in shuffled batches and within a memory budget.
 //!
-//! This crate has the types that most programs need; the modules lead to the rest.
+//! This crate has the types that most programs need; its modules and re-exported crates have the
+//! rest.
 //!
 //! | to | use |
 //! |---|---|
 //! | open an experiment | `Experiment::open` (feature `libtiledb`) |
 //! | select cells, genes and columns | [`DatasetSpec`] with [`AxisQuery`], then `Dataset::from_experiment` |
-//! | use rows that are in memory | [`Dataset::in_memory`] |
+//! | use rows in memory | [`Dataset::in_memory`] |
 //! | join several experiments | [`Dataset::concat`] |
 //! | choose sizes, order, seed, memory, ranks | [`LoaderSpec`] |
 //! | load batches | [`Loader`], [`Epoch`], [`Batch`] |
@@ -50,21 +51,21 @@
 //!
 //! | feature | adds | on by default |
 //! |---|---|---|
-//! | `libtiledb` | SOMA experiments; the library is loaded when it is first needed | yes |
+//! | `libtiledb` | SOMA experiments; the library is loaded on first use | yes |
 //! | `s3`, `gcs`, `azure` | addresses in these object stores | |
 //! | `torch` | batches as tensors; links libtorch 2.11 | |
 //! | `ndarray`, `sprs` | batches as matrices of these crates | |
 //! | `arrays` | samples of Zarr arrays | |
 //!
-//! libtiledb is looked for at `SOMAFEED_LIBTILEDB`, then by its name where the system's loader
-//! looks. libtorch is looked for as [tch](https://docs.rs/tch) does, at `LIBTORCH`; `cargo run` and
-//! `cargo test` find it again when the program starts. Started in another way, a program needs its
-//! folder in `LD_LIBRARY_PATH` or in an rpath of its own.
+//! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
+//! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
+//! `cargo run` and `cargo test` start find it again. A program that is started in another way needs
+//! libtorch's folder in `LD_LIBRARY_PATH` or in its own rpath.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "arrays")]
 pub use arrays;
-// Types of these crates stand in signatures: a program names them without looking for a version.
+// Public signatures use types of these crates; the re-exports spare programs a matching version.
 pub use {arrow_array, arrow_schema};
 
 pub use loader::{

@@ -1,4 +1,4 @@
-//! Certificates for servers that speak TLS.
+//! Certificates for servers with TLS.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A server's certificate for 127.0.0.1, signed by an authority of its own.
+/// A server's certificate for 127.0.0.1, signed by its own authority.
 #[derive(Debug)]
 pub struct Certificate {
-    /// The server's side, for [`Server::encrypted`](crate::Server::encrypted).
+    /// The server's configuration, for [`Server::encrypted`](crate::Server::encrypted).
     pub server: ServerConfig,
     /// The authority's certificate, for the client to trust.
     pub authority_pem: String,
 }
 
-/// Makes an authority and a certificate; each call makes others.
+/// Makes an authority and a certificate, new ones with each call.
 pub fn certificate() -> Certificate {
     let mut issuer = CertificateParams::new(Vec::new()).unwrap();
     issuer.distinguished_name.push(DnType::CommonName, "an authority");

@@ -1,4 +1,4 @@
-//! Faults between client and store, in the order in which they were put there, each a few times or
+//! Faults between client and store, in the order in which tests inject them, each a few times or
 //! always.
 
 use std::fmt;
@@ -19,20 +19,20 @@ pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 /// Longer than any time limit of a test.
 const FOREVER: Duration = Duration::from_mins(10);
 
-/// What happens to a request.
+/// The effect of a fault on a request.
 #[derive(Clone)]
 pub enum What {
-    /// It is answered with this status, as S3 does.
+    /// Answers with this status, like S3.
     Status(u16),
-    /// The connection is closed without an answer.
+    /// Closes the connection without an answer.
     HangUp,
-    /// The connection is closed after half of the body.
+    /// Closes the connection after half of the body.
     CutBody,
-    /// The body stops halfway.
+    /// Stops halfway through the body.
     StallBody,
-    /// No answer comes.
+    /// Never answers.
     Silence,
-    /// The body comes in 16 pieces, with this pause before each.
+    /// Sends the body in 16 pieces, with this pause before each.
     SlowBody(Duration),
     /// Runs a function before the normal answer.
     First(Arc<dyn Fn() + Send + Sync>),
@@ -52,13 +52,13 @@ impl fmt::Debug for What {
     }
 }
 
-/// The affected requests, and how often.
+/// A fault, the requests that it affects, and how often.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) what: What,
-    /// Part of the path and query.
+    /// Part of the path and query of the affected requests.
     pub(crate) of: &'static str,
-    /// Requests that pass before.
+    /// Number of matching requests that are answered normally first.
     pub(crate) after: usize,
     pub(crate) times: usize,
 }
@@ -66,26 +66,26 @@ pub(crate) struct Fault {
 /// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// As sent.
+    /// The request's method.
     pub method: Method,
     /// Path and query.
     pub target: String,
-    /// The host that the client named.
+    /// The host that the client requested.
     pub host: String,
-    /// Whether it carried a signature.
+    /// Whether the request was signed.
     pub is_signed: bool,
-    /// Bytes of the body that were to be sent.
+    /// Bytes of the body of the answer.
     pub n_bytes: u64,
 }
 
 impl Seen {
-    /// Whether it asked for the bytes of an object.
+    /// Whether the request was for the bytes of an object.
     pub fn is_get(&self) -> bool {
         self.method == Method::GET && !self.target.contains("list-type=2")
     }
 }
 
-/// The faults, and the requests so far.
+/// The injected faults, and the requests received.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
     faults: Mutex<Vec<Fault>>,
@@ -119,12 +119,12 @@ impl Between {
         self.seen.lock().unwrap().push(seen);
     }
 
-    /// All requests since the last call.
+    /// Returns all requests since the last call.
     pub(crate) fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// The fault that this request meets.
+    /// The fault for a request with this path and query, if there is one.
     pub(crate) fn of(&self, target: &str) -> Option<What> {
         if let Some(trouble) = &mut *self.trouble.lock().unwrap() {
             trouble.n_requests += 1;
@@ -145,7 +145,7 @@ impl Between {
     }
 }
 
-/// A number that depends on both as if it were drawn.
+/// A number that depends on both arguments and looks random.
 fn mix(seed: u64, at: u64) -> u64 {
     let mut state = (seed << 32 ^ at).wrapping_add(0x9e37_79b9_7f4a_7c15);
     for shift in [30, 27, 31] {
@@ -154,7 +154,7 @@ fn mix(seed: u64, at: u64) -> u64 {
     state >> 8
 }
 
-/// An answer of the store's, with a fault in its body.
+/// Applies a fault to the body of the store's answer.
 pub(crate) fn with_fault(what: Option<&What>, answer: Response<Bytes>) -> Answer {
     let (mut head, body) = answer.into_parts();
     if !body.is_empty() {
@@ -175,7 +175,7 @@ pub(crate) fn with_fault(what: Option<&What>, answer: Response<Bytes>) -> Answer
     Response::from_parts(head, body)
 }
 
-/// An answer instead of the store's; `None` closes the connection.
+/// Makes the answer that a fault sends instead of the store's; `None` closes the connection.
 pub(crate) async fn in_place(what: &What) -> Option<Answer> {
     match what {
         What::Silence => {
@@ -187,7 +187,7 @@ pub(crate) async fn in_place(what: &What) -> Option<Answer> {
             let code = match status.as_u16() {
                 403 => "AccessDenied",
                 404 => "NoSuchKey",
-                // Of S3's two codes, the one that libtiledb does not retry a hundred times.
+                // S3 has two codes for this; libtiledb retries the other one a hundred times.
                 503 => "ServiceUnavailable",
                 _ => "InternalError",
             };

@@ -31,24 +31,24 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::faults::{Answer, Between, Fault, Seen, What, in_place, with_fault};
 
-/// The key that may sign requests.
+/// The access key that may sign requests.
 pub const KEY_ID: &str = "AKIATEST";
-/// Its secret.
+/// The secret of [`KEY_ID`].
 pub const SECRET: &str = "a/secret+key";
 
-/// The host before whose name a bucket's may stand.
+/// The server's host name; a bucket's name may precede it.
 pub const DOMAIN: &str = "s3.test";
 
-/// A bucket that unsigned requests may read, too.
+/// A bucket that unsigned requests may read as well.
 pub const PUBLIC: &str = "public";
 /// A bucket that only signed requests may read.
 pub const PRIVATE: &str = "private";
 /// The bucket of the CELLxGENE Census, which unsigned requests may read.
 pub const CENSUS: &str = "cellxgene-census-public-us-west-2";
 
-/// An S3 server that ends when it is dropped.
+/// An S3 server that stops when it is dropped.
 pub struct Server {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     root: Arc<tempfile::TempDir>,
     handler: Arc<Handler>,
@@ -62,7 +62,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Answers requests from the store, but for faults.
+/// Answers requests from the store, unless a fault affects them.
 struct Handler {
     service: S3Service,
     root: PathBuf,
@@ -89,7 +89,7 @@ impl S3Access for Access {
 }
 
 impl Server {
-    /// A server with the empty buckets [`PUBLIC`], [`PRIVATE`] and [`CENSUS`].
+    /// Starts a server with the empty buckets [`PUBLIC`], [`PRIVATE`] and [`CENSUS`].
     pub fn start() -> Self {
         let root = tempfile::tempdir().unwrap();
         for bucket in [PUBLIC, PRIVATE, CENSUS] {
@@ -98,13 +98,13 @@ impl Server {
         Self::over(Arc::new(root))
     }
 
-    /// Another server over the same buckets.
+    /// Starts another server for the same buckets.
     #[must_use]
     pub fn beside(&self) -> Self {
         Self::over(Arc::clone(&self.root))
     }
 
-    /// Another server over the same buckets, which speaks TLS.
+    /// Starts another server for the same buckets, with TLS.
     #[must_use]
     pub fn encrypted(&self, tls: ServerConfig) -> Self {
         Self::with(Arc::clone(&self.root), Some(TlsAcceptor::from(Arc::new(tls))))
@@ -126,7 +126,7 @@ impl Server {
         let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root.path()).unwrap());
         builder.set_auth(SimpleAuth::from_single(KEY_ID, SECRET));
         builder.set_access(Access);
-        // Names before the host's are buckets; an IP address has none.
+        // The names before the host's are buckets; an IP address has none.
         builder.set_host(MultiDomain::new([DOMAIN]).unwrap());
         let handler = Arc::new(Handler {
             service: builder.build(),
@@ -144,7 +144,7 @@ impl Server {
         self.root.path().join(name)
     }
 
-    /// A client's configuration, by the names of TileDB's parameters, with short time limits.
+    /// A client's configuration, in TileDB's parameters, with short time limits.
     pub fn config(&self) -> BTreeMap<String, String> {
         let port = self.address.port();
         BTreeMap::from(
@@ -165,17 +165,17 @@ impl Server {
         )
     }
 
-    /// The next `times` requests whose path or query contains `of` meet this fault.
+    /// Injects a fault into the next `times` requests whose path or query contains `of`.
     pub fn fault(&self, of: &'static str, times: usize, what: What) {
         self.handler.between.put(Fault { what, of, after: 0, times });
     }
 
-    /// As [`Server::fault`], once `after` such requests were answered.
+    /// Like [`Server::fault`], after `after` matching requests were answered.
     pub fn fault_after(&self, of: &'static str, after: usize, times: usize, what: What) {
         self.handler.between.put(Fault { what, of, after, times });
     }
 
-    /// From now on one in `one_in` requests meets a fault that passes, drawn by `seed`.
+    /// Injects temporary faults into one in `one_in` requests from now on, drawn by `seed`.
     pub fn trouble(&self, seed: u64, one_in: u64) {
         self.handler.between.trouble(seed, one_in);
     }
@@ -185,12 +185,12 @@ impl Server {
         self.handler.between.clear();
     }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     pub fn seen(&self) -> Vec<Seen> {
         self.handler.between.take_seen()
     }
 
-    /// Closes all connections, and refuses new ones for this time.
+    /// Closes all connections, and refuses new ones for this long.
     pub fn refuse(&self, time: Duration) {
         let runtime = self.runtime.as_ref().unwrap();
         if let Some(listening) = self.listening.lock().unwrap().take() {
@@ -213,7 +213,7 @@ impl Drop for Server {
     }
 }
 
-/// Serves requests until it is aborted; its connections end with it.
+/// Serves requests until it is aborted, which also ends its connections.
 async fn listen(listener: TcpListener, handler: Arc<Handler>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -240,7 +240,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, handler: Arc<Handler
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service);
-    // A connection that a fault closes ends in an error.
+    // A connection that a fault closes returns an error.
     drop(connection.await);
 }
 
@@ -270,7 +270,7 @@ impl Handler {
         Ok(with_fault(what.as_ref(), answer))
     }
 
-    /// The store's own answer, complete.
+    /// The store's complete answer, without a fault.
     async fn store(&self, request: Request<Incoming>) -> Result<Response<Bytes>, Infallible> {
         // The store treats folders as objects, which S3 does not have.
         let is_head = request.method() == Method::HEAD;

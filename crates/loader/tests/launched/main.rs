@@ -1,9 +1,9 @@
-//! Tests ranks under a launcher: OpenMPI's mpirun starts 1 to 8 processes that load one experiment
-//! from disk, with their ranks from the environment, and their batches are combined.
+//! Tests ranks under a launcher. OpenMPI's mpirun starts 1 to 8 processes that load one experiment
+//! from disk, with ranks from the environment; the test combines their batches.
 //!
-//! The program is the test, and also each rank, when mpirun starts it with arguments. Without
-//! mpirun it reports that nothing was tested; if `SOMAFEED_REQUIRE_MPIRUN` is set (`cargo xtask
-//! test`), it fails.
+//! The same program is the test and, if mpirun starts it with arguments, a rank. Without mpirun it
+//! reports that nothing was tested, or fails if `SOMAFEED_REQUIRE_MPIRUN` is set, which
+//! `cargo xtask test` does.
 #![expect(clippy::unwrap_used, reason = "a failing test panics where it fails")]
 #![expect(
     clippy::print_stdout,
@@ -50,7 +50,7 @@ fn main() {
         }
         return;
     }
-    // Like the test harness: arguments that are not flags filter tests by name.
+    // Like in the test harness, arguments that are not flags filter tests by name.
     let parts: Vec<&String> = arguments.iter().filter(|part| !part.starts_with('-')).collect();
     let is_selected =
         |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(*part));
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// mpirun, and the experiment that all ranks read.
+/// Path of mpirun, and the experiment that all ranks read.
 struct Launcher {
     mpirun: PathBuf,
     folder: tempfile::TempDir,
@@ -129,7 +129,7 @@ impl Launcher {
             of_ranks.iter().all(|batches| batches.len() == of_ranks[0].len()),
             "unequal numbers of batches"
         );
-        // Step by step, the ranks in order.
+        // By step, and within a step by rank.
         (0..of_ranks[0].len())
             .map(|step| of_ranks.iter().map(|batches| batches[step].clone()).collect())
             .collect()
@@ -141,7 +141,7 @@ fn joined(steps: &[Vec<RankBatch>]) -> Vec<RankBatch> {
     steps.iter().map(|ranks| ranks.iter().fold(RankBatch::default(), RankBatch::join)).collect()
 }
 
-/// The state after a step, which all ranks must agree on.
+/// The state after a step, which must be the same on all ranks.
 fn state_after(step: &[RankBatch]) -> String {
     assert!(step.iter().all(|rank| rank.state == step[0].state));
     assert!(step[0].state.len() < 1000);

@@ -75,7 +75,7 @@ fn the_quickest_codec_is_chosen_and_reported() {
     let report = lay_out(&from, &to, &spec).unwrap();
     assert_eq!(report.measured.len(), GENE_CODECS.len() + VALUE_CODECS.len() - 1);
     assert_eq!(report.measured[0].codecs, report.codecs);
-    // Behind the chosen codec the others come by speed; none is much faster.
+    // The chosen codec is first, and the others follow by speed; none is much faster.
     let speeds: Vec<f64> =
         report.measured.iter().map(|one| one.rows_per_second_of_storage).collect();
     assert!(speeds[1..].is_sorted_by(|a, b| a >= b) && speeds[0] >= 0.97 * speeds[1], "{speeds:?}");
@@ -86,8 +86,8 @@ fn the_quickest_codec_is_chosen_and_reported() {
     assert_eq!(names(folder.path()), ["from", "to"]);
 }
 
-/// Memory for which small experiments are large: rows are read in several pieces and wait in files,
-/// and obs is read more than once.
+/// Memory so small that rows are read in several pieces and wait in files, and obs is read
+/// repeatedly.
 pub(crate) const LITTLE_MEMORY: u64 = 4 << 20;
 
 #[test]

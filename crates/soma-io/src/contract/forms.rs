@@ -1,4 +1,4 @@
-//! Reads in every form, compared with the rows that are expected.
+//! Reads in every form, compared with the expected rows.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float32Type, Int64Type};
@@ -10,14 +10,14 @@ use crate::{
     CsrBuffers, Error, GeneSelection, PackedCsr, PackedValues, ReadStats, RowRanges, XReader,
 };
 
-/// Buffers that are read into again and again.
+/// Buffers that all reads share.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     csr: CsrBuffers,
     packed: PackedCsr,
 }
 
-/// A cell, with its value to the bit.
+/// Joinids of a cell and its gene, and the bits of its value.
 type Cell = (i64, i64, u32);
 
 pub(super) fn check(
@@ -66,7 +66,7 @@ pub(super) fn check(
     assert!(cells == of_expected, "{}: other cells as COO", what());
 }
 
-/// Fails unless both hold the same rows; cells of one place may stand in any order.
+/// Fails unless both have the same rows; cells with equal row and column may be in any order.
 fn check_csr(found: &CsrBuffers, expected: &CsrBuffers, what: &dyn Fn() -> String) {
     found.check().unwrap_or_else(|error| panic!("{}: {error}", what()));
     assert_eq!(found.n_columns, expected.n_columns, "{}: columns", what());
@@ -128,7 +128,7 @@ fn cells_of(request: &Request, expected: &CsrBuffers) -> Vec<Cell> {
     cells
 }
 
-/// Fails unless every form of read is refused, for the rows or for the genes.
+/// Fails unless every form of read rejects the request because of its rows or genes.
 pub(super) fn check_refused(
     reader: &dyn XReader,
     rows: &RowRanges,
@@ -154,7 +154,7 @@ pub(super) fn check_refused(
     check("COO", coo, false);
 }
 
-/// Fails unless a read ends when its consumer does, with the consumer's error.
+/// Fails unless a read ends with its consumer's error, without another piece.
 pub(super) fn check_giving_up(reader: &dyn XReader, expected: &CsrBuffers) {
     if expected.nnz() == 0 {
         return;

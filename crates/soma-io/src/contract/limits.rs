@@ -1,13 +1,13 @@
-//! Counts, memory, and times.
+//! Checks counts, memory and times.
 
 use super::requests::Request;
 use crate::{CsrBuffers, GeneSelection, ReadForm, ReadStats, XReader};
 
 const KEPT_BYTES: u64 = 1 << 20;
-/// Numbers that nobody else chooses.
+/// Holders that no other code chooses.
 const FIRST_HOLDER: u64 = u64::MAX - 1;
 const SECOND_HOLDER: u64 = u64::MAX - 2;
-/// Values of a read that no array has: what it would take must be a number all the same.
+/// A number of values that no array has; working bytes must not overflow on it.
 const MANY_VALUES: u64 = 1 << 50;
 
 pub(super) fn check_counts(reader: &dyn XReader, expected: &CsrBuffers) {
@@ -29,7 +29,7 @@ pub(super) fn check_counts(reader: &dyn XReader, expected: &CsrBuffers) {
     }
 }
 
-/// Fails unless the reader gives times for all forms or for none.
+/// Fails unless the reader reports times for all forms of read or for none.
 pub(super) fn check_times(reader: &dyn XReader, request: &Request) {
     let Request { rows, genes } = request;
     let mut stats: Vec<ReadStats> = Vec::new();
@@ -44,10 +44,9 @@ pub(super) fn check_times(reader: &dyn XReader, request: &Request) {
     }
 }
 
-/// Reads with values kept decoded, and fails unless these stay within their limit. `check_all`
-/// reads.
+/// Fails unless kept values stay within their limit while `check_all` reads.
 pub(super) fn check_kept(reader: &dyn XReader, mut check_all: impl FnMut()) {
-    // What two holders allow adds up.
+    // The limits of two holders add up.
     for (first, second) in [(KEPT_BYTES, 0), (KEPT_BYTES / 2, KEPT_BYTES / 64), (0, 1000), (0, 0)] {
         reader.keep_decoded(FIRST_HOLDER, first);
         reader.keep_decoded(SECOND_HOLDER, second);

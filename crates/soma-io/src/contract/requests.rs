@@ -1,11 +1,11 @@
-//! What a reader is asked for: rows and genes of every kind, and what it has to refuse.
+//! The requests of the check: rows and genes of every kind, valid and invalid.
 
 use std::ops::Range;
 
 use super::rows;
 use crate::{GeneSelection, RowRanges};
 
-/// Rows and genes that are asked for together.
+/// One request: rows and genes.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) rows: RowRanges,
@@ -24,7 +24,7 @@ pub(super) fn all(n_rows: u64, n_columns: u64) -> Vec<Request> {
         rows(within(n_rows, [0..1])),
         rows(within(n_rows, [n_rows.saturating_sub(1)..n_rows])),
         rows(within(n_rows, [1..n_rows / 2, n_rows / 2 + 1..n_rows])),
-        // Single rows far apart, as a shuffled chunk of one row is.
+        // Single rows far apart, like shuffled chunks of one row.
         rows(within(n_rows, (0..n_rows).step_by(7).map(|row| row..row + 1))),
     ];
     let genes = [
@@ -41,13 +41,13 @@ pub(super) fn all(n_rows: u64, n_columns: u64) -> Vec<Request> {
     pairs.map(|(rows, genes)| Request { rows: rows.clone(), genes: genes.clone() }).collect()
 }
 
-/// Those ranges that are not empty, cut at `n_rows`.
+/// Cuts ranges at `n_rows`, and drops empty ones.
 fn within(n_rows: u64, ranges: impl IntoIterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let cut = |range: Range<u64>| range.start..range.end.min(n_rows);
     ranges.into_iter().map(cut).filter(|range| !range.is_empty()).collect()
 }
 
-/// Some genes from everywhere, in no order.
+/// About 23 genes from the whole range, out of order.
 fn scattered(n_columns: u64) -> Vec<u64> {
     let step = n_columns / 23 + 1;
     let mut genes: Vec<u64> = (0..n_columns).step_by(step as usize).collect();
@@ -56,7 +56,7 @@ fn scattered(n_columns: u64) -> Vec<u64> {
     genes
 }
 
-/// What has to be an error: rows behind the last one, genes that there are not, a gene twice.
+/// Requests that must fail: rows after the last one, genes that do not exist, a gene twice.
 pub(super) fn refused(n_rows: u64, n_columns: u64) -> Vec<(RowRanges, GeneSelection)> {
     let behind = [n_rows..n_rows + 1, 0..n_rows + 1, u64::MAX - 2..u64::MAX, 0..1 << 62];
     let mut refused: Vec<_> =

@@ -1,4 +1,4 @@
-//! Readers that break one promise each are found.
+//! The contract check rejects readers that each break one rule.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use crate::{
     RowRanges, XReader,
 };
 
-/// What a reader does wrong.
+/// The rule that a reader breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
@@ -59,7 +59,7 @@ impl Flawed {
         self.wrong == wrong
     }
 
-    /// What is read in place of what has to be refused.
+    /// The rows and genes to read instead of invalid ones, if that is the rule to break.
     fn allowed(&self, rows: &RowRanges, genes: &GeneSelection) -> (RowRanges, GeneSelection) {
         let is_outside = rows.check_within("here", self.n_rows()).is_err();
         let is_wrong = genes.n_columns(self.n_columns()).is_err();

@@ -64,13 +64,13 @@ impl Holding {
         self.folder.join(EXPERIMENT)
     }
 
-    /// Where the old experiment waits for a moment, on file systems that cannot exchange two
+    /// Path of the old experiment during a replacement, on file systems that cannot exchange two
     /// folders.
     pub(super) fn replaced(&self) -> PathBuf {
         self.folder.join(REPLACED)
     }
 
-    /// Whether a killed run had left the folder.
+    /// Whether a killed run left the folder.
     pub(super) fn had_leftover(&self) -> bool {
         self.had_leftover
     }
@@ -79,8 +79,8 @@ impl Holding {
         self.folder.join(PUBLISHED)
     }
 
-    /// Notes on disk that the new experiment has its name, so that the old one, which was set
-    /// aside, may be removed. Both renames must be on disk.
+    /// Records on disk that the new experiment has its name, so that the old one, which was set
+    /// aside, may be removed. Call this once both renames are on disk.
     pub(super) fn note_published(&self) -> Result<(), Error> {
         let path = self.note();
         let write = || {
@@ -176,8 +176,8 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // A run that has just ended may have removed the file; others would then not lock the same
-        // one.
+        // A run that has just ended may have removed the file; another run would then lock another
+        // file.
         let still_there = fs::symlink_metadata(&path).map(|there| there.ino());
         if still_there.ok() != Some(marker.metadata().map_err(failed)?.ino()) {
             continue;
@@ -185,7 +185,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
         let mut text = Vec::new();
         marker.read_to_end(&mut text).map_err(failed)?;
         if text != MARKER.as_bytes() {
-            // A run that was killed while it wrote the marker had nothing else in the folder.
+            // A run that was killed while it wrote the marker left nothing else in the folder.
             if !MARKER.as_bytes().starts_with(&text) || !holds_only_marker(folder)? {
                 return Err(not_ours(target, folder));
             }

@@ -1,5 +1,4 @@
-//! However a run ends, it leaves nothing but a complete experiment, and nothing of anybody else's
-//! is removed.
+//! However a run ends, it leaves only complete experiments, and it removes no data of others.
 
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -349,7 +348,7 @@ fn all_is_on_the_disk_before_it_gets_its_name() {
     let synced_renames = Rc::new(RefCell::new(Vec::new()));
     let renames = Rc::clone(&synced_renames);
     let n_bytes = claimed.publish(&mut |path| {
-        // The names come last.
+        // The renames are synced last.
         if let Ok(path) = path.strip_prefix(&written) {
             assert!(!target.exists());
             note.borrow_mut().push(path.to_owned());
@@ -466,7 +465,7 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     assert!(next.leftover().is_some());
     drop(next);
     assert_eq!(names(folder.path()), ["x"]);
-    // Killed after the disk had the second step, whether the new one is still there or not.
+    // Killed after the second step was synced; the new experiment stays, or is moved elsewhere.
     for is_moved in [false, true] {
         killed(&target, Existing::Replace, |claim| {
             experiment(&claim.holding.experiment(), "newer");

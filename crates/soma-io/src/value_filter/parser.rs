@@ -426,7 +426,7 @@ impl Parser<'_> {
     }
 }
 
-/// Turns the operand into a condition; `role` says what needs one.
+/// Turns the operand into a condition; `role` names the operand in the error.
 fn condition(operand: Operand, role: &str) -> Result<Expression, Problem> {
     let found = match operand.kind {
         OperandKind::Condition(condition) => return Ok(condition),

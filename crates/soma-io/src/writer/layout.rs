@@ -11,8 +11,7 @@ const TILE: u64 = 2048;
 /// Cells per data tile.
 const CAPACITY: u64 = 65_536;
 
-/// How the cells of a layer of X are arranged on storage: which are near each other, and how they
-/// are compressed.
+/// The arrangement of a layer's cells on storage: their order and their compression.
 ///
 /// Cells are ordered by space tile, tiles row by row, and by row and column within a tile. A data
 /// tile is the next `capacity` cells in that order.

@@ -1,9 +1,9 @@
-//! Writes a layer of X in the array's own order, so that nothing has to be sorted and all pieces
-//! make one fragment.
+//! Writes a layer of X in the array's own order, so that nothing is sorted and all pieces form one
+//! fragment.
 //!
 //! Cells are ordered by space tile, and by row and column within it, so rows are buffered until a
-//! row of tiles is complete. If a tile has all columns, that is the order in which rows come; they
-//! are buffered only to write many at a time, and without libtiledb they are written as they come.
+//! row of tiles is complete. If a tile has all columns, rows arrive in this order; libtiledb's
+//! writes are then buffered only to be larger, and the native writer does not buffer.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -10,8 +10,8 @@ use soma_io::{
 
 use crate::small::Small;
 
-/// Writes the experiment and checks the readers of its X; `packs` says whether the native one
-/// returns it packed.
+/// Writes the experiment and checks the readers of its X; `packs`: whether the native one returns
+/// packed rows.
 fn check(small: &Small, packs: bool) {
     let folder = tempfile::tempdir().unwrap();
     let uri = folder.path().join("experiment").to_str().unwrap().to_owned();

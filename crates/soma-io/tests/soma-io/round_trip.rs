@@ -176,7 +176,7 @@ fn frames_by_column_and_by_row() {
     ] {
         assert_eq!(obs.read(Some(names), Some(&rows)).unwrap(), expected(names));
     }
-    // A column requested twice comes once.
+    // A column requested twice is returned once.
     assert_eq!(obs.read(Some(&["count", "count"]), Some(&rows)).unwrap(), expected(&["count"]));
     let nothing = obs.read(Some(&[]), Some(&rows)).unwrap();
     assert_eq!((nothing.num_rows(), nothing.num_columns()), (9, 0));

@@ -1,7 +1,7 @@
 //! Experiments in an object store, through both readers, against the S3 server of `test-storage`.
 //!
-//! A fault may end in the cells of the folder, or in an error within the time allowed; never in
-//! other cells, fewer, or waiting on.
+//! A read with a fault returns the cells of the folder, or fails in time; it never returns other or
+//! fewer cells, and never hangs.
 
 mod cached;
 mod census;

@@ -1,4 +1,4 @@
-//! Error messages of value filters: the character, and what was expected there.
+//! Error messages of value filters: the character, and the expected token or value.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ fn a_long_filter_is_cut_around_the_place() {
 
 #[test]
 fn depth_is_limited() {
-    // A thread with a small stack, so that the limit leaves room where filters are parsed.
+    // Filters of the maximum depth must fit the small stack of this thread.
     let deep = |depth: usize| format!("{}a == 1{}", "(".repeat(depth), ")".repeat(depth));
     let check = move || {
         let alternating = format!("{}a == 1{}", "not (b == 1 and (".repeat(32), "))".repeat(32));
@@ -217,7 +217,7 @@ fn batches_out_of_the_common() {
     let without: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(codes, none));
     assert_eq!(evaluate("a != 'y'", Arc::clone(&without)).unwrap(), [false, false]);
     assert_eq!(evaluate("a == None", without).unwrap(), [true, true]);
-    // No rows, no such column, and a type that no data frame has.
+    // No rows, no column of this name, and a type that no data frame has.
     let empty: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
     assert_eq!(evaluate("not a in [1]", Arc::clone(&empty)).unwrap(), [false; 0]);
     assert_eq!(problem(evaluate("b == 1", empty).unwrap_err()).0, 1);

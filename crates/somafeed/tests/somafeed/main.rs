@@ -1,4 +1,4 @@
-//! Packages outside of this workspace that use the facade: they compile and run with its default
+//! Tests packages outside this workspace that use the facade: they compile and run with default
 //! settings, without libtiledb and libtorch or with torch, and need no build script.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,9 +15,9 @@ fn program(name: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// Makes a package of one program in `folder`, which depends on the facade as `somafeed` says.
+/// Makes a package with one program in `folder`; `somafeed` is its dependency on the facade.
 ///
-/// It takes versions and the profile of this workspace, and so crates that are compiled already.
+/// The package uses this workspace's versions and profiles, so that compiled crates are reused.
 fn package(folder: &Path, source: &str, somafeed: &str) {
     let path = root().join("crates/somafeed").display().to_string();
     let manifest = format!(
@@ -31,14 +31,13 @@ fn package(folder: &Path, source: &str, somafeed: &str) {
     fs::write(folder.join("src/main.rs"), source).unwrap();
 }
 
-/// The workspace's profiles, which end its manifest.
+/// The workspace's profiles, which are at the end of its manifest.
 fn profiles() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     manifest[manifest.find("[profile.").unwrap()..].to_owned()
 }
 
-/// Runs cargo in `folder` as a user would, with no settings of this workspace but what `keep`
-/// names.
+/// Runs cargo in `folder` like a user, without this workspace's settings except those in `keep`.
 fn cargo(folder: &Path, arguments: &[&str], keep: &[&str]) -> Output {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

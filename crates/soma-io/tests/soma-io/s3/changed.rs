@@ -22,7 +22,7 @@ fn data_files(stored: &Stored) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Replaces the files: by others of the same length, with one bit changed near the end.
+/// Replaces each file by one of the same length, with a bit changed near the end.
 fn replace(files: &[PathBuf]) {
     for file in files {
         let mut bytes = fs::read(file).unwrap();

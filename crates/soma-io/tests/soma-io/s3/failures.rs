@@ -93,7 +93,7 @@ fn what_lasts_is_an_error_that_names_the_file() {
                 let names_it = error.contains("s3://private/atlas/experiment/ms/RNA/X/raw");
                 assert!(names_it, "{choice}: {what:?}: {error}");
             }
-            // It waits as long as bytes come.
+            // libtiledb has no time limit while bytes arrive.
             (ReaderChoice::Libtiledb, What::SlowBody(_), Ok(cells)) => {
                 assert!(cells == stored.cells());
             }

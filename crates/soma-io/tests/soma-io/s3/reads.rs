@@ -23,7 +23,7 @@ fn both_readers_read_what_the_folder_holds() {
         assert_eq!((there.name(), there.why_not_native()), (choice.name(), None));
         assert_eq!(every_cell(&*there).unwrap(), stored.cells());
         contract::check(&*there, &stored.small.x);
-        // Cells come in the same order as from the folder, too.
+        // Cells have the same order as from the folder, too.
         let (rows, genes) = (rows([3..50, 51..52, 200..333]), GeneSelection::Range(5..60));
         let expect = read_csr(&*here, &rows, &genes).unwrap();
         assert_eq!(read_csr(&*there, &rows, &genes).unwrap(), expect);
@@ -66,8 +66,8 @@ fn who_does_not_sign_reads_what_is_public() {
     assert!(error.contains("s3://private/atlas/experiment"), "{error}");
 }
 
-/// The bucket as the first part of the host's name, as Amazon prefers. No such host is known here:
-/// the requests go through a proxy, which is the server itself.
+/// The bucket is the first part of the host's name, which is Amazon's preferred form. No name
+/// server knows this host, so requests go through a proxy: the server itself.
 #[test]
 fn buckets_may_stand_in_the_hosts_name() {
     let stored = Stored::new(PRIVATE);

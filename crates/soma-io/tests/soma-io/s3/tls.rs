@@ -28,8 +28,8 @@ fn only_a_trusted_server_is_read_from() {
     }
     let error = text(&in_time(|| stored.open(config)).unwrap_err());
     assert!(error.contains("certificate"), "{error}");
-    // The native reader's own refusal: the server goes over to a certificate that nobody vouches
-    // for.
+    // The native reader verifies on its own: with another authority in the file, it rejects the
+    // server.
     let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
     std::fs::write(&file, certificate().authority_pem).unwrap();
     let error = text(&in_time(|| x.reader(soma_io::ReaderChoice::Native)).unwrap_err());

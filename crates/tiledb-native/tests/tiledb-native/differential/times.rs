@@ -1,4 +1,4 @@
-//! Which cells count at a time, in cases that are easily missed.
+//! Tests which cells are visible at a time, in cases that are easily missed.
 
 use std::path::Path;
 
@@ -25,8 +25,8 @@ fn consolidate(at: &Path, vacuum: bool) {
     }
 }
 
-/// Of cells with equal place and time libtiledb takes the first within a tile, and of two tiles the
-/// later one's.
+/// If cells have equal place and time, libtiledb uses the first within a tile, and of two tiles
+/// that of the later one.
 #[test]
 fn equal_times_in_a_consolidated_fragment() {
     // With and without the end of a tile between cells of one place.

@@ -295,7 +295,7 @@ proptest! {
         }
     }
 
-    /// A storage with prefetching is told what will be requested, without what is cached.
+    /// Prefetching announces the ranges to request, without the cached ones.
     #[test]
     fn only_what_is_missing_is_announced(first in ranges(), second in ranges()) {
         let folder = tempfile::tempdir().unwrap();

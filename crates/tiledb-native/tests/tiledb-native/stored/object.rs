@@ -1,5 +1,5 @@
-//! Arrays in an object store read like in a folder, with few requests, many at a time; failures are
-//! reported, and end.
+//! Arrays in an object store read like those in a folder, with few requests, many of them
+//! concurrent. Failures are reported, and reads never hang.
 
 use std::fmt;
 use std::fs;
@@ -368,7 +368,7 @@ fn random_chunks_take_fewer_requests_than_there_are_chunks() {
     assert_eq!(stats.requests, Some(n_gets as u64));
 }
 
-/// The reader announces exactly what it then reads: fetching ahead requests nothing twice.
+/// The reader announces exactly the ranges that it then reads, so none is requested twice.
 #[test]
 fn fetching_ahead_takes_no_more_requests() {
     for name in ["format-22", "format-22-consolidated", "format-09-appended"] {
@@ -447,7 +447,7 @@ fn a_dropped_storage_gives_its_requests_up() {
     let told = storage(&store, ObjectOptions::default());
     told.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)));
     drop(told);
-    // Its threads have ended: nobody else uses the store.
+    // No thread that uses the store is left.
     assert_eq!(Arc::strong_count(&store), 1);
 }
 

@@ -1,4 +1,4 @@
-//! A storage with prefetching is told everything that will be read, and nothing twice.
+//! Prefetching announces to the storage everything that will be read, each range once.
 
 use std::io;
 use std::sync::{Arc, Mutex};

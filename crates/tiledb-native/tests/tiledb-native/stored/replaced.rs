@@ -55,7 +55,7 @@ fn an_array_written_anew_has_to_be_opened_anew() {
     let mut out = CsrBuffers::new();
     let sent = array.read_csr(&[0..40], &ColumnSelection::All, &mut out).unwrap().requests;
     assert!(sent.is_some_and(|sent| sent > 0));
-    // The same bytes with another tag: nobody has read the new version.
+    // The same bytes with another tag are a new version.
     files.files.iter().for_each(|(file, bytes)| put(&store, file, bytes.clone()));
     let error = array.read_csr(&[40..100], &ColumnSelection::All, &mut out).unwrap_err();
     let Error::Storage(storage::Error::File { file, source, .. }) = error else {

@@ -25,7 +25,7 @@ pub(super) fn pipeline(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
     let mut are_bytes = false;
     while filters.len() < n_filters {
         let Some((filter, output)) = one(draw, datatype) else { continue };
-        // Run lengths are of values of the size that the pipeline began with.
+        // Run lengths count values of the size at the start of the pipeline.
         let is_of_size = filter != Filter::Rle || datatype.size() == first.size();
         if (are_bytes && needs_values(filter)) || !is_of_size {
             continue;
@@ -69,8 +69,8 @@ fn needs_values(filter: Filter) -> bool {
     )
 }
 
-/// A filter for values of `datatype` and its output type; `None` if the filter drawn does not take
-/// that type.
+/// A filter for values of `datatype`, and its output type; `None` if the random filter does not
+/// support the type.
 fn one(draw: &mut Draw, datatype: Datatype) -> Option<(Filter, Datatype)> {
     let size = datatype.size()?;
     let same = |filter| Some((filter, datatype));

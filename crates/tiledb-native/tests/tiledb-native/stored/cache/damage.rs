@@ -1,4 +1,4 @@
-//! Whatever happens to the files of a cache, reads return the right bytes, and damaged blocks are
+//! Damage to the files of a cache: reads still return the right bytes, and damaged blocks are
 //! replaced.
 
 use std::fs;
