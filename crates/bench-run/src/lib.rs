@@ -1,9 +1,10 @@
 //! Runs measurements in child processes: the code that all benchmark commands share.
 //!
 //! A command starts its own program again for each measurement. The child process reads an
-//! [`Order`] from stdin and reports [`Event`]s on stdout; [`serve`] implements its side. Separate
-//! processes give each measurement its own peak memory and its own heap, and can be killed. The
-//! crate depends neither on the data nor on the loader: the crates above define tasks and answers.
+//! [`Order`] from stdin and reports [`Event`]s on stdout; [`serve`] implements the child's side.
+//! Separate processes give each measurement its own peak memory and its own heap, and can be
+//! killed. The crate depends neither on the data nor on the loader: the crates above define tasks
+//! and answers.
 //!
 //! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] writes rows.
 //! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;

@@ -35,7 +35,7 @@ const LAST_LINES: usize = 40;
 pub struct ProcessSpec<'a> {
     /// The command; its stdin, stdout and stderr are replaced.
     pub command: Command,
-    /// Input on stdin, a line of JSON. It is not an argument, because other users can read those.
+    /// Input on stdin, a line of JSON. It is not an argument: other users can read a command line.
     pub input: Option<String>,
     /// Limit on the process's memory.
     pub limit: Option<&'a MemoryLimit>,

@@ -74,7 +74,7 @@ impl<Answer: Serialize> Reporter<Answer> {
         self.print(&Event::Warning { message: one_line(message) })
     }
 
-    /// Returns the resident memory in bytes in excess of that at the start.
+    /// Returns the growth of resident memory since the start, in bytes.
     pub fn grown_bytes(&self) -> anyhow::Result<u64> {
         Ok(resident_bytes()?.saturating_sub(self.start_bytes))
     }

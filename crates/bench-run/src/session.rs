@@ -29,7 +29,7 @@ pub struct Session {
     interrupted: &'static AtomicBool,
 }
 
-/// Error: the user interrupted the command.
+/// Error of a command that the user interrupted.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -42,8 +42,8 @@ impl std::fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Session {
-    /// Begins to watch for Ctrl-C. Fails if the program, which runs again for each task, cannot
-    /// find itself.
+    /// Begins to watch for Ctrl-C. Fails if the path of this program, which runs again for each
+    /// task, is unknown.
     pub fn begin(display: Display) -> anyhow::Result<Self> {
         let interrupted = interrupt::watch();
         let program =
