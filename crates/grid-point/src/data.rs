@@ -114,7 +114,7 @@ impl Data {
             .with_context(|| format!("cannot list the files of {}", self.uri))
     }
 
-    /// Secrets in the address and the settings, and of the environment.
+    /// Returns the secrets in the address, the settings and the environment.
     pub fn secrets(&self) -> Secrets {
         Secrets::of(self.uri.full(), &self.config, soma_io::environment_secrets())
     }

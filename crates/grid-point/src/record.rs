@@ -32,7 +32,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         memory_limit: point.memory_limit,
         keep_decoded: point.keep_decoded,
         prefetch_batches: Some(spec.prefetch_batches as u64),
-        // The sweep limits the process, and enters it.
+        // The sweep limits the process and records the limit.
         point_memory_limit: None,
         point_memory_limit_by: None,
         io_limit: io_limit(data),
@@ -64,7 +64,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         memory_limit: point.memory_limit,
         keep_decoded: point.keep_decoded,
         prefetch_batches: Some(point.prefetch_batches as u64),
-        // The sweep limits the process, and enters it.
+        // The sweep limits the process and records the limit.
         point_memory_limit: None,
         point_memory_limit_by: None,
         io_limit: io_limit(data),

@@ -59,7 +59,7 @@ pub fn format_leftover(path: &Path) -> String {
     format!("{}: what a run that was killed had left there is removed", path.display())
 }
 
-/// Returns `${XDG_CACHE_HOME:-$HOME/.cache}/somafeed`, the folder of the libraries of `cargo
+/// Returns `${XDG_CACHE_HOME:-$HOME/.cache}/somafeed`, which also contains the libraries of `cargo
 /// xtask`. Fails if neither variable is an absolute path.
 fn cache_folder(xdg: Option<OsString>, home: Option<OsString>) -> anyhow::Result<PathBuf> {
     let absolute =
