@@ -45,9 +45,9 @@ fn kills(version: Version) -> &'static str {
 }
 
 impl MemoryLimit {
-    /// Makes a limit of `bytes`, enforced by the best permitted means, which a trial finds out.
-    /// `taken` is the version of a group that processes join for another limit: a process can be in
-    /// one group of version 2 only.
+    /// Makes a limit of `bytes`. A trial finds out whether a control group may enforce it. `taken`
+    /// is the version of a group that processes join for another limit: a process can be in one
+    /// group of version 2 only.
     pub fn new(bytes: u64, taken: Option<Version>) -> Self {
         let places = Place::all(Controller::Memory).unwrap_or_default().into_iter();
         let free = |place: &Place| (place.version, taken) != (Version::Two, Some(Version::Two));

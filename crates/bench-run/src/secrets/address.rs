@@ -19,7 +19,7 @@ impl Address {
         &self.0
     }
 
-    /// Whether the address is empty, for data that nobody named.
+    /// Whether the address is empty, because no data was named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,7 +6,7 @@ use super::HIDDEN;
 const SIGNERS: [&str; 3] = ["accesskey", "signature", "token"];
 
 /// Hides the content of elements like `<AWSAccessKeyId>` and `<Token-0>` in `text`. A store's
-/// client may assume a role by itself, whose keys and tokens only the store's message reveals.
+/// client may assume a role by itself, whose keys and tokens `Secrets` does not contain.
 pub(super) fn without_signers(text: &str) -> String {
     let (mut kept, mut left) = (String::with_capacity(text.len()), text);
     while let Some(start) = left.find('<') {
