@@ -35,7 +35,7 @@ impl Conditions {
             (&host.hostname, &host.cpu_model, host.n_cores, host.memory_bytes),
             (host.memory_limit_bytes, &host.kernel, &host.gpu),
         );
-        // Without secrets: nobody should be able to guess them by means of a recorded digest.
+        // Without secrets, so that nobody can guess them from a recorded digest.
         let mut data = data.without_secrets();
         if let Some(IoLimit { by: Holder::Kernel(group), .. }) = &mut data.io_limit {
             // The group has another name in each run.

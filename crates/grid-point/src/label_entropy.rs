@@ -64,7 +64,7 @@ struct Label {
 
 impl Labels {
     /// Returns the labels in these obs columns, and the data set with the codes of `encoders` and
-    /// of the labels that need an encoder. Fails if a column is missing or has no classes.
+    /// of the labels that need an encoder. Fails if a column is missing or cannot be encoded.
     pub(crate) fn of(
         dataset: Dataset,
         columns: &[String],

@@ -45,7 +45,7 @@ pub struct Point {
     pub memory_limit: Option<u64>,
     /// Bytes of decoded values to cache.
     pub keep_decoded: Option<u64>,
-    /// Bytes of memory above which the process is killed.
+    /// Bytes of memory above which the process is ended.
     pub process_limit: Option<u64>,
     /// How the data is removed from the page cache before each epoch; `None` leaves the cache.
     pub cold: Option<Cold>,
