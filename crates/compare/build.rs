@@ -1,4 +1,5 @@
-//! Lets this package's tests find libtorch when they run; torch-feed's build script says why.
+//! Lets this package's tests find libtorch when they run; torch-feed's build script gives the
+//! reasons.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

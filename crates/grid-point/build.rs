@@ -1,5 +1,5 @@
-//! Lets this package's tests find libtorch when they run, tells dependents where it is, and notes
-//! the versions of what was built.
+//! Lets this package's tests find libtorch when they run, passes its folder to dependents, and
+//! records the versions of the build.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if let Some(folder) = variable("DEP_TORCH_FEED_LIB_DIR") {
-        // The same as torch-feed's own build script gives, which says why.
+        // The same arguments as in torch-feed's build script, which gives the reasons.
         println!("cargo::metadata=lib_dir={folder}");
         println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
         println!("cargo::rustc-link-arg=-L{folder}");
@@ -24,15 +24,15 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
-/// Passes a version to the program, where it is known.
+/// Passes a version to the program, if it is known.
 fn note(name: &str, version: Option<String>) {
     if let Some(version) = version {
         println!("cargo::rustc-env={name}={}", version.trim());
     }
 }
 
-/// libtorch says its version beside `lib/`: in `build-version`, or in `version.py` where it is part
-/// of PyTorch.
+/// Reads libtorch's version from files beside `lib/`: `build-version`, or `version.py` if it is
+/// part of PyTorch.
 fn libtorch_version(lib_dir: &Path) -> Option<String> {
     let beside = lib_dir.parent()?;
     let version = fs::read_to_string(beside.join("build-version")).ok();
@@ -48,7 +48,7 @@ fn rustc_version() -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// The lock file holds what was resolved.
+/// Reads the resolved version of tch from the lock file.
 fn tch_version() -> Option<String> {
     let lock = Path::new(&env::var("CARGO_MANIFEST_DIR").ok()?).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());

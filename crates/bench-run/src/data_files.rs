@@ -1,29 +1,30 @@
-//! Files of the data on a local disk, with their sizes and times of change.
+//! Data files on a local disk, with their sizes and modification times.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// A file of the data.
+/// A data file.
 #[derive(Debug)]
 pub struct DataFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was changed last, in nanoseconds since 1970.
+    /// Modification time, in nanoseconds since 1970.
     pub changed: i128,
 }
 
 impl DataFile {
-    /// What a digest of the data takes of the file.
+    /// Returns path, size and modification time, for a digest of the data.
     pub fn identity(&self) -> (String, u64, String) {
         (self.path.display().to_string(), self.bytes, self.changed.to_string())
     }
 }
 
-/// Lists all files below `folders`, by path. Folders that do not exist have none.
+/// Lists all files below `folders`, sorted by path. Skips folders that do not exist. Fails if a
+/// folder or a file's metadata cannot be read.
 pub fn data_files(folders: &[PathBuf]) -> io::Result<Vec<DataFile>> {
     let mut files = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
@@ -33,7 +34,7 @@ pub fn data_files(folders: &[PathBuf]) -> io::Result<Vec<DataFile>> {
     Ok(files)
 }
 
-/// Adds up the sizes of all files below `folder`, which must exist.
+/// Adds up the sizes of all files below `folder`, in bytes. Fails if `folder` does not exist.
 pub fn folder_bytes(folder: &Path) -> io::Result<u64> {
     let mut files = Vec::new();
     list(folder, &mut files)?;

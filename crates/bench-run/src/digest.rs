@@ -1,4 +1,5 @@
-//! Digests of what a measurement depends on: rows with the same digest need not be measured again.
+//! Digests of the conditions of a measurement. Rows with the same digest need not be measured
+//! again.
 
 use std::hash::Hasher as _;
 use std::io::Read as _;
@@ -8,7 +9,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
-/// Returns 16 hexadecimal digits of `conditions`, serialized.
+/// Returns the hash of the serialized `conditions`, as 16 hexadecimal digits. Fails if they cannot
+/// be serialized.
 pub fn digest(conditions: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string(conditions)
         .context("cannot serialize the conditions of a measurement")?;
@@ -17,7 +19,8 @@ pub fn digest(conditions: &impl Serialize) -> anyhow::Result<String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// Returns 16 hexadecimal digits of a program's bytes.
+/// Returns the hash of a program's bytes, as 16 hexadecimal digits. Fails if the file cannot be
+/// read.
 pub fn digest_of_program(path: &Path) -> anyhow::Result<String> {
     let cannot = || format!("cannot read the program {}", path.display());
     let mut file = std::fs::File::open(path).with_context(cannot)?;

@@ -12,7 +12,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// A bar of `length` steps, each called `unit`.
+    /// Makes a bar of `length` steps, counted in `unit`.
     pub fn new(length: u64, unit: &str, quiet: bool) -> Self {
         let template = format!(
             "{{bar:30}} {{human_pos}}/{{human_len}} {unit}, {{elapsed}}, about {{eta}} left  {{wide_msg}}"
@@ -20,7 +20,7 @@ impl Display {
         Self::drawn(Some(length), &template, quiet)
     }
 
-    /// A counter of steps called `unit` whose number is not known.
+    /// Makes a counter of `unit`, for an unknown number of steps.
     pub fn counting(unit: &str, quiet: bool) -> Self {
         Self::drawn(
             None,
@@ -34,7 +34,7 @@ impl Display {
         if quiet || bar.is_hidden() {
             return Self { bar: None, quiet };
         }
-        // A template that does not parse leaves the plain bar.
+        // An invalid template falls back to the plain bar.
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
@@ -42,21 +42,21 @@ impl Display {
         Self { bar: Some(bar), quiet }
     }
 
-    /// Shows what is going on now; only a bar has room for it.
+    /// Shows the current activity. Has no effect without a bar.
     pub fn now(&self, text: impl Into<String>) {
         if let Some(bar) = &self.bar {
             bar.set_message(text.into());
         }
     }
 
-    /// Sets the number of steps that are done.
+    /// Sets the number of completed steps.
     pub fn position(&self, position: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(position);
         }
     }
 
-    /// Prints a line that stays.
+    /// Prints a permanent line: above the bar, or to stderr without one. Prints nothing if quiet.
     pub fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
@@ -73,7 +73,7 @@ impl Display {
     }
 }
 
-/// Formats a number as `1,234,567`.
+/// Formats a number like `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -1,22 +1,23 @@
-//! The batches of an epoch taken as training would take them, with the waits timed.
+//! Consumes the batches of an epoch like training would, and times the waits.
 
 use std::time::Instant;
 
 use bench_report::{BatchSample, thread_cpu_secs};
 
-/// What the consumer of an epoch saw.
+/// Timing of an epoch, as its consumer measured it.
 #[derive(Debug)]
 pub struct ConsumedEpoch {
-    /// What each batch took.
+    /// Times and rows of each batch.
     pub batches: Vec<BatchSample>,
-    /// Seconds from asking for another batch until there was none; 0 if the epoch was cut off.
+    /// Seconds from the last request for a batch until the epoch ended; 0 if it was cut off.
     pub end_wait_secs: f64,
-    /// CPU seconds of the consumer's thread, with batches.
+    /// CPU seconds that the consumer's thread spent on batches.
     pub busy_cpu_secs: f64,
 }
 
-/// Takes batches until there are no more, or `max_batches`. The epoch begins at `start`, when it
-/// was asked for. `consume` drops the batch and returns its rows.
+/// Consumes batches until the epoch ends or `max_batches` have come. The epoch begins at `start`:
+/// time before the first batch is a wait. `consume` drops the batch and returns its number of rows.
+/// Fails at the first error of a batch or of `consume`.
 pub fn consume_epoch<Batch>(
     start: Instant,
     mut batches: impl Iterator<Item = anyhow::Result<Batch>>,
@@ -26,7 +27,7 @@ pub fn consume_epoch<Batch>(
     let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.size_hint().0 as u64);
     let mut samples: Vec<BatchSample> = Vec::with_capacity(n_batches as usize);
     let (mut asked, mut end_wait_secs, mut busy_cpu_secs) = (start, 0.0, 0.0);
-    // The end is asked for too: an epoch is over when the loader says so, unless it is cut off.
+    // Waits for the end, too: the loader decides when an epoch is over, unless it is cut off.
     while max_batches.is_none_or(|most| (samples.len() as u64) < most) {
         let Some(batch) = batches.next() else {
             end_wait_secs = asked.elapsed().as_secs_f64();
@@ -71,7 +72,7 @@ mod tests {
         let whole = take(None);
         let rows: Vec<u64> = whole.batches.iter().map(|batch| batch.n_rows).collect();
         assert_eq!(rows, [3, 2]);
-        // What comes before the first batch is a wait for it.
+        // Time before the first batch counts as a wait for it.
         assert!(whole.batches[0].wait_secs >= 2.0 * PAUSE.as_secs_f64(), "{whole:?}");
         let secs = |batch: &BatchSample| [batch.wait_secs, batch.consume_secs];
         assert!(whole.batches.iter().flat_map(secs).all(|secs| PAUSE.as_secs_f64() <= secs));

@@ -1,4 +1,4 @@
-//! Values of flags that several commands share.
+//! Parsers of values of flags that several commands share.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use anyhow::bail;
 /// Parses `KEY=VALUE`.
 ///
 /// # Errors
-/// There is no `=`, or no key before it.
+/// `text` has no `=`, or no key before it.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -20,7 +20,7 @@ pub fn pairs(flag: &str, typed: &[(String, String)]) -> anyhow::Result<BTreeMap<
     let mut pairs = BTreeMap::new();
     for (key, value) in typed {
         if pairs.insert(key.clone(), value.clone()).is_some() {
-            // The values may be secrets.
+            // The message omits the values, which may be secrets.
             bail!("{flag} {key} is given twice");
         }
     }

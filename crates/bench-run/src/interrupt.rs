@@ -1,11 +1,12 @@
-//! Ctrl-C: noted, so that a command can stop between two steps and keep its rows.
+//! Records Ctrl-C, so that a command can stop between two steps and keep its rows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Notes Ctrl-C and requests to end from now on; a second one ends the process at once.
+/// Returns a flag that Ctrl-C or a termination signal sets. A second signal ends the process at
+/// once.
 pub fn watch() -> &'static AtomicBool {
     static WATCHED: OnceLock<()> = OnceLock::new();
     WATCHED.get_or_init(|| {
@@ -14,13 +15,13 @@ pub fn watch() -> &'static AtomicBool {
                 end_at_once();
             }
         });
-        // Only a second handler is refused, and there is none.
+        // Fails only if a handler exists already, and this is the only one.
         drop(noted);
     });
     &INTERRUPTED
 }
 
-/// The exit code that shells give for an interrupt.
+/// Exit code after an interrupt, the same that shells use.
 pub const EXIT_CODE: u8 = 130;
 
 #[expect(clippy::exit, reason = "asked for twice: nothing is to be kept waiting for")]

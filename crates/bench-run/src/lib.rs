@@ -1,16 +1,18 @@
-//! Measured child processes: everything that a benchmark's commands share, whatever they measure.
+//! Runs measurements in child processes: the code that all benchmark commands share.
 //!
-//! A command starts this program again for each measurement. The process reads an [`Order`] from
-//! its stdin and reports [`Event`]s on its stdout ([`serve`] is its end); a process of its own
-//! gives each measurement its own peak memory and its own heap, and may be killed. The crate knows
-//! neither the data nor the loader: tasks and answers are types of the crates above.
+//! A command starts its own program again for each measurement. The child process reads an
+//! [`Order`] from stdin and reports [`Event`]s on stdout; [`serve`] implements the child's side.
+//! Separate processes give each measurement its own peak memory and its own heap, and can be
+//! killed. The crate depends neither on the data nor on the loader: the crates above define tasks
+//! and answers.
 //!
-//! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] keeps rows.
-//! - [`ProcessSpec`] is one process: its input, its limit, and how it ended.
-//! - [`consume_epoch`] takes the batches of an epoch and times the waits.
-//! - `limits` limits memory and the rate of reading; `page_cache` makes the cache warm or cold.
-//! - [`ResultsFolder`], [`run_info()`] and [`digest()`] say where rows go, which run they belong
-//!   to, and which conditions they depend on.
+//! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] writes rows.
+//! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;
+//!   [`Ended`] says how it ended.
+//! - [`consume_epoch`] consumes the batches of an epoch and times the waits.
+//! - `limits` limits memory and the read rate; `page_cache` makes the page cache warm or cold.
+//! - [`ResultsFolder`], [`run_info()`] and [`digest()`] give the folder, the run and the conditions
+//!   of rows.
 //! - [`Secrets`] keeps credentials out of records, messages and command lines.
 #![expect(
     clippy::print_stderr,

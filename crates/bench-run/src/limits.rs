@@ -1,4 +1,4 @@
-//! Limits on a measured process: its memory, and the rate at which it reads from storage.
+//! Limits the memory of a measured process, and the rate at which it reads from storage.
 
 mod control_group;
 mod io;

@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 pub struct Order<Task> {
     /// State of the page cache, recorded with the measurement.
     pub cache: String,
-    /// What to do.
+    /// Work to perform.
     pub task: Task,
 }
 
-/// A report of a measured process. `Answer` is what the command asked for.
+/// A report of a measured process. `Answer` is the command's type of results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event<Answer> {
-    /// The task goes on.
+    /// Progress of the task.
     Progress {
-        /// Rows so far.
+        /// Rows done so far.
         n_rows: u64,
-        /// Rows there will be.
+        /// Rows of the whole task.
         of_rows: u64,
     },
     /// A result; a task may have several.
     Answer(Answer),
-    /// Something does not work as it should; the task goes on.
+    /// A problem that does not end the task.
     Warning {
-        /// In one line.
+        /// Message in one line.
         message: String,
     },
-    /// The task cannot go on.
+    /// The task failed.
     Failed {
-        /// Why, in one line.
+        /// Reason in one line.
         message: String,
     },
     /// The task is done.

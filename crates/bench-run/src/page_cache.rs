@@ -1,10 +1,10 @@
-//! The state of the page cache before a measurement: the data's files read through before each run
-//! (warm), or removed from it before each epoch (cold).
+//! Sets the page cache's state before a measurement: reads the data's files before each run (warm),
+//! or removes them from the cache before each epoch (cold).
 //!
-//! For a cold cache the machine's whole cache is dropped if that is permitted. Otherwise, or if the
-//! user wants it so, the kernel is advised that the data's files are not needed. The kernel need
-//! not follow advice (another process may have a file mapped), so the result is checked: pages that
-//! are still cached make the state unknown.
+//! For a cold cache the machine's whole cache is dropped if that is permitted. Otherwise, or at the
+//! user's request, the kernel is advised that the data's files are not needed. The kernel need not
+//! follow advice (another process may have a file mapped), so the result is checked: pages that are
+//! still cached make the state unknown.
 
 mod cold;
 
@@ -18,31 +18,30 @@ pub use cold::{Cold, cool};
 
 use crate::data_files::data_files;
 
-/// Share of the available memory that the files may take to be kept in the page cache beside a
-/// loader.
+/// Largest share of the available memory that the files may take, to stay cached beside a loader.
 const SHARE: f64 = 0.6;
 
-/// The name of a cache that was read into.
+/// Name of the warm state.
 const WARM: &str = "warm";
 
 /// State of the page cache before a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageCache {
-    /// Files of so many bytes were read through.
+    /// The data's files were read.
     Warm {
-        /// Of all files together.
+        /// Size of all files together.
         bytes: u64,
     },
     /// The machine's cache was dropped.
     Dropped,
-    /// The data's files were advised out.
+    /// The kernel removed the data's files on our advice.
     Advised,
-    /// Nothing is known, and why.
+    /// The state is unknown, for this reason.
     Unknown(String),
 }
 
 impl PageCache {
-    /// The state's name in each row.
+    /// Returns the state's name, recorded in each row.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Warm { .. } => WARM,
@@ -53,7 +52,8 @@ impl PageCache {
     }
 }
 
-/// Reads all files below `folders`; `None` is data that is not on a local disk.
+/// Reads all files below `folders` into the page cache; `None` means data that is not on a local
+/// disk. Returns [`PageCache::Unknown`] if the files cannot be read or do not fit.
 pub fn warm(folders: Option<&[PathBuf]>) -> PageCache {
     let Some(folders) = folders else { return not_local() };
     let files = data_files(folders);
@@ -76,8 +76,8 @@ fn not_local() -> PageCache {
     PageCache::Unknown("the data is not on a local disk".to_owned())
 }
 
-/// Reads the files again if the cache was warm, since a run that needed much memory may have
-/// evicted them. Returns the state's name; calls `warn` if the cache is no longer warm.
+/// Reads the files again if the cache was warm, since a run with much memory may have evicted them.
+/// Returns the state's name. Calls `warn` if the cache cannot be made warm again.
 pub(crate) fn warm_again(
     before: &'static str,
     folders: Option<&[PathBuf]>,

@@ -1,4 +1,4 @@
-//! Runs a measured process and reports how it ended: whatever happens to it, the command goes on.
+//! Runs a measured process and reports how it ended. The command goes on however it ended.
 
 mod end;
 mod tree;
@@ -35,28 +35,30 @@ const LAST_LINES: usize = 40;
 pub struct ProcessSpec<'a> {
     /// The command; its stdin, stdout and stderr are replaced.
     pub command: Command,
-    /// What the process reads from its stdin, as a line of JSON: other users see a command line.
+    /// Input on stdin, a line of JSON. It is not an argument: other users can read a command line.
     pub input: Option<String>,
-    /// The limit on its memory.
+    /// Limit on the process's memory.
     pub limit: Option<&'a MemoryLimit>,
-    /// No message of the process keeps these.
+    /// Secrets to hide in the process's messages.
     pub secrets: Secrets,
 }
 
 impl ProcessSpec<'_> {
-    /// A process that gets `input` on its stdin and whose memory is not limited.
+    /// Makes a process with `input` on stdin and without a memory limit. Fails if `input` cannot be
+    /// serialized.
     pub fn new(command: Command, input: &impl Serialize, secrets: Secrets) -> anyhow::Result<Self> {
         let input = serde_json::to_string(input).context("cannot serialize an order")?;
         Ok(Self { command, input: Some(input), limit: None, secrets })
     }
 
-    /// A process without input.
+    /// Makes a process without input and without a memory limit.
     pub fn without_input(command: Command, secrets: Secrets) -> Self {
         Self { command, input: None, limit: None, secrets }
     }
 
     /// Starts the process and passes its progress, warnings and answers to `on_event` until it
-    /// ends. An error of `on_event`, and `interrupted`, end the process.
+    /// ends. Kills the process if `on_event` fails or `interrupted` is set. Fails if the process
+    /// cannot be started or limited, and with an error of `on_event`.
     pub fn run<Answer: DeserializeOwned>(
         mut self,
         interrupted: &AtomicBool,
@@ -64,7 +66,7 @@ impl ProcessSpec<'_> {
     ) -> anyhow::Result<Ended> {
         self.command.stdin(Stdio::piped());
         let mut child = Running::start(self.command, self.secrets)?;
-        // It waits for its order, so it has done nothing yet.
+        // The process waits for its order, so it has done nothing yet.
         child.limited = self.limit.map(|limit| limit.apply(child.child.id())).transpose()?;
         match self.input {
             Some(input) => child.give(input)?,
@@ -79,22 +81,22 @@ enum Followed {
     Interrupted,
 }
 
-/// Threads beside a process. All end once it has.
+/// Threads that serve a process. They end after it.
 struct Threads {
     events: JoinHandle<()>,
     stderr: JoinHandle<String>,
-    /// Writes to the process's stdin more than a pipe may hold.
+    /// Writes the input, which may be longer than a pipe's buffer.
     input: Option<JoinHandle<()>>,
 }
 
-/// A process and the threads that talk to it. Dropping it ends the process.
+/// A process and the threads that serve it. Dropping it kills the process.
 struct Running {
     child: Child,
     lines: Receiver<String>,
     threads: Option<Threads>,
     peak_bytes: Option<u64>,
     tree: Option<TreePeak>,
-    /// Dropped after the process has ended.
+    /// Must be dropped after the process has ended.
     limited: Option<LimitedProcess>,
     secrets: Secrets,
 }
@@ -122,12 +124,12 @@ impl Running {
         })
     }
 
-    /// Writes the input in a thread of its own: a process that does not read it must not keep
-    /// Ctrl-C from ending it.
+    /// Writes the input in a thread of its own, so that Ctrl-C also ends a process that does not
+    /// read it.
     fn give(&mut self, text: String) -> anyhow::Result<()> {
         if let (Some(mut stdin), Some(threads)) = (self.child.stdin.take(), &mut self.threads) {
             let write = move || {
-                // The status of a process that has already ended says so.
+                // A failed write means that the process has ended, which its exit status shows.
                 let _written = stdin.write_all(text.as_bytes());
             };
             threads.input = Some(named("point-input").spawn(write)?);
@@ -147,7 +149,7 @@ impl Running {
         let (peak_bytes, tree) = (self.peak_bytes, self.tree);
         let (status, stderr) = self.wait()?;
         let verdict = self.limited.as_ref().and_then(LimitedProcess::verdict);
-        // Ctrl-C reaches the process too, and may end it before we look.
+        // Ctrl-C reaches the process too, and may end it before this checks.
         if interrupted.load(Ordering::Relaxed) {
             return Ok(Ended::Interrupted);
         }
@@ -177,7 +179,7 @@ impl Running {
             self.peak_bytes = self.peak_bytes.max(tree::peak_of(self.child.id()));
             self.tree = self.tree.max(tree::memory(self.child.id()));
             match self.lines.recv_timeout(GLANCE) {
-                // Other lines were printed by a library.
+                // Other lines come from libraries that print.
                 Ok(line) => match event(&line, &self.secrets) {
                     Some(Event::Done) => done = true,
                     Some(Event::Failed { message }) => failed = Some(message),
@@ -210,7 +212,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.threads.is_some() {
-            // Both fail only if it has ended by itself.
+            // Both fail only if the process has already ended.
             let _killed = self.child.kill();
             let _status = self.child.wait();
             self.join();
@@ -243,7 +245,8 @@ fn last_lines(stderr: impl Read) -> String {
     Vec::from(kept).join("\n")
 }
 
-/// Parses an event; its texts, which may be other libraries', lose secrets.
+/// Parses an event and hides secrets in its texts, which other libraries may have written. Returns
+/// `None` for any other line.
 fn event<Answer: DeserializeOwned>(line: &str, secrets: &Secrets) -> Option<Event<Answer>> {
     let mut value: Value = serde_json::from_str(line).ok()?;
     hide(&mut value, secrets);

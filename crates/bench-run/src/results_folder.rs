@@ -1,4 +1,4 @@
-//! The folder of one run: named by date, machine and data, and never one that another run has.
+//! The results folder of a run. A generated name has date, machine and data, and is never reused.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use bench_report::{HostInfo, check_folder};
 use clap::Args;
 
-/// Runs of the same day, host and data.
+/// Most runs of the same day, host and data.
 const MOST_RUNS: u32 = 9999;
 
 /// Flags of every command that measures: where its results go.
@@ -23,7 +23,8 @@ pub struct ResultsFlags {
 }
 
 impl ResultsFlags {
-    /// The folder `named` on the command line, or a new one for `data`; rows can be added to it.
+    /// Returns the folder `named` on the command line, or makes one for `data`. Fails if it cannot
+    /// be made or rows cannot be added to it.
     pub fn folder(
         &self,
         named: Option<&Path>,
@@ -42,10 +43,10 @@ impl ResultsFlags {
     }
 }
 
-/// The folder of the results. A folder with a generated name that has no row yet is removed.
+/// The results folder. On drop, a folder with a generated name and without rows is removed.
 #[derive(Debug, Default)]
 pub struct ResultsFolder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
     /// Whether to remove it when it is dropped.
     pub to_remove: bool,
@@ -54,13 +55,13 @@ pub struct ResultsFolder {
 impl Drop for ResultsFolder {
     fn drop(&mut self) {
         if self.to_remove {
-            // An empty folder that stays does no harm.
+            // An empty folder does no harm if it stays.
             let _removed = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Makes `<root>/<date>-<host>-<data>`, or the same with `-2`, `-3` ... where that is taken.
+/// Makes `<root>/<date>-<host>-<data>`, or the same with `-2`, `-3` ... if that exists.
 fn make(root: &Path, date: &str, host: &str, data: &str) -> anyhow::Result<PathBuf> {
     let name = format!("{date}-{}-{}", plain(host), plain(data));
     fs::create_dir_all(root)
@@ -84,7 +85,7 @@ fn make(root: &Path, date: &str, host: &str, data: &str) -> anyhow::Result<PathB
     )
 }
 
-/// The last part of a path or URI that says what the data is: `.../visium/soma` is `visium`.
+/// Returns the part of a path or URI that names the data: `visium` for `.../visium/soma`.
 pub fn data_name(uri: &str) -> String {
     let mut parts = uri
         .trim_end_matches('/')
@@ -97,7 +98,7 @@ pub fn data_name(uri: &str) -> String {
     }
 }
 
-/// Letters, digits and dots in words; what else there is becomes a hyphen.
+/// Makes a folder name of at most 60 characters: all but letters, digits and `.-_` become hyphens.
 fn plain(text: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '-' };
     let name: String = text.chars().map(keep).take(60).collect();

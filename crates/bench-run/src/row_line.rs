@@ -1,11 +1,11 @@
-//! A row as a line for people.
+//! Formats a row as a line of text.
 
 use bench_report::{EpochRecord, GridPoint, Measured, Status};
 
 use crate::display::grouped;
 use crate::limits::format_rate;
 
-/// Formats a record as a line. `n_repeats` is how often the run measures each point.
+/// Formats a record as a line. `n_repeats` is the number of times that the run measures each point.
 pub fn format_row(record: &EpochRecord, n_repeats: u64) -> String {
     let GridPoint { chunk_method, chunks_per_block, chunk_size, .. } = &record.point;
     let measured = &record.measured;
@@ -33,7 +33,7 @@ pub fn format_row(record: &EpochRecord, n_repeats: u64) -> String {
     }
 }
 
-/// The rate under a limit, and a warning about it.
+/// Formats the read rate under a limit, and a warning about it.
 fn read_rate(record: &EpochRecord) -> String {
     let measured = &record.measured;
     let Some(rate) = measured.io_bytes_per_sec else { return String::new() };
@@ -41,7 +41,7 @@ fn read_rate(record: &EpochRecord) -> String {
     format!(", read at {}{warning}", format_rate(rate))
 }
 
-/// How random the order was, by the first label.
+/// Formats the first label's entropy, which shows how random the order was.
 fn entropy(record: &EpochRecord) -> String {
     let first = record.measured.order_entropy.first();
     match first.map(|one| (&one.label, one.mean, one.expected)) {
@@ -52,7 +52,7 @@ fn entropy(record: &EpochRecord) -> String {
     }
 }
 
-/// The peak of the process, and that of the epoch if it was lower by more than rounding.
+/// Formats the peak memory of the process, and of the epoch if it differs after rounding.
 fn peak(measured: &Measured) -> String {
     let gigabytes = |bytes: u64| format!("{:.2} GB", bytes as f64 / 1e9);
     let Some(process) = measured.max_mem.map(gigabytes) else { return String::new() };

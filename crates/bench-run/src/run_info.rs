@@ -1,4 +1,4 @@
-//! The description of a run that each of its rows carries: when, of which commit, by which command.
+//! Describes a run for each of its rows: start, commit and command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,7 +9,8 @@ use jiff::Timestamp;
 
 use crate::secrets;
 
-/// Describes a run that begins now. `revision` is what `cargo xtask` passes on.
+/// Describes a run that begins now. `revision` comes from `cargo xtask`. Fails if `arguments` are
+/// empty.
 pub fn run_info(
     revision: Option<&str>,
     metadata: &BTreeMap<String, String>,
@@ -33,7 +34,7 @@ pub fn run_info(
     })
 }
 
-/// The commit, and whether files differ from it.
+/// Splits a revision into the commit and whether files differ from it.
 fn commit(revision: Option<&str>) -> (Option<String>, Option<bool>) {
     match revision {
         None | Some("unknown") => (None, None),
@@ -44,12 +45,12 @@ fn commit(revision: Option<&str>) -> (Option<String>, Option<bool>) {
     }
 }
 
-/// Flags with a value that `cargo xtask` adds, for itself to add again.
+/// Flags with a value that `cargo xtask` adds, and adds again if the command is repeated.
 const OF_XTASK: [&str; 5] =
     ["--revision", "--results-root", "--scripts", "--environment", "--unavailable"];
 
-/// Formats the command so that it can be typed again, without the flags that `cargo xtask` adds
-/// and without secrets. The first argument is the program.
+/// Formats the command so that it can be typed again, without the flags that `cargo xtask` adds and
+/// without secrets. The first argument is the program; fails without it.
 pub fn command_line(arguments: &[OsString]) -> anyhow::Result<String> {
     let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
     let program = arguments.next().context("started without a name")?;
@@ -69,7 +70,7 @@ pub fn command_line(arguments: &[OsString]) -> anyhow::Result<String> {
     Ok(std::iter::once(start).chain(words).collect::<Vec<_>>().join(" "))
 }
 
-/// Quotes a word as a shell takes it.
+/// Quotes a word for a shell, if it needs quotes.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -79,7 +80,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// An address as results show it: the user's home is of no use to others.
+/// Returns an address for results, with `~` for the user's home.
 pub fn shown_uri(uri: &str) -> String {
     without_home(uri, std::env::var("HOME").ok().as_deref())
 }

@@ -1,11 +1,12 @@
-//! Keeps credentials out of what is recorded, printed and drawn.
+//! Keeps credentials out of records, messages and charts.
 //!
-//! - An [`Address`] prints without user info and query; the whole of it is for opening alone.
-//! - Of TileDB's parameters those of an allow-list keep their values ([`recorded`]).
-//! - Messages of others (libtiledb, Python, the system) are searched for secrets of the order and
-//!   the environment, and for who signed a request that a store refused ([`Secrets::hide`]).
+//! - An [`Address`] prints without user info and query; its full text is only for opening the data.
+//! - TileDB's parameters on an allow-list keep their values; others are hidden ([`recorded`]).
+//! - Messages of libtiledb, Python and the system lose the secrets of the order and the
+//!   environment, and the signer of a request that a store refused ([`Secrets::hide`]).
 //!
-//! Other processes get all of it on stdin, never as arguments, which any user of the machine sees.
+//! Other processes receive credentials on stdin, never as arguments, which any user of the machine
+//! can read.
 
 mod address;
 mod settings;
@@ -19,34 +20,34 @@ pub use address::{Address, without_credentials};
 pub(crate) use settings::{command_words, noted};
 pub use settings::{first_hidden, recorded};
 
-/// Stands in place of a secret.
+/// Replaces a secret in a text.
 pub const HIDDEN: &str = "***";
 
-/// Shorter values turn up in messages by chance. Values that are only possibly secret are not
-/// hidden if they are shorter; those that surely are one, if they stand by themselves.
+/// Least length in bytes of a word that is hidden everywhere. Shorter words occur in messages by
+/// chance: a known secret is then hidden only if it stands by itself, a possible secret not at all.
 const LEAST_LENGTH: usize = 6;
 
-/// Words that must not turn up in a message.
+/// Words to hide in messages.
 #[derive(Clone)]
 pub struct Secrets {
-    /// The longest first, so that none is hidden in part.
+    /// Longest first, so that no word is hidden only in part.
     words: Vec<String>,
 }
 
 impl Secrets {
-    /// Secrets in an address and in settings; `known` are secrets of the environment. A store's
-    /// error messages repeat ids of keys and tokens.
+    /// Collects the secrets in an address and in settings; `known` are secrets of the environment.
+    /// Ids of keys and tokens count: a store's error messages repeat them.
     pub fn of(address: &str, settings: &BTreeMap<String, String>, known: Vec<String>) -> Self {
         let settings = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         Self::with([address], settings, known)
     }
 
-    /// Secrets of the environment alone.
+    /// Collects the secrets of the environment alone.
     pub fn of_environment(known: Vec<String>) -> Self {
         Self::with([], [], known)
     }
 
-    /// Secrets on a command line, and `known` ones of the environment.
+    /// Collects the secrets on a command line; `known` are secrets of the environment.
     pub fn of_arguments(arguments: &[OsString], known: Vec<String>) -> Self {
         let words: Vec<String> =
             arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -54,7 +55,7 @@ impl Secrets {
         Self::with(words.iter().map(String::as_str), settings, known)
     }
 
-    /// `words` are surely secret.
+    /// Collects secrets from addresses and settings. `words` are known secrets.
     fn with<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -76,7 +77,7 @@ impl Secrets {
             possible.extend(credentials.queries);
         }
         words.extend(possible.into_iter().filter(|word| LEAST_LENGTH <= word.len()));
-        // As Rust and others quote them.
+        // Messages may contain the words quoted by Rust or another language.
         let quoted: Vec<String> = words
             .iter()
             .filter_map(|word| {
@@ -91,8 +92,8 @@ impl Secrets {
         Self { words }
     }
 
-    /// Returns `text` without them, and without the credentials of any address and of any store's
-    /// error in it.
+    /// Returns `text` without these secrets, and without the credentials in any address and any
+    /// store's error message.
     pub fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for word in &self.words {
@@ -112,7 +113,7 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// `text` without `word` where no letter or digit touches it: a short one is part of many words.
+/// Hides `word` in `text` unless a letter or digit touches it: many words contain a short secret.
 fn without_word(text: &str, word: &str) -> String {
     let (mut kept, mut start) = (String::with_capacity(text.len()), 0);
     for (idx, found) in text.match_indices(word) {
@@ -176,7 +177,7 @@ mod tests {
         }
         let quoted = format!("{:?}", "p\"w of x");
         assert_eq!(Secrets::with(["s3://p\"w@b/x"], [], Vec::new()).hide(&quoted), "\"*** of x\"");
-        // An empty value is no word.
+        // An empty value is not a word.
         assert_eq!(Secrets::with([], [("rest.token", "")], Vec::new()).hide("ab"), "ab");
     }
 

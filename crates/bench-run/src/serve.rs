@@ -1,4 +1,4 @@
-//! The measured process's end of the protocol: reads its order, performs it, and reports.
+//! The measured process's side of the protocol: reads its order, performs it, and reports.
 
 use std::io::{self, Read as _, Write as _};
 use std::marker::PhantomData;
@@ -16,16 +16,16 @@ use crate::secrets::Secrets;
 /// Least time between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// Reads an order from stdin, performs it, and reports on stdout. An error is reported as an event
-/// without the order's secrets; the error returned is for the exit code.
+/// Reads an order from stdin, performs it, and reports on stdout. Reports an error of `perform` as
+/// an event without the order's secrets, and returns it for the exit code.
 pub fn serve<Task: DeserializeOwned, Answer: Serialize>(
     secrets: impl FnOnce(&Task) -> Secrets,
     perform: impl FnOnce(&Order<Task>, &mut Reporter<Answer>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    // Exits with the parent; nobody would read the result. On other systems than Linux it exits at
+    // Exits with the parent; nobody would read the result. On systems other than Linux, it exits at
     // its next report.
     let _unsupported = set_parent_process_death_signal(Some(Signal::KILL));
-    // Before anything is opened: all later memory counts for the order's limit.
+    // Begins before anything is opened: all later memory counts for the order's limit.
     let mut reporter = Reporter::begin(resident_bytes()?);
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).context("cannot read the order from stdin")?;
@@ -41,8 +41,8 @@ pub fn serve<Task: DeserializeOwned, Answer: Serialize>(
     }
 }
 
-/// Reports to the command that started this process. Each report fails once nobody listens any
-/// more, which ends the process.
+/// Reports to the command that started this process. A report fails if that command has ended,
+/// which ends this process too.
 #[derive(Debug)]
 pub struct Reporter<Answer> {
     start_bytes: u64,
@@ -60,7 +60,7 @@ impl<Answer: Serialize> Reporter<Answer> {
         self.print(&Event::Answer(answer))
     }
 
-    /// Reports how far the task is, unless it did so a moment ago.
+    /// Reports the rows done so far, unless the last report was a moment ago.
     pub fn progress(&mut self, n_rows: u64, of_rows: u64) -> anyhow::Result<()> {
         if self.last_progress.elapsed() < PROGRESS {
             return Ok(());
@@ -74,7 +74,7 @@ impl<Answer: Serialize> Reporter<Answer> {
         self.print(&Event::Warning { message: one_line(message) })
     }
 
-    /// Resident memory in bytes beyond what the process had at its start.
+    /// Returns the growth of resident memory since the start, in bytes.
     pub fn grown_bytes(&self) -> anyhow::Result<u64> {
         Ok(resident_bytes()?.saturating_sub(self.start_bytes))
     }
@@ -88,7 +88,7 @@ impl<Answer: Serialize> Reporter<Answer> {
     }
 }
 
-/// libtorch's messages carry a stack trace below the first line.
+/// Returns the first line. libtorch's messages have a stack trace below it.
 fn one_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim().to_owned()
 }

@@ -1,5 +1,5 @@
-//! One session for all commands: runs tasks in processes, one after the other, shows how far each
-//! is, keeps rows, and stops on Ctrl-C.
+//! The session of a command: runs tasks in processes one after another, shows progress, writes
+//! rows, and stops on Ctrl-C.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,7 +29,7 @@ pub struct Session {
     interrupted: &'static AtomicBool,
 }
 
-/// The user wanted to stop.
+/// Error of a command that the user interrupted.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -42,7 +42,8 @@ impl std::fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Session {
-    /// Watches for Ctrl-C and finds the program itself, which is started again for each task.
+    /// Begins to watch for Ctrl-C. Fails if the path of this program, which runs again for each
+    /// task, is unknown.
     pub fn begin(display: Display) -> anyhow::Result<Self> {
         let interrupted = interrupt::watch();
         let program =
@@ -50,7 +51,7 @@ impl Session {
         Ok(Self { program, display, cache: "", interrupted })
     }
 
-    /// The program, which a digest of conditions covers.
+    /// Returns the program's path; digests of conditions cover the program.
     pub fn program(&self) -> &std::path::Path {
         &self.program
     }
@@ -62,7 +63,7 @@ impl Session {
         command
     }
 
-    /// Whether the user wants to stop.
+    /// Whether the user has interrupted the command.
     pub fn is_stopped(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
@@ -73,8 +74,8 @@ impl Session {
         self.cache = page_cache::warm_again(self.cache, folders, |why| display.line(why));
     }
 
-    /// Runs a process to its end. Shows `name` with its progress and its warnings; passes its
-    /// answers to `on_answer`, an error of which ends the process.
+    /// Runs a process to its end. Shows `name` with its progress and its warnings, and passes its
+    /// answers to `on_answer`. Kills the process and fails if `on_answer` fails.
     pub fn run<Answer: DeserializeOwned>(
         &self,
         name: &str,
@@ -93,7 +94,7 @@ impl Session {
                 }
                 Event::Answer(answer) => {
                     on_answer(answer)?;
-                    // Each answer, such as data that is open or an epoch, begins another count.
+                    // Rows are counted anew after each answer, like opened data or an epoch.
                     started = Instant::now();
                 }
                 Event::Failed { .. } | Event::Done => {}
@@ -109,35 +110,35 @@ fn format_progress(name: &str, n_rows: u64, of_rows: u64, started: Instant) -> S
     format!("{name}: {share:.0} %, {} rows/s", grouped(rate as u64))
 }
 
-/// The rows of a run, kept in its results folder one by one.
+/// Writes the rows of a run to its results folder, one by one.
 #[derive(Debug)]
 pub struct Rows {
-    /// Where they are.
+    /// Folder of the rows.
     pub folder: ResultsFolder,
-    /// The run that they belong to.
+    /// Run of the rows.
     pub run: RunInfo,
-    /// The machine that they are from.
+    /// Machine of the rows.
     pub host: HostInfo,
-    /// Rows kept so far.
+    /// Number of rows written so far.
     pub n_rows: usize,
 }
 
 impl Rows {
-    /// Keeps rows in `folder`.
+    /// Writes rows to `folder`.
     pub fn new(folder: ResultsFolder, run: RunInfo, host: HostInfo) -> Self {
         Self { folder, run, host, n_rows: 0 }
     }
 
-    /// Enters run and machine and writes the record. What cannot be written ends the command:
-    /// measuring on would lose the rest too.
+    /// Completes the record with run and machine, and writes it. A failure should end the command:
+    /// further measurements would be lost too.
     pub fn keep(&mut self, record: &mut EpochRecord) -> anyhow::Result<()> {
         self.complete(record);
         let kept = append(&self.folder.path, std::slice::from_ref(record));
         self.count(kept.map(|()| true), record).map(drop)
     }
 
-    /// Does the same, unless the folder has a row of the same measurement; returns whether it was
-    /// added.
+    /// Does the same as `keep`, unless the folder has a row of the same measurement. Returns
+    /// whether the row was added.
     pub fn keep_unless_there(&mut self, record: &mut EpochRecord) -> anyhow::Result<bool> {
         self.complete(record);
         let kept = append_unless_there(&self.folder.path, record);

@@ -1,18 +1,18 @@
-//! A command line that asks for something that cannot be done.
+//! Error for a command line that cannot be executed.
 
 use std::fmt;
 
-/// The command line asks for something that cannot be done; programs exit with code 2.
+/// The command line cannot be executed; programs exit with code 2.
 #[derive(Debug)]
 pub struct UsageError(String);
 
 impl UsageError {
-    /// An error with a message of one line.
+    /// Makes an error with a message of one line.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
-    /// Makes a usage error of any error, with its causes.
+    /// Makes a usage error from any error, with its causes.
     pub fn of(error: &anyhow::Error) -> Self {
         Self(format!("{error:#}"))
     }

@@ -1,5 +1,5 @@
-//! `bench-readers`: the native reader and libtiledb on the same rows in turn; both must read the
-//! same.
+//! `bench-readers`: the native reader and libtiledb read the same rows in turn. Both must read the
+//! same values.
 
 mod args;
 mod reads;
@@ -54,7 +54,7 @@ First ratio: the reads right after opening. The repetitions come after both have
 reader its row indices.
 MB: the most memory that opening and the reads of two repetitions took, in a process of their own that keeps one CSR.";
 
-/// Compares the readers and prints the table. Fails where what they read differs.
+/// Compares the readers and prints the table. Fails if the values they read differ.
 pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     let kinds = kinds(&args.reads)?;
     if args.repetitions == 0 {
@@ -124,7 +124,7 @@ fn announce(x: &SparseNdArray, data: &Data, cache: &str) -> anyhow::Result<()> {
 struct Compared {
     n_reads: usize,
     n_rows: u64,
-    /// Rows per second of a repetition: libtiledb's and the native reader's.
+    /// Rows per second in each repetition, of libtiledb and the native reader.
     rates: Vec<[f64; 2]>,
     first: [f64; 2],
     nnz: u64,
@@ -166,15 +166,15 @@ impl Compared {
     }
 }
 
-/// Reads the same rows with both readers in turn and checks that they read the same. `None` after
-/// Ctrl-C.
+/// Reads the same rows with both readers in turn. Fails if their values differ; returns `None`
+/// after Ctrl-C.
 fn compare(
     x: &SparseNdArray,
     kind: ReadKind,
     args: &BenchReadersArgs,
     session: &Session,
 ) -> anyhow::Result<Option<Compared>> {
-    // Opened anew for each kind, so that none finds what another one has left.
+    // Opened anew for each kind, so that no kind profits from the state that another one left.
     let mut sides = [Side::open(x, ReaderChoice::Libtiledb)?, Side::open(x, ReaderChoice::Native)?];
     let mut compared = Compared {
         n_reads: 0,
@@ -196,7 +196,7 @@ fn compare(
             if session.is_stopped() {
                 return Ok(None);
             }
-            // Neither always comes second, to find caches as the other one leaves them.
+            // The readers alternate: the second one finds caches as the first one left them.
             for side in [idx % 2, (idx + 1) % 2] {
                 let decoded = sides[side as usize].read(rows)?;
                 compared.cells_decoded += decoded.unwrap_or(0);
@@ -212,8 +212,8 @@ fn compare(
             continue;
         }
         compared.first = rates;
-        // From here on both have seen all of the array, as in the epochs after the first: the
-        // native reader has its row indices.
+        // Both read the whole array once before the repetitions, like in the epochs after the
+        // first: the native reader then has its row indices.
         if kind != ReadKind::Whole {
             for rows in ReadKind::Whole.reads(x.shape().0, args.seed, 0)? {
                 for side in &mut sides {
@@ -225,7 +225,7 @@ fn compare(
     Ok(Some(compared))
 }
 
-/// A reader and what it reads into.
+/// A reader and its buffers.
 struct Side {
     reader: Arc<dyn XReader>,
     csr: CsrBuffers,
@@ -245,7 +245,7 @@ impl Side {
     }
 }
 
-/// Fails where two reads of the same rows differ in a bit.
+/// Fails if two reads of the same rows differ in a bit.
 fn same(sides: &[Side; 2], rows: &RowRanges) -> anyhow::Result<()> {
     let [libtiledb, native] = sides.each_ref().map(|side| &side.csr);
     if libtiledb.n_rows() != native.n_rows() || libtiledb.n_columns != native.n_columns {
@@ -261,7 +261,7 @@ fn same(sides: &[Side; 2], rows: &RowRanges) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The memory that a process needs for opening X and reading; `None` after Ctrl-C.
+/// Measures the memory that a process needs to open X and read, in bytes; `None` after Ctrl-C.
 fn peak_bytes(
     session: &Session,
     data: &Data,
@@ -293,7 +293,7 @@ pub fn serve() -> anyhow::Result<()> {
     )
 }
 
-/// Memory in bytes for opening X and two repetitions of the reads, beyond what was there before.
+/// Opens X, reads two repetitions, and returns the growth of memory at its peak, in bytes.
 fn read(ReadTask { data, kind, seed }: &ReadTask) -> anyhow::Result<u64> {
     let meter = ProcessMeter::start()?;
     let mut measured = Measured::default();

@@ -1,24 +1,24 @@
-//! The gate of equality: values as numbers that do not depend on the order, and whether two sides
-//! have the same. The scripts' `Tally` in `benches/peers/measuring.py` is the same.
+//! Checks that two sides have the same values, by sums that do not depend on the order. The
+//! scripts' `Tally` in `benches/peers/measuring.py` computes the same.
 
 use serde::{Deserialize, Serialize};
 
-/// Values that were read or delivered: their number, their sum, and where they are.
+/// Number, exact sum and places of the values that a side has read or delivered.
 ///
-/// The sum is exact: the significands of all values of an exponent are added up as whole numbers,
-/// so that it is the same in any order and no value is lost among larger ones. Values of other
-/// types are compared as the nearest `f32`.
+/// The sum is exact: the significands of all values with the same exponent are added up as
+/// integers, so the order does not matter and large values do not absorb small ones. Values of
+/// other types are compared as the nearest `f32`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) n_values: u64,
     /// For each of the 256 exponents of `f32`, the sum of the signed significands modulo 2^64.
     pub(crate) sums: Vec<i64>,
-    /// Sum, modulo 2^64, of a hash of each value with its cell and its gene, and of each cell
-    /// counted.
+    /// Sum, modulo 2^64, of a hash of each value with its cell and its gene, and of a hash of each
+    /// added cell.
     pub(crate) checksum: u64,
 }
 
-/// Exponents of `f32`, that of infinity and of what is no number among them.
+/// Number of exponents of `f32`, including that of infinity and NaN.
 const N_EXPONENTS: usize = 256;
 /// Bits of a significand after the leading one.
 const SIGNIFICAND_BITS: u32 = 23;
@@ -30,7 +30,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Adds a cell itself, which may have no values.
+    /// Adds a cell without its values; it may have none.
     pub(crate) fn add_cell(&mut self, cell: i64) {
         self.checksum = self.checksum.wrapping_add(hash(cell, NO_GENE, 0));
     }
@@ -51,23 +51,23 @@ impl Tally {
         }
     }
 
-    /// The sum of the values, to the precision of `f64`.
+    /// Returns the sum of the values, to the precision of `f64`; NaN if a value is infinite or NaN.
     pub(crate) fn sum(&self) -> f64 {
         let exponents = self.sums.iter().zip(0..);
         exponents.filter(|(sum, _)| **sum != 0).fold(0.0, |total, (sum, exponent)| {
-            // The least exponent is that of numbers without a leading one, too.
+            // Subnormal numbers have the same power as the least normal exponent.
             let power: i32 = i32::max(exponent, 1) - 127 - SIGNIFICAND_BITS as i32;
             if exponent == 255 { f64::NAN } else { total + *sum as f64 * f64::from(power).exp2() }
         })
     }
 }
 
-/// The gene of a hash of a cell without a value.
+/// Stands for the gene in the hash of a cell itself.
 const NO_GENE: u32 = u32::MAX;
 
 const FACTORS: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
 
-/// 64 bits of a value and its place. The scripts have the same.
+/// Hashes a value and its place to 64 bits. The scripts use the same function.
 fn hash(cell: i64, gene: u32, bits: u32) -> u64 {
     let terms = [cell.cast_unsigned(), u64::from(gene), u64::from(bits)];
     let x = terms
@@ -78,10 +78,10 @@ fn hash(cell: i64, gene: u32, bits: u32) -> u64 {
     x ^ (x >> 29)
 }
 
-/// Checks that both have the same values at the same places.
+/// Checks that both sides have the same values at the same places.
 ///
 /// # Errors
-/// How they differ.
+/// A message about the difference.
 pub(crate) fn same(first: (&str, &Tally), second: (&str, &Tally)) -> Result<(), String> {
     let (name, ours) = first;
     let (other, theirs) = second;
@@ -131,7 +131,7 @@ mod tests {
         differ(&values, &[values[0], values[1], (4, 2, 4.0)], "add up to 12, those of csr to 11");
         differ(&values, &[values[0], (1, 4, 5.0), values[2]], "other places");
         differ(&values, &[values[0], (2, 3, 5.0), values[2]], "other places");
-        // The same sum in other parts, and a difference that a sum of f64 does not see.
+        // The same sum of other values, and a difference that an `f64` sum would lose.
         differ(&values, &[values[0], (1, 3, 4.0), (4, 2, 4.0)], "not to exactly the same");
         differ(&[(0, 0, 1e30), (0, 1, 1e-30)], &[(0, 0, 1e30), (0, 1, 2e-30)], "not to exactly");
     }

@@ -1,11 +1,12 @@
-//! Comparisons: other loaders and readers beside ours, on the same data, checked for equality
-//! first.
+//! Compares our loader and readers with others, on the same data. Checks first that all deliver the
+//! same values.
 //!
-//! - [`peers`]: our loader and others, side by side.
-//! - [`read_chunks`]: all rows in tiledbsoma's ways of reading and by our readers.
+//! - [`peers`]: our loader and others, in alternating runs.
+//! - [`read_chunks`]: all rows, by tiledbsoma's ways of reading and by our readers.
 //! - [`bench_readers`]: the native reader of X and libtiledb on the same rows.
 //!
-//! `equality` is the gate that all pass: nothing is compared that did not deliver the same values.
+//! `equality` checks that two sides have the same values; a side that fails the check is not
+//! compared.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,

@@ -1,11 +1,11 @@
-//! `peers`: our loader and others side by side on the same data. First all must deliver the same;
-//! then they run in turn, each run in a process of its own.
+//! `peers`: compares our loader with others on the same data. All must first deliver the same
+//! values; then they run in turn, each run in a process of its own.
 //!
-//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes. It
-//! states what it can do: the settings that it is measured at, and whether it reads a format of its
-//! own, of which it then gets a copy. Whatever happens to one, the rest goes on and rows are kept;
-//! a comparison that could not be made is printed and makes the exit code a failure. A peer that
-//! nobody asked for by name and that is not available is skipped, which is printed too.
+//! A peer is a script of `benches/peers` in a Python environment that `cargo xtask peers` makes.
+//! The script reports the settings to measure at, and whether the loader reads a format of its own;
+//! then the data is copied to that format. If a peer fails, the others go on and rows are kept; the
+//! failed comparison is printed and makes the exit code a failure. An unavailable peer is skipped
+//! unless it was requested by name; the skip is printed, too.
 
 mod args;
 mod comparison;
@@ -41,7 +41,8 @@ use prepare::Preparing;
 use side::Side;
 use work::Work;
 
-/// Compares and prints the tables.
+/// Compares the loaders and prints the tables. Fails if the command line cannot be executed or rows
+/// cannot be written; returns a failure code if a comparison could not be made.
 pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     if let Some(label) = args.consumer.label() {
         return Err(UsageError::new(format!(
@@ -98,9 +99,10 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
     closed
 }
 
-/// All sides but ours on the experiment as it is; the copies that they read are made.
+/// Returns all sides except our loader on the original experiment, and makes their copies. A side
+/// that cannot be prepared is recorded as missing.
 fn sides(args: &PeersArgs, comparison: &mut Comparison, data: &Data, peers: &[Peer]) -> Vec<Side> {
-    // The copies hold all genes.
+    // The copies contain all genes.
     let data = Data { n_genes: None, ..data.clone() };
     let preparing = Preparing { session: &comparison.session, root: &args.copies, data: &data };
     let (mut sides, mut copies, mut missing) = (Vec::new(), Vec::new(), Vec::new());
@@ -133,7 +135,7 @@ fn sides(args: &PeersArgs, comparison: &mut Comparison, data: &Data, peers: &[Pe
     sides
 }
 
-/// Each work on the sides that can do it.
+/// Compares the sides that support a work, for each work.
 fn compare_all(
     comparison: &mut Comparison,
     jobs: &[WorkJob],
@@ -158,7 +160,8 @@ fn compare_all(
     jobs.iter().zip(plan).try_for_each(|(job, fit)| comparison.compare(job, &fit))
 }
 
-/// The peers' scripts by name: those that were asked for, else all that have a list of packages.
+/// Returns the peers' scripts by name: the requested ones, or by default all with a list of
+/// packages. Fails if a requested one does not exist.
 fn scripts(args: &PeersArgs) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let asked = args.peers.iter().map(|name| name.trim().to_owned());
     let names = if args.peers.is_empty() { all_peers(&args.scripts)? } else { asked.collect() };
@@ -190,13 +193,13 @@ fn all_peers(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The peers that can be run, and why the others cannot.
+/// Peers that can run, and the reasons why others cannot.
 #[derive(Default)]
 struct AvailablePeers {
     peers: Vec<Peer>,
-    /// Asked for by name.
+    /// Reasons for peers that were requested by name.
     missing: Vec<String>,
-    /// Not asked for.
+    /// Reasons for peers that were not requested by name.
     skipped: Vec<String>,
 }
 
@@ -233,7 +236,8 @@ fn peers(args: &PeersArgs, scripts: &BTreeMap<String, PathBuf>) -> anyhow::Resul
     Ok(available)
 }
 
-/// The works, each once, on data that was opened to check that all can be loaded.
+/// Returns the works without duplicates, and opens the data of each. Fails if a work cannot be
+/// loaded.
 fn jobs(args: &PeersArgs, session: &Session) -> anyhow::Result<Vec<WorkJob>> {
     let all = args.data.data().map_err(|error| UsageError::of(&error))?;
     let mut jobs: Vec<WorkJob> = Vec::new();
@@ -245,7 +249,7 @@ fn jobs(args: &PeersArgs, session: &Session) -> anyhow::Result<Vec<WorkJob>> {
             reader: ReaderChoice::from(args.reader).name().to_owned(),
             n_genes: work.n_genes,
             obs_columns: args.obs_columns.clone(),
-            // The peers measure none either.
+            // The peers do not measure entropy either.
             entropy_of: Some(Vec::new()),
             ..all.clone()
         };

@@ -1,10 +1,9 @@
-//! `read-chunks`: all rows of X, chunk by chunk, in tiledbsoma's four ways (table, blockwise table,
-//! COO, CSR) and as CSR by our two readers, each run in a process of its own; all must read the
-//! same.
+//! `read-chunks`: reads all rows of X, chunk by chunk, in tiledbsoma's four ways (table, blockwise
+//! table, COO, CSR) and as CSR by our two readers. Each run has a process of its own.
 //!
-//! tiledbsoma's ways are run by a script of `benches/read-chunks` in the Python environment that
-//! `cargo xtask read-chunks` makes. Nothing is reported unless every run read the same values: a
-//! way that is faster because it read something else is not faster.
+//! A script of `benches/read-chunks` runs tiledbsoma's ways, in a Python environment that the
+//! command `cargo xtask read-chunks` makes. The command fails unless every run read the same
+//! values: speeds of runs that read different values cannot be compared.
 
 mod args;
 mod order;
@@ -28,7 +27,8 @@ use reads::Chunks;
 use rounds::Rounds;
 use way::Way;
 
-/// Reads and prints the table.
+/// Runs the reads and prints the table. Fails if the command line cannot be executed, a run fails,
+/// or runs read different values.
 pub fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     let (ways, shuffle) = (args.ways(), args.shuffle());
     if args.soma_chunk_size == 0 {
@@ -94,7 +94,7 @@ pub fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Interpreter and script, where a way needs them.
+/// Returns interpreter and script, if a way needs them. Fails if one is missing.
 fn python(args: &ReadChunksArgs, ways: &[Way]) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
     let Some(way) = ways.iter().find(|way| way.is_pythons()) else { return Ok(None) };
     let Some(python) = &args.python else {
@@ -123,7 +123,7 @@ fn data(args: &ReadChunksArgs) -> anyhow::Result<Data> {
     data.or_example(args.quiet)
 }
 
-/// X, and the joinids of obs.
+/// Returns X and the joinids of obs.
 fn open(data: &Data) -> anyhow::Result<(SparseNdArray, Vec<i64>)> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let experiment = Experiment::open(data.uri.full(), &options)?;

@@ -1,5 +1,5 @@
-//! Processes of scripts: they have their order on the command line, but for the data's address and
-//! settings, which come on stdin: other users see a command line.
+//! Makes processes of scripts. A script's order is on its command line, except for the data's
+//! address and settings: these come on stdin, because other users can read a command line.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -8,14 +8,14 @@ use bench_run::ProcessSpec;
 use grid_point::Data;
 use serde::Serialize;
 
-/// What a script reads from its stdin.
+/// Input of a script on stdin.
 #[derive(Serialize)]
 struct ScriptInput<'a> {
     uri: &'a str,
     config: &'a BTreeMap<String, String>,
 }
 
-/// The process of a script that reads the data.
+/// Makes the process of a script that reads the data. Fails if its input cannot be serialized.
 pub(crate) fn script_process(
     command: Command,
     data: &Data,

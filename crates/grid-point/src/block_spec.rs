@@ -1,30 +1,31 @@
-//! The grammar of `-b`: which chunk sizes and numbers of chunks a block are measured.
+//! Parses `-b`: the chunk sizes and numbers of chunks per block to measure.
 //!
 //! | written | meaning |
 //! |---|---|
 //! | `SIZE` | a block is one chunk of SIZE rows |
 //! | `NxSIZE` | a block is N chunks of SIZE rows |
 //! | `BLOCK / N` | a block of BLOCK rows in N chunks; N must divide BLOCK |
-//! | `BLOCK / [A,B]` | the same for N = A, 2A, 4A ... up to B; where A is above B, those from B up to A, the most chunks first |
+//! | `BLOCK / [A,B]` | the same for N = A, 2A, 4A ... up to B; if A is above B, N = B, 2B, 4B ... up to A, the most chunks first |
 //!
-//! Numbers are plain integers; blanks may stand anywhere between the parts.
+//! Numbers are plain integers; blanks are allowed anywhere between the parts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How the rows of a block are read: one value of the grid's two axes.
+/// Chunk size and number of chunks of a block: one value for both axes of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlockSpec {
-    /// Rows that are read together.
+    /// Rows of a chunk, which are read together.
     pub chunk_rows: u64,
-    /// Chunks that are held, and shuffled, together.
+    /// Chunks of a block, which are in memory and shuffled together.
     pub chunks_per_block: u64,
 }
 
 impl BlockSpec {
-    /// Refuses sizes of zero and blocks of more rows than a count can hold.
+    /// Makes a specification. Fails for sizes of zero and for blocks with more than `u64::MAX`
+    /// rows.
     fn new(chunks_per_block: u64, chunk_rows: u64) -> Result<Self, Problem> {
         match chunks_per_block.checked_mul(chunk_rows) {
             Some(0) => Err(Problem::Zero),
@@ -33,7 +34,7 @@ impl BlockSpec {
         }
     }
 
-    /// Rows of a block.
+    /// Returns the number of rows of a block.
     pub fn block_rows(self) -> u64 {
         self.chunk_rows * self.chunks_per_block
     }
@@ -45,7 +46,7 @@ impl fmt::Display for BlockSpec {
     }
 }
 
-/// A block specification that cannot be understood or measured.
+/// Error for a block specification that cannot be parsed or measured.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("block specification {text:?}: {problem}")]
 pub struct GridError {
@@ -67,12 +68,13 @@ enum Problem {
     Indivisible { block_rows: u64, n_chunks: u64 },
 }
 
-/// What one `-b` stands for, in the order in which it is measured; at least one.
+/// Parses one `-b` into its blocks, at least one, in the order of measurement. Fails if the text
+/// does not follow the grammar, or a block is empty, too large or not divisible into chunks.
 pub fn parse(text: &str) -> Result<Vec<BlockSpec>, GridError> {
     Parser { text, at: 0 }.specs().map_err(|problem| GridError { text: text.to_owned(), problem })
 }
 
-/// Walks over the text; `at` is a byte position at a character's start.
+/// Parses the text; `at` is the byte position of a character's start.
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -98,7 +100,7 @@ impl Parser<'_> {
         if self.rest().is_empty() { Ok(specs) } else { Err(self.unexpected(expected)) }
     }
 
-    /// The numbers of chunks after the stroke: one, or a doubling range.
+    /// Parses the numbers of chunks after the slash: one, or a doubling range.
     fn counts(&mut self) -> Result<Vec<u64>, Problem> {
         if !self.takes('[') {
             return Ok(vec![self.number("a number of chunks or `[`")?]);
@@ -121,7 +123,7 @@ impl Parser<'_> {
         Ok(counts)
     }
 
-    /// The text from the next character that is no blank.
+    /// Skips blanks and returns the rest of the text.
     fn rest(&mut self) -> &str {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
@@ -151,7 +153,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// Counted from 1, in characters, as people count.
+    /// Returns the position for messages: in characters, counted from 1.
     fn position(&self) -> usize {
         self.text[..self.at].chars().count() + 1
     }

@@ -1,4 +1,4 @@
-//! The command's end of a check: opens the data once, in a process of its own.
+//! Opens the data once, in a process of its own, to check it before a command measures.
 
 use anyhow::bail;
 use bench_run::{Ended, Order, ProcessSpec, Session};
@@ -8,8 +8,8 @@ use crate::data::{Data, Opened};
 use crate::point::Point;
 use crate::task::{PointAnswer, PointTask, PointWork};
 
-/// Opens the data in a process of its own and checks that every point can be loaded. After Ctrl-C
-/// the facts may be missing.
+/// Opens the data in a process of its own and checks that every point can be loaded. Fails if that
+/// process fails. After Ctrl-C, the facts may be empty.
 pub fn check(session: &Session, data: &Data, points: &[Point]) -> anyhow::Result<Opened> {
     let work = PointWork::Check(points.to_vec());
     let process = point_process(session, data, work)?;
@@ -27,7 +27,7 @@ pub fn check(session: &Session, data: &Data, points: &[Point]) -> anyhow::Result
     }
 }
 
-/// The process that does some work on the data.
+/// Returns a process that does `work` on the data. Fails if the task cannot be serialized.
 pub fn point_process(
     session: &Session,
     data: &Data,

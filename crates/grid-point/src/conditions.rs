@@ -1,11 +1,11 @@
-//! Digest of all that a measurement depends on: rows with the same digest are of the same
-//! measurement and need not be measured again.
+//! Digest of a measurement's conditions. Rows with the same digest are of the same measurement,
+//! which need not be repeated.
 //!
-//! It covers the program itself, byte for byte; the data's files with their sizes and times of
-//! change, and what was selected of them; the machine; the versions of the libraries; TileDB's
-//! settings (those that may be secrets by name alone); and the settings of the point but its number
-//! of epochs, since an epoch depends on none that comes later. It does not cover the results'
-//! folder, notes, and output.
+//! It covers the program, byte for byte; the data's files with their sizes and modification times,
+//! and the selection; the machine; the versions of the libraries; TileDB's settings (only the names
+//! of those that may be secret); and the settings of the point except its number of epochs, since
+//! an epoch does not depend on later ones. It does not cover the results folder, metadata and
+//! output.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Reads the program and lists the data's files.
+    /// Reads the program and lists the data's files. Fails if that is not possible.
     pub fn new(
         program: &Path,
         data: &Data,
@@ -35,17 +35,17 @@ impl Conditions {
             (&host.hostname, &host.cpu_model, host.n_cores, host.memory_bytes),
             (host.memory_limit_bytes, &host.kernel, &host.gpu),
         );
-        // Without secrets: what is recorded must not be a means to guess them.
+        // Without secrets, so that nobody can guess them from a recorded digest.
         let mut data = data.without_secrets();
         if let Some(IoLimit { by: Holder::Kernel(group), .. }) = &mut data.io_limit {
-            // It has another name in each run.
+            // The group has another name in each run.
             group.clear();
         }
         let shared = (digest_of_program(program)?, data, opened, machine, versions, files);
         Ok(Self { shared: digest(&shared)? })
     }
 
-    /// The digest of a point whose memory is limited by these means.
+    /// Returns the digest of a point; `limit_by` says how its memory is limited.
     pub fn of(&self, point: &Point, limit_by: Option<&str>) -> anyhow::Result<String> {
         let point = Point { n_epochs: 0, ..point.clone() };
         digest(&(&self.shared, point, limit_by))

@@ -1,4 +1,4 @@
-//! What takes the batches from the loader: a model, or what stands in place of one.
+//! Consumers of the loader's batches: a model, or a stand-in for one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use torch_feed::{LinearClassifier, TensorBatch, TensorLoader};
 
-/// What is done with each batch before it is dropped.
+/// Work on each batch before it is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Consumer {
     /// Nothing.
     #[default]
     None,
-    /// Sleep, as a device computes while the processor waits for it.
+    /// Sleep, like a processor that waits for a device.
     Fixed {
         /// Milliseconds of sleep.
         millis: f64,
@@ -33,14 +33,14 @@ const MOST_MILLIS: f64 = 86_400_000.0;
 /// Label that a linear classifier learns by default.
 const DEFAULT_LABEL: &str = "cell_type";
 
-/// Name of the encoder that gives the classes, which no obs column has.
+/// Name of the encoder of the classes; no obs column has this name.
 pub(crate) const CLASSES: &str = "classes of --consumer linear";
 
-/// Does not change the cost of a step.
+/// Learning rate of the classifier; does not change the cost of a step.
 const LEARNING_RATE: f64 = 1e-3;
 
 impl Consumer {
-    /// Milliseconds that it sleeps over each batch.
+    /// Returns the milliseconds of sleep per batch.
     pub fn millis(&self) -> f64 {
         match self {
             Self::Fixed { millis } => *millis,
@@ -48,7 +48,7 @@ impl Consumer {
         }
     }
 
-    /// The obs column that it learns.
+    /// Returns the obs column with the classes to learn.
     pub fn label(&self) -> Option<&str> {
         match self {
             Self::Linear { label } => Some(label),
@@ -56,13 +56,13 @@ impl Consumer {
         }
     }
 
-    /// Its name in each row.
+    /// Returns the name recorded in each row; `None` if batches are only dropped.
     pub fn noted(&self) -> Option<String> {
         (*self != Self::None).then(|| self.to_string())
     }
 
-    /// Made ready to take the batches of `loader`, whose data set has the codes of `n_classes`
-    /// classes where it learns.
+    /// Makes the consumer of the batches of `loader`. To learn, it needs codes of `n_classes`
+    /// classes in the data set.
     pub(crate) fn ready(&self, loader: &TensorLoader, n_classes: usize) -> Taker {
         match self {
             Self::None => Taker::Drop,
@@ -75,7 +75,7 @@ impl Consumer {
     }
 }
 
-/// A consumer at work.
+/// A consumer that takes batches.
 #[derive(Debug)]
 pub(crate) enum Taker {
     Drop,
@@ -84,7 +84,7 @@ pub(crate) enum Taker {
 }
 
 impl Taker {
-    /// Takes the time that a batch takes.
+    /// Consumes a batch. Fails if the model cannot train on it.
     pub(crate) fn take(&mut self, batch: &TensorBatch) -> anyhow::Result<()> {
         match self {
             Self::Drop => {}

@@ -1,4 +1,4 @@
-//! The data that points are measured on.
+//! The data on which points are measured.
 
 mod example;
 mod flags;
@@ -34,53 +34,54 @@ pub struct Data {
     pub reader: String,
     /// Range of joinids; `None` is all cells.
     pub cells: Option<Range<u64>>,
-    /// The first genes; `None` is all.
+    /// Number of first genes to read; `None` is all.
     pub n_genes: Option<u64>,
-    /// obs columns that come with each batch.
+    /// obs columns to deliver with each batch.
     pub obs_columns: Vec<String>,
     /// obs columns whose entropy within batches is measured; `None` is the default.
     pub entropy_of: Option<Vec<String>>,
     /// Condition on cells, in tiledbsoma's grammar.
     pub obs_filter: Option<String>,
-    /// Condition on genes, in the same grammar.
+    /// Condition on genes, in tiledbsoma's grammar.
     pub var_filter: Option<String>,
     /// obs column of the totals to scale by; `None` is the sum of the selected genes.
     pub totals: Option<String>,
-    /// Limit on the rate of reading.
+    /// Limit on the read rate.
     pub io_limit: Option<IoLimit>,
 }
 
-/// Facts of data that is open.
+/// Facts about opened data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Opened {
-    /// Selected cells.
+    /// Number of selected cells.
     pub n_cells: u64,
-    /// Selected genes.
+    /// Number of selected genes.
     pub n_genes: u64,
-    /// Values of the whole layer.
+    /// Number of values of the whole layer.
     pub total_nnz: u64,
     /// Name of the reader of X.
     pub reader: String,
-    /// Why it is libtiledb, if that was left to choose.
+    /// Reason for libtiledb, if the reader was chosen automatically.
     pub why_not_native: Option<String>,
 }
 
-/// libtiledb's share of the memory, unless it is given its own.
+/// TileDB's parameter for the memory of libtiledb, in bytes.
 const TOTAL_BUDGET: &str = "sm.mem.total_budget";
 
-/// Sets libtiledb's share of `memory_bytes`, unless `config` sets another.
+/// Gives libtiledb a quarter of `memory_bytes`, unless `config` sets its memory.
 pub fn share_with_libtiledb(config: &mut BTreeMap<String, String>, memory_bytes: u64) {
     config.entry(TOTAL_BUDGET.to_owned()).or_insert_with(|| (memory_bytes / 4).to_string());
 }
 
-/// Secrets of the environment: who signs requests to object stores.
+/// Returns the secrets of the environment, which sign requests to object stores.
 pub fn environment_secrets() -> Secrets {
     Secrets::of_environment(soma_io::environment_secrets())
 }
 
 impl Data {
     /// Chooses the example experiment if no other was named; writes it to the cache if needed.
+    /// Fails if it cannot be written.
     pub fn or_example(mut self, quiet: bool) -> anyhow::Result<Self> {
         if self.uri.is_empty() {
             let example = example::ensure(quiet)?;
@@ -89,7 +90,7 @@ impl Data {
         Ok(self)
     }
 
-    /// Name for a folder of results.
+    /// Returns a name of the data for a results folder.
     pub fn name(&self) -> String {
         if self.uri.is_empty() {
             "example".to_owned()
@@ -98,33 +99,35 @@ impl Data {
         }
     }
 
-    /// Folders whose files are read: X's layer, or the whole experiment if that is elsewhere, and
-    /// obs. `None` if the data is not on a local disk.
+    /// Returns the folders of the files to read: X's layer and obs, or the whole experiment if the
+    /// layer is elsewhere. `None` if the data is not on a local disk.
     pub fn folders(&self) -> Option<Vec<PathBuf>> {
         let root = self.uri.local_path()?;
         let x = root.join("ms").join(&self.measurement).join("X").join(&self.layer);
         Some(if x.is_dir() { vec![x, root.join("obs")] } else { vec![root] })
     }
 
-    /// Files in these folders; none if the data is not on a local disk.
+    /// Lists the files in these folders; none if the data is not on a local disk. Fails if a folder
+    /// cannot be read.
     pub fn files(&self) -> anyhow::Result<Vec<DataFile>> {
         data_files(&self.folders().unwrap_or_default())
             .with_context(|| format!("cannot list the files of {}", self.uri))
     }
 
-    /// Secrets in the address and the settings, and of the environment.
+    /// Returns the secrets in the address, the settings and the environment.
     pub fn secrets(&self) -> Secrets {
         Secrets::of(self.uri.full(), &self.config, soma_io::environment_secrets())
     }
 
-    /// The data as records and digests may know it. Another key to the same data is no other data.
+    /// Returns the data without secrets, for records and digests. Another key does not make other
+    /// data.
     pub(crate) fn without_secrets(&self) -> Self {
         let recorded = |(key, value): (&String, &String)| (key.clone(), recorded(key, value));
         let config = self.config.iter().map(recorded).collect();
         Self { uri: Address::from(self.uri.to_string()), config, ..self.clone() }
     }
 
-    /// The data as its rows describe it.
+    /// Returns the description of the data for its rows.
     pub fn info(&self, opened: &Opened) -> DataInfo {
         DataInfo {
             uri: shown_uri(&self.uri.to_string()),

@@ -1,9 +1,9 @@
-//! How random the order of an epoch is: labels counted in each batch as it comes, beside what the
-//! settings lead to expect.
+//! Measures how random the order of an epoch is: the entropy of labels in each batch, and the
+//! entropy expected from the settings.
 //!
-//! A label is an obs column. Of a dictionary the keys are counted as they are; other columns get
-//! codes from an encoder, once, when the data is opened. So a batch costs a look at each of its
-//! codes and nothing for its labels. Null is a class of its own.
+//! A label is an obs column. A dictionary's keys are counted as they are; an encoder gives other
+//! columns codes once, when the data is opened. A batch then costs one count per code, without
+//! reading its labels. Null is a class of its own.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ use torch_feed::TensorBatch;
 
 use crate::block_spec::BlockSpec;
 
-/// What is measured where nothing is said and obs has it.
+/// Column that is measured by default, if obs has it.
 const DEFAULT_COLUMN: &str = "cell_type";
 
-/// Epochs that a simulation runs: none that anybody measures.
+/// Epochs for simulations, outside the range of measured epochs.
 const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
 
-/// Rows that a simulation runs through, so that it takes a fraction of a second.
+/// Rows of a simulation, few enough for a fraction of a second.
 const SIMULATED_ROWS: u64 = 2_000_000;
 
-/// The same where many settings are simulated: some 400 batches, whose mean is good to a hundredth
-/// of a bit.
+/// Rows of a simulation if there are many settings: about 400 batches, whose mean is accurate to a
+/// hundredth of a bit.
 const CURVE_ROWS: u64 = 400_000;
 
-/// The columns to measure, of what was asked for: all of these, or the default where obs has it.
+/// Returns the columns to measure: all in `asked`, or the default if obs has it as text.
 pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
     let is_text = |data_type: &DataType| {
         matches!(data_type, DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8)
@@ -49,22 +49,22 @@ pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
     }
 }
 
-/// The labels of a data set's cells, whose entropy is measured.
+/// Labels of a data set's cells, whose entropy is measured.
 #[derive(Debug)]
 pub struct Labels(Vec<Label>);
 
 #[derive(Debug)]
 struct Label {
     column: String,
-    /// Codes are below it.
+    /// Codes are below this number.
     n_classes: usize,
-    /// Whether the codes are the keys of the column's dictionary; otherwise they are an encoder's.
+    /// Whether the codes are the keys of the column's dictionary; otherwise an encoder makes them.
     is_category: bool,
 }
 
 impl Labels {
-    /// The labels in these obs columns of a data set, and the data set with the codes of those that
-    /// need an encoder and those of `encoders`.
+    /// Returns the labels in these obs columns, and the data set with the codes of `encoders` and
+    /// of the labels that need an encoder. Fails if a column is missing or cannot be encoded.
     pub(crate) fn of(
         dataset: Dataset,
         columns: &[String],
@@ -94,8 +94,8 @@ impl Labels {
         Ok((Self(labels), dataset))
     }
 
-    /// What each label's entropy should be in the full batches of these settings; of an order that
-    /// is not shuffled, in the first `max_batches`.
+    /// Returns each label's expected entropy in the full batches of these settings; without
+    /// shuffling, only in the first `max_batches`.
     pub(crate) fn expected(
         &self,
         dataset: &Dataset,
@@ -105,9 +105,9 @@ impl Labels {
         self.0.iter().map(|label| label.expected(dataset, spec, max_batches)).collect()
     }
 
-    /// What the first label's entropy should be in the full batches of a shuffled order, for each
-    /// of these block specifications; nothing where there is no label. Those of the same chunk
-    /// size, one after the other, are the quickest to work out.
+    /// Returns the first label's expected entropy in full batches of a shuffled order, for each of
+    /// these block specifications; `None` if there is no label. Consecutive specifications with the
+    /// same chunk size are the fastest.
     pub fn curve(
         &self,
         dataset: &Dataset,
@@ -135,13 +135,13 @@ impl Labels {
                 ..LoaderSpec::default()
             };
             let (found, _) = label.shuffled(&codes, &layout, &spec, CURVE_ROWS)?;
-            // Where no batch is full, all rows are one.
+            // If no batch is full, all rows form a single batch.
             bits.push(found.unwrap_or(perfect_bits));
         }
         Ok(Some(Curve { column: label.column.clone(), perfect_bits, bits }))
     }
 
-    /// Meters for one epoch.
+    /// Returns meters for one epoch.
     pub(crate) fn meters(&self, batch_rows: u64) -> anyhow::Result<Meters<'_>> {
         let meter = |label: &Label| LabelEntropy::new(label.n_classes, batch_rows);
         let meters = self.0.iter().map(meter).collect::<Result<_, _>>()?;
@@ -149,14 +149,14 @@ impl Labels {
     }
 }
 
-/// A label's entropy over many settings.
+/// A label's expected entropy for many settings.
 #[derive(Debug)]
 pub struct Curve {
     /// The obs column.
     pub column: String,
-    /// Of batches of a perfect shuffle.
+    /// Bits of entropy in batches of a perfect shuffle.
     pub perfect_bits: f64,
-    /// One for each setting.
+    /// Bits of entropy for each setting.
     pub bits: Vec<f64>,
 }
 
@@ -172,12 +172,12 @@ impl Label {
         Ok(codes)
     }
 
-    /// The keys of a dictionary; null is the last class.
+    /// Appends the keys of a dictionary to `codes`; null is the last class.
     fn keys(&self, array: &ArrayRef, codes: &mut Vec<u32>) {
         let Some(dictionary) = array.as_any_dictionary_opt() else { return };
         let null = self.n_classes as u32 - 1;
         if dictionary.values().is_empty() {
-            // All are null; there is nothing that a key could be of.
+            // All values are null: no key is valid.
             codes.extend(std::iter::repeat_n(null, array.len()));
             return;
         }
@@ -262,7 +262,7 @@ fn obs_column<'a>(dataset: &'a Dataset, column: &str) -> anyhow::Result<&'a Arra
 pub(crate) struct Meters<'a> {
     labels: &'a Labels,
     of_labels: Vec<LabelEntropy>,
-    /// Of one batch; kept for the next.
+    /// Codes of one batch; the memory is reused.
     codes: Vec<u32>,
 }
 
@@ -283,7 +283,7 @@ impl Meters<'_> {
         Ok(())
     }
 
-    /// What was expected, with what was measured.
+    /// Adds the measured entropy to the expected one.
     pub(crate) fn measured(&self, expected: &[OrderEntropy]) -> Vec<OrderEntropy> {
         let fill = |(expected, meter): (&OrderEntropy, &LabelEntropy)| {
             let batches = meter.batches();
@@ -307,8 +307,8 @@ mod tests {
 
     use super::*;
 
-    /// Sixty cells: a category with a null, as keys of two widths, as text, and as numbers; and
-    /// what is no label.
+    /// Sixty cells with a category with nulls, as keys of two widths, as text and as numbers, and
+    /// with a column that is not a label.
     fn dataset() -> Dataset {
         let texts: Vec<Option<&str>> =
             (0..60).map(|row| [Some("a"), Some("b"), None][row / 7 % 3]).collect();
@@ -357,7 +357,7 @@ mod tests {
             }
             let by = found[0].expected_by.as_deref().unwrap();
             assert_eq!(by, if order == Order::Shuffled { "simulation" } else { "rows" });
-            // Three even classes, null among them.
+            // Three classes of equal size, including null.
             assert!((found[0].data.unwrap() - 3.0_f64.log2()).abs() < 0.01);
         }
     }
@@ -378,7 +378,7 @@ mod tests {
             let found = labels.expected(&dataset, &spec(Order::InOrder), max_batches).unwrap();
             found[0].expected.unwrap()
         };
-        // The first eight rows are seven a and one b.
+        // The first eight rows are seven times a and once b.
         let first = -(7.0 / 8.0 * f64::log2(7.0 / 8.0) + 1.0 / 8.0 * f64::log2(1.0 / 8.0));
         assert!((of(Some(1)) - first).abs() < 1e-12);
         assert!(first < of(None));

@@ -1,17 +1,16 @@
-//! One point of the grid of loader settings over cells: the data, the settings, and the code that
-//! measures it in a process of its own.
+//! Measures one point of a grid of loader settings, on cells, in a process of its own.
 //!
-//! - [`Data`] and its flags ([`DataFlags`], [`SelectionFlags`]): which experiment, which cells,
-//!   which genes, and the limit on the rate of reading.
-//! - [`Point`] is the settings of one point; [`BlockSpec`] the grammar of its blocks; [`Consumer`]
+//! - [`Data`] and its flags ([`DataFlags`], [`SelectionFlags`]) select the experiment, the cells
+//!   and the genes, and limit the read rate.
+//! - [`Point`] contains the settings of one point, [`BlockSpec`] those of its blocks; [`Consumer`]
 //!   takes the batches.
-//! - [`point_process`] is the process that a command starts, [`serve`] what runs in it:
+//! - [`point_process`] makes the process that a command starts, and [`serve`] runs in it:
 //!   [`OpenData`] opens the data, epochs are measured one by one, [`Labels`] measure how random the
 //!   order was.
-//! - [`as_asked`] and [`Conditions`] are the settings and the digest that a row records.
+//! - [`as_asked`] and [`Conditions`] give the settings and the digest that a row records.
 //!
-//! `bench-run` starts processes and knows nothing of cells; other kinds of samples will have crates
-//! beside this one.
+//! `bench-run` starts processes and does not depend on cells; other kinds of samples will have
+//! crates beside this one.
 
 mod block_spec;
 mod check;

@@ -1,4 +1,4 @@
-//! The process that measures one point: opens the data, runs its epochs, and reports each.
+//! Measures one point in its own process: opens the data, runs the epochs, and reports each.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::point::Point;
 use crate::record::{as_it_ran, versions};
 use crate::task::{PointAnswer, PointTask, PointWork};
 
-/// Reads an order from stdin, performs it and reports on stdout.
+/// Reads an order from stdin, performs it and reports on stdout. Fails with the order's error.
 pub fn serve() -> anyhow::Result<()> {
     bench_run::serve(|task: &PointTask| task.data.secrets(), perform)
 }
@@ -37,7 +37,7 @@ fn check(
     points: &[Point],
     reporter: &mut Reporter<PointAnswer>,
 ) -> anyhow::Result<()> {
-    // All points of a grid have one consumer.
+    // All points of a grid have the same consumer.
     let label = points.first().and_then(|point| point.consumer.label());
     let open = OpenData::open(data, label)?;
     reporter.answer(PointAnswer::Opened(open.opened))?;
@@ -55,7 +55,7 @@ fn measure(
     reporter: &mut Reporter<PointAnswer>,
 ) -> anyhow::Result<()> {
     let cache = match point.cold {
-        // Opening is measured, too.
+        // Opening the data is measured, too.
         Some(_) => cooled(data, point, reporter)?,
         None => cache.to_owned(),
     };
@@ -78,12 +78,12 @@ struct Measuring<'a> {
     taker: Taker,
     /// State of the page cache when the next epoch begins.
     cache: String,
-    /// The limit that the reader's bytes go through.
+    /// Token bucket that limits the reader, if it enforces the limit.
     bucket: Option<Arc<ReadLimit>>,
 }
 
 impl Measuring<'_> {
-    /// Measures all epochs, the first of which began with opening the data.
+    /// Measures and reports all epochs. The first one's row also records `open_secs`.
     fn run(
         &mut self,
         labels: &Labels,
@@ -93,8 +93,8 @@ impl Measuring<'_> {
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let expected = labels.expected(dataset, spec, self.point.max_batches)?;
         let (data, bucket, loader) = (self.data, self.bucket.clone(), self.loader);
-        // As training runs them, unless something must happen between two epochs, or each one's
-        // bytes must be its own.
+        // Epochs follow one another like in training, unless the cache must be emptied between two
+        // of them or bytes must be counted per epoch.
         let is_apart = self.point.cold.is_some() || data.io_limit.is_some();
         let mut following = (!is_apart).then(|| loader.epochs(0..self.point.n_epochs));
         for epoch in 0..self.point.n_epochs {
@@ -126,7 +126,7 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Measures an epoch, given its number and what starts it.
+    /// Measures an epoch, given its number and a function that starts it.
     fn measure(
         &mut self,
         (epoch, start): (u64, impl FnOnce() -> anyhow::Result<TensorEpoch>),
@@ -161,7 +161,7 @@ impl Measuring<'_> {
         })
     }
 
-    /// Takes the batches as training would. Counting labels is part of the consumer's time.
+    /// Consumes the batches like training would. Counting labels is part of the consumer's time.
     fn consume(
         &mut self,
         start: impl FnOnce() -> anyhow::Result<TensorEpoch>,
@@ -169,7 +169,7 @@ impl Measuring<'_> {
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<(ConsumedEpoch, EpochStats)> {
         let max_batches = self.point.max_batches;
-        // The epoch begins when it is asked for: the time of its plan is part of the first wait.
+        // The epoch begins with the request for it: planning time is part of the first wait.
         let asked = Instant::now();
         let mut batches = start()?;
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
@@ -204,14 +204,14 @@ fn cooled(
     Ok(state.name().to_owned())
 }
 
-/// The use of caches in front of object stores.
+/// Returns the use of each cache in front of an object store.
 fn caches(dataset: &Dataset) -> impl Iterator<Item = CacheUse> + '_ {
     dataset.readers().filter_map(|reader| reader.cache())
 }
 
-/// Enters what only the loader knows. Values are counted by block, so their number is that of the
-/// batches only if every block's rows were delivered; amplification compares decoded with needed
-/// bytes block by block in any case.
+/// Copies the loader's statistics into `measured`. The loader counts values by block, so their
+/// number is recorded only if every row was delivered. Amplification compares decoded with needed
+/// bytes of the same blocks in any case.
 fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
     measured.read_secs = Some(stats.read_secs);
     measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
@@ -230,7 +230,7 @@ fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
         measured.elapsed.filter(|secs| whole && 0.0 < *secs).map(|secs| stats.nnz as f64 / secs);
 }
 
-/// The stages that the loader times.
+/// Converts the loader's stage times to the record's columns.
 fn stage_columns(stages: &StageTimes) -> bench_report::StageTimes {
     bench_report::StageTimes {
         read_wall_secs: Some(stages.read.wall_secs),

@@ -1,4 +1,4 @@
-//! Opening the data of a point, and the loader over it.
+//! Opens the data of a point and makes its loader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::data::{Data, Opened, bucket};
 use crate::label_entropy::{self, Labels};
 use crate::point::Point;
 
-/// Makes the loader of a point in a process that uses `used_bytes` more than at its start.
+/// Makes the loader of a point; the process already uses `used_bytes` of the memory limit. Fails if
+/// the limit is too small for the blocks, and with the loader's errors.
 pub fn tensor_loader(
     dataset: Dataset,
     point: &Point,
@@ -38,24 +39,24 @@ pub fn tensor_loader(
     }
 }
 
-/// Data that is open.
+/// Opened data.
 #[derive(Debug)]
 pub struct OpenData {
     /// The selected cells and genes.
     pub dataset: Dataset,
     /// Labels whose entropy is measured.
     pub labels: Labels,
-    /// Facts of the data.
+    /// Facts about the data.
     pub opened: Opened,
     /// Number of classes that the consumer trains on.
     pub(crate) n_classes: usize,
-    /// The limit that the reader's bytes go through.
+    /// Token bucket that limits the reader, if it enforces the limit.
     pub(crate) bucket: Option<Arc<ReadLimit>>,
 }
 
 impl OpenData {
-    /// Opens the data under its limit on the rate of reading. `learned` is the obs column whose
-    /// classes the consumer trains on.
+    /// Opens the data under its read limit. `learned` is the obs column with the classes that the
+    /// consumer trains on. Fails if the data cannot be opened or the selection has no cells.
     pub fn open(data: &Data, learned: Option<&str>) -> anyhow::Result<Self> {
         data.io_limit.as_ref().map_or(Ok(()), IoLimit::enter)?;
         let bucket = data.io_limit.as_ref().and_then(bucket);
@@ -113,7 +114,7 @@ fn open(
     Ok(OpenData { dataset, labels, opened, n_classes, bucket })
 }
 
-/// Encodes the classes of an obs column, null among them.
+/// Encodes the classes of an obs column, including null.
 fn classes(dataset: &Dataset, column: &str) -> anyhow::Result<Arc<dyn Encoder>> {
     let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
     let labels = dataset.obs().column_by_name(column).context("an obs column was asked for")?;
@@ -129,7 +130,7 @@ fn query(joinids: Option<Range<u64>>, filter: Option<&str>) -> anyhow::Result<Ax
     })
 }
 
-/// A range without an end goes to the last row; one that goes further was meant for other data.
+/// Checks a range of cells and ends an open one at the last row. Fails if it is empty or exceeds X.
 fn within(cells: Range<u64>, x_rows: u64) -> anyhow::Result<Range<u64>> {
     let end = if cells.end == u64::MAX { x_rows } else { cells.end };
     if x_rows < end || end <= cells.start {

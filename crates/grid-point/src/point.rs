@@ -13,9 +13,9 @@ use crate::data::Data;
 /// The settings of one grid point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Rows that are read together.
+    /// Rows of a chunk, which are read together.
     pub chunk_rows: u64,
-    /// Chunks that are shuffled together.
+    /// Chunks of a block, which are shuffled together.
     pub chunks_per_block: u64,
     /// Rows of a batch.
     pub batch_rows: u64,
@@ -23,9 +23,9 @@ pub struct Point {
     pub method: String,
     /// Name of a `loader::BatchForm`.
     pub form: String,
-    /// What is done to values.
+    /// Transform of values.
     pub transform: PointTransform,
-    /// Whether rows come in random order.
+    /// Whether the order of rows is random.
     pub shuffled: bool,
     /// Seed of the random order.
     pub seed: u64,
@@ -35,15 +35,15 @@ pub struct Point {
     pub prefetch_blocks: usize,
     /// Batches made ahead.
     pub prefetch_batches: usize,
-    /// Epochs, one after the other.
+    /// Number of epochs, which follow one another.
     pub n_epochs: u64,
     /// Batches after which an epoch is cut off.
     pub max_batches: Option<u64>,
-    /// What takes the batches.
+    /// Consumer of the batches.
     pub consumer: Consumer,
-    /// Bytes of memory that the process may take beyond those of its start.
+    /// Bytes of memory that the process may use in addition to those at its start.
     pub memory_limit: Option<u64>,
-    /// Bytes of values that may stay decoded.
+    /// Bytes of decoded values to cache.
     pub keep_decoded: Option<u64>,
     /// Bytes of memory above which the process is ended.
     pub process_limit: Option<u64>,
@@ -51,14 +51,14 @@ pub struct Point {
     pub cold: Option<Cold>,
 }
 
-/// A `loader::Transform`.
+/// The serializable form of a `loader::Transform`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PointTransform {
     /// Sum that each cell's values are scaled to.
     pub target_sum: Option<f64>,
-    /// Whether the logarithm of one more than each value is taken.
+    /// Whether each value x becomes log(1 + x).
     pub log1p: bool,
-    /// Range that values are brought into.
+    /// Range that values are clipped to.
     pub clip: Option<(f32, f32)>,
 }
 
@@ -69,7 +69,7 @@ impl From<PointTransform> for Transform {
 }
 
 impl Default for Point {
-    /// An epoch of shuffled dense batches by the native method, without limits.
+    /// One epoch of shuffled dense batches from CSR blocks, without limits.
     fn default() -> Self {
         Self {
             chunk_rows: 64,
@@ -95,14 +95,15 @@ impl Default for Point {
 }
 
 impl Point {
-    /// The same settings with these blocks.
+    /// Returns the same settings with these blocks.
     #[must_use]
     pub fn with_blocks(self, blocks: BlockSpec) -> Self {
         let BlockSpec { chunk_rows, chunks_per_block } = blocks;
         Self { chunk_rows, chunks_per_block, ..self }
     }
 
-    /// The loader's settings for this data; `used_bytes` of the memory are in use already.
+    /// Returns the loader's settings for this data; `used_bytes` of the memory limit are in use
+    /// already. Fails if the name of a form is unknown.
     pub fn loader_spec(&self, data: &Data, used_bytes: u64) -> anyhow::Result<LoaderSpec> {
         Ok(LoaderSpec {
             chunk_rows: self.chunk_rows,

@@ -1,5 +1,4 @@
-//! The settings that a row records: as they ran, read back from the loader, or as they were asked
-//! for if the point failed.
+//! Settings for rows: read back from the loader after a run, or as requested if the point failed.
 
 use bench_report::{GridPoint, OWN_LOADER, Versions};
 use loader::{EpochStats, Transform};
@@ -8,7 +7,7 @@ use soma_io::SparseNdArray;
 use crate::data::Data;
 use crate::point::Point;
 
-/// The settings, read back from the loader.
+/// Returns the settings that ran, read back from the loader.
 pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &str) -> GridPoint {
     let spec = &stats.spec;
     GridPoint {
@@ -33,7 +32,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         memory_limit: point.memory_limit,
         keep_decoded: point.keep_decoded,
         prefetch_batches: Some(spec.prefetch_batches as u64),
-        // The sweep limits the process, and enters it.
+        // The sweep limits the process and records the limit.
         point_memory_limit: None,
         point_memory_limit_by: None,
         io_limit: io_limit(data),
@@ -42,7 +41,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
     }
 }
 
-/// The settings as they were asked for, for a point that failed.
+/// Returns the settings as requested, for a point that failed.
 pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
@@ -65,7 +64,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         memory_limit: point.memory_limit,
         keep_decoded: point.keep_decoded,
         prefetch_batches: Some(point.prefetch_batches as u64),
-        // The sweep limits the process, and enters it.
+        // The sweep limits the process and records the limit.
         point_memory_limit: None,
         point_memory_limit_by: None,
         io_limit: io_limit(data),
@@ -74,7 +73,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
     }
 }
 
-/// Describes the transform of values, and its totals.
+/// Describes the transform of values and its totals; `None` if it changes nothing.
 fn transform(transform: Transform, data: &Data) -> Option<String> {
     let text = match (transform.target_sum, &data.totals) {
         (Some(target), Some(column)) => transform.to_string().replacen(
@@ -95,7 +94,7 @@ fn io_limit_by(data: &Data) -> Option<String> {
     data.io_limit.as_ref().map(|limit| limit.by.name().to_owned())
 }
 
-/// Bytes of libtiledb's buffer for each column that is read.
+/// Returns the size of libtiledb's buffer for each column, in bytes.
 fn buffer_bytes(data: &Data) -> Option<u64> {
     match data.config.get("soma.init_buffer_bytes") {
         Some(bytes) => bytes.parse().ok(),
@@ -103,7 +102,7 @@ fn buffer_bytes(data: &Data) -> Option<u64> {
     }
 }
 
-/// Versions of the libraries that took part, as far as this process knows them.
+/// Returns the versions of the libraries in use, as far as this process knows them.
 pub fn versions() -> Versions {
     let noted = |version: Option<&str>| version.map(str::to_owned);
     Versions {

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Data, Opened};
 use crate::point::Point;
 
-/// A task, and the data that it is done on.
+/// A task and its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointTask {
     /// The data.
     pub data: Data,
-    /// What to do with it.
+    /// Work to do on the data.
     pub work: PointWork,
 }
 
-/// What to do with the data.
+/// Work to do on the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PointWork {
     /// Open the data and check that all points can be loaded, without measuring.
@@ -29,6 +29,6 @@ pub enum PointWork {
 pub enum PointAnswer {
     /// The data is open.
     Opened(Opened),
-    /// An epoch is over. The command enters the record's run and host.
+    /// An epoch is over. The command adds run and host to the record.
     Epoch(Box<EpochRecord>),
 }

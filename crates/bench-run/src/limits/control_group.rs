@@ -1,8 +1,10 @@
-//! Control groups of our own, which limit the processes in them: of version 1 or 2 of the kernel's
-//! interface, below the group that this process is in, beside it, or at the top of the mount.
+//! Makes control groups, which limit the processes in them. Supports versions 1 and 2 of the
+//! kernel's interface. A group is made below the group of this process, beside it, or at the top of
+//! the mount.
 //!
-//! A trial with an idle process shows whether all of it is permitted. A group is removed when it is
-//! dropped; groups of processes that were killed, by the next that makes one there.
+//! A trial with an idle process shows whether this is permitted. Dropping a group removes it.
+//! Groups that killed processes left behind are removed when another group is made in the same
+//! place.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What names of our groups begin with; the process that made it and its number there follow.
+/// Prefix of our groups' names. The id of the process that made the group and a number follow.
 const PREFIX: &str = "somafeed-";
 
 static N_MADE: AtomicU64 = AtomicU64::new(0);
@@ -27,9 +29,9 @@ pub(crate) enum Controller {
 /// Version of the kernel's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// A hierarchy for each controller.
+    /// One hierarchy per controller.
     One,
-    /// One hierarchy for all.
+    /// One hierarchy for all controllers.
     Two,
 }
 
@@ -43,7 +45,7 @@ impl Controller {
     }
 }
 
-/// A group below which one may be made, if that is permitted.
+/// An existing group, below which another one may be made if that is permitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
@@ -52,17 +54,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where groups with this controller could be, the one that this process is in first.
+    /// Lists the places for a group with this controller, the group of this process first.
     ///
     /// # Errors
-    /// Why there is nowhere.
+    /// The reason, if there is no place.
     pub(crate) fn all(controller: Controller) -> Result<Vec<Self>, String> {
         let read =
             |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         Self::find(controller, &read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
     }
 
-    /// Version 1 where it has the controller, for it cannot be in both.
+    /// Prefers version 1 if it has the controller: a controller cannot be in both versions.
     fn find(controller: Controller, cgroup: &str, mountinfo: &str) -> Result<Vec<Self>, String> {
         let of = |version| Self::of(controller, version, cgroup, mountinfo);
         of(Version::One).or_else(|| of(Version::Two)).ok_or_else(|| {
@@ -88,7 +90,7 @@ impl Place {
             };
             is_wanted.then(|| PathBuf::from(path))
         })?;
-        // Of a container only its own part may be mounted; then what is mounted is its group.
+        // In a container, possibly only its own part is mounted; then the mount is its group.
         let below = path.strip_prefix(&mounted_root).unwrap_or_else(|_| Path::new(""));
         let own: PathBuf = mounted_at.join(below).components().collect();
         let beside = own.parent().filter(|folder| folder.starts_with(&mounted_at));
@@ -101,7 +103,7 @@ impl Place {
         Some(folders.into_iter().map(|folder| Self { folder, version, controller }).collect())
     }
 
-    /// Makes a group below.
+    /// Makes a group below this one. Fails if that is not permitted.
     pub(crate) fn make(&self) -> io::Result<Group> {
         let Self { folder: parent, version, controller } = self;
         if *version == Version::Two {
@@ -115,7 +117,7 @@ impl Place {
         let number = N_MADE.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
         match fs::create_dir(&folder) {
-            // It is of a process that had our number before.
+            // It belonged to an earlier process with the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_dir(&folder).and_then(|()| fs::create_dir(&folder))?;
             }
@@ -125,7 +127,8 @@ impl Place {
     }
 }
 
-/// Root and place of a line of `mountinfo`, where it is one of a hierarchy with the controller.
+/// Returns the root and the mount point from a line of `mountinfo`, if the line is of a hierarchy
+/// with the controller.
 fn mount(line: &str, version: Version, controller: &str) -> Option<(PathBuf, PathBuf)> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(3);
@@ -141,7 +144,7 @@ fn mount(line: &str, version: Version, controller: &str) -> Option<(PathBuf, Pat
     fits.then(|| (PathBuf::from(root), PathBuf::from(place)))
 }
 
-/// A group of ours, removed when it is dropped, which it is only when it is empty.
+/// A group that we made. It is removed on drop, which needs an empty group.
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
@@ -157,22 +160,23 @@ impl Group {
         self.version
     }
 
-    /// Sets what a file of the group says.
+    /// Writes to a file of the group. Fails if there is no such file or the kernel rejects the
+    /// value.
     pub(crate) fn set(&self, file: &str, value: &str) -> io::Result<()> {
         write(&self.folder.join(file), value)
     }
 
-    /// Reads a file of the group; empty if there is none.
+    /// Reads a file of the group. Returns an empty text if it cannot be read.
     pub(crate) fn read(&self, file: &str) -> String {
         fs::read_to_string(self.folder.join(file)).unwrap_or_default()
     }
 
-    /// Puts a process into it.
+    /// Moves a process into the group. Fails if that is not permitted.
     pub(crate) fn add(&self, process: u32) -> io::Result<()> {
         join(&self.folder, process)
     }
 
-    /// Sees whether a process can be put into it.
+    /// Moves an idle process into the group. Fails if that is not permitted.
     pub(crate) fn try_add(&self) -> io::Result<()> {
         let mut waiting = Command::new("cat")
             .stdin(Stdio::piped())
@@ -188,7 +192,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The kernel lets go of a process a moment after it can be waited for.
+        // A process may leave its group a moment after `wait` returns.
         for _ in 0..20 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;
@@ -198,12 +202,12 @@ impl Drop for Group {
     }
 }
 
-/// Puts a process into the group at `folder`.
+/// Moves a process into the group at `folder`. Fails if that is not permitted.
 pub(crate) fn join(folder: &Path, process: u32) -> io::Result<()> {
     write(&folder.join("cgroup.procs"), &process.to_string())
 }
 
-/// In one call, and never making a file where there is none.
+/// Writes `text` in one call. Fails if the file does not exist.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let named = |error: io::Error| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -216,15 +220,15 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         .map_err(named)
 }
 
-/// Removes groups of processes that were killed. The kernel refuses to remove one that is not
-/// empty.
+/// Removes groups that killed processes left behind. The kernel refuses to remove a group that is
+/// not empty.
 fn remove_left_behind(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
         let maker = maker.and_then(|maker| maker.parse::<u32>().ok());
         if maker.is_some_and(|maker| !Path::new("/proc").join(maker.to_string()).exists()) {
-            // Another run may have been quicker.
+            // Another run may have removed it first.
             let _removed = fs::remove_dir(entry.path());
         }
     }
@@ -272,7 +276,7 @@ mod tests {
             );
             check(controller, "0::/\n", MOUNTED_TWO, Version::Two, &["/sys/fs/cgroup"]);
         }
-        // Version 1 with the controllers, of one of which a container's part is mounted.
+        // Version 1 has both controllers; of `blkio`, only a container's part is mounted.
         let cgroup = "9:name=systemd:/\n7:blkio:/docker/1a/b\n4:memory:/docker/1a\n0::/\n";
         check(
             Controller::Io,

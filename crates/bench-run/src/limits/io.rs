@@ -1,9 +1,9 @@
-//! `--io-limit`: bytes from storage limited to a rate, by a token bucket in a reader or by the
-//! kernel, and the check that the limit worked.
+//! `--io-limit`: limits the rate of reads from storage and checks that the limit worked. A token
+//! bucket in the reader or the kernel enforces it.
 //!
-//! The two count different bytes. A reader's bucket counts the bytes that the reader asks for,
-//! cached or not. The kernel counts bytes that the device reads for the process, so cached pages
-//! are free; it limits any reader. Each row records which it was, and the rate that came of it.
+//! The two count different bytes. The bucket counts the bytes that its reader requests, cached or
+//! not. The kernel counts the bytes that the device reads for the process, so cached pages are
+//! free; it limits any reader. Each row records which of the two limited it, and the measured rate.
 
 use std::fmt;
 use std::fs;
@@ -19,18 +19,18 @@ use serde::{Deserialize, Serialize};
 
 use super::control_group;
 
-/// How much more than the limit a row may have read, beside a burst.
+/// Factor by which a row may exceed the limit, in addition to a burst.
 const TOLERANCE: f64 = 1.05;
 
-/// Rates below it would have a burst that is no small part of a second's bytes.
+/// Least rate accepted. Below it, a burst would be a large part of a second's bytes.
 const LEAST_BYTES_PER_SECOND: u64 = 64 << 10;
 
-/// A rate as typed: a size per second, as `1000MB/s`.
+/// A rate as typed: a size per second, like `1000MB/s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(NonZeroU64);
 
 impl Rate {
-    /// Bytes per second.
+    /// Returns the rate in bytes per second.
     pub fn bytes_per_second(self) -> NonZeroU64 {
         self.0
     }
@@ -50,7 +50,7 @@ impl FromStr for Rate {
     }
 }
 
-/// What enforces the rate, as typed.
+/// How to enforce the rate, as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LimitBy {
     /// The bucket; the kernel for what libtiledb reads, where that is permitted
@@ -64,23 +64,23 @@ pub enum LimitBy {
 /// A limit as the measured process receives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoLimit {
-    /// The rate.
+    /// Most bytes per second.
     pub bytes_per_second: NonZeroU64,
-    /// What enforces it.
+    /// How the limit is enforced.
     pub by: Holder,
 }
 
-/// What enforces a limit.
+/// How a limit is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Holder {
     /// A token bucket in the reader.
     Bucket,
-    /// The control group that the process is to join.
+    /// Path of a control group, which the measured process joins.
     Kernel(PathBuf),
 }
 
 impl Holder {
-    /// Its name in each row.
+    /// Returns the name recorded in each row.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Bucket => "bucket",
@@ -90,7 +90,8 @@ impl Holder {
 }
 
 impl IoLimit {
-    /// Puts this process, and what it starts, under the kernel's limit if that enforces it.
+    /// Moves this process into the control group, if the kernel enforces the limit. Processes that
+    /// it starts inherit the group. Fails if the group cannot be joined.
     pub fn enter(&self) -> anyhow::Result<()> {
         match &self.by {
             Holder::Bucket => Ok(()),
@@ -109,7 +110,7 @@ impl fmt::Display for IoLimit {
     }
 }
 
-/// Fails if more was read than the limit allows in `secs`, beside a burst.
+/// Fails if `bytes` exceed the limit for `secs` seconds plus `burst` bytes, with a small tolerance.
 pub fn check_rate(limit: &IoLimit, bytes: u64, secs: f64, burst: u64) -> Result<(), String> {
     let most = limit.bytes_per_second.get() as f64 * secs * TOLERANCE + burst as f64;
     if bytes as f64 <= most {
@@ -119,7 +120,8 @@ pub fn check_rate(limit: &IoLimit, bytes: u64, secs: f64, burst: u64) -> Result<
     Err(format!("--io-limit {limit} was not held: {bytes} bytes in {secs:.3} s are {rate}"))
 }
 
-/// Warns if most bytes came from the page cache, which the kernel's limit does not cover.
+/// Returns a warning if most bytes came from the page cache, which the kernel's limit does not
+/// cover.
 pub fn from_page_cache(device_bytes: u64, asked_for: Option<u64>) -> Option<String> {
     let asked_for = asked_for.filter(|asked_for| device_bytes < asked_for / 2)?;
     Some(format!(
@@ -127,14 +129,15 @@ pub fn from_page_cache(device_bytes: u64, asked_for: Option<u64>) -> Option<Stri
     ))
 }
 
-/// Bytes that devices have read for this process, by the kernel's count.
+/// Returns the bytes that devices have read for this process, by the kernel's count. Fails if the
+/// kernel does not report them.
 pub fn device_bytes() -> anyhow::Result<u64> {
     const PATH: &str = "/proc/self/io";
     let text = fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
     kernel_entry(&text, "read_bytes:").with_context(|| format!("{PATH} names no read_bytes"))
 }
 
-/// Formats a rate as `49.9 MB/s`.
+/// Formats a rate like `49.9 MB/s`.
 pub fn format_rate(bytes_per_second: f64) -> String {
     format!("{:.1} MB/s", bytes_per_second / 1e6)
 }

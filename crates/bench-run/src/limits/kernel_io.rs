@@ -1,7 +1,7 @@
-//! The kernel's limit on what a device reads for a control group: `io.max` of cgroup v2, or
+//! Limits a device's reads for a control group, by the kernel: `io.max` of cgroup v2, or
 //! `blkio.throttle.read_bps_device` of v1.
 //!
-//! Whether it is permitted is found by doing it.
+//! Only a trial shows whether this is permitted.
 
 use std::fs;
 use std::io;
@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 
 use super::control_group::{Controller, Group, Place, Version};
 
-/// A control group that holds what is in it to a rate.
+/// A control group that limits the read rate of the processes in it.
 #[derive(Debug)]
 pub struct KernelLimit {
     group: Group,
 }
 
 impl KernelLimit {
-    /// Limits reads from the disk that holds `path`; `None` is data that is not on a local disk.
+    /// Makes a group that limits reads from the disk with `path`; `None` means data that is not on
+    /// a local disk.
     ///
     /// # Errors
-    /// Why that cannot be done.
+    /// The reasons, if no group can be made.
     pub fn make(path: Option<&Path>, bytes_per_second: NonZeroU64) -> Result<Self, String> {
         let path = path.ok_or_else(|| "the data is not on a disk of this machine".to_owned())?;
         let device = device(path)?;
@@ -48,18 +49,18 @@ impl KernelLimit {
         Ok(Self { group })
     }
 
-    /// The group's folder, by which a process joins it.
+    /// Returns the group's folder, which a process needs to join it.
     pub fn folder(&self) -> &Path {
         self.group.folder()
     }
 
-    /// The version of the kernel's interface.
+    /// Returns the version of the kernel's interface.
     pub fn version(&self) -> Version {
         self.group.version()
     }
 }
 
-/// `major:minor` of the disk that holds `path`: of a partition, that of the whole.
+/// Returns `major:minor` of the disk with `path`; for a partition, of the whole disk.
 fn device(path: &Path) -> Result<String, String> {
     let number = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.dev();
     let (major, minor) = major_minor(number);
@@ -79,7 +80,7 @@ fn device(path: &Path) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-/// As the kernel packs them into 64 bits.
+/// Unpacks the major and minor numbers, which the kernel packs into 64 bits.
 fn major_minor(number: u64) -> (u64, u64) {
     let major = ((number >> 8) & 0xfff) | ((number >> 32) & !0xfff);
     let minor = (number & 0xff) | ((number >> 12) & !0xff & 0xffff_ffff);

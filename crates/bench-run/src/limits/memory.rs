@@ -1,11 +1,11 @@
-//! A limit on the memory of a measured process, above which it is ended: by a control group if one
-//! may be made, else by a limit on the private memory that it may ask for.
+//! Limits the memory of a measured process: by a control group if one may be made, otherwise by
+//! `RLIMIT_DATA`, a limit on the private memory that it may request.
 //!
-//! A control group counts used memory, the page cache that a process brings in among it (the kernel
-//! gives that up before it ends a process), in version 1 and 2 of the kernel's interface.
-//! `RLIMIT_DATA` counts requested memory: mapped libraries and files do not count, as they would
-//! in `RLIMIT_AS`, but stacks of threads and memory never touched do. A process that exceeds its
-//! group's limit is killed; one that exceeds the other is refused memory, says so and ends.
+//! A control group, in versions 1 and 2 of the kernel's interface, counts used memory, including
+//! the page cache of the process's reads; the kernel gives up that cache before it kills a process.
+//! `RLIMIT_DATA` counts requested memory: thread stacks and untouched memory count, mapped
+//! libraries and files do not, unlike in `RLIMIT_AS`. A process that exceeds its group's limit is
+//! killed; one that exceeds `RLIMIT_DATA` is refused memory, reports that and ends.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Rlimit};
 
 use super::control_group::{Controller, Group, Place, Version};
 
-/// A limit for one process after another.
+/// A memory limit, which is applied to one process after another.
 #[derive(Debug)]
 pub struct MemoryLimit {
     bytes: u64,
@@ -28,7 +28,7 @@ enum Means {
     Rlimit,
 }
 
-/// The file with the limit.
+/// Name of a group's file for the limit.
 fn limit_file(version: Version) -> &'static str {
     match version {
         Version::One => "memory.limit_in_bytes",
@@ -36,7 +36,7 @@ fn limit_file(version: Version) -> &'static str {
     }
 }
 
-/// Where the kernel notes how often it killed, and under which word.
+/// Name of a group's file that counts the kernel's kills.
 fn kills(version: Version) -> &'static str {
     match version {
         Version::One => "memory.oom_control",
@@ -45,8 +45,9 @@ fn kills(version: Version) -> &'static str {
 }
 
 impl MemoryLimit {
-    /// Tries what is permitted. `taken` is the version of the groups that processes are put into
-    /// for another reason: a process can be in one group of version 2 only.
+    /// Makes a limit of `bytes`. A trial finds out whether a control group may enforce it. `taken`
+    /// is the version of a group that processes join for another limit: a process can be in one
+    /// group of version 2 only.
     pub fn new(bytes: u64, taken: Option<Version>) -> Self {
         let places = Place::all(Controller::Memory).unwrap_or_default().into_iter();
         let free = |place: &Place| (place.version, taken) != (Version::Two, Some(Version::Two));
@@ -56,7 +57,7 @@ impl MemoryLimit {
         Self { bytes, means: usable.map_or(Means::Rlimit, Means::Cgroup) }
     }
 
-    /// The limit.
+    /// Returns the limit in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -69,7 +70,7 @@ impl MemoryLimit {
         }
     }
 
-    /// Limits a process that has not begun to work.
+    /// Limits a process that has not begun to work. Fails if the kernel refuses.
     pub fn apply(&self, process: u32) -> anyhow::Result<LimitedProcess> {
         let limit = ByteSize(self.bytes).to_string();
         match &self.means {
@@ -94,13 +95,13 @@ impl MemoryLimit {
     }
 }
 
-/// Limits the private memory that another process may have.
+/// Limits the private memory of another process.
 fn hold_data(id: Pid, limit: Rlimit) -> io::Result<()> {
     rustix::process::prlimit(Some(id), Resource::Data, limit)?;
     Ok(())
 }
 
-/// A process under a limit. To be dropped after the process has ended.
+/// A process under a limit. Must be dropped after the process has ended.
 #[derive(Debug)]
 pub struct LimitedProcess {
     group: Option<Group>,
@@ -108,7 +109,7 @@ pub struct LimitedProcess {
 }
 
 impl LimitedProcess {
-    /// Why the process was killed, if its limit was the reason.
+    /// Returns a message if the control group killed the process at its limit.
     pub fn verdict(&self) -> Option<String> {
         let group = self.group.as_ref()?;
         let has_killed = n_kills(&group.read(kills(group.version()))) > 0;
@@ -121,12 +122,12 @@ impl LimitedProcess {
     }
 }
 
-/// A group with this limit.
+/// Makes a group with this limit.
 fn group(place: &Place, bytes: u64) -> io::Result<Group> {
     let group = place.make()?;
     group.set(limit_file(group.version()), &bytes.to_string())?;
-    // Without these a process at its limit is slowed down rather than ended. Not every kernel
-    // counts swap.
+    // Without these settings, the kernel slows down a process at its limit instead of killing it.
+    // Not every kernel counts swap.
     let swap = match group.version() {
         Version::One => [("memory.swappiness", "0"), ("memory.oom_control", "0")],
         Version::Two => [("memory.swap.max", "0"), ("memory.oom.group", "1")],
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(n_kills(""), 0);
     }
 
-    /// By the limit that is permitted everywhere.
+    /// Uses `RLIMIT_DATA`, which is permitted everywhere.
     #[test]
     fn a_process_past_its_limit_is_refused_memory() {
         let limit = MemoryLimit { bytes: 64 << 20, means: Means::Rlimit };

@@ -1,4 +1,4 @@
-//! Removing the data's files from the page cache.
+//! Removes the data's files from the page cache.
 
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
@@ -25,22 +25,22 @@ pub enum Cold {
     Advise,
 }
 
-/// Written to by root, it drops the whole page cache.
+/// File that makes the kernel drop the whole page cache when root writes to it.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Pages that are looked at in a file, from its beginning to its end.
+/// Pages checked in each file, spread from its beginning to its end.
 const SAMPLED_PAGES: u64 = 16;
 const PAGE_BYTES: u64 = 4096;
 
-/// Share of the sampled pages that may be left.
+/// Largest share of the checked pages that may still be cached.
 const MOST_LEFT: f64 = 0.05;
 
-/// Pauses before the advice is given again.
+/// Pauses before the advice is repeated.
 const AGAIN: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
 
-/// Removes the files below `folders` from the cache; `None` is data that is not on a local disk.
-/// The state says if that failed.
+/// Removes the files below `folders` from the page cache; `None` means data that is not on a local
+/// disk. Returns [`PageCache::Unknown`] if that failed.
 pub fn cool(folders: Option<&[PathBuf]>, how: Cold) -> PageCache {
     let Some(folders) = folders else { return not_local() };
     match data_files(folders) {
@@ -50,13 +50,13 @@ pub fn cool(folders: Option<&[PathBuf]>, how: Cold) -> PageCache {
 }
 
 fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
-    // Pages that are not on the disk yet stay, whatever is asked.
+    // The kernel keeps pages that are not on the disk yet.
     if let Err(error) = each(files, File::sync_all) {
         return PageCache::Unknown(format!("the files cannot be written back: {error}"));
     }
     let dropped = match how {
         Cold::Advise => Err(io::ErrorKind::Unsupported.into()),
-        // 1 is the page cache alone, without the caches of names.
+        // 1 drops the page cache alone, not the caches of file names.
         Cold::Auto | Cold::Drop => fs::write(drop_caches, "1"),
     };
     let state = match (dropped, how) {
@@ -74,7 +74,7 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
         _ => left(files),
     };
     match left {
-        // What looking has brought in goes again.
+        // Removes the pages that the check has brought in.
         Ok(share) if share <= MOST_LEFT => match each(files, advise) {
             Ok(()) => state,
             Err(error) => PageCache::Unknown(format!("the kernel refuses: {error}")),
@@ -87,9 +87,8 @@ fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
     }
 }
 
-/// The share of pages that stay in the cache whatever is advised. A page that was just used may be
-/// on a list of another processor's that advice does not reach until that list is emptied, so it is
-/// given again.
+/// Returns the share of pages that stay cached after repeated advice. A page that was just used may
+/// be on a list of another processor, which advice does not reach until that list is emptied.
 fn left_at_last(files: &[DataFile]) -> io::Result<f64> {
     for pause in AGAIN {
         let share = left(files)?;
@@ -114,12 +113,12 @@ fn advise(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
-/// The share of pages, of some of each file, that are in the cache.
+/// Returns the share of checked pages that are in the cache.
 fn left(files: &[DataFile]) -> io::Result<f64> {
     let (mut n_looked, mut n_there) = (0_u64, 0_u64);
     for file in files {
         let open = File::open(&file.path)?;
-        // Otherwise a look at one page fetches those behind it.
+        // Otherwise a check of one page would fetch the pages behind it.
         fadvise(&open, 0, None, Advice::Random)?;
         let n_pages = file.bytes.div_ceil(PAGE_BYTES);
         let step = n_pages.div_ceil(SAMPLED_PAGES).max(1);
@@ -145,7 +144,7 @@ fn is_there(file: &File, at: u64) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// In the target folder, which lies on a disk; /tmp may be memory.
+    /// Writes files to the target folder, which is on a disk; /tmp may be memory.
     fn data() -> (tempfile::TempDir, Vec<DataFile>) {
         let target = std::env::current_exe().unwrap();
         let folder = tempfile::tempdir_in(target.parent().unwrap()).unwrap();

@@ -14,12 +14,12 @@ const SIGKILL: i32 = 9;
 pub enum Ended {
     /// It reported that it was done.
     Done {
-        /// Highest memory of it and its child processes together, if it had any.
+        /// Peak memory of the process and its child processes together, if it had child processes.
         tree: Option<TreePeak>,
     },
     /// It did not finish.
     Failed(Failure),
-    /// The user wanted to stop.
+    /// The user interrupted it.
     Interrupted,
 }
 
@@ -28,14 +28,14 @@ pub enum Ended {
 pub struct Failure {
     /// The kind of failure.
     pub status: Status,
-    /// In one line.
+    /// Reason in one line.
     pub message: String,
-    /// Highest peak memory seen, in bytes: the process cannot report it any more.
+    /// Highest sampled peak memory, in bytes: the process can no longer report it.
     pub peak_bytes: Option<u64>,
 }
 
 impl Failure {
-    /// The outcome of an epoch that this failure ended.
+    /// Returns the outcome of an epoch that this failure ended.
     pub fn measured(&self) -> Measured {
         let measured = Measured::failed(self.status, self.message.clone());
         Measured { max_mem: self.peak_bytes, ..measured }
@@ -65,8 +65,7 @@ pub(super) fn death(status: ExitStatus, stderr: &str) -> (Status, String) {
     }
 }
 
-/// Whether a text says, in the words of Rust, C++, Python, libtorch or the system, that memory
-/// could not be allocated.
+/// Whether a text is an out-of-memory message of Rust, C++, Python, libtorch, the system or ours.
 pub(super) fn looks_like_oom(text: &str) -> bool {
     [
         "memory allocation of",
@@ -80,7 +79,7 @@ pub(super) fn looks_like_oom(text: &str) -> bool {
     ]
     .iter()
     .any(|words| text.contains(words))
-        // Ours.
+        // Our own message.
         || (text.contains("cannot get ") && text.contains(" bytes for "))
 }
 
@@ -96,7 +95,7 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// The most informative line: the message of a panic, else the last line.
+/// Returns the most informative line: the message of a panic, otherwise the last line.
 fn last_words(stderr: &str) -> String {
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let panic = lines

@@ -1,11 +1,11 @@
-//! Processes that end in every way, and events of all kinds.
+//! Tests of processes that end in every way, and of all kinds of events.
 
 use super::*;
 use crate::order::Order;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Cells, and a message.
+/// Number of cells and a message.
 type Answer = (u64, String);
 
 fn process(command: Command) -> ProcessSpec<'static> {
@@ -119,7 +119,7 @@ fn an_interrupt_ends_the_process_soon() {
 #[test]
 fn an_interrupt_ends_a_process_that_does_not_read_its_order() {
     let start = Instant::now();
-    // More than a pipe holds.
+    // The order is longer than a pipe's buffer.
     let command = shell("exec sleep 60");
     let process = ProcessSpec::new(command, &"x".repeat(1 << 20), secrets()).unwrap();
     let ended = process.run(&AtomicBool::new(true), &mut |_: Event<Answer>| Ok(()));

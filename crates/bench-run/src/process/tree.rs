@@ -1,20 +1,21 @@
-//! Memory of a process and of those that it started: loaders with worker processes share pages.
+//! Measures the memory of a process and its descendants. Worker processes of a loader share pages,
+//! which count once.
 
 use std::fs;
 
 use bench_report::kernel_entry;
 
-/// Highest memory of a process and its descendants, sampled.
+/// Highest sampled memory of a process and its descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TreePeak {
     /// Sum of the proportional set sizes, in which a page that n processes share counts as 1/n for
     /// each.
     pub bytes: u64,
-    /// Processes that it is the memory of.
+    /// Number of processes in the sum.
     pub n_processes: u64,
 }
 
-/// Memory of a process and all below it; `None` if it has no child processes.
+/// Returns the memory of a process and its descendants; `None` if it has no child processes.
 pub(super) fn memory(root: u32) -> Option<TreePeak> {
     let below = descendants(root);
     if below.is_empty() {
@@ -34,7 +35,7 @@ fn descendants(root: u32) -> Vec<u32> {
     processes
 }
 
-/// A process's threads each have their own list.
+/// Lists a process's children. Each of its threads has its own list.
 fn children(id: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{id}/task")) else { return Vec::new() };
     let lists = threads
@@ -47,12 +48,12 @@ fn children(id: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Proportional set size; `None` once the process has ended.
+/// Returns the proportional set size in bytes; `None` once the process has ended.
 fn proportional_bytes(id: u32) -> Option<u64> {
     kernel_entry(&fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?, "Pss:")
 }
 
-/// Peak resident memory of another process; `None` once it has ended.
+/// Returns the peak resident memory of another process, in bytes; `None` once it has ended.
 pub(super) fn peak_of(id: u32) -> Option<u64> {
     kernel_entry(&fs::read_to_string(format!("/proc/{id}/status")).ok()?, "VmHWM:")
 }
@@ -72,7 +73,7 @@ mod tests {
             .spawn()
             .unwrap();
         let start = Instant::now();
-        // The shell, the one below it and its sleep, and cat.
+        // Two shells, `sleep` and `cat`.
         let peak = loop {
             match memory(shell.id()) {
                 Some(peak) if peak.n_processes == 4 => break peak,

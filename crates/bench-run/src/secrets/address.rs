@@ -1,4 +1,4 @@
-//! Addresses of data, and what of them is a secret: who signs in, and a query, which may sign.
+//! Addresses of data. User info is secret, and so is a query, which may contain a signature.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 pub struct Address(String);
 
 impl Address {
-    /// The whole address, to open the data.
+    /// Returns the whole address with its secrets, to open the data.
     pub fn full(&self) -> &str {
         &self.0
     }
 
-    /// Whether none was given.
+    /// Whether the address is empty, because no data was named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The path on this machine; `None` for data in a store.
+    /// Returns the path on this machine; `None` for data in a store.
     pub fn local_path(&self) -> Option<PathBuf> {
         match self.0.split_once("://") {
             None => Some(PathBuf::from(&self.0)),
@@ -66,7 +66,7 @@ impl FromStr for Address {
     }
 }
 
-/// Where the parts of an address lie in what follows its `://`.
+/// Byte ranges of an address's parts, in the text after `://`.
 struct Parts {
     user: Option<Range<usize>>,
     /// Host and path.
@@ -79,8 +79,8 @@ impl Parts {
     fn of(rest: &str) -> Self {
         let end = rest.find(['?', '#']).unwrap_or(rest.len());
         let host_end = rest[..end].find('/').unwrap_or(end);
-        // A password with a slash or a question mark in it ends the host too early, after a colon
-        // that no port follows.
+        // A slash or question mark in a password ends the host too early. No port follows the colon
+        // then.
         let is_cut = rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
             !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
         });
@@ -96,11 +96,11 @@ impl Parts {
     }
 }
 
-/// `text` cut to scheme, host and path, if it is a URI. All that follows the scheme belongs to the
-/// address, quotes and spaces too: a password or a query may have them.
+/// Cuts `text` to scheme, host and path, if it is a URI. Everything after the scheme belongs to the
+/// address, including quotes and spaces, which a password or a query may contain.
 pub(super) fn one_without_credentials(text: &str) -> String {
     let (mut kept, mut left) = (String::with_capacity(text.len()), text);
-    // In a path or a note another may follow.
+    // A path or a note may contain another address.
     while let Some(start) = left.find("://") {
         let (before, rest) = left.split_at(start + 3);
         kept.push_str(before);
@@ -110,14 +110,14 @@ pub(super) fn one_without_credentials(text: &str) -> String {
     kept
 }
 
-/// A message with each URI in it cut to scheme, host and path. Quotes and blanks end a URI, so one
-/// that has them in its credentials is not cut in full; [`super::Secrets`] knows those of a job.
+/// Cuts each URI in a message to scheme, host and path. Quotes and blanks end a URI, so credentials
+/// that contain them are not removed in full; [`super::Secrets`] hides those of a job.
 pub fn without_credentials(text: &str) -> String {
     let (mut kept, mut left) = (String::with_capacity(text.len()), text);
     while let Some(start) = left.find("://") {
         let (before, rest) = left.split_at(start + 3);
         let end = rest.find(ends_address).unwrap_or(rest.len());
-        // What ends a clause is not the address's.
+        // Punctuation at the end belongs to the message, not to the address.
         let address = rest[..end].trim_end_matches([':', ',', ';', '.', ')', ']', '}']);
         kept.push_str(before);
         kept.push_str(&address[Parts::of(address).plain]);
@@ -131,16 +131,16 @@ fn ends_address(c: char) -> bool {
     c.is_whitespace() || c.is_control() || ['"', '\'', '`', '<', '>'].contains(&c)
 }
 
-/// Secrets in an address, whole and in parts, as they are written and decoded.
+/// Secrets in an address: whole and in parts, as written and percent-decoded.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Credentials {
     pub(super) users: Vec<String>,
-    /// A query also has values that are no secrets.
+    /// Queries and their values, some of which are not secret.
     pub(super) queries: Vec<String>,
 }
 
 impl Credentials {
-    /// Finds those of the address `text`; none if it is not a URI.
+    /// Finds the credentials in the address `text`; none if it is not a URI.
     pub(super) fn of(text: &str) -> Self {
         let (mut users, mut queries) = (Vec::new(), Vec::new());
         let mut left = text;
@@ -167,7 +167,7 @@ impl Credentials {
     }
 }
 
-/// `text` with `%41` as `A`.
+/// Decodes percent escapes: `%41` becomes `A`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut left = text.as_bytes();

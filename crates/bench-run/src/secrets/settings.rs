@@ -1,12 +1,13 @@
-//! Settings by name: which values may be known, and how a command line is recorded.
+//! Decides by a setting's name whether its value may be recorded, and records command lines.
 
 use std::collections::BTreeMap;
 
 use super::HIDDEN;
 use super::address::one_without_credentials;
 
-/// Parameters of TileDB, tiledbsoma and ours whose values are no secrets; with a dot at the end,
-/// all that begin so. Any other may be one: keys, tokens, headers, and what later versions bring.
+/// Parameters of TileDB, tiledbsoma and ours whose values are not secret. A dot at the end allows
+/// all parameters with this prefix. Any other value may be secret: keys, tokens, headers, and
+/// parameters of later versions.
 const RECORDED: [&str; 57] = [
     "config.logging_format",
     "config.logging_level",
@@ -67,27 +68,27 @@ const RECORDED: [&str; 57] = [
     "vfs.s3.verify_ssl",
 ];
 
-/// Flags that take a setting, whose value is known by its name alone.
+/// Flags that take a setting, whose name decides whether its value is recorded.
 const TAKE_SETTINGS: [&str; 2] = ["--config", "--peer-variable"];
 
-/// Words in the names of secrets, wherever on a command line they stand.
+/// Words in the names of secrets, anywhere on a command line.
 const SECRETS: [&str; 5] = ["secret", "password", "token", "access_key", "account_key"];
 
-/// How parameters begin.
+/// Prefixes of parameters' names.
 const PARAMETERS: [&str; 7] = ["config.", "py.", "rest.", "sm.", "soma.", "ssl.", "vfs."];
 
-/// Whether the value of a parameter, or of an environment variable for peers, may be known.
+/// Whether the value of a parameter, or of an environment variable for peers, may be recorded.
 pub(super) fn is_recorded(key: &str) -> bool {
     let is_one = |known: &&str| match known.strip_suffix('.') {
         Some(_) => key.starts_with(*known),
         None => key == *known,
     };
-    // How many threads others take, and how glibc hands out memory.
+    // Numbers of threads of other libraries, and settings of glibc's allocator.
     let is_variable = key.starts_with("MALLOC_") || key.ends_with("_NUM_THREADS");
     !looks_secret(key) && (is_variable || RECORDED.iter().any(is_one))
 }
 
-/// Whether a word that stands where no setting is expected is one whose value may be a secret.
+/// Whether `key`, in a place where no setting is expected, names a value that may be secret.
 fn is_misplaced(key: &str) -> bool {
     let is_parameter = PARAMETERS.iter().any(|start| key.starts_with(start));
     looks_secret(key) || (is_parameter && !is_recorded(key))
@@ -99,7 +100,7 @@ pub(super) fn looks_secret(key: &str) -> bool {
     SECRETS.iter().any(|word| key.contains(word))
 }
 
-/// The value of a setting as it is recorded.
+/// Returns the value of a setting for a record: hidden, or without credentials.
 pub fn recorded(key: &str, value: &str) -> String {
     if !is_recorded(key) {
         return HIDDEN.to_owned();
@@ -116,7 +117,7 @@ pub fn recorded(key: &str, value: &str) -> String {
     value.to_owned()
 }
 
-/// `key=value` as it is recorded; a text without a `=` is not.
+/// Returns `key=value` for a record. Hides a text without a `=`.
 fn setting(text: &str) -> String {
     match text.split_once('=') {
         Some((key, value)) => format!("{key}={}", recorded(key, value)),
@@ -124,7 +125,7 @@ fn setting(text: &str) -> String {
     }
 }
 
-/// What the user notes with each row, as it is recorded.
+/// Returns the user's metadata for a record, without credentials.
 pub(crate) fn noted(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let value = |key: &str, value: &str| {
         if looks_secret(key) { HIDDEN.to_owned() } else { one_without_credentials(value) }
@@ -132,7 +133,7 @@ pub(crate) fn noted(metadata: &BTreeMap<String, String>) -> BTreeMap<String, Str
     metadata.iter().map(|(key, text)| (key.clone(), value(key, text))).collect()
 }
 
-/// The words of a command line as they are recorded.
+/// Returns the words of a command line for a record, without credentials.
 pub(crate) fn command_words(words: &[String]) -> Vec<String> {
     let mut takes_setting = false;
     let mut recorded = Vec::with_capacity(words.len());
@@ -152,7 +153,7 @@ pub(crate) fn command_words(words: &[String]) -> Vec<String> {
     recorded
 }
 
-/// The first word of a command line of which a part is not recorded, as it is recorded.
+/// Returns the first word of a command line with a hidden part, in its recorded form.
 pub fn first_hidden(words: &[String]) -> Option<String> {
     let recorded = command_words(words);
     recorded
@@ -161,7 +162,7 @@ pub fn first_hidden(words: &[String]) -> Option<String> {
         .find_map(|(recorded, word)| (recorded != *word).then_some(recorded))
 }
 
-/// The settings among the words of a command line.
+/// Finds the settings among the words of a command line.
 pub(super) fn of_words(words: &[String]) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (idx, word) in words.iter().enumerate() {
@@ -170,7 +171,7 @@ pub(super) fn of_words(words: &[String]) -> Vec<(&str, &str)> {
         let joined = word.split_once('=').filter(|(flag, _)| TAKE_SETTINGS.contains(flag));
         let text = if follows { Some(word.as_str()) } else { joined.map(|(_, text)| text) };
         if let Some(text) = text {
-            // Without a name, all of it may be one.
+            // Without a name, the whole text may be a secret.
             found.push(text.split_once('=').unwrap_or(("", text)));
         } else if let Some((key, value)) = word.split_once('=').filter(|(key, _)| is_misplaced(key))
         {

@@ -1,12 +1,12 @@
-//! Bodies of object stores' errors, which name the key and the session that signed the request.
+//! Hides key and session in object stores' error bodies, which name the signer of the request.
 
 use super::HIDDEN;
 
-/// Parts of the names of elements that name who signed, in lower case.
+/// Parts of the names of XML elements that identify the signer, in lower case.
 const SIGNERS: [&str; 3] = ["accesskey", "signature", "token"];
 
-/// `text` without what elements like `<AWSAccessKeyId>` and `<Token-0>` enclose. Roles, which a
-/// store's client takes by itself, have keys and tokens that nothing else here knows.
+/// Hides the content of elements like `<AWSAccessKeyId>` and `<Token-0>` in `text`. A store's
+/// client may assume a role by itself, whose keys and tokens `Secrets` does not contain.
 pub(super) fn without_signers(text: &str) -> String {
     let (mut kept, mut left) = (String::with_capacity(text.len()), text);
     while let Some(start) = left.find('<') {
@@ -23,7 +23,7 @@ pub(super) fn without_signers(text: &str) -> String {
             }
         };
         kept.push_str(&left[..left.len() - content.len()]);
-        // A message that is cut to a line may lack the end.
+        // A message that is cut to a line may lack the closing tag.
         let end = content.find('<').unwrap_or(content.len());
         if 0 < end {
             kept.push_str(HIDDEN);

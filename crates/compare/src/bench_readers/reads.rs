@@ -1,5 +1,4 @@
-//! Kinds of reads that the two readers of X are compared on, and the rows that a read of each asks
-//! for.
+//! Kinds of reads for the comparison of the two readers of X, and the rows of each read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,24 +12,24 @@ use soma_io::RowRanges;
 /// A kind of read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReadKind {
-    /// Chunks from random places, together in one read.
+    /// Chunks at random places, all in one read.
     Random(BlockSpec),
-    /// Every row in order, so many a read.
+    /// Every row in order, [`WHOLE_READ_ROWS`] per read.
     Whole,
 }
 
 /// Rows of a read of [`ReadKind::Whole`].
 const WHOLE_READ_ROWS: u64 = 65_536;
 
-/// Rows that a repetition reads at least, by several reads where one has less.
+/// Least rows of a repetition: it has several reads if one has fewer rows.
 const REPETITION_ROWS: u64 = 4_096;
 
 impl ReadKind {
-    /// Those that are compared when none is asked for.
+    /// Kinds that are compared by default.
     pub(crate) const DEFAULT: [&str; 5] = ["16x64", "256x64", "1024x64", "1024x1", "whole"];
 
-    /// The reads of one repetition, of an array of `n_rows` rows: disjoint among themselves, and
-    /// others in each repetition.
+    /// Returns the reads of one repetition, of an array of `n_rows` rows. They are disjoint, and
+    /// random ones differ in each repetition.
     pub(crate) fn reads(
         self,
         n_rows: u64,
@@ -114,7 +113,7 @@ mod tests {
         rows.dedup();
         assert_eq!(rows.len(), 4_096);
         assert_eq!(kind("1024x1").reads(200_000, 7, 0).unwrap().len(), 1);
-        // Less than one read of what is there.
+        // The array has fewer rows than one read.
         assert_eq!(kind("16x64").reads(100, 7, 0).unwrap()[0].n_rows(), 100);
     }
 

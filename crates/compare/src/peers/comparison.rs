@@ -1,5 +1,6 @@
-//! A comparison that runs: for each work the check that all deliver the same, then rounds in which
-//! each loader has a run in a process of its own. Rows are written after each run.
+//! Runs a comparison: checks for each work that all sides deliver the same values, then measures in
+//! rounds. Each side has one run per round, in a process of its own. Rows are written after each
+//! run.
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ use super::side::{PeerSide, Side};
 use super::work::Work;
 use crate::script::script_process;
 
-/// One work on the data that it takes.
+/// A work with its data and settings.
 pub(crate) struct WorkJob {
     pub(crate) work: Work,
     pub(crate) data: Data,
@@ -24,19 +25,19 @@ pub(crate) struct WorkJob {
     pub(crate) opened: Opened,
 }
 
-/// A comparison that has begun.
+/// A comparison in progress.
 pub(crate) struct Comparison {
     pub(crate) session: Session,
     pub(crate) rows: Rows,
     pub(crate) repetitions: u64,
     pub(crate) runs: Vec<Run>,
-    /// Comparisons that could not be made, and why.
+    /// Comparisons that could not be made, with reasons.
     pub(crate) missing: Vec<String>,
-    /// What was left out because it cannot be had or done, and why.
+    /// Unavailable peers and unsupported works, with reasons.
     pub(crate) skipped: Vec<String>,
-    /// What each peer is set to.
+    /// Settings of each peer.
     pub(crate) settings: Vec<String>,
-    /// The copies of the data that loaders read.
+    /// Copies of the data that loaders read.
     pub(crate) copies: Vec<DataCopy>,
     pub(crate) done: u64,
 }
@@ -50,12 +51,12 @@ enum Outcome {
 }
 
 impl Comparison {
-    /// One work: the gate for each side, then rounds in which each that passed has its run. Stops
-    /// early when interrupted.
+    /// Compares one work: checks each side for equality, then measures in rounds the sides that
+    /// passed. Stops early after Ctrl-C. Fails if rows cannot be written.
     pub(crate) fn compare(&mut self, job: &WorkJob, others: &[&Side]) -> anyhow::Result<()> {
         let planned = self.done + (others.len() as u64 + 1) * (self.repetitions + 2);
         let mut others = self.equal(job, others);
-        // Round 0 is for the caches of the machine; it is not counted.
+        // Round 0 warms the machine's caches and is not counted.
         for round in 0..=self.repetitions {
             let mut lost = Vec::new();
             for side in std::iter::once(&Side::Own).chain(others.iter().copied()) {
@@ -91,13 +92,13 @@ impl Comparison {
         Ok(())
     }
 
-    /// Counts runs that will not be as done.
+    /// Counts canceled runs as done.
     fn skip_to(&mut self, planned: u64) {
         self.done = planned;
         self.session.display.position(planned);
     }
 
-    /// The sides that deliver what our loader delivers from the experiment.
+    /// Returns the sides that deliver the same values as our loader from the experiment.
     fn equal<'s>(&mut self, job: &WorkJob, others: &[&'s Side]) -> Vec<&'s Side> {
         if others.is_empty() {
             return Vec::new();
@@ -141,7 +142,7 @@ impl Comparison {
         equal
     }
 
-    /// One run of our loader, or of a peer.
+    /// Runs our loader or a peer once.
     fn run_one(&mut self, job: &WorkJob, side: &Side, task: PeerTask) -> Outcome {
         if task == PeerTask::Measure {
             self.session.warm_again(side.files(&job.data).folders().as_deref());
@@ -232,14 +233,14 @@ impl Comparison {
         Ok(())
     }
 
-    /// Prints and keeps why a comparison could not be made.
+    /// Prints and records the reason why a comparison could not be made.
     pub(crate) fn record_missing(&mut self, what: &str) {
-        // Quiet or not, this is what the exit code is about.
+        // Printed even if quiet, because it makes the exit code a failure.
         eprintln!("error: {what}");
         self.missing.push(what.to_owned());
     }
 
-    /// The tables of what was measured, however far it came.
+    /// Prints the tables and writes the README, also after an interruption. Returns the exit code.
     pub(crate) fn close(&self) -> anyhow::Result<ExitCode> {
         if self.runs.is_empty() {
             eprintln!("nothing was measured");
@@ -271,7 +272,7 @@ impl Comparison {
     }
 }
 
-/// A peer's epoch as a record; its settings are those that it ran with.
+/// Converts a peer's epoch to a record, with the settings that ran.
 fn peer_record(job: &WorkJob, side: &PeerSide, epoch: &PeerEpoch, cache: &str) -> EpochRecord {
     let PeerSide { peer, variant, .. } = side;
     let mut point = peer.settings(&variant.name, &job.point, cache);
@@ -290,7 +291,7 @@ fn error_outcome(message: String) -> Outcome {
     Outcome::Failed(Failure { status: Status::Error, message, peak_bytes: None })
 }
 
-/// Interprets the end of a process, and its answers.
+/// Interprets the end of a process and its answers.
 fn outcome(
     ended: Ended,
     mut records: Vec<EpochRecord>,
@@ -323,7 +324,7 @@ fn outcome(
     Outcome::Measured(records)
 }
 
-/// The record of a run that did not come to its end.
+/// Returns the record of a run that failed.
 fn failed(job: &WorkJob, side: &Side, failure: &Failure, cache: &str) -> EpochRecord {
     EpochRecord {
         point: match side {

@@ -1,10 +1,11 @@
-//! Copies of the data in a loader's own format: made once, kept in a folder that is named by what
-//! they depend on, and marked when whole.
+//! Makes copies of the data in a loader's own format, once. The folder's name has a digest of a
+//! copy's inputs, and a marker shows that the copy is complete.
 //!
-//! `FOLDER/NAME-VERSION-DIGEST/` has the copy in `copy/` and, written last, `conversion.json`. The
-//! digest is of the experiment's files with their sizes and times of change, what is taken of them,
-//! the format and the versions of what wrote it. (Of an experiment in a store only the URI is
-//! known.) A folder without the marker is of a run that was ended, and begun again.
+//! `FOLDER/NAME-VERSION-DIGEST/` contains the copy in `copy/` and, written last, the marker
+//! `conversion.json`. The digest covers the experiment's address and files (with sizes and
+//! modification times), its measurement, layer and obs columns, and the copy's format and versions.
+//! Files in a store are not covered. A folder without the marker is from an interrupted run; its
+//! copy is made again.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -19,42 +20,43 @@ use super::peer::PeerConversion;
 
 const MARKER: &str = "conversion.json";
 
-/// What a copy is made of and for.
+/// Loader, format and versions of a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct CopySpec {
     pub(crate) loader: String,
     pub(crate) version: String,
-    /// In a line.
+    /// Description of the format in one line.
     pub(crate) format: String,
-    /// Of all that has a part in writing it.
+    /// Versions of all libraries that take part in writing the copy.
     pub(crate) versions: String,
 }
 
-/// A copy that is whole, and what it took.
+/// A complete copy and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DataCopy {
     pub(crate) loader: String,
     pub(crate) format: String,
     pub(crate) versions: String,
-    /// The experiment.
+    /// Address of the experiment, without credentials.
     pub(crate) source: String,
-    /// When it was made.
+    /// Time at which the copy was made.
     pub(crate) made: jiff::Timestamp,
     pub(crate) secs: f64,
-    /// The true peak of the process tree that made it.
+    /// Peak memory of the process tree that made the copy.
     pub(crate) max_mem_bytes: u64,
-    /// Of the whole copy on disk.
+    /// Size of the copy on disk.
     pub(crate) bytes: u64,
-    /// Not part of the marker: the cache may be moved.
+    /// Folder of the copy. Not part of the marker, because users may move the cache.
     #[serde(skip)]
     pub(crate) folder: PathBuf,
-    /// Whether it was there already.
+    /// Whether the copy existed before this run.
     #[serde(skip)]
     pub(crate) kept: bool,
 }
 
 impl CopySpec {
-    /// The copy: the one that is there, or one that `make` writes into the folder that it is given.
+    /// Returns the existing copy, or calls `make` to write one to an empty folder. Waits for
+    /// another process that makes the same copy. Fails if the copy cannot be written.
     pub(crate) fn prepare(
         &self,
         root: &Path,
@@ -69,12 +71,13 @@ impl CopySpec {
             return Ok(copy);
         }
         let target = folder.join("copy");
-        // The data may be a copy that another run made here.
+        // The data itself may be a copy in this folder, made by another run.
         soma_io::check_apart(&[data.uri.full()], &[&target.to_string_lossy()])?;
         remove(&target).with_context(cannot)?;
         fs::create_dir(&target).with_context(cannot)?;
         let took = make(&target).inspect_err(|_| {
-            // It may have filled the disk. What cannot be removed now is when the next one is made.
+            // An incomplete copy may fill the disk. If it cannot be removed now, the next run
+            // removes it.
             let _removed = remove(&target);
         })?;
         let copy = DataCopy {
@@ -101,7 +104,7 @@ impl CopySpec {
     }
 }
 
-/// Held until the copy is whole, and freed by the system should the process be killed.
+/// Locks the folder until the copy is complete. The system frees the lock if the process is killed.
 fn lock(folder: &Path) -> io::Result<File> {
     let file = File::create(folder.join("lock"))?;
     match file.try_lock() {
@@ -119,7 +122,7 @@ fn read_marker(folder: &Path) -> Option<DataCopy> {
     let text = fs::read_to_string(folder.join(MARKER)).ok()?;
     let copy: DataCopy = serde_json::from_str(&text).ok()?;
     let target = folder.join("copy");
-    // Someone may have removed a part of it to make room.
+    // Someone may have removed a part of the copy to free space.
     let whole = folder_bytes(&target).is_ok_and(|bytes| bytes == copy.bytes);
     whole.then_some(DataCopy { folder: target, kept: true, ..copy })
 }
@@ -158,7 +161,7 @@ mod tests {
             Self { folder, data }
         }
 
-        /// The copy, and whether it was made now.
+        /// Returns the copy, and whether this call made it.
         fn prepare(&self, versions: &str) -> (DataCopy, bool) {
             let mut made = false;
             let copy =

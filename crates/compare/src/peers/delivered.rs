@@ -1,4 +1,4 @@
-//! The cells and values that an epoch delivered, and whether two loaders delivered the same.
+//! Counts the cells and values of an epoch, and checks that two loaders delivered the same.
 
 use serde::{Deserialize, Serialize};
 use torch_feed::RowValues;
@@ -10,7 +10,7 @@ use crate::equality::{self, Tally};
 pub(crate) struct Delivered {
     /// Rows of all batches.
     pub(crate) n_cells: u64,
-    /// Different joinids among them.
+    /// Number of distinct joinids.
     pub(crate) n_distinct: u64,
     /// Columns of a batch.
     pub(crate) n_genes: u64,
@@ -18,7 +18,8 @@ pub(crate) struct Delivered {
     pub(crate) tally: Tally,
 }
 
-/// Counts what batches deliver. The peers' scripts do the same (`benches/peers/measuring.py`).
+/// Counts the cells and values of batches. The peers' scripts do the same
+/// (`benches/peers/measuring.py`).
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryCount {
     joinids: Vec<i64>,
@@ -36,12 +37,12 @@ impl DeliveryCount {
         }
     }
 
-    /// Rows so far.
+    /// Returns the number of rows so far.
     pub(crate) fn n_cells(&self) -> u64 {
         self.joinids.len() as u64
     }
 
-    /// Ends the count of batches with `n_genes` columns.
+    /// Returns the count for batches with `n_genes` columns.
     pub(crate) fn finish(mut self, n_genes: u64) -> Delivered {
         let n_cells = self.n_cells();
         self.joinids.sort_unstable();
@@ -51,10 +52,10 @@ impl DeliveryCount {
     }
 }
 
-/// Checks that both delivered each of the `n_cells` cells once, with the same values.
+/// Checks that both loaders delivered each of the `n_cells` cells once, with the same values.
 ///
 /// # Errors
-/// How they differ.
+/// A message about the difference.
 pub(crate) fn same(
     ours: &Delivered,
     theirs: &Delivered,

@@ -1,5 +1,5 @@
-//! Our loader's side: the processes that count what it delivers, and that lay out a copy of the
-//! data.
+//! Our loader's processes: one counts the cells and values of an epoch, one writes a copy of the
+//! data by `relayout`.
 
 use std::ops::ControlFlow;
 
@@ -17,26 +17,26 @@ use super::peer::{PeerAnswer, PeerConversion};
 /// The subcommand of the program that runs [`serve`].
 pub const SUBCOMMAND: &str = "peers-task";
 
-/// A task, and the data that it is done on.
+/// A task and its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnTask {
     pub(crate) data: Data,
     pub(crate) work: OwnWork,
 }
 
-/// What to do with the data.
+/// Work to do on the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum OwnWork {
-    /// Load an epoch without measuring, and count what it delivers.
+    /// Load an epoch without measuring, and count its cells and values.
     Tally(Box<Point>),
-    /// Write the experiment anew for training.
+    /// Write a copy of the experiment in a layout for training.
     Relayout {
-        /// Where.
+        /// Path of the copy.
         target: String,
     },
 }
 
-/// The process that does some work on the data.
+/// Returns a process that does `work` on the data.
 pub(crate) fn own_process(
     session: &Session,
     data: &Data,
@@ -68,7 +68,7 @@ fn perform(order: &Order<OwnTask>, reporter: &mut Reporter<PeerAnswer>) -> anyho
     }
 }
 
-/// Counts what an epoch delivers.
+/// Counts the cells and values of an epoch.
 fn count_epoch(
     loader: &TensorLoader,
     reporter: &mut Reporter<PeerAnswer>,
@@ -84,7 +84,8 @@ fn count_epoch(
     Ok(count.finish(dataset.n_columns() as u64))
 }
 
-/// Writes the experiment anew. The time excludes measuring what that gains.
+/// Writes a copy of the experiment by `relayout`. The time excludes its measurements of the
+/// speed-up.
 fn lay_out(
     data: &Data,
     target: &str,

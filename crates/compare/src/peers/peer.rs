@@ -1,4 +1,4 @@
-//! A peer: another loader, run by a script of `benches/peers` in its own Python environment.
+//! A peer: another loader, which a script of `benches/peers` runs in its own Python environment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,16 +42,16 @@ impl PeerTask {
     }
 }
 
-/// The abilities of a peer's loader, as its script states them.
+/// Abilities of a peer's loader, as its script reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PeerFacts {
-    /// Of the loader and of what it stands on.
+    /// Versions of the loader and its libraries.
     pub(crate) versions: BTreeMap<String, String>,
-    /// Whether it can take the first so many genes.
+    /// Whether the loader can select the first N genes.
     pub(crate) gene_subsets: bool,
-    /// The format of its own that it reads; none where it reads the experiment.
+    /// The loader's own format; `None` if it reads the experiment.
     pub(crate) conversion: Option<String>,
-    /// The settings that it is measured at, one by one.
+    /// Settings at which the loader is measured.
     pub(crate) variants: Vec<Variant>,
 }
 
@@ -59,21 +59,21 @@ pub(crate) struct PeerFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Variant {
     pub(crate) name: String,
-    /// What they are, in a line.
+    /// Description of the settings in one line.
     pub(crate) summary: String,
-    /// Whether its chunks and blocks are the work's.
+    /// Whether the work sets its chunks and blocks.
     pub(crate) takes_blocks: bool,
-    /// Forms of batches that it can make.
+    /// Supported forms of batches.
     pub(crate) forms: Vec<String>,
 }
 
-/// The variant that takes what the work says.
+/// Name of the variant with the work's settings.
 pub(crate) const OUR_SETTINGS: &str = "ours";
 
-/// An answer of a peer's script, or of our own process in its place.
+/// An answer of a peer's script, or of our own process for the same task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum PeerAnswer {
-    /// What the loader can do.
+    /// Abilities of the loader.
     Facts(Box<PeerFacts>),
     /// A copy of the data was made.
     Conversion(PeerConversion),
@@ -87,7 +87,7 @@ pub(crate) enum PeerAnswer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerConversion {
     pub(crate) secs: f64,
-    /// Of the process's whole life, in bytes.
+    /// Peak memory of the process, in bytes.
     pub(crate) max_mem: u64,
 }
 
@@ -95,32 +95,32 @@ pub(crate) struct PeerConversion {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerEpoch {
     pub(crate) epoch: u64,
-    /// From opening the experiment until an epoch could be asked for.
+    /// Time from opening the experiment until an epoch could begin.
     pub(crate) open_secs: f64,
-    /// Of the loader and of what it stands on.
+    /// Versions of the loader and its libraries.
     pub(crate) versions: BTreeMap<String, String>,
-    /// Rows that it read together, as it ran.
+    /// Rows per chunk in this run.
     pub(crate) chunk_rows: u64,
-    /// Chunks that it shuffled together, as it ran.
+    /// Chunks per block in this run.
     pub(crate) chunks_per_block: u64,
-    /// Of each batch: the wait for it, what the consumer then took, its rows.
+    /// For each batch: the wait for it, the time in the consumer, and the number of rows.
     pub(crate) batches: Vec<(f64, f64, u64)>,
-    /// The wait for being told that there is no further batch.
+    /// Wait for the end after the last batch.
     pub(crate) end_wait_secs: f64,
     pub(crate) start_time: f64,
     pub(crate) end_time: f64,
     pub(crate) cpu_user_secs: f64,
     pub(crate) cpu_system_secs: f64,
     pub(crate) start_mem_bytes: u64,
-    /// Of the process's whole life.
+    /// Peak memory of the process.
     pub(crate) max_mem: u64,
 }
 
 impl Peer {
-    /// Starts its script; more arguments are the caller's.
+    /// Returns a command for the peer's script; the caller adds more arguments.
     fn script(&self, task: PeerTask) -> Command {
         let mut command = Command::new(&self.python);
-        // Without compiled files beside the script, which would be changes to the checkout.
+        // Without bytecode files beside the script, which would change the checkout.
         command.arg("-B").arg(&self.script).envs(&self.variables).arg(task.name());
         command
     }
@@ -129,14 +129,14 @@ impl Peer {
         self.script(PeerTask::Describe)
     }
 
-    /// Makes its copy of the data in an empty folder.
+    /// Returns the command that writes the peer's copy of the data to the empty folder `copy`.
     pub(crate) fn convert(&self, data: &Data, copy: &Path) -> Command {
         let mut command = self.script(PeerTask::Convert);
         name_data(&mut command, data, Some(copy));
         command
     }
 
-    /// Measures or tallies with these settings.
+    /// Returns the command that measures or tallies with these settings.
     pub(crate) fn command(
         &self,
         task: PeerTask,
@@ -161,7 +161,7 @@ impl Peer {
         command
     }
 
-    /// The settings that it was given.
+    /// Returns the requested settings, for a record.
     pub(crate) fn settings(&self, variant: &str, point: &Point, cache: &str) -> GridPoint {
         GridPoint {
             loader: Some(self.name.clone()),
@@ -180,7 +180,7 @@ impl Peer {
         }
     }
 
-    /// Its name, and the variant's where the settings are its own.
+    /// Returns the peer's name, with the variant's name unless it is [`OUR_SETTINGS`].
     pub(crate) fn label(&self, variant: &str) -> String {
         match variant {
             OUR_SETTINGS => self.name.clone(),
@@ -189,7 +189,7 @@ impl Peer {
     }
 }
 
-/// All of the data but its address and settings, which a script gets on its stdin.
+/// Adds arguments for the data, except its address and settings, which a script receives on stdin.
 fn name_data(command: &mut Command, data: &Data, copy: Option<&Path>) {
     if let Some(copy) = copy {
         command.arg("--copy").arg(copy);
@@ -204,7 +204,7 @@ fn name_data(command: &mut Command, data: &Data, copy: Option<&Path>) {
 }
 
 impl PeerEpoch {
-    /// As `tiledbsoma-ml 0.1.0, torch 2.11.0`, the peer first.
+    /// Formats the versions like `tiledbsoma-ml 0.1.0, torch 2.11.0`, the peer first.
     pub(crate) fn format_versions(&self, peer: &str) -> String {
         let own = self.versions.iter().filter(|(name, _)| *name == peer);
         let others = self.versions.iter().filter(|(name, _)| *name != peer);
@@ -212,7 +212,8 @@ impl PeerEpoch {
         versions.collect::<Vec<_>>().join(", ")
     }
 
-    /// The record's part of it. Fails where the numbers cannot be: they come from another program.
+    /// Converts the epoch for a record. Fails if numbers are impossible: they come from another
+    /// program.
     pub(crate) fn measured(&self, n_cells: u64) -> anyhow::Result<Measured> {
         let mut secs = vec![
             self.open_secs,
@@ -245,7 +246,7 @@ impl PeerEpoch {
             open_secs: (self.epoch == 0).then_some(self.open_secs),
             start_dt: timestamp(self.start_time),
             end_dt: timestamp(self.end_time),
-            // It does not tell.
+            // A peer does not report its number of values.
             nnz: None,
             nnz_per_sec: None,
             cpu_secs: Some(self.cpu_user_secs + self.cpu_system_secs),

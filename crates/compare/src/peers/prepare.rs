@@ -1,5 +1,5 @@
-//! Preparations: each peer is asked what its loader can do, and the copies that loaders read are
-//! made.
+//! Prepares a comparison: asks each peer for its loader's abilities and makes the copies that
+//! loaders read.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::peer::{Peer, PeerAnswer, PeerConversion, PeerFacts};
 use super::side::{PeerSide, RELAID, Side};
 use crate::script::script_process;
 
-/// Where copies are made, and of what.
+/// Folder and data of the copies.
 pub(crate) struct Preparing<'a> {
     pub(crate) session: &'a Session,
     pub(crate) root: &'a Path,
@@ -22,7 +22,8 @@ pub(crate) struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// A peer's sides, and its copy where it has one.
+    /// Returns a peer's sides, and its copy if it reads a format of its own. Fails if the script or
+    /// the copy fails.
     pub(crate) fn peer(&self, peer: &Peer) -> anyhow::Result<(Vec<Side>, Option<DataCopy>)> {
         let facts = self.facts(peer)?;
         let copy = match &facts.conversion {
@@ -51,7 +52,7 @@ impl Preparing<'_> {
         Ok((sides.collect(), copy))
     }
 
-    /// Ours on a copy that `relayout` makes.
+    /// Returns our loader's side on a copy that `relayout` makes. Fails if the copy fails.
     pub(crate) fn relaid(&self) -> anyhow::Result<(Side, DataCopy)> {
         let version = env!("CARGO_PKG_VERSION");
         let spec = CopySpec {
@@ -107,7 +108,7 @@ impl Preparing<'_> {
         Ok(facts)
     }
 
-    /// Runs a process that makes a copy; memory is that of its whole tree.
+    /// Runs a process that makes a copy. Records the memory of its whole process tree.
     fn converted(&self, name: &str, process: ProcessSpec<'_>) -> anyhow::Result<PeerConversion> {
         let mut took = None;
         let name = format!("{name}: its copy of the data is made");
@@ -125,7 +126,8 @@ impl Preparing<'_> {
     }
 }
 
-/// Highest memory of the process and its child processes together; 0 if it had none.
+/// Returns the peak memory of a process and its child processes together, in bytes; 0 without child
+/// processes. Fails if the process failed or was interrupted.
 fn finished(ended: Ended) -> anyhow::Result<u64> {
     match ended {
         Ended::Done { tree } => Ok(tree.map_or(0, |tree| tree.bytes)),

@@ -1,18 +1,18 @@
-//! What the runs of two loaders in turn come to: medians, and by how much one is ahead.
+//! Ratios of two loaders in alternating runs: of their medians, and of each pair of runs.
 
 use bench_report::{EpochRecord, Spread, Status};
 
-/// A figure of ours against a peer's.
+/// Ratio of our figure to a peer's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
-    /// Of the medians.
+    /// Ratio of the medians.
     pub(crate) of_medians: f64,
-    /// Ratios pair by pair, one run beside the next.
+    /// Spread of the ratios of runs in the same round.
     pub(crate) pairs: Spread,
 }
 
 impl Ratio {
-    /// Ours over theirs; nothing where a figure is missing or there is no pair.
+    /// Divides our figures by theirs. Returns `None` if a figure is missing or there is no pair.
     pub(crate) fn of(
         ours: &[&EpochRecord],
         theirs: &[&EpochRecord],
@@ -31,7 +31,7 @@ impl Ratio {
     }
 }
 
-/// The spread of a figure over the runs that ended well.
+/// Returns the spread of a figure over the successful runs.
 pub(crate) fn spread(
     records: &[&EpochRecord],
     figure: impl Fn(&EpochRecord) -> Option<f64>,

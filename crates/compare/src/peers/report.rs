@@ -1,4 +1,4 @@
-//! The comparison as tables: on the terminal, and in the README of its results folder.
+//! Formats the comparison as tables, for the terminal and for the README of its results folder.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ const RATIOS: [&str; 7] =
 
 const COPIES: [&str; 5] = ["copy of", "format", "made in s", "on disk GB", "peak memory GB"];
 
-/// Beside the README.
+/// Name of the file beside the README with the cost of copies.
 const COPIES_FILE: &str = "copies.json";
 
 const LEGEND: &str = "\
@@ -42,31 +42,31 @@ Chunks x rows: how many chunks are shuffled together, and how many rows of each 
 CPU s: of an epoch, all threads. Open s: from opening the experiment until an epoch could be asked for, not part of cells/s.
 Ratios: of the medians (least to most of the pairs of one repetition).";
 
-/// One loader's runs of one work, by epoch.
+/// A loader's runs of one work, by epoch.
 struct Group<'a> {
     work: String,
     loader: &'a str,
     records: Vec<&'a EpochRecord>,
 }
 
-/// A record, its work, and which side it is of.
+/// A record with its work and its side.
 pub(crate) struct Run {
     pub(crate) work: String,
     pub(crate) loader: String,
     pub(crate) record: EpochRecord,
 }
 
-/// Everything that the README of a comparison shows.
+/// Input of a comparison's README.
 pub(crate) struct ComparisonInput<'a> {
     pub(crate) runs: &'a [Run],
     pub(crate) copies: &'a [DataCopy],
-    /// What each peer was set to.
+    /// Settings of each peer.
     pub(crate) settings: &'a [String],
     pub(crate) skipped: &'a [String],
     pub(crate) missing: &'a [String],
 }
 
-/// Both tables and how to read them.
+/// Formats both tables, with a legend.
 pub(crate) fn tables(runs: &[Run]) -> String {
     let groups = groups(runs);
     let figures = table(&FIGURES, 3, groups.iter().map(figures));
@@ -75,7 +75,7 @@ pub(crate) fn tables(runs: &[Run]) -> String {
         of_work
             .filter(move |ours| match ours.loader {
                 OWN_LOADER => theirs.loader != OWN_LOADER && theirs.loader != RELAID,
-                // The relaid copy is compared with the experiment as it is, too.
+                // The relaid copy is also compared with the original experiment.
                 RELAID => theirs.loader != RELAID,
                 _ => false,
             })
@@ -88,7 +88,8 @@ pub(crate) fn tables(runs: &[Run]) -> String {
     format!("{figures}\n\n{}\n\n{LEGEND}", table(&RATIOS, 3, ratios.into_iter()))
 }
 
-/// Writes the README of a results folder, and beside it what the copies took, where there are any.
+/// Writes the README of a results folder, and beside it the cost of the copies, if there are any.
+/// Fails if a file cannot be written.
 pub(crate) fn write(folder: &Path, input: &ComparisonInput<'_>) -> anyhow::Result<PathBuf> {
     if !input.copies.is_empty() {
         let text = serde_json::to_string_pretty(input.copies)?;
@@ -100,7 +101,7 @@ pub(crate) fn write(folder: &Path, input: &ComparisonInput<'_>) -> anyhow::Resul
 fn readme(input: &ComparisonInput<'_>) -> String {
     let ComparisonInput { runs, copies, settings, skipped, missing } = input;
     let mut facts: Vec<(String, String)> = Vec::new();
-    // Of our runs, and what a peer's know beyond them: its versions.
+    // Facts of our runs, and those that only a peer's runs have: its versions.
     for Run { record, .. } in *runs {
         for fact in describe_run(record) {
             if !facts.contains(&fact) && fact.0 != "data" {
@@ -129,7 +130,7 @@ fn readme(input: &ComparisonInput<'_>) -> String {
     )
 }
 
-/// What was made of the data for the loaders that read a format of their own.
+/// Formats the copies made for loaders with a format of their own.
 fn copies_told(copies: &[DataCopy]) -> String {
     if copies.is_empty() {
         return String::new();
@@ -257,7 +258,7 @@ fn table<const N: usize>(
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header(header);
     for row in rows {
-        // A message of another program must stay in its cell.
+        // A message of another program must not break its table cell.
         table.add_row(row.map(|cell| cell.replace('|', "\\|").replace('\n', " ")));
     }
     for column in table.column_iter_mut().skip(words) {

@@ -1,5 +1,5 @@
-//! The sides of a comparison: our loader on the experiment, ours on a copy that `relayout` made,
-//! and each peer at each of its settings.
+//! The sides of a comparison: our loader on the experiment, our loader on a copy that `relayout`
+//! made, and each peer at each of its settings.
 
 use std::path::PathBuf;
 
@@ -9,32 +9,32 @@ use grid_point::Data;
 use super::peer::{Peer, Variant};
 use super::work::Work;
 
-/// Ours on the copy that `relayout` made.
+/// Name of our loader's side on the copy that `relayout` made.
 pub(crate) const RELAID: &str = "somafeed relaid";
 
-/// What rows of that copy say of it.
+/// Layout recorded in rows of that copy.
 const RELAID_LAYOUT: &str = "relaid";
 
-/// One of those that run in turn.
+/// A loader with its settings and its data; the sides run in turn.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
-    /// Our loader on the experiment as it is.
+    /// Our loader on the original experiment.
     Own,
-    /// Our loader on another copy of it.
+    /// Our loader on the copy that `relayout` made.
     Relaid {
-        /// The copy.
+        /// Path of the copy.
         uri: String,
     },
     Peer(PeerSide),
 }
 
-/// A peer at some settings.
+/// A peer at one of its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerSide {
     pub(crate) peer: Peer,
     pub(crate) variant: Variant,
     pub(crate) gene_subsets: bool,
-    /// Its copy of the data, where it reads a format of its own.
+    /// Folder of its copy of the data, if it reads a format of its own.
     pub(crate) copy: Option<PathBuf>,
 }
 
@@ -47,13 +47,12 @@ impl Side {
         }
     }
 
-    /// How its copy of the experiment was laid out anew; nothing where the experiment is read as it
-    /// is.
+    /// Returns the layout of its copy of the experiment; `None` if it reads the original.
     pub(crate) fn layout(&self) -> Option<String> {
         matches!(self, Self::Relaid { .. }).then(|| RELAID_LAYOUT.to_owned())
     }
 
-    /// What a peer is set to.
+    /// Returns the settings of a peer; `None` for our loader.
     pub(crate) fn settings(&self) -> Option<String> {
         match self {
             Self::Peer(side) => Some(format!("{}: {}", self.label(), side.variant.summary)),
@@ -61,7 +60,7 @@ impl Side {
         }
     }
 
-    /// Why it cannot do a work, or need not: nothing where it is to be measured on it.
+    /// Returns the reason why this side skips a work; `None` if it is measured on it.
     pub(crate) fn unfit(&self, work: &Work, earlier: &[Work]) -> Option<String> {
         let Self::Peer(PeerSide { variant, gene_subsets, .. }) = self else { return None };
         if !variant.forms.iter().any(|form| form == work.form.name()) {
@@ -75,7 +74,7 @@ impl Side {
         Some(format!("its settings are its own, measured with {before}"))
     }
 
-    /// The data as this side reads it.
+    /// Returns the data for this side's loader and records.
     pub(crate) fn data(&self, data: &Data) -> Data {
         match self {
             Self::Relaid { uri } => Data { uri: uri.as_str().into(), ..data.clone() },
@@ -83,7 +82,7 @@ impl Side {
         }
     }
 
-    /// What it reads: the copy, where it has one of a format of its own.
+    /// Returns the data whose files this side reads: a peer's own copy, if it has one.
     pub(crate) fn files(&self, data: &Data) -> Data {
         match self {
             Self::Peer(PeerSide { copy: Some(copy), .. }) => {

@@ -1,20 +1,20 @@
-//! A work: the form of the batches, the genes, and the blocks that loaders are compared on.
+//! A work: the form of batches, the genes and the blocks for a comparison of loaders.
 
 use std::fmt;
 use std::str::FromStr;
 
 use grid_point::{BlockSpec, parse_blocks};
 
-/// One line of the comparison.
+/// One work of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) form: WorkForm,
-    /// The first genes; `None` is all.
+    /// Number of first genes to read; `None` is all.
     pub(crate) n_genes: Option<u64>,
     pub(crate) block: BlockSpec,
 }
 
-/// Forms that every loader has.
+/// Forms of batches that every loader supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkForm {
     Dense,
@@ -22,7 +22,7 @@ pub(crate) enum WorkForm {
 }
 
 impl Work {
-    /// Those that are compared when none is asked for.
+    /// Works that are compared by default.
     pub(crate) const DEFAULT: [&str; 6] = [
         "dense-all-1024x64",
         "dense-20000-1024x64",
@@ -34,7 +34,7 @@ impl Work {
 }
 
 impl WorkForm {
-    /// As `loader::BatchForm` and the peers call it.
+    /// Returns the name that `loader::BatchForm` and the peers use.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense",

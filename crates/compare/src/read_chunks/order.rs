@@ -1,4 +1,5 @@
-//! The order of cells: a file of joinids that every way reads, so that all read the same chunks.
+//! Writes the order of cells to a file of joinids. Every way reads it, so that all read the same
+//! chunks.
 
 use std::fs::File;
 use std::io::{BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
@@ -27,7 +28,7 @@ impl Shuffle {
         }
     }
 
-    /// The order for people.
+    /// Returns a description of the order.
     pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::None => "not shuffled",
@@ -37,7 +38,7 @@ impl Shuffle {
     }
 }
 
-/// The joinids of obs, which must be rows of X.
+/// Reads the joinids of obs. Fails if there are none or one is not a row of X.
 pub(crate) fn joinids(obs: &DataFrame, x_rows: u64) -> anyhow::Result<Vec<i64>> {
     let columns = obs.read(Some(&["soma_joinid"]), None)?;
     let joinids = columns
@@ -55,8 +56,8 @@ pub(crate) fn joinids(obs: &DataFrame, x_rows: u64) -> anyhow::Result<Vec<i64>> 
     Ok(joinids)
 }
 
-/// The joinids in the order in which they are read, 8 bytes each, little end first; the file goes
-/// when it is dropped.
+/// Writes the joinids in reading order to a temporary file, 8 bytes each, little-endian. Dropping
+/// the result deletes the file.
 pub(crate) fn write(
     joinids: &[i64],
     chunk_rows: u64,
@@ -80,7 +81,7 @@ pub(crate) fn write(
     Ok(file)
 }
 
-/// Gives `each` the rows of one chunk after another, until it says false.
+/// Calls `each` with the rows of one chunk after another, until it returns false.
 fn each_chunk(
     n_rows: u64,
     chunk_rows: u64,
@@ -112,8 +113,8 @@ fn each_chunk(
         let rows: Vec<u64> = if shuffle == Shuffle::None {
             (start..start + length).collect()
         } else {
-            // One block of single rows; the number of the chunk is its epoch, so that each is
-            // shuffled in another way.
+            // One block of single rows. The number of the chunk serves as the epoch, so that each
+            // chunk is shuffled differently.
             let plan = whole(length, length).epoch(chunk_idx)?;
             let block = plan.block(0).context("a plan has all its blocks")?;
             block.delivered_rows().iter().map(|row| start + row).collect()
@@ -125,7 +126,7 @@ fn each_chunk(
     Ok(())
 }
 
-/// The chunks of a file of joinids.
+/// Reads the chunks of a file of joinids.
 pub(crate) struct ChunkFile {
     file: File,
     n_left: u64,
@@ -141,7 +142,7 @@ impl ChunkFile {
         Ok(Self { file, n_left: bytes / 8, chunk_rows })
     }
 
-    /// Cells of the chunks to come.
+    /// Returns the number of cells in the remaining chunks.
     pub(crate) fn n_left(&self) -> u64 {
         self.n_left
     }
@@ -200,7 +201,7 @@ mod tests {
             assert_ne!(of(shuffle, 3), of(shuffle, 4));
             assert_ne!(of(shuffle, 3), of(Shuffle::None, 3));
         }
-        // No two chunks are shuffled alike, and a global shuffle mixes chunks.
+        // Each chunk is shuffled differently, and a global shuffle mixes chunks.
         let within = of(Shuffle::WithinChunks, 3);
         assert_ne!(within[0], within[1].iter().map(|joinid| joinid - 100).collect::<Vec<_>>());
         let first = &of(Shuffle::Global, 3)[0];

@@ -1,4 +1,4 @@
-//! Our readers' run: CSR, chunk by chunk, in the process that is measured.
+//! A run of our readers: reads CSR, chunk by chunk, in the measured process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,26 +29,26 @@ pub(crate) struct ChunksTask {
 pub(crate) struct Chunks {
     /// File of the joinids, in order.
     pub(crate) joinids: PathBuf,
-    /// Cells that are read at once.
+    /// Cells per read.
     pub(crate) chunk_rows: u64,
-    /// The first genes.
+    /// Number of first genes to read.
     pub(crate) n_genes: u64,
 }
 
 /// Result of a run. Seconds and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChunksRead {
-    /// Of the reader and of what it stands on.
+    /// Versions of the reader and its libraries.
     pub(crate) versions: BTreeMap<String, String>,
-    /// From opening the experiment until X could be read.
+    /// Seconds from opening the experiment until X was ready.
     pub(crate) open_secs: f64,
-    /// Of all reads together.
+    /// Seconds of all reads together.
     pub(crate) read_secs: f64,
-    /// Processor seconds of the process, all threads, in the same time.
+    /// CPU seconds of all threads of the process during the reads.
     pub(crate) cpu_secs: f64,
-    /// Resident when X was open.
+    /// Resident memory after X was opened.
     pub(crate) start_mem_bytes: u64,
-    /// Most resident memory of the process's whole life.
+    /// Peak resident memory of the process.
     pub(crate) max_mem: u64,
     pub(crate) n_cells: u64,
     pub(crate) tally: Tally,
@@ -66,7 +66,7 @@ pub fn serve() -> anyhow::Result<()> {
     )
 }
 
-/// Reads all chunks. Time and CPU time are those of reading, without counting afterwards.
+/// Reads all chunks. Measures time and CPU time of the reads alone, not of the count after each.
 fn read(
     data: &Data,
     job: &Chunks,
@@ -102,14 +102,14 @@ fn read(
     Ok(run)
 }
 
-/// Versions of the readers.
+/// Returns the versions of the readers.
 fn versions() -> BTreeMap<String, String> {
     let versions = grid_point::versions();
     let named = [("somafeed", versions.somafeed), ("libtiledb", versions.libtiledb)];
     named.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
 }
 
-/// Rows of CSR in the order asked for, in memory that is used again.
+/// Reads CSR rows in the requested order, into reused memory.
 #[derive(Default)]
 struct AskedRows {
     ascending: CsrBuffers,

@@ -1,4 +1,4 @@
-//! What is printed: a table of medians, or a line of JSON for each run.
+//! Output of `read-chunks`: a table of medians, or a line of JSON per run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::reads::ChunksRead;
 use super::rounds::Run;
 use super::way::Way;
 
-/// What was read, and how, the same for all runs.
+/// Data, order and chunks that all runs share.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Described {
     pub(crate) uri: String,
@@ -73,7 +73,7 @@ fn json(described: &Described, run: &Run) -> anyhow::Result<String> {
 const HEADER: [&str; 7] =
     ["way", "seconds", "cells/s", "million values/s", "CPU s", "peak MB", "MB before reading"];
 
-/// A row for each way; below it what all have read.
+/// Formats a table with a row per way, and below it the data that all have read.
 pub(crate) fn table(described: &Described, ways: &[Way], runs: &[Run]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
@@ -124,7 +124,7 @@ fn row(way: Way, n_cells: u64, reads: &[&ChunksRead]) -> Vec<String> {
     ]
 }
 
-/// A line for the ways that stand on the same.
+/// Formats a line of versions for each group of ways with the same versions.
 fn told_versions(ways: &[Way], runs: &[Run]) -> String {
     let mut lines: Vec<(Vec<&str>, &BTreeMap<String, String>)> = Vec::new();
     for way in ways {

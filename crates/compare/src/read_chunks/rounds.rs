@@ -1,4 +1,4 @@
-//! Rounds of runs, each in a process of its own. All runs must read the same values.
+//! Runs the ways in rounds, each run in a process of its own. All runs must read the same values.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,16 +12,16 @@ use super::way::Way;
 use crate::equality;
 use crate::script::script_process;
 
-/// A run that ended well.
+/// A run that succeeded.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) way: Way,
-    /// From 1.
+    /// Counted from 1.
     pub(crate) repetition: u64,
     pub(crate) read: ChunksRead,
 }
 
-/// All that runs need.
+/// Inputs of all runs.
 pub(crate) struct Rounds {
     pub(crate) session: Session,
     /// Interpreter and script, if a way needs them.
@@ -32,8 +32,8 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Runs each way once a round; after Ctrl-C returns the runs of whole rounds. Fails if a run
-    /// fails or did not read the same as the first.
+    /// Runs each way once per round. After Ctrl-C, returns the runs of complete rounds. Fails if a
+    /// run fails or its values differ from those of the first.
     pub(crate) fn run(&self, ways: &[Way], repetitions: u64) -> anyhow::Result<Vec<Run>> {
         let mut runs: Vec<Run> = Vec::new();
         for repetition in 1..=repetitions {
@@ -60,7 +60,7 @@ impl Rounds {
         Ok(runs)
     }
 
-    /// One run; `None` when the user wants to stop.
+    /// Runs a way once. Returns `None` after Ctrl-C.
     fn run_one(&self, way: Way, repetition: u64) -> anyhow::Result<Option<ChunksRead>> {
         let mut read = None;
         let name = format!("{way} {repetition}");
@@ -94,11 +94,11 @@ impl Rounds {
         ProcessSpec::new(self.session.command(SUBCOMMAND), &order, secrets)
     }
 
-    /// The command of a way that Python reads.
+    /// Returns the command of a way that Python runs.
     fn command(&self, way: Way) -> anyhow::Result<Command> {
         let (python, script) = self.python.as_ref().context("there is no Python to read by")?;
         let mut command = Command::new(python);
-        // Without compiled files beside the script, which would be changes to the checkout.
+        // Without bytecode files beside the script, which would change the checkout.
         command.arg("-B").arg(script).arg(way.name());
         command.args(["--measurement", &self.data.measurement]);
         command.args(["--layer", &self.data.layer]).arg("--joinids").arg(&self.chunks.joinids);
@@ -108,7 +108,7 @@ impl Rounds {
     }
 }
 
-/// Fails where what a process says of its run cannot be: it may be another program.
+/// Fails if the numbers of a run are impossible; another program may have written them.
 fn plausible(read: &ChunksRead, n_cells: u64) -> Result<(), String> {
     let secs = [read.open_secs, read.read_secs, read.cpu_secs];
     if let Some(bad) = secs.iter().find(|secs| !(0.0..1e11).contains(*secs)) {

@@ -1,4 +1,4 @@
-//! The ways of reading.
+//! Ways of reading the rows of X.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Table => "table",
@@ -37,7 +37,7 @@ impl Way {
         }
     }
 
-    /// Our reader; none for what Python reads.
+    /// Returns our reader; `None` for a way of tiledbsoma.
     pub(crate) fn reader(self) -> Option<ReaderChoice> {
         match self {
             Self::NativeCsr => Some(ReaderChoice::Native),

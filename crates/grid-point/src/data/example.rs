@@ -1,4 +1,4 @@
-//! The experiment that is measured when none is named: written to the user's cache once.
+//! The example experiment, measured if no other is named. It is written to the user's cache once.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,7 +12,8 @@ const N_CELLS: u64 = 20_000;
 const N_GENES: u64 = 20_000;
 const SEED: u64 = 0;
 
-/// The example's path. It appears there only when it is whole; a second sweep waits for the first.
+/// Returns the path of the example and writes it if needed. It appears there only once it is
+/// complete; a second process waits for the first. Fails if it cannot be written.
 pub(super) fn ensure(quiet: bool) -> anyhow::Result<PathBuf> {
     let cache = cache_folder(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))?;
     let spec =
@@ -38,7 +39,7 @@ fn ensure_in(cache: &Path, spec: &GenerateSpec, quiet: bool) -> anyhow::Result<P
     Ok(path)
 }
 
-/// Writes an experiment and shows progress.
+/// Writes an experiment and shows progress. Fails if it cannot be written.
 pub fn write_example(uri: &Address, spec: &GenerateSpec, quiet: bool) -> anyhow::Result<()> {
     let display = Display::new(spec.n_cells, "cells", quiet);
     let (cells, genes) = (grouped(spec.n_cells), grouped(spec.n_genes));
@@ -53,12 +54,13 @@ pub fn write_example(uri: &Address, spec: &GenerateSpec, quiet: bool) -> anyhow:
     Ok(())
 }
 
-/// Reports the leftovers of a run that was killed.
+/// Formats a message about removed leftovers of a run that was killed.
 pub fn format_leftover(path: &Path) -> String {
     format!("{}: what a run that was killed had left there is removed", path.display())
 }
 
-/// `${XDG_CACHE_HOME:-$HOME/.cache}/somafeed`, where `cargo xtask` keeps the libraries too.
+/// Returns `${XDG_CACHE_HOME:-$HOME/.cache}/somafeed`, which also contains the libraries of `cargo
+/// xtask`. Fails if neither variable is an absolute path.
 fn cache_folder(xdg: Option<OsString>, home: Option<OsString>) -> anyhow::Result<PathBuf> {
     let absolute =
         |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());

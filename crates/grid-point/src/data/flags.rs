@@ -31,22 +31,23 @@ pub struct DataFlags {
 }
 
 impl DataFlags {
-    /// The experiment, by whichever of its names; `None` is the example.
+    /// Returns the address of the experiment; `None` is the example.
     pub fn address(&self) -> Option<&Address> {
         self.uri.as_ref().or(self.place.as_ref())
     }
 
-    /// Settings of TileDB as typed.
+    /// Returns the settings of TileDB as typed.
     pub fn settings(&self) -> &[(String, String)] {
         &self.config
     }
 
-    /// The data, all of it; its address is empty if the example is meant.
+    /// Returns the data without a selection; its address is empty for the example. Fails if a
+    /// setting of TileDB is given twice.
     pub fn data(&self) -> anyhow::Result<Data> {
         self.data_with([])
     }
 
-    /// The data with more settings of TileDB. Fails if one is given twice.
+    /// Returns the data with more settings of TileDB. Fails if one is given twice.
     pub fn data_with(
         &self,
         settings: impl IntoIterator<Item = (String, String)>,

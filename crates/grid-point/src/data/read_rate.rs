@@ -1,5 +1,5 @@
-//! The reader's part in `--io-limit`: the token bucket in the native reader, the choice between it
-//! and the kernel's limit, and the rate that came of it.
+//! Applies `--io-limit` to a reader: chooses the native reader's token bucket or the kernel's
+//! limit, and measures the read rate.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use bench_run::{
 };
 use soma_io::{ReadLimit, ReadLimitUse, ReaderChoice};
 
-/// The bucket of the native reader, if that enforces the limit.
+/// Makes the token bucket of the native reader, if that enforces the limit.
 pub(crate) fn bucket(limit: &IoLimit) -> Option<Arc<ReadLimit>> {
     (limit.by == Holder::Bucket).then(|| Arc::new(ReadLimit::new(limit.bytes_per_second)))
 }
@@ -20,19 +20,19 @@ pub(crate) fn bucket(limit: &IoLimit) -> Option<Arc<ReadLimit>> {
 pub struct IoLimitInForce {
     /// The limit.
     pub limit: IoLimit,
-    /// Why it is enforced as it is.
+    /// Reason for the means that enforce it.
     pub why: String,
     group: Option<KernelLimit>,
 }
 
 impl IoLimitInForce {
-    /// The version of the control group that processes are put into, if they are.
+    /// Returns the version of the control group that processes join; `None` for the bucket.
     pub fn group_version(&self) -> Option<Version> {
         self.group.as_ref().map(KernelLimit::version)
     }
 }
 
-/// Decides what enforces a rate for the data at `uri`. Fails if nothing can.
+/// Decides what enforces a rate for the data at `uri`. Fails if nothing can enforce it.
 pub fn decide(
     rate: Rate,
     by: LimitBy,
@@ -83,15 +83,15 @@ pub(crate) struct IoMeter<'a> {
 }
 
 impl<'a> IoMeter<'a> {
-    /// Begins to count.
+    /// Begins to count. Fails if the kernel's count cannot be read.
     pub(crate) fn start(limit: &'a IoLimit, bucket: Option<&'a ReadLimit>) -> anyhow::Result<Self> {
         let device_bytes = if bucket.is_some() { 0 } else { device_bytes()? };
         Ok(Self { limit, bucket: bucket.map(|bucket| (bucket, bucket.used())), device_bytes })
     }
 
-    /// Enters bytes, time and rate; makes an error of a row that read faster than the limit. The
-    /// bucket's time is that in which reads were under way or it filled up for the next, the
-    /// kernel's is that of the epoch.
+    /// Records bytes, time and rate; a row that read faster than the limit becomes an error. The
+    /// bucket's time includes reads under way and pauses in which it fills up for the next read;
+    /// the kernel's time is that of the epoch.
     pub(crate) fn finish(self, measured: &mut Measured) -> anyhow::Result<()> {
         let (bytes, secs, burst) = match self.bucket {
             Some((bucket, before)) => {
@@ -99,7 +99,7 @@ impl<'a> IoMeter<'a> {
                 let secs = used.reading.saturating_sub(before.reading).as_secs_f64();
                 (used.bytes - before.bytes, secs, bucket.burst_bytes())
             }
-            // The kernel gives out a tenth of a second's bytes at a time.
+            // The kernel grants the bytes of a tenth of a second at a time.
             None => (
                 device_bytes()?.saturating_sub(self.device_bytes),
                 measured.elapsed.unwrap_or(0.0),
@@ -131,7 +131,7 @@ mod tests {
         let error =
             decide(rate, LimitBy::Bucket, ReaderChoice::Libtiledb, &"x".into()).unwrap_err();
         assert!(error.to_string().contains("take --reader native"), "{error}");
-        // In a store there is no device that the kernel could limit.
+        // Data in a store is not on a device that the kernel could limit.
         for by in [LimitBy::Auto, LimitBy::Kernel] {
             let error = decide(rate, by, ReaderChoice::Libtiledb, &"s3://b/x".into()).unwrap_err();
             assert!(error.to_string().contains("not on a disk of this machine"), "{error}");
