@@ -1,5 +1,4 @@
-//! The commands `generate` and `import`, which write an experiment from a seed or from a 10x
-//! Genomics folder.
+//! The commands `generate` and `import`: experiments from a seed, and from a 10x Genomics folder.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

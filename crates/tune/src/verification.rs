@@ -5,8 +5,9 @@ use serde::Serialize;
 
 use crate::model::median;
 
-/// Largest difference from the prediction that still counts as agreement: a share of the speed, a
-/// share of the memory, and bits of entropy.
+/// Largest difference from the prediction that still counts as agreement.
+///
+/// A share of the speed, a share of the memory, and bits of entropy.
 pub(super) const SPEED_WITHIN: f64 = 0.2;
 pub(super) const MEMORY_WITHIN: f64 = 0.1;
 pub(super) const ENTROPY_WITHIN: f64 = 0.05;

@@ -31,12 +31,12 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CostModel {
     pub(crate) work: Work,
-    /// Seconds of reading per chunk, per row, per unit of [`Work`], and per row of memory that is
+    /// Seconds of reading. Units: a chunk, a row, a unit of [`Work`], and a row of memory that is
     /// written for the first time.
     pub(crate) read: Fit<4>,
     /// Seconds of cutting batches per epoch and per row.
     pub(crate) cut: Fit<2>,
-    /// Seconds lost per second that reading and cutting run at once: 0 if they do not disturb each
+    /// Seconds lost per second that reading and cutting run at once. 0 if they do not disturb each
     /// other, 1 if they might as well take turns.
     pub(crate) overlap: f64,
     pub(crate) memory: MemoryModel,

@@ -113,8 +113,9 @@ mod tests {
         }
     }
 
-    /// The native reader's counts in GB for whole epochs of 200,000 cells x 60,000 genes: one piece
-    /// size describes them all.
+    /// One piece size describes the bytes that the native reader counted.
+    ///
+    /// Counts are in GB, of whole epochs of 200,000 cells x 60,000 genes.
     #[test]
     fn counted_epochs_are_described() {
         let counted = [

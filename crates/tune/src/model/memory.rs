@@ -40,7 +40,7 @@ impl KnownMemory {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MemoryModel {
     pub(crate) known: KnownMemory,
-    /// Bytes beyond the known ones: per process, per row of the blocks in memory, and per row of
+    /// Bytes beyond the known ones. Units: a process, a row of the blocks in memory, and a row of
     /// the largest block.
     pub(crate) beside: Fit<3>,
 }
@@ -157,8 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// However many batches are untouched and whatever the noise, no block is predicted to take
-        /// less than it must.
+        /// No block is predicted to take much less than it must, whatever the noise and whether or
+        /// not batches are untouched.
         #[test]
         fn an_extrapolation_is_not_far_too_low(
             untouched in prop::collection::vec(any::<bool>(), 8), noise in prop::collection::vec(-8e6_f64..8e6, 8),
