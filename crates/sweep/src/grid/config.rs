@@ -129,7 +129,7 @@ fn specs(typed: &[String]) -> anyhow::Result<Vec<BlockSpec>> {
     let typed = if typed.is_empty() { &default } else { typed };
     let mut specs = Vec::new();
     for text in typed {
-        // A duplicate point would be taken for a repetition.
+        // A duplicate point would look like a repetition.
         specs.extend(
             parse_blocks(text)?
                 .into_iter()

@@ -28,7 +28,7 @@ const FORWARDED: [&str; 9] = [
     "bench-readers",
 ];
 
-/// Files that the page says are written, by command.
+/// Files that the page names as written, by command.
 const WRITTEN: [&str; 19] = [
     "results/first/epochs.parquet",
     "results/first/speed-vs-memory.svg",

@@ -237,7 +237,7 @@ mod tests {
             }
         }
 
-        /// Without a count of bytes, the piece size is found from reading times.
+        /// Without a count of bytes, reading times determine the piece size.
         #[test]
         fn pieces_are_found_without_a_count(per_unit in 1e-6_f64..1e-5, unit in 20_u32..44) {
             let work = Work::Rows { unit_rows: 2.0_f64.powf(f64::from(unit) / 4.0) };

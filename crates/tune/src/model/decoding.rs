@@ -6,8 +6,8 @@
 //!
 //! `bytes = f T(rows so far, t) + d Σ over blocks T(rows of the block, u)`
 //!
-//! where `T` is [`RunShape::touched_rows`], pieces have `u` rows, tiles have `t` rows, and `f` and
-//! `d` are bytes per row. The native reader counts the bytes, so timing plays no part here.
+//! Here `T` is [`RunShape::touched_rows`], pieces have `u` rows, tiles have `t` rows, and `f` and
+//! `d` are bytes per row. The native reader counts the bytes, so timing plays no part.
 
 use super::least_squares::non_negative;
 use super::run_shape::{BlockRows, RunShape};

@@ -157,8 +157,9 @@ mod tests {
     }
 
     proptest! {
-        /// No block is predicted to take much less than it must, whatever the noise and whether or
-        /// not batches are untouched.
+        /// No block is predicted to take much less than it must, whatever the noise.
+        ///
+        /// Any set of batches may be untouched.
         #[test]
         fn an_extrapolation_is_not_far_too_low(
             untouched in prop::collection::vec(any::<bool>(), 8), noise in prop::collection::vec(-8e6_f64..8e6, 8),

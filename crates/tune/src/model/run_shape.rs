@@ -1,4 +1,4 @@
-//! What a run reads, derived from its settings: blocks, and the pieces of X that they touch.
+//! Shape of a run, derived from its settings: its blocks, and the pieces of X that they touch.
 
 use grid_point::BlockSpec;
 

@@ -109,7 +109,7 @@ impl<'a> Refinement<'a> {
         Probe { spec: one.spec, prefetch_blocks: one.prefetch_blocks, most_blocks }
     }
 
-    /// Adds the observations of a candidate's run and predicts anew.
+    /// Adds the observations of a candidate's run and updates all predictions.
     pub(crate) fn ran(&mut self, one: &Candidate, observed: impl IntoIterator<Item = Observation>) {
         self.observed.extend(observed);
         self.ran.push((one.spec, one.prefetch_blocks));
