@@ -4,7 +4,7 @@
 //! machine.
 //!
 //! `survey` predicts how random each candidate would be. `probe` measures a few short runs, each
-//! like a point of a sweep (`runs`), and fits the coefficients of the cost `model` to them. The
+//! like a point of a sweep (`runs`); the coefficients of the cost `model` are fitted to them. The
 //! model predicts all candidates; `proposal` chooses one, runs it and chooses again, until the
 //! choice is one that was run. Then the proposal is run once more and compared with the prediction
 //! (`verification`). Model and proposal are pure: only `runs` and `survey` start processes.
