@@ -1,4 +1,4 @@
-//! The root of the command line.
+//! Root of the command line.
 
 use clap::{Parser, Subcommand};
 use compare::bench_readers::{self, BenchReadersArgs};
@@ -23,44 +23,43 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure the loader over a grid of settings, each point in a process of its own
+    /// Measure the loader over a grid of settings, each point in its own process
     Sweep(Box<SweepArgs>),
     /// Write a Census-shaped experiment
     Generate(GenerateArgs),
     /// Turn a 10x Genomics folder into an experiment
     Import(ImportArgs),
-    /// Take some cells and genes of an experiment to a new one
+    /// Copy selected cells and genes of an experiment to a new one
     Slice(Box<SliceArgs>),
-    /// Write an experiment's X anew, in the order in which training reads it
+    /// Rewrite an experiment's X in the order in which training reads it
     Relayout(Box<RelayoutArgs>),
-    /// Compare the native reader of X with libtiledb: the same rows in turn
+    /// Compare the native reader of X with libtiledb, taking turns on the same rows
     BenchReaders(BenchReadersArgs),
-    /// Compare the loader with others, side by side on the same data
+    /// Compare the loader with others on the same data
     Peers(Box<PeersArgs>),
-    /// Read all rows in tiledbsoma's four ways and by our readers, and check that they read the
-    /// same
+    /// Read all rows in tiledbsoma's four ways and with our readers, and check that the values
+    /// agree
     ReadChunks(Box<ReadChunksArgs>),
-    /// Generate and sweep experiments of several sizes, and set time per cell and memory against
-    /// size
+    /// Generate and sweep experiments of several sizes, and relate time per cell and memory to size
     Growth(GrowthArgs),
-    /// Draw results anew, or several side by side: a page, pictures and tables
+    /// Redraw results, or several side by side: a page, pictures and tables
     Report(ReportArgs),
-    /// Propose settings for an amount of memory and a randomness of the batches, from a short
-    /// probe, and check them
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
     Tune(Box<TuneArgs>),
-    /// Measure one point; the order comes on stdin, events go to stdout
+    /// Measure one point: reads the order from stdin, writes events to stdout
     #[command(hide = true, name = grid_point::SUBCOMMAND)]
     Point,
-    /// Survey the data for `tune`, as `point`
+    /// Survey the data for `tune`; same protocol as `point`
     #[command(hide = true, name = tune::SUBCOMMAND)]
     TuneTask,
-    /// Our side of `peers`, as `point`
+    /// Our side of `peers`; same protocol as `point`
     #[command(hide = true, name = peers::SUBCOMMAND)]
     PeersTask,
-    /// Our ways of `read-chunks`, as `point`
+    /// Our ways of `read-chunks`; same protocol as `point`
     #[command(hide = true, name = read_chunks::SUBCOMMAND)]
     ReadChunksTask,
-    /// A reader of `bench-readers`, as `point`
+    /// A reader of `bench-readers`; same protocol as `point`
     #[command(hide = true, name = bench_readers::SUBCOMMAND)]
     BenchReadersTask,
 }

@@ -1,4 +1,4 @@
-//! `generate` and `import`: experiments from a seed, and from a 10x Genomics folder.
+//! The commands `generate` and `import`: experiments from a seed, and from a 10x Genomics folder.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use grid_point::{format_leftover, write_example};
 /// Flags of `generate`.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// Where the experiment is written; must not be there yet
+    /// Path of the new experiment; must not exist
     pub(crate) uri: Address,
     /// Number of cells
     #[arg(long, value_name = "N", default_value_t = 20_000)]
@@ -21,17 +21,17 @@ pub(crate) struct GenerateArgs {
     /// Number of genes
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub(crate) genes: u64,
-    /// What the data is made from
+    /// Seed of the data
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Write X in fragments of so many cells [default: one fragment]
+    /// Cells per fragment of X [default: one fragment]
     #[arg(long, value_name = "CELLS")]
     pub(crate) fragment_rows: Option<u64>,
-    /// Consolidate the fragments of X into one, which then holds the time of each value, as the
-    /// Census's does
+    /// Consolidate the fragments of X into one, which then stores a timestamp per value, like the
+    /// Census
     #[arg(long)]
     pub(crate) consolidate: bool,
-    /// A setting of TileDB, may be given several times
+    /// TileDB setting; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
     /// Show no progress
@@ -44,9 +44,9 @@ pub(crate) struct GenerateArgs {
 pub(crate) struct ImportArgs {
     /// Folder with matrix.mtx, barcodes.tsv and features.tsv, each plain or .gz
     pub(crate) folder: PathBuf,
-    /// Where the experiment is written; must not be there yet
+    /// Path of the new experiment; must not exist
     pub(crate) uri: Address,
-    /// A setting of TileDB, may be given several times
+    /// TileDB setting; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
     /// Show no progress
@@ -72,7 +72,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Turns a 10x Genomics folder into an experiment.
+/// Converts a 10x Genomics folder to an experiment.
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let spec = ImportSpec {
         config: pairs("--config", &args.config)?,

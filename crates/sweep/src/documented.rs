@@ -1,5 +1,6 @@
-//! The commands that README.md and docs/ name, taken as the program would take them: one that no
-//! longer parses is a stale page.
+//! Checks that the program accepts the commands in README.md and docs/.
+//!
+//! A command that no longer parses means that the page is out of date.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +13,14 @@ use crate::grid::Config;
 #[path = "../tests/sweep/markdown.rs"]
 mod markdown;
 
-/// Commands of `cargo xtask` that are not this program's.
+/// Commands that `cargo xtask` does not forward to this program.
 const OF_XTASK: [&str; 6] = ["ci", "fuzz", "native", "python", "test", "tidy"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Name and text of README.md and of each page in docs/.
+/// Returns name and text of README.md and of each page in docs/.
 fn pages() -> Vec<(String, String)> {
     let docs = fs::read_dir(root().join("docs")).unwrap();
     let mut paths: Vec<PathBuf> = docs.map(|entry| entry.unwrap().path()).collect();
@@ -32,7 +33,7 @@ fn pages() -> Vec<(String, String)> {
     paths.iter().map(named).collect()
 }
 
-/// Why a command of a shell's block cannot be run.
+/// Fails with the reason why a command in a shell block cannot be run.
 fn check_command(words: &[&str]) -> Result<(), String> {
     match words {
         ["cargo", "xtask", name, rest @ ..] if OF_XTASK.contains(name) => {
@@ -60,7 +61,7 @@ fn check_arguments(arguments: &[&str]) -> Result<(), String> {
         Command::Sweep(args) => {
             Config::resolve(&args).map(drop).map_err(|error| format!("{error:#}"))
         }
-        // What it passes on is the sweep's.
+        // `growth` passes these on to `sweep`.
         Command::Growth(args) => {
             let sweep: Vec<&str> = args.sweep.iter().map(String::as_str).collect();
             check_arguments(&[&["sweep"][..], &sweep].concat())
@@ -69,8 +70,9 @@ fn check_arguments(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Why a command within a sentence, which may be no more than a part of one, names something that
-/// is not there.
+/// Fails if a command within a sentence names an unknown command or flag.
+///
+/// The command may be incomplete.
 fn check_mention(words: &[&str]) -> Result<(), String> {
     let [name, rest @ ..] = words else { return Ok(()) };
     if OF_XTASK.contains(name) {
@@ -89,7 +91,7 @@ fn check_mention(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands between single backquotes outside of blocks.
+/// Returns the text between single backquotes outside of blocks.
 fn mentions(text: &str) -> Vec<String> {
     let mut in_block = false;
     let outside = text.lines().filter(|line| {

@@ -1,9 +1,10 @@
-//! `sweep`: the grid of loader settings, each point measured by a process of its own, rows kept
-//! after every epoch.
+//! The command `sweep`: measures a grid of loader settings, each point in its own process.
 //!
-//! Everything that can be wrong is checked before anything is measured; `rounds` is the loop over
-//! the grid. `args` (with `original_flags`) is the command line, `config` its meaning,
-//! `earlier_rows` what need not be measured again, and `summary` the tables.
+//! Rows are written after every epoch.
+//!
+//! All settings are checked before the first measurement; `rounds` loops over the grid. `args`
+//! (with `original_flags`) is the command line, `config` its meaning, `earlier_rows` finds points
+//! that need not be measured again, and `summary` formats the tables.
 
 mod args;
 mod config;
@@ -31,6 +32,9 @@ pub(crate) use summary::marked;
 use rounds::{KeptRows, Sweep};
 
 /// Runs a sweep and prints its table.
+///
+/// Fails if a setting is invalid or a row cannot be written. A failing point leaves a row and a
+/// failing exit code; running out of memory is only recorded.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut config = Config::resolve(args)?;
     let host = HostInfo::gather();
@@ -81,7 +85,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     closed
 }
 
-/// Puts `--io-limit` in force until the result is dropped, and enters it into the data.
+/// Enforces `--io-limit` until the result is dropped, and records it in the data.
 fn limit_io(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<IoLimitInForce>> {
     let Some(rate) = args.io_limit else { return Ok(None) };
     let in_force = decide_io_limit(rate, args.io_limit_by, args.reader.into(), &config.data.uri)?;
@@ -89,7 +93,7 @@ fn limit_io(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<IoLi
     Ok(Some(in_force))
 }
 
-/// The points, each with the digest of all that its measurement depends on.
+/// Returns the points, each with the digest of everything that its measurement depends on.
 fn with_digests(
     config: &Config,
     opened: &Opened,
@@ -103,8 +107,7 @@ fn with_digests(
     points.map(|point| Ok((point.clone(), conditions.of(point, by)?))).collect()
 }
 
-/// Warms the page cache if it is to be warm, prints what will be measured, and returns the cache's
-/// state.
+/// Warms the page cache unless points want it cold, prints the plan, and returns the cache state.
 fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) -> &'static str {
     let (cells, genes) = (grouped(opened.n_cells), grouped(opened.n_genes));
     let rounds = if config.repeat == 1 { String::new() } else { format!(" x {}", config.repeat) };
@@ -142,5 +145,5 @@ fn announce(display: &Display, config: &Config, opened: &Opened, folder: &Path) 
     name
 }
 
-/// The page cache of a point that was to be cold and failed before.
+/// Cache state in the row of a point that was to be cold but failed earlier.
 const COLD_ASKED: &str = "cold";

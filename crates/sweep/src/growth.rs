@@ -1,8 +1,9 @@
-//! `growth`: how the cost grows with the number of cells. Generates an experiment of each size,
-//! sweeps it into one folder of results, and sets time per cell and memory against size.
+//! The command `growth`: measures how the cost grows with the number of cells.
 //!
-//! The experiments and the sweeps are those of `generate` and `sweep`, started as a user would
-//! start them; an experiment that is there from before is used again.
+//! Generates an experiment of each size, sweeps it into one results folder, and relates time per
+//! cell and memory to size.
+//!
+//! It starts `generate` and `sweep` as a user would. An existing experiment is used again.
 
 mod args;
 mod line;
@@ -23,17 +24,17 @@ use bench_run::{
 
 pub(crate) use args::GrowthArgs;
 
-/// The report's name in the folder of results, beside the sweep's own README.
+/// Name of the report in the results folder, beside the sweep's README.
 const REPORT: &str = "growth.md";
 
-/// Runs it and prints the table.
+/// Runs the command and prints the table.
 pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let sizes = sizes(args)?;
     check_sweep(&args.sweep)?;
     let interrupted = watch_interrupts();
     let mut folder =
         args.results_flags.folder(args.results.as_deref(), &HostInfo::gather(), "growth")?;
-    // Sweeps write to it, in processes of their own.
+    // Sweeps write to the folder from their own processes, so it must stay.
     folder.to_remove = false;
     fs::create_dir_all(&args.data)
         .with_context(|| format!("cannot make the folder {}", args.data.display()))?;
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
     Ok(ended)
 }
 
-/// Ascending, each once.
+/// Returns the sizes in ascending order without duplicates. Fails if one is 0.
 fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
     let mut sizes = args.cells.clone();
     sizes.sort_unstable();
@@ -79,8 +80,9 @@ fn sizes(args: &GrowthArgs) -> anyhow::Result<Vec<u64>> {
     Ok(sizes)
 }
 
-/// Refuses what may be a secret: the sweeps get these words as arguments, which every user of the
-/// machine sees.
+/// Rejects arguments that may hold a secret.
+///
+/// The sweeps get them on the command line, which every user of the machine sees.
 fn check_sweep(words: &[String]) -> anyhow::Result<()> {
     match first_hidden(words) {
         None => Ok(()),
@@ -101,7 +103,7 @@ struct Growth<'a> {
 }
 
 impl Growth<'_> {
-    /// Generates one size and sweeps it; the sweep's exit code.
+    /// Generates and sweeps one size, and returns the sweep's exit code.
     fn measure(&self, n_cells: u64) -> anyhow::Result<i32> {
         let args = self.args;
         let data = self.data(n_cells);
@@ -117,8 +119,7 @@ impl Growth<'_> {
         swept
     }
 
-    /// Writes the experiment of a size, in a process of its own that Ctrl-C ends; false where it
-    /// did.
+    /// Writes the experiment of one size in its own process. Returns false after Ctrl-C.
     fn generate(&self, n_cells: u64, uri: &str) -> anyhow::Result<bool> {
         let GrowthArgs { genes, seed, fragment_rows, consolidate, quiet, .. } = self.args;
         let mut command = Command::new(&self.program);
@@ -136,7 +137,8 @@ impl Growth<'_> {
         Ok(status.success())
     }
 
-    /// Where the experiment of a size is: its name says all that it is made from.
+    /// Returns the path of one size's experiment; its name contains all settings it is generated
+    /// from.
     fn data(&self, n_cells: u64) -> PathBuf {
         let GrowthArgs { genes, seed, fragment_rows, consolidate, data, .. } = self.args;
         let consolidated = if *consolidate { "-consolidated" } else { "" };
@@ -154,13 +156,13 @@ impl Growth<'_> {
         if self.args.quiet {
             command.arg("--quiet");
         }
-        // The sweep's table and its paths are not what this command prints.
+        // The sweep's table and paths are not output of this command.
         let quietly = self.args.quiet;
         let stdout = if quietly { Stdio::null() } else { Stdio::from(std::io::stderr()) };
         command.args(&self.args.sweep).stdout(stdout);
         let status = command.status().context("cannot start the sweep")?;
         match status.code() {
-            // What it was asked is wrong, and would be wrong of every size.
+            // The arguments are invalid, and would be for every size.
             Some(2) => bail!(UsageError::new("what stands behind -- is no sweep's command line")),
             Some(code) if code == i32::from(INTERRUPTED_EXIT_CODE) => {
                 self.interrupted.store(true, Ordering::Relaxed);
@@ -171,7 +173,7 @@ impl Growth<'_> {
         }
     }
 
-    /// Writes the report of what there is so far; its tables.
+    /// Writes the report of all rows so far and returns its tables.
     fn report(&self, sizes: &[u64]) -> anyhow::Result<String> {
         if !self.folder.path.join(EPOCHS_FILE).exists() {
             return Ok("nothing was measured".to_owned());
@@ -190,7 +192,7 @@ impl Growth<'_> {
         Ok(tables)
     }
 
-    /// Whether these are data of this run's kind: the folder may have rows of others.
+    /// Whether an experiment is one of this run's; the folder may have rows of others.
     fn is_of(&self, uri: &str, sizes: &[u64]) -> bool {
         let name = Path::new(uri).file_name();
         sizes.iter().any(|size| self.data(*size).file_name() == name)

@@ -1,14 +1,14 @@
-//! The `sweep` program: the command line's root, the grid, and the commands that write experiments.
+//! The `sweep` program: command line, grid, and the commands that write experiments.
 //!
-//! - `grid`, the command `sweep`: a grid of loader settings, each point measured by a process of
-//!   its own;
-//! - `growth`, sweeps of several sizes of data; `report_command`, reports of rows that exist;
-//! - `data_commands`, `slice` and `relayout_command`, which write experiments.
+//! - `grid`, the command `sweep`: measures a grid of loader settings, each point in its own
+//!   process;
+//! - `growth`: sweeps several sizes of data; `report_command`: reports on existing rows;
+//! - `data_commands`, `slice` and `relayout_command`: write experiments.
 //!
 //! `tune` and the comparisons (`compare`) are crates of their own, as are the measured process
-//! (`grid-point`) and everything that commands share (`bench-run`). A point has its own process
-//! because peak memory is a mark of the whole process, because a point may be killed for memory,
-//! and so that none is measured in the heap that another one left behind.
+//! (`grid-point`) and everything that commands share (`bench-run`). Each point has its own process
+//! for three reasons: peak memory is a property of the whole process, a point may be killed for
+//! memory, and no point should run in the heap that another one left behind.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -35,8 +35,10 @@ use compare::{bench_readers, peers, read_chunks};
 
 use cli::{Cli, Command};
 
-/// Runs the program on its command line, its name first, and returns its exit code: 0, 1 for a
-/// failure, 2 for a command line that cannot be, 130 after Ctrl-C. Errors are one line on stderr.
+/// Runs the program on a command line (program name first) and returns its exit code.
+///
+/// The code is 0 for success, 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C.
+/// Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let secrets = Secrets::of_arguments(&arguments, soma_io::environment_secrets());
@@ -72,11 +74,12 @@ fn served(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Prints help to stdout as it is; of an error the first paragraph, in one line and without
-/// secrets.
+/// Prints help to stdout unchanged, or the first paragraph of an error to stderr.
+///
+/// The error is one line without secrets.
 fn print_clap_error(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     if !error.use_stderr() {
-        // In color on a terminal, plain elsewhere.
+        // Clap uses color on a terminal only.
         return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let is_setting = matches!(
@@ -91,13 +94,13 @@ fn print_clap_error(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     if text.starts_with("error:") {
         eprintln!("{}; see --help", secrets.hide(&one_line(paragraph)));
     } else {
-        // A command without its subcommand: clap shows the help instead of an error.
+        // The subcommand is missing: clap shows the help instead of an error.
         eprint!("{text}");
     }
     ExitCode::from(2)
 }
 
-/// Formats an error with its causes, each once.
+/// Joins an error and its causes, leaving out repeated text.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for part in error.chain().map(ToString::to_string) {

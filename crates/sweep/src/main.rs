@@ -1,5 +1,4 @@
-//! The `sweep` program, which `cargo xtask sweep`, `generate`, `import`, `relayout` and
-//! `bench-readers` start.
+//! The `sweep` program, which `cargo xtask sweep` and the other measuring commands start.
 
 use std::process::ExitCode;
 

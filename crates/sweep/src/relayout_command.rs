@@ -1,4 +1,4 @@
-//! `relayout`: an experiment whose X is written anew for training, and what that gains.
+//! The command `relayout`: rewrites an experiment's X for training, and measures the gain.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,22 +22,22 @@ use soma_io::{Existing, Experiment, OpenOptions};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RelayoutArgs {
-    /// The experiment: a folder or a URI such as s3://...
+    /// Experiment to read: a folder or a URI such as s3://...
     pub(crate) source: Address,
-    /// Where the new experiment is written; must not be there yet, unless with -f
+    /// Path of the new experiment; must not exist, unless with -f
     pub(crate) target: Address,
-    /// Rows that training will read together
+    /// Rows per chunk that training will read
     #[arg(long, value_name = "ROWS", default_value_t = 64)]
     pub(crate) chunk_rows: u64,
-    /// Store the cells in the random order of this seed; their joinids are kept as a column
+    /// Store the cells in a random order with this seed; a column keeps their joinids
     #[arg(long, value_name = "SEED")]
     pub(crate) shuffle: Option<u64>,
-    /// How genes and values are compressed, as packed,zstd; see below [default: the quickest on a
-    /// sample of the data]
+    /// Codecs of genes and values, e.g. packed,zstd; see below [default: the fastest on a sample of
+    /// the data]
     #[arg(long, value_name = "GENES,VALUES")]
     pub(crate) codec: Option<String>,
-    /// Bytes in a second that the new copy will be read at, for the choice of a codec: small files
-    /// win where it is slow
+    /// Bytes per second at which the new copy will be read, used to choose the codecs: slow storage
+    /// favors small files
     #[arg(long, value_name = "SIZE", default_value = "2GB", conflicts_with = "codec")]
     pub(crate) storage_rate: ByteSize,
     /// Measurement of the experiment
@@ -46,25 +46,25 @@ pub(crate) struct RelayoutArgs {
     /// Layer of the measurement's X
     #[arg(long, default_value = "raw")]
     pub(crate) layer: String,
-    /// Column of obs that keeps the joinids of the source, where they change
+    /// obs column that keeps the joinids of the source, if they change
     #[arg(long, value_name = "COLUMN", default_value = "source_joinid")]
     pub(crate) joinid_column: String,
-    /// What reads X
+    /// Reader of X
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
-    /// Memory for rows on their way, as 512MiB
+    /// Memory for rows in transit, e.g. 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: ByteSize,
     /// Folder for temporary files [default: beside the new experiment]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) temporary: Option<PathBuf>,
-    /// Replace an experiment that is there, once the new one is whole
+    /// Replace an existing experiment once the new one is complete
     #[arg(short = 'f', long)]
     pub(crate) force: bool,
-    /// A setting of TileDB, for reading and writing, may be given several times
+    /// TileDB setting for reading and writing; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
-    /// Say what it came to as one line of JSON on stdout
+    /// Print the result as one line of JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress
@@ -123,7 +123,9 @@ fn codecs(text: &str) -> anyhow::Result<Codecs> {
         .map_err(|error| UsageError::new(format!("--codec: {error}")).into())
 }
 
-/// Writes the experiment anew.
+/// Runs the command and prints the result.
+///
+/// Fails if the experiment cannot be read or written, or if a setting is invalid.
 pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     let interrupted = watch_interrupts();
     let spec = args.spec()?;
@@ -157,7 +159,7 @@ pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The bar, which begins anew with each pass over the rows.
+/// Progress bar, which restarts with each pass over the rows.
 struct Progress<'a> {
     args: &'a RelayoutArgs,
     display: Display,

@@ -1,5 +1,4 @@
-//! `report`: the page, the pictures and the tables of results, drawn anew, of one folder or of
-//! several side by side.
+//! The command `report`: redraws page, pictures and tables of one or more results folders.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,40 +14,39 @@ use crate::grid::marked;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    /// Results folders, each with an epochs.parquet
+    /// Results folders, each with an epochs.parquet file
     #[arg(required = true, value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Folder to write to, made where it is missing [default: the results folder, where there is
-    /// one alone]
+    /// Output folder, created if missing [default: the results folder, if there is only one]
     #[arg(short = 'o', long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
-    /// Let the page show what arrayloader-benchmarks published in 2024 behind the points, as
-    /// another machine's
+    /// Show the figures that arrayloader-benchmarks published in 2024 behind the points, as another
+    /// machine's
     #[arg(long)]
     pub(crate) baseline: bool,
-    /// What to write, separated by commas [default: all]
+    /// Formats to write, separated by commas [default: all]
     #[arg(long = "format", value_name = "FORMATS", value_delimiter = ',', value_enum)]
     pub(crate) formats: Vec<Format>,
     /// Heading of the page and the pictures
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// Print an object for each file that was written, one a line, instead of its path
+    /// Print a JSON object for each written file, one per line, instead of its path
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// As a user names it.
+/// Output format, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// The page with all views
+    /// Page with all views
     Html,
-    /// A picture of each view
+    /// Picture of each view
     Svg,
-    /// The same as pixels, for what cannot take SVG
+    /// Pictures as pixels, for programs that cannot show SVG
     Png,
-    /// The table, for people
+    /// Table for people
     Md,
-    /// The table with all figures, for programs
+    /// Table with all figures, for programs
     Csv,
 }
 

@@ -1,4 +1,4 @@
-//! `slice`: a part of an experiment as a new one.
+//! The command `slice`: copies a part of an experiment to a new one.
 
 mod args;
 
@@ -15,14 +15,14 @@ use soma_io::{Experiment, OpenOptions};
 
 pub(crate) use args::SliceArgs;
 
-/// Takes the part that is asked for.
+/// Runs the command and prints the result.
 pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let interrupted = watch_interrupts();
     let (spec, config) = (args.spec()?, args.reading_config()?);
     let source = Experiment::open(args.source.full(), &OpenOptions { config, timestamp: None })?;
     let mut display = Display::counting("cells", args.quiet);
     display.now("choosing cells and genes");
-    // obs is written beside them.
+    // One pass per layer, and one for obs.
     let n_layers = spec.layers.len() as u64;
     let outcome = experiment_copy::slice(&source, args.target.full(), &spec, &mut |event| {
         match event {

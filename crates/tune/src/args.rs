@@ -1,4 +1,4 @@
-//! The command line of `tune` as typed.
+//! Command line of `tune`, as typed.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,39 +17,39 @@ pub struct TuneArgs {
     pub(crate) data: DataFlags,
     #[command(flatten)]
     pub(crate) selection: SelectionFlags,
-    /// Memory of the whole process at its peak, as 2GiB
+    /// Peak memory of the whole process, e.g. 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub(crate) memory: ByteSize,
-    /// How random batches must be: mean entropy of the label in a batch in bits, as 3.4; or as a
-    /// share of a perfect shuffle's, as 99%; or none
+    /// Required randomness: mean entropy of the label within a batch, in bits (3.4) or as a share
+    /// of a perfect shuffle's (99%); or none
     #[arg(long, value_name = "ENTROPY", default_value = "99%")]
     pub(crate) entropy: Wanted,
-    /// obs column by which it is seen how random batches are
+    /// obs column whose entropy within batches is the measure of randomness
     #[arg(long, value_name = "COLUMN", default_value = "cell_type")]
     pub(crate) label: String,
-    /// Rows of a batch
+    /// Rows per batch
     #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
-    /// What a batch's X is
+    /// Form of a batch's X
     #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
     pub(crate) batch_form: FormFlag,
-    /// What reads X; auto measures both readers where both know the array
+    /// Reader of X; auto measures both readers if both can read the array
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
-    /// Seed of the shuffled order
+    /// Seed of the shuffle
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Propose without a run that checks it
+    /// Skip the run that verifies the proposal
     #[arg(long)]
     pub(crate) no_verify: bool,
-    /// Fail where a run comes out otherwise than predicted, or needs more memory than there is
+    /// Fail if the run differs from the prediction or needs more than --memory
     #[arg(long, conflicts_with = "no_verify")]
     pub(crate) strict: bool,
-    /// Folder for the rows of what was measured; they are added where it has some [default:
+    /// Folder for the measured rows, appended to those already there [default:
     /// results/<date>-<host>-tune-<data>]
     #[arg(short = 'd', long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
-    /// Print JSON objects, one a line, in place of the tables
+    /// Print JSON objects, one per line, instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress
@@ -69,14 +69,14 @@ Examples:
   cargo xtask tune --uri ~/census/experiment --memory 2GiB --entropy 3.4 --label tissue --batch-form csr
   cargo xtask tune --uri ~/census/experiment --memory 1GiB --entropy 95% -v 20000 --json";
 
-/// How random batches must be.
+/// Randomness that batches must have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wanted {
-    /// Mean entropy of the label in a batch, in bits.
+    /// Mean entropy of the label within a batch, in bits.
     Bits(f64),
-    /// The same as a share of a perfect shuffle's, 0 to 1.
+    /// Share of a perfect shuffle's entropy, 0 to 1.
     Share(f64),
-    /// As it comes.
+    /// No requirement.
     Nothing,
 }
 
@@ -97,7 +97,7 @@ impl FromStr for Wanted {
 }
 
 impl Wanted {
-    /// In bits.
+    /// Returns the required entropy in bits, given that of a perfect shuffle.
     pub(crate) fn bits(self, perfect_bits: f64) -> f64 {
         match self {
             Self::Bits(bits) => bits,

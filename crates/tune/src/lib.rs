@@ -1,10 +1,12 @@
-//! `tune`: proposes chunk size, chunks per block, blocks read ahead and reader for an amount of
-//! memory and a randomness of the batches, from a short probe, and verifies the proposal.
+//! Proposes chunk size, chunks per block, blocks read ahead and reader, and verifies the proposal.
 //!
-//! `survey` predicts how random each candidate would be. A `probe` of a few short runs, each
-//! measured as a point of a sweep is (`runs`), gives the coefficients of the `model` of the cost.
-//! The model predicts all candidates; `proposal` chooses, and has its choice run and chooses again
-//! until it stands. Then the proposal is run once more and compared with the prediction
+//! The inputs are an amount of memory and how random batches must be; a short probe measures the
+//! machine.
+//!
+//! `survey` predicts how random each candidate would be. `probe` measures a few short runs, each
+//! like a point of a sweep (`runs`); the coefficients of the cost `model` are fitted to them. The
+//! model predicts all candidates; `proposal` chooses one, runs it and chooses again, until the
+//! choice is one that was run. Then the proposal is run once more and compared with the prediction
 //! (`verification`). Model and proposal are pure: only `runs` and `survey` start processes.
 //! docs/tune.md derives the model.
 #![expect(
@@ -42,10 +44,14 @@ use runs::Runs;
 use survey::Surveyed;
 use verification::{Figures, Verification};
 
-/// A proposal whose epoch would take longer is verified by the beginning of one.
+/// Seconds a verification takes at most: a longer epoch is cut off.
 const VERIFY_SECS: f64 = 120.0;
 
-/// Proposes, verifies, and prints.
+/// Runs the command: proposes settings, verifies them, and prints both.
+///
+/// Fails if the data cannot be opened, if nothing fits the goal, or if a verification run fails.
+/// Returns a failing exit code after Ctrl-C, and with `--strict` if the run differs from the
+/// prediction.
 pub fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let data = data(args).map_err(|error| UsageError::of(&error))?;
     let (mut runs, surveyed) = match Runs::begin(args, arguments, data) {
@@ -108,12 +114,12 @@ fn tune(runs: &mut Runs, args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The data; its URI is empty where the example is meant.
+/// Returns the data as typed; its URI is empty if the example is meant.
 fn data(args: &TuneArgs) -> anyhow::Result<Data> {
     let entropy_of =
         if args.entropy == Wanted::Nothing { Vec::new() } else { vec![args.label.clone()] };
     let mut data = args.selection.apply(args.data.data()?)?;
-    // Left to itself it takes more than most budgets have.
+    // libtiledb's default buffers exceed most memory goals.
     share_with_libtiledb(&mut data.config, args.memory.as_u64());
     Ok(Data {
         reader: ReaderChoice::from(args.reader).name().to_owned(),
@@ -122,7 +128,7 @@ fn data(args: &TuneArgs) -> anyhow::Result<Data> {
     })
 }
 
-/// What is wanted, in numbers. What no shuffle gives is refused before anything is measured.
+/// Converts the goal to bytes and bits. Fails if no shuffle reaches the entropy asked for.
 fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
     let memory_bytes = args.memory.as_u64() as f64;
     let Some(label) = &surveyed.label else { return Ok(Goal { memory_bytes, bits: 0.0 }) };
@@ -137,8 +143,8 @@ fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
     Ok(Goal { memory_bytes, bits })
 }
 
-/// Runs what is chosen until the choice stands. One that fails, for memory most likely, is passed
-/// over.
+/// Runs the chosen candidate until the choice is final. Passes over a candidate whose run fails,
+/// most likely for memory. Fails with that run's error if nothing else fits, or after Ctrl-C.
 fn refine(
     runs: &mut Runs,
     args: &TuneArgs,
@@ -150,7 +156,7 @@ fn refine(
         let next = match (refinement.next(), failure.take()) {
             (Ok(Some(next)), _) => next,
             (Ok(None), _) => return Ok(()),
-            // That nothing else fits is no news then.
+            // The failed run explains more than the lack of another candidate.
             (Err(_), Some(failure)) => return Err(failure),
             (Err(nothing), None) => return Err(nothing.into()),
         };
@@ -169,7 +175,7 @@ fn refine(
     }
 }
 
-/// Runs the proposal: an epoch, or as much of one as two minutes have.
+/// Runs the proposal for an epoch, or for two minutes of a longer one, and compares.
 fn verify(runs: &mut Runs, proposal: &Proposal<'_>) -> anyhow::Result<Verification> {
     let (one, known, n_rows) = (&proposal.chosen, proposal.predicted, runs.opened.n_cells);
     let epoch = RunShape::epoch(n_rows, one.spec, one.prefetch_blocks);
@@ -191,7 +197,7 @@ fn verify(runs: &mut Runs, proposal: &Proposal<'_>) -> anyhow::Result<Verificati
     Ok(Verification::new(&predicted, &found, (rows, whole), proposal.goal.memory_bytes))
 }
 
-/// The report of the rows, beside them.
+/// Writes the report of the rows beside them and prints the paths.
 fn close(runs: &Runs, args: &TuneArgs) -> anyhow::Result<()> {
     let folder = &runs.rows.folder.path;
     let files = write_report(folder, &ReportOptions::default())

@@ -1,8 +1,9 @@
-//! The model of what a run costs, fitted to what was measured; pure. docs/tune.md derives it.
+//! Model of the cost of a run, fitted to measurements; pure. docs/tune.md derives it.
 //!
-//! `run_shape` is what a run reads, `decoding` what it decodes, `cost` and `memory` what that
-//! takes; `observation` is what was measured of a run, `least_squares` fits the coefficients, and
-//! `anchored` corrects predictions by what was measured.
+//! `run_shape` describes what a run reads and `decoding` what it decodes; `cost` and `memory`
+//! predict the seconds and bytes. `observation` holds the figures of a measured run,
+//! `least_squares` fits the coefficients, and `anchored` corrects predictions near settings that
+//! were run.
 
 mod anchored;
 mod cost;

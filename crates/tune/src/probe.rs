@@ -1,4 +1,4 @@
-//! The probe: measures the first few short runs, to which the model is fitted.
+//! The probe: the first few short runs, to which the model is fitted.
 
 use bench_report::EpochRecord;
 use bench_run::Interrupted;
@@ -11,22 +11,25 @@ use crate::proposal::design;
 use crate::runs::Runs;
 use crate::survey::{self, Surveyed};
 
-/// A run that took less seconds than this is repeated, at most so often.
+/// Seconds that a point is measured for: shorter runs repeat, up to `MOST_RUNS` times.
 const SHORT_SECS: f64 = 0.7;
 const MOST_RUNS: usize = 3;
-/// Of the memory, what a block of the probe may take.
+/// Share of the memory goal that a block of the probe may take.
 const MEMORY_SHARE: f64 = 0.125;
-/// Bytes of a value of a block, at most.
+/// Most bytes of a value in a block.
 const CELL_BYTES: f64 = 8.0;
 
 /// The probe's measurements.
 pub(super) struct Probed {
-    /// The reader that the rest was measured with.
+    /// Reader that all other runs use.
     pub(super) reader: String,
     pub(super) observed: Vec<Observation>,
 }
 
-/// The settings of a run that ends after a number of blocks, and its shape for the model.
+/// Returns the settings of a run that ends after a number of blocks, and its shape for the model.
+///
+/// A run that is cut off delivers whole batches, at least one; the shape has the blocks that these
+/// need.
 pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunShape) {
     let Probe { spec, prefetch_blocks, most_blocks } = probe;
     let whole = RunShape::epoch(n_rows, spec, prefetch_blocks);
@@ -50,11 +53,12 @@ pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunS
     (point, run)
 }
 
-/// One batch is made while the consumer has another: more would only hide what differs between
+/// Batches made ahead while the consumer uses another. More would only hide the differences between
 /// batches.
 pub(super) const PREFETCH_BATCHES: usize = 1;
 
-/// Measures the probe, by the reader that is asked for or, where both are open, by the quicker one.
+/// Measures the probe with the reader asked for. With `auto`, uses the faster reader if both can
+/// read X.
 pub(super) fn measure(
     runs: &mut Runs,
     args: &TuneArgs,
@@ -81,7 +85,7 @@ pub(super) fn measure(
     Ok(probed)
 }
 
-/// Measures a point, and again where it takes no time.
+/// Measures a point, and repeats a short run.
 pub(super) fn repeat(
     runs: &mut Runs,
     point: &Point,
@@ -97,7 +101,7 @@ pub(super) fn repeat(
     Ok(records)
 }
 
-/// Memory that is known before a run.
+/// Returns the memory of a run that is known without measuring.
 pub(super) fn known_memory(args: &TuneArgs, opened: &Opened, surveyed: &Surveyed) -> KnownMemory {
     let element = BatchForm::from(args.batch_form).dense_type();
     let batch_rows = args.batch_size.min(opened.n_cells);
@@ -108,12 +112,13 @@ pub(super) fn known_memory(args: &TuneArgs, opened: &Opened, surveyed: &Surveyed
         batch_bytes: element.map_or(0.0, |element| {
             batch_rows as f64 * opened.n_genes as f64 * element.bytes() as f64
         }),
-        // With the one in the making, those that wait, and the consumer's.
+        // Counts the batch being made, those that wait, and the consumer's.
         n_batches: opened.n_cells.div_ceil(args.batch_size).min(PREFETCH_BATCHES as u64 + 2),
     }
 }
 
-/// Reads one block with each. If libtiledb cannot read it, warns and goes on.
+/// Whether libtiledb reads one block faster than the native reader. Warns and returns false if
+/// libtiledb cannot read it.
 fn is_libtiledb_quicker(runs: &mut Runs, args: &TuneArgs, first: Probe) -> anyhow::Result<bool> {
     let (point, _) = run_of(args, runs.opened.n_cells, Probe { most_blocks: 1, ..first });
     let secs = |record: &EpochRecord| record.measured.read_secs;
@@ -140,7 +145,8 @@ pub(super) fn observation(record: &EpochRecord, run: RunShape) -> Observation {
         run,
         elapsed: measured.elapsed.unwrap_or(0.0),
         read_secs: measured.read_secs.unwrap_or(0.0),
-        // Of the epoch, which the settings decide; opening needs the same memory whatever they are.
+        // Only the epoch's peak depends on the settings; opening the data takes the same memory in
+        // all.
         peak_bytes: epoch_peak_bytes.unwrap_or(0) as f64,
         opening_bytes: opening_bytes.unwrap_or(0) as f64,
         start_bytes: measured.start_mem_bytes.unwrap_or(0) as f64,

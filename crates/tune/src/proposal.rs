@@ -1,7 +1,8 @@
-//! The search for settings, over what the model predicts; pure.
+//! The search for settings, based on the model's predictions; pure.
 //!
-//! `candidates` are the settings to choose from, `choice` takes the fastest that fit, `refinement`
-//! says which of them to run before the choice stands, and `probe_design` which runs come first.
+//! `candidates` lists the settings to choose from, `choice` picks the fastest that fit,
+//! `refinement` decides which to run before the choice is final, and `probe_design` plans the first
+//! runs.
 
 mod candidates;
 mod choice;

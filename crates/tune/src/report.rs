@@ -1,5 +1,6 @@
-//! What is printed: the candidates worth a look, the proposal with the words that repeat it, and
-//! predicted beside measured.
+//! Output of `tune`: the best candidates, the proposal, and predicted beside measured figures.
+//!
+//! The proposal includes the command that repeats it.
 
 use std::fmt::Write as _;
 
@@ -16,15 +17,15 @@ use crate::probe::PREFETCH_BATCHES;
 use crate::proposal::{Candidate, Goal, MEMORY_MARGIN, frontier};
 use crate::verification::{Compared, ENTROPY_WITHIN, MEMORY_WITHIN, SPEED_WITHIN, Verification};
 
-/// Lines of a table of candidates.
+/// Most rows in a table of candidates.
 const MOST_SHOWN: usize = 8;
 
-/// The proposal, and what it was chosen from.
+/// The proposal and the candidates it was chosen from.
 pub(super) struct Proposal<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) data: &'a Data,
     pub(super) reader: &'a str,
-    /// The label, with the entropy of a perfect shuffle's batches in bits.
+    /// The label and the entropy of a perfect shuffle's batches in bits.
     pub(super) label: Option<(&'a str, f64)>,
     pub(super) goal: Goal,
     pub(super) predicted: &'a Anchored,
@@ -33,8 +34,10 @@ pub(super) struct Proposal<'a> {
 }
 
 impl Proposal<'_> {
-    /// Candidates than which none is better: in speed and memory of those that are random enough,
-    /// in speed and entropy of those that fit.
+    /// Returns the candidates that no other beats in both figures.
+    ///
+    /// The first list weighs speed against memory among those that are random enough, the second
+    /// speed against entropy among those that fit. The first always contains the proposal.
     fn frontiers(&self) -> [Vec<Candidate>; 2] {
         let all = || self.candidates.iter().copied();
         let speed = |one: &Candidate| one.samples_per_sec;
@@ -51,7 +54,7 @@ impl Proposal<'_> {
         frontiers
     }
 
-    /// Tables and text.
+    /// Formats the tables and the proposal.
     pub(super) fn text(&self) -> String {
         let [by_memory, by_entropy] = self.frontiers();
         let mut text = String::new();
@@ -65,7 +68,7 @@ impl Proposal<'_> {
             }
             None => "however random it is".to_owned(),
         };
-        // A string takes any text.
+        // Writing to a string cannot fail.
         let _written =
             write!(text, "Speed against memory, {enough}:\n{}\n", self.table(&by_memory));
         if self.label.is_some() {
@@ -124,7 +127,7 @@ impl Proposal<'_> {
         table.to_string()
     }
 
-    /// The sweep of the proposal alone.
+    /// Returns the command that sweeps the proposal alone.
     fn command(&self) -> String {
         let args = self.args;
         let mut words = vec!["cargo xtask sweep".to_owned()];
@@ -166,8 +169,8 @@ impl Proposal<'_> {
                 flag(name, value);
             }
         }
-        // The native reader reads X without it, and what it is told by itself is no setting that
-        // anybody chose.
+        // The native reader does not read X through libtiledb, so only typed settings matter to it.
+        // libtiledb's settings include those that `tune` added.
         let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);
         let typed = args.data.settings().iter().map(|(key, value)| (key, value));
         let chosen = by_libtiledb.into_iter().flatten();
@@ -181,7 +184,7 @@ impl Proposal<'_> {
         self.reader == ReaderChoice::Libtiledb.name()
     }
 
-    /// The loader's settings, as a program has them.
+    /// Returns the loader's settings as Rust code.
     fn loader_spec(&self) -> String {
         let Candidate { spec, prefetch_blocks, .. } = self.chosen;
         format!(
@@ -197,7 +200,7 @@ impl Proposal<'_> {
         )
     }
 
-    /// The same as objects, a line each: the model, the candidates, the proposal.
+    /// Returns the model, the candidates and the proposal as JSON objects.
     pub(super) fn json(&self) -> Vec<Value> {
         let [by_memory, by_entropy] = self.frontiers();
         let all = [("speed and memory", by_memory), ("speed and entropy", by_entropy)];
@@ -260,7 +263,7 @@ fn model(predicted: &Anchored) -> Value {
     })
 }
 
-/// Predicted beside measured.
+/// Formats the verification as a table and a verdict.
 pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -304,7 +307,7 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     format!("Verified by {of}, {} rows: {verdict}\n{table}", grouped(found.n_rows))
 }
 
-/// The same as an object.
+/// Returns the verification as a JSON object.
 pub(super) fn verified_json(found: &Verification) -> Value {
     json!({ "kind": "verification", "holds": found.holds(), "figures": found })
 }

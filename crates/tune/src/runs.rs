@@ -1,4 +1,4 @@
-//! The runs: a point in a process of its own, as in a sweep, and its row in the results folder.
+//! Measures points, each in its own process as in a sweep, and writes their rows.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,7 +24,8 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Surveys the data, and makes the folder of the results.
+    /// Surveys the data and creates the results folder. Fails if the survey fails or is
+    /// interrupted.
     pub(crate) fn begin(
         args: &TuneArgs,
         arguments: &[OsString],
@@ -55,8 +56,9 @@ impl Runs {
         self.say(&format!("results: {}", self.rows.folder.path.display()));
     }
 
-    /// Measures an epoch of a point with a reader, and keeps its row, which says that it was for
-    /// `purpose`. A point that fails has a row, too, and is an error.
+    /// Measures an epoch of a point with a reader and keeps its row, marked with `purpose`.
+    ///
+    /// Fails if the point fails, which also leaves a row, or after Ctrl-C.
     pub(crate) fn measure(
         &mut self,
         point: &Point,
@@ -116,12 +118,12 @@ impl Runs {
         Ok(record)
     }
 
-    /// Prints a line that stays.
+    /// Prints a line above the progress bar.
     pub(crate) fn say(&self, text: &str) {
         self.session.display.line(text);
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar.
     pub(crate) fn finish(&self) {
         self.session.display.finish();
     }

@@ -1,5 +1,6 @@
-//! Facts of the data that need no measurement: how random each candidate would be, and how many
-//! values a row has. Surveyed in a process of its own, as everything that opens data is.
+//! Facts about the data that need no measurement: entropy of each candidate, and values per row.
+//!
+//! The survey has its own process, like everything that opens data.
 
 use anyhow::{Context as _, anyhow};
 use bench_run::{Ended, Order, ProcessSpec, Reporter, Session};
@@ -17,7 +18,7 @@ pub const SUBCOMMAND: &str = "tune-task";
 pub(crate) struct SurveyTask {
     pub(crate) data: Data,
     pub(crate) batch_rows: u64,
-    /// Of the goal, in bytes: settings that need many times as much are not surveyed.
+    /// Memory goal in bytes. Settings that need more than four times as much are not surveyed.
     pub(crate) memory_bytes: u64,
     pub(crate) seed: u64,
 }
@@ -25,12 +26,11 @@ pub(crate) struct SurveyTask {
 /// Result of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Surveyed {
-    /// Values of a row of X in the mean.
+    /// Mean number of values in a row of X.
     pub(crate) row_nnz: f64,
-    /// Whether these are all that X has, so that the mean is one of what is read.
+    /// Whether all of X is read, so that the mean is exact for the rows and genes read.
     pub(crate) is_all: bool,
-    /// Block specifications that may be proposed, each with its entropy in bits; 0 where there is
-    /// no label.
+    /// Block specifications that may be proposed, each with its entropy in bits; 0 without a label.
     pub(crate) candidates: Vec<(BlockSpec, f64)>,
     pub(crate) label: Option<SurveyedLabel>,
 }
@@ -39,18 +39,18 @@ pub(crate) struct Surveyed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SurveyedLabel {
     pub(crate) column: String,
-    /// Mean entropy of the batches of a perfect shuffle, in bits.
+    /// Mean entropy within a batch of a perfect shuffle, in bits.
     pub(crate) perfect_bits: f64,
 }
 
-/// Bytes that a value of a block takes at least: packed rows.
+/// Least bytes of a value in a block: those of packed rows.
 pub(super) const LEAST_VALUE_BYTES: f64 = 4.0;
-/// Of a row of a block besides.
+/// Bytes of a row in a block, besides its values.
 pub(super) const ROW_BYTES: f64 = 20.0;
-/// Multiple of the wanted memory that is surveyed, to name what would do if it is too little.
+/// Multiple of the memory goal that is surveyed, so that an error can name how much would do.
 const BEYOND: f64 = 4.0;
 
-/// Reads a survey's order from stdin, performs it and reports on stdout.
+/// Reads the order of a survey from stdin, performs it and writes the result to stdout.
 pub fn serve() -> anyhow::Result<()> {
     bench_run::serve(|task: &SurveyTask| task.data.secrets(), perform)
 }
@@ -100,8 +100,9 @@ fn survey(dataset: &Dataset, labels: &Labels, job: &SurveyTask) -> anyhow::Resul
     Ok(Surveyed { row_nnz, is_all, candidates: specs.into_iter().zip(bits).collect(), label })
 }
 
-/// Values of a row over the genes that are read, as if all genes had equally many; and whether all
-/// of X is read.
+/// Returns the mean values per row over the genes read, and whether all of X is read.
+///
+/// Assumes that all genes have equally many values.
 fn row_nnz(dataset: &Dataset) -> anyhow::Result<(f64, bool)> {
     let reader = dataset.readers().next().context("there is no reader of X")?;
     let nnz = reader.nnz()?.unwrap_or(0) as f64;

@@ -1,16 +1,18 @@
-//! The proposal, run: what was predicted against what came of it.
+//! Comparison of the proposal's run with its prediction.
 
 use bench_report::Measured;
 use serde::Serialize;
 
 use crate::model::median;
 
-/// How far a measurement may be from its prediction: shares of speed and memory, and bits.
+/// Largest difference from the prediction that still counts as agreement.
+///
+/// A share of the speed, a share of the memory, and bits of entropy.
 pub(super) const SPEED_WITHIN: f64 = 0.2;
 pub(super) const MEMORY_WITHIN: f64 = 0.1;
 pub(super) const ENTROPY_WITHIN: f64 = 0.05;
 
-/// A figure, predicted and measured.
+/// A predicted and a measured figure, and whether they agree.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Compared {
     pub(super) predicted: f64,
@@ -19,7 +21,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Within a share of the prediction.
+    /// Compares two figures; they agree within `share` of the prediction.
     fn by_share(predicted: f64, measured: f64, share: f64) -> Self {
         let within = (measured - predicted).abs() <= share * predicted;
         Self { predicted, measured, within }
@@ -29,23 +31,23 @@ impl Compared {
         Self { predicted, measured, within: (measured - predicted).abs() <= most }
     }
 
-    /// What was measured, over what was predicted.
+    /// Returns measured over predicted.
     pub(super) fn ratio(&self) -> f64 {
         self.measured / self.predicted
     }
 }
 
-/// What a run has, of one kind or the other.
+/// Figures of a run, either all predicted or all measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) samples_per_sec: f64,
     pub(super) peak_bytes: f64,
-    /// None where no label is looked at.
+    /// `None` if no label is measured.
     pub(super) entropy_bits: Option<f64>,
 }
 
 impl Figures {
-    /// Of one run.
+    /// Returns the figures of one measured run.
     pub(super) fn measured(measured: &Measured) -> Self {
         Self {
             samples_per_sec: measured.samples_per_sec.unwrap_or(0.0),
@@ -54,7 +56,7 @@ impl Figures {
         }
     }
 
-    /// The median of each figure of several runs.
+    /// Returns the median of each figure over several runs.
     fn typical(runs: &[Self]) -> Self {
         let of =
             |figure: fn(&Self) -> Option<f64>| median(runs.iter().filter_map(figure).collect());
@@ -66,19 +68,20 @@ impl Figures {
     }
 }
 
-/// A run of the proposal, or the median of several where one takes no time, beside what was
-/// predicted of it.
+/// Measured figures of the proposal beside the predicted ones.
+///
+/// A short run is repeated; the figures are then the medians.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Verification {
     pub(super) n_runs: usize,
-    /// Rows delivered by each.
+    /// Rows that each run delivered.
     pub(super) n_rows: u64,
-    /// Whether they are an epoch, and not the beginning of one.
+    /// Whether a run is a whole epoch and not the beginning of one.
     pub(super) is_whole: bool,
     pub(super) samples_per_sec: Compared,
     pub(super) peak_bytes: Compared,
     pub(super) entropy_bits: Option<Compared>,
-    /// Whether the memory that was given is enough for each.
+    /// Whether every run stayed within the memory goal.
     pub(super) fits: bool,
 }
 
@@ -111,7 +114,7 @@ impl Verification {
         }
     }
 
-    /// Whether all came out as predicted, in the memory there is.
+    /// Whether all figures agree with the prediction and every run fits the memory goal.
     pub(super) fn holds(&self) -> bool {
         let entropy = self.entropy_bits.is_none_or(|entropy| entropy.within);
         self.samples_per_sec.within && self.peak_bytes.within && entropy && self.fits

@@ -1,4 +1,4 @@
-//! The command line of `sweep` as typed; `config` decides what it means.
+//! Command line of `sweep` as typed; `config` resolves it.
 
 use std::path::PathBuf;
 
@@ -17,65 +17,66 @@ pub(crate) struct SweepArgs {
     pub(crate) data: DataFlags,
     #[command(flatten)]
     pub(crate) selection: SelectionFlags,
-    /// Blocks to measure, may be given several times; see below
+    /// Blocks to measure; may be repeated; see below
     #[arg(short = 'b', long = "block-specs", value_name = "SPEC")]
     pub(crate) block_specs: Vec<String>,
-    /// Rows of a batch
+    /// Rows per batch
     #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024)]
     pub(crate) batch_size: u64,
-    /// Batches after which an epoch is cut off; 0 is all
+    /// Batches after which an epoch is cut off; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
     pub(crate) max_batches: u64,
-    /// Epochs of each point, one after the other in its process
+    /// Epochs of each point, in succession in its process
     #[arg(short = 'E', long, value_name = "N", default_value_t = 1)]
     pub(crate) num_epochs: u64,
-    /// Measure the grid N times, one round after the other, each point in a new process; the table
-    /// has medians and ranges
+    /// Measure the grid N times, round by round, each point in a new process; the table shows
+    /// medians and ranges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) repeat: u64,
-    /// Put the data out of the page cache before each epoch [default of HOW: auto; without the flag
-    /// it is read into it once]
+    /// Drop the data from the page cache before each epoch [default of HOW: auto; without the flag
+    /// the data is read into the cache once]
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) cold: Option<Cold>,
     /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by
     /// commas [default: all]
     #[arg(short = 'm', long = "chunk-method", value_name = "METHODS", value_delimiter = ',')]
     pub(crate) chunk_methods: Vec<String>,
-    /// Something to note with each row of the results, may be given several times
+    /// Note to record in each row of the results; may be repeated
     #[arg(short = 'M', long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// What reads X
+    /// Reader of X
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
-    /// obs columns that come with each batch, separated by commas
+    /// obs columns to load with each batch, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) obs_columns: Vec<String>,
-    /// obs columns whose entropy within batches is measured, separated by commas; none for none
-    /// [default: cell_type, where obs has it]
+    /// obs columns whose entropy within batches is measured, separated by commas, or none [default:
+    /// cell_type, if obs has it]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) entropy_of: Vec<String>,
-    /// Seed of the shuffled order
+    /// Seed of the shuffle
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Order of the rows
     #[arg(long, value_enum, default_value_t = Order::Shuffled)]
     pub(crate) order: Order,
-    /// What a batch's X is
+    /// Form of a batch's X
     #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
     pub(crate) batch_form: FormFlag,
-    /// Scale each cell's values to this sum, as 10000
+    /// Scale each cell's values to this sum, e.g. 10000
     #[arg(long, value_name = "SUM")]
     pub(crate) target_sum: Option<f64>,
-    /// obs column with the sums to scale by, as raw_sum [default: the sum over the genes taken]
+    /// obs column with the sums to scale by, e.g. raw_sum [default: the sum over the selected
+    /// genes]
     #[arg(long, value_name = "COLUMN", requires = "target_sum")]
     pub(crate) totals: Option<String>,
-    /// Take the logarithm of one more than each value
+    /// Replace each value x by ln(1 + x)
     #[arg(long)]
     pub(crate) log1p: bool,
-    /// Bring values into this range, as 0,10
+    /// Clip values to this range, e.g. 0,10
     #[arg(long, value_name = "LEAST,MOST", value_parser = bounds)]
     pub(crate) clip: Option<(f32, f32)>,
-    /// Leave out the last batch of an epoch where it is short
+    /// Drop the last batch of an epoch if it is short
     #[arg(long)]
     pub(crate) drop_last: bool,
     /// Blocks read ahead of the one in use
@@ -84,39 +85,37 @@ pub(crate) struct SweepArgs {
     /// Batches made ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_batches: usize,
-    /// Memory that a point may take, as 4GiB: as much is read ahead as fits [default: no limit]
+    /// Memory that a point may use, e.g. 4GiB; limits how much is read ahead [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
-    /// Values of X kept decoded for later blocks and epochs, as 1GiB [default: what --memory
-    /// leaves, none without it]
+    /// Cache for decoded X across blocks and epochs, e.g. 1GiB [default: the rest of --memory; no
+    /// cache without --memory]
     #[arg(long, value_name = "SIZE")]
     pub(crate) keep_decoded: Option<ByteSize>,
-    /// Memory above which a point's process is ended, as 8GiB: then the row says so, and the sweep
-    /// goes on [default: no limit]
+    /// Memory above which a point's process is killed, e.g. 8GiB; its row records that and the
+    /// sweep continues [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) point_memory_limit: Option<ByteSize>,
-    /// What takes the batches: none, which drops them at once; fixed:MILLIS, which sleeps so long
-    /// over each; linear or linear:COLUMN, which trains a linear classifier of cell_type or another
-    /// obs column
+    /// Consumer of the batches: none, which drops them at once; fixed:MILLIS, which sleeps for
+    /// each; linear or linear:COLUMN, which trains a linear classifier of cell_type or another obs
+    /// column
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
-    /// Hold bytes from storage to a rate, as 1000MB/s (millions; 1000MiB/s is what docker calls
-    /// 1000mb) [default: no limit]
+    /// Limit the bytes read from storage per second, e.g. 1000MB/s (millions; docker's 1000mb is
+    /// 1000MiB/s) [default: no limit]
     #[arg(long, value_name = "RATE")]
     pub(crate) io_limit: Option<Rate>,
     /// How the limit is enforced; recorded in each row
     #[arg(long, value_enum, default_value_t = LimitBy::Auto, requires = "io_limit")]
     pub(crate) io_limit_by: LimitBy,
-    /// Folder for the results; rows are added where it has some [default:
-    /// results/<date>-<host>-<data>]
+    /// Results folder, appended to if it has rows [default: results/<date>-<host>-<data>]
     #[arg(short = 'd', long, visible_alias = "db-path", value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
-    /// Go on with the sweep whose rows are in the folder of --results: what was measured under the
-    /// same conditions is left out
+    /// Resume the sweep in the folder of --results: skip points measured under the same conditions
     #[arg(long, requires = "results")]
     pub(crate) resume: bool,
-    /// Print a JSON object for each grid point in place of the tables: medians, ranges and
-    /// deviations over its epochs
+    /// Print a JSON object per grid point instead of the tables: medians, ranges and deviations
+    /// over its epochs
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress

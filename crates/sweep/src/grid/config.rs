@@ -1,5 +1,4 @@
-//! The meaning of a command line: the points of the grid and the data, decided once, before
-//! anything runs.
+//! Meaning of a command line: the points of the grid and the data, resolved before anything runs.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +9,20 @@ use loader::{BatchForm, BlockForm, ReaderChoice};
 
 use super::args::{Order, SweepArgs};
 
-/// The grid that is measured when none is asked for: two block sizes, each as one piece, in large
-/// and in small chunks. It fits the example experiment.
+/// Default grid: two block sizes, each as one piece, in large and in small chunks.
+///
+/// It fits the example experiment.
 const DEFAULT_SPECS: [&str; 6] = ["4096", "16x256", "64x64", "8192", "32x256", "128x64"];
 
-/// All that is known before the data is opened.
+/// Settings known before the data is opened.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// By block specification, then method.
+    /// Points, ordered by block specification, then method.
     pub(crate) points: Vec<Point>,
-    /// The data; its URI is empty where the example is meant.
+    /// Data to load; its URI is empty if the example is meant.
     pub(crate) data: Data,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// How often the grid is measured.
+    /// Number of rounds over the grid.
     pub(crate) repeat: u64,
 }
 
@@ -51,7 +51,7 @@ impl Config {
     }
 }
 
-/// The data; its address is empty if the example is meant.
+/// Resolves the data; its address is empty if the example is meant.
 fn data(args: &SweepArgs) -> anyhow::Result<Data> {
     let mut data = args.selection.apply(args.data.data_with(args.original.config())?)?;
     if let Some(uri) = args.original.uri().filter(|_| data.uri.is_empty()) {
@@ -101,7 +101,7 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
     }
 }
 
-/// The columns, each once; an empty list for `none`, and no list where nothing is said.
+/// Parses `--entropy-of`: columns without duplicates, empty for `none`, `None` if not given.
 fn entropy_of(typed: &[String]) -> anyhow::Result<Option<Vec<String>>> {
     if typed.is_empty() {
         return Ok(None);
@@ -129,7 +129,7 @@ fn specs(typed: &[String]) -> anyhow::Result<Vec<BlockSpec>> {
     let typed = if typed.is_empty() { &default } else { typed };
     let mut specs = Vec::new();
     for text in typed {
-        // The same point twice would be taken for a repetition.
+        // A duplicate point would look like a repetition.
         specs.extend(
             parse_blocks(text)?
                 .into_iter()
@@ -140,7 +140,7 @@ fn specs(typed: &[String]) -> anyhow::Result<Vec<BlockSpec>> {
     Ok(specs)
 }
 
-/// The methods by their names or what begins them; without any, those that can give such batches.
+/// Parses methods from names or prefixes; without any, returns all that give batches of `form`.
 fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<BlockForm>> {
     let gives = |method: BlockForm| form.dense_type().is_some() || method != BlockForm::Dense;
     if typed.is_empty() {

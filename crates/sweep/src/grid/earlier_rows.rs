@@ -1,11 +1,11 @@
-//! Rows that a results folder already has of a sweep that is resumed (`--resume`).
+//! Rows that the folder of a resumed sweep (`--resume`) already has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use bench_report::{EPOCHS_FILE, EpochRecord, Status};
 
-/// Rows of this sweep's points under this sweep's conditions.
+/// Rows of the sweep's points measured under the same conditions.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierRows {
     rows: Vec<EpochRecord>,
@@ -13,8 +13,10 @@ pub(crate) struct EarlierRows {
 }
 
 impl EarlierRows {
-    /// Reads `folder`; `conditions` are those of the sweep's points. A folder without results has
-    /// no rows.
+    /// Reads the rows of `folder` that match one of `conditions`, the digests of the sweep's
+    /// points.
+    ///
+    /// A folder without results has no rows. Fails if the results cannot be read.
     pub(crate) fn read(folder: &Path, conditions: &[String]) -> anyhow::Result<Self> {
         if !folder.join(EPOCHS_FILE).exists() {
             return Ok(Self::default());
@@ -27,18 +29,19 @@ impl EarlierRows {
         Ok(Self { rows, n_others: others.len() })
     }
 
-    /// All of them.
+    /// Returns the matching rows.
     pub(crate) fn rows(&self) -> &[EpochRecord] {
         &self.rows
     }
 
-    /// Rows of other points, or of these under other conditions.
+    /// Returns the number of rows of other points or other conditions.
     pub(crate) fn n_others(&self) -> usize {
         self.n_others
     }
 
-    /// Whether a repeat of a point need not be measured: all its epochs are there, or memory ran
-    /// out, as it would again.
+    /// Whether a repeat of a point need not be measured again.
+    ///
+    /// Either all its epochs are there, or memory ran out, which would happen again.
     pub(crate) fn has(&self, conditions: &str, repeat: u64, n_epochs: u64) -> bool {
         let of_it = || {
             self.rows.iter().map(|row| &row.measured).filter(|measured| {

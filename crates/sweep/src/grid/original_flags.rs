@@ -1,6 +1,7 @@
-//! The flags of arrayloader-benchmarks' `alb data-loader` that have another name here, under their
-//! letters: those that mean something are taken for what they mean, the others are refused, each
-//! with the reason. `docs/sweep.md` has the whole list.
+//! Flags of arrayloader-benchmarks' `alb data-loader` that have other names here.
+//!
+//! Flags that apply here are translated; the others are rejected with the reason. `docs/sweep.md`
+//! has the complete list.
 
 use bench_run::{Address, UsageError};
 use bytesize::ByteSize;
@@ -9,7 +10,7 @@ use clap::Args;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Flags of arrayloader-benchmarks")]
 pub(crate) struct OriginalFlags {
-    /// Release of the Census, as 2025-11-08: short for --uri census://RELEASE/homo_sapiens
+    /// Census release, e.g. 2025-11-08: short for --uri census://RELEASE/homo_sapiens
     #[arg(short = 'V', long, value_name = "RELEASE", conflicts_with_all = ["uri", "place"])]
     census_version: Option<String>,
     /// Address of a Census or a copy: short for --uri URI/census_data/homo_sapiens
@@ -18,7 +19,7 @@ pub(crate) struct OriginalFlags {
     /// Region of the S3 bucket: short for --config vfs.s3.region=REGION
     #[arg(short = 'r', long, value_name = "REGION")]
     region: Option<String>,
-    /// Buffer of libtiledb for each column read, as 1GiB: short for --config
+    /// libtiledb's buffer for each column read, e.g. 1GiB: short for --config
     /// soma.init_buffer_bytes=BYTES
     #[arg(short = 'z', long, value_name = "SIZE")]
     soma_buffer_size: Option<ByteSize>,
@@ -37,7 +38,7 @@ pub(crate) struct OriginalFlags {
 }
 
 impl OriginalFlags {
-    /// Fails where one was given that means nothing here.
+    /// Fails if a flag is given that does not apply here.
     pub(crate) fn refuse(&self) -> Result<(), UsageError> {
         let refused = [
             (
@@ -71,7 +72,7 @@ impl OriginalFlags {
         }
     }
 
-    /// The experiment that they name.
+    /// Returns the experiment that the flags name.
     pub(crate) fn uri(&self) -> Option<Address> {
         let of_release =
             self.census_version.as_ref().map(|release| format!("census://{release}/homo_sapiens"));
@@ -81,7 +82,7 @@ impl OriginalFlags {
         of_release.or_else(|| self.census_uri.as_ref().map(below)).map(Address::from)
     }
 
-    /// The settings of TileDB that they stand for.
+    /// Returns the TileDB settings that the flags stand for.
     pub(crate) fn config(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let region = self.region.iter().map(|region| ("vfs.s3.region".to_owned(), region.clone()));
         let buffer = self.soma_buffer_size.iter();

@@ -1,4 +1,4 @@
-//! The rounds over the grid: each point in a process of its own. Rows are kept, whatever happens.
+//! Rounds over the grid. Each point runs in its own process, and its rows are kept if it fails.
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -16,26 +16,26 @@ use super::config::Config;
 use super::earlier_rows::EarlierRows;
 use super::summary;
 
-/// A sweep that has begun.
+/// A running sweep.
 pub(crate) struct Sweep {
     pub(crate) session: Session,
     pub(crate) kept: KeptRows,
     pub(crate) config: Config,
     /// Name of the reader that the data was opened with.
     pub(crate) reader: String,
-    /// Each with the digest of what its measurement depends on.
+    /// Points, each with the digest of everything that its measurement depends on.
     pub(crate) points: Vec<(Point, String)>,
     pub(crate) limit: Option<MemoryLimit>,
     pub(crate) json: bool,
 }
 
-/// The rows of a sweep.
+/// Rows of a sweep.
 pub(crate) struct KeptRows {
     pub(crate) rows: Rows,
     pub(crate) data: DataInfo,
-    /// How often the grid is measured.
+    /// Number of rounds over the grid.
     pub(crate) n_repeats: u64,
-    /// Whether rows that the folder already has are left out.
+    /// Whether points that the folder already has are skipped.
     pub(crate) resume: bool,
     pub(crate) records: Vec<EpochRecord>,
 }
@@ -79,7 +79,7 @@ struct PointRun<'a> {
 }
 
 impl Sweep {
-    /// Reads the rows that the folder already has, if the sweep is resumed, and prints how many.
+    /// If the sweep is resumed, reads the folder's rows and prints how many points are measured.
     pub(crate) fn read_earlier_rows(&mut self) -> anyhow::Result<()> {
         if !self.kept.resume {
             return Ok(());
@@ -108,13 +108,13 @@ impl Sweep {
         EarlierRows::read(&self.kept.rows.folder.path, &conditions)
     }
 
-    /// Round after round over the grid, so that what changes with time falls on all points alike.
+    /// Measures the grid round by round, so that changes over time affect all points alike.
     pub(crate) fn measure_all(&mut self) -> anyhow::Result<()> {
         let points = self.points.clone();
         let mut n_done = 0;
         for repeat in 0..self.config.repeat {
             for (point, conditions) in &points {
-                // Another sweep may have measured it since the last look.
+                // Another sweep may have measured the point meanwhile.
                 let is_there = self.kept.resume
                     && self.earlier_rows()?.has(conditions, repeat, point.n_epochs);
                 if !is_there {
@@ -130,11 +130,11 @@ impl Sweep {
         Ok(())
     }
 
-    /// Measures one repeat of a point; a break after Ctrl-C.
+    /// Measures one repeat of a point. Breaks after Ctrl-C.
     fn measure(&mut self, run: &PointRun<'_>) -> anyhow::Result<ControlFlow<()>> {
         let mut n_epochs = 0;
         match self.run(run, &mut n_epochs)? {
-            // A process that dies on its way out, after its last epoch, has measured all the same.
+            // A process that dies after its last epoch has measured the point.
             Ended::Failed(failure) if n_epochs < run.point.n_epochs => {
                 self.keep_failure(run, &failure)?;
             }
@@ -161,18 +161,18 @@ impl Sweep {
 
     fn keep_failure(&mut self, run: &PointRun<'_>, failure: &Failure) -> anyhow::Result<()> {
         let mut point = as_asked(run.point, &self.config.data, self.session.cache);
-        // Not the choice that was left open: a repeat that ends well is of the same point.
+        // Names the reader that `auto` chose, so that a later success counts as the same point.
         point.reader.clone_from(&self.reader);
         let (measured, versions) = (failure.measured(), versions());
         let record = EpochRecord { point, measured, versions, ..EpochRecord::default() };
         self.kept.keep(record, run, self.limit.as_ref(), &self.session.display)
     }
 
-    /// The table, the picture and the page of what was measured, however far it came.
+    /// Prints the table and writes picture and page, even if the sweep ended early.
     pub(crate) fn close(&mut self) -> anyhow::Result<ExitCode> {
         let interrupted = self.session.is_stopped();
         if self.kept.resume {
-            // With what another sweep has added meanwhile.
+            // Includes rows that another sweep has added meanwhile.
             self.kept.records = self.earlier_rows()?.rows().to_vec();
         }
         if self.kept.records.is_empty() {
@@ -212,7 +212,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Prints the paths of all files: beside the tables, but not among objects for programs.
+    /// Prints the paths of all files: to stdout after tables, to stderr after JSON objects.
     fn print_paths(&self, files: &ReportFiles) {
         let epochs = self.kept.rows.folder.path.join(EPOCHS_FILE);
         for path in [&epochs, &files.picture, &files.page, &files.readme] {
@@ -224,11 +224,11 @@ impl Sweep {
         }
     }
 
-    /// That memory runs out is a finding; anything else that fails is a failure.
+    /// Returns the exit code. Running out of memory is a result; any other failure is a failure.
     fn verdict(&self) -> ExitCode {
         let all = self.kept.records.iter();
         let ok = all.clone().filter(|record| record.measured.status == Status::Ok).count();
-        // What failed in a sweep before this one went on has been tried again.
+        // Failures from before a resumed sweep were tried again.
         let own = all.filter(|record| record.run.run_id == self.kept.rows.run.run_id);
         let broken = own
             .filter(|record| matches!(record.measured.status, Status::Crashed | Status::Error))

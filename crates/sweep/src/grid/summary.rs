@@ -1,4 +1,4 @@
-//! The tables at the end of a sweep, and the point that the picture's arrow marks.
+//! Tables at the end of a sweep, and the point that the picture's arrow marks.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use bench_report::{
 use comfy_table::{CellAlignment, Table, presets};
 use grid_point::Point;
 
-/// Columns with words; the others are numbers, or say why there is none.
+/// Columns with words. All others hold numbers, or the reason for their absence.
 const WORDS: [&str; 5] = ["method", "form", "chunks × rows", "reader, cache", ENTROPY_HEADER];
 
-/// Columns that may be left out of the table where they say the same of each point.
+/// Columns that are left out of the table if all points share one value.
 const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
 
-/// A row for each point. What is the same for all stands once, above.
+/// Formats a table with a row per point. Shared values follow below it.
 pub(crate) fn table(records: &[EpochRecord]) -> String {
     let rows = table_rows(&summarize(records));
     let alike = |idx: usize| {
@@ -30,7 +30,7 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
     let mut text = String::new();
     for idx in common {
         if let Some(value) = alike(idx) {
-            // A string takes any text.
+            // Writing to a string cannot fail.
             let _written = write!(
                 text,
                 "{}{} {value}",
@@ -53,7 +53,7 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
     if text.is_empty() { table.to_string() } else { format!("{table}\n{text}") }
 }
 
-/// Where the time went, a row for each point.
+/// Formats a table of the time per stage, with a row per point.
 pub(crate) fn stages(records: &[EpochRecord]) -> String {
     let rows = stage_rows(&summarize(records));
     let mut table = Table::new();
@@ -70,7 +70,7 @@ pub(crate) fn stages(records: &[EpochRecord]) -> String {
     format!("{table}\n{STAGE_LEGEND}")
 }
 
-/// The arrow points at the granularity that the Census loaders made the default: chunks of 64 rows.
+/// Returns report options that mark the Census loaders' default: chunks of 64 rows.
 pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
     let has = |chunks_per_block| {
         points
@@ -80,8 +80,9 @@ pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
     ReportOptions { marked: marked(has), ..ReportOptions::default() }
 }
 
-/// The point that the original's arrow points at, or the nearest to it that was measured: chunks of
-/// 64 rows, so many of them that `has` is true of.
+/// Returns the original's marked point, or the nearest one that `has` accepts.
+///
+/// `has` gets the number of chunks per block; chunks have 64 rows.
 pub(crate) fn marked(has: impl Fn(u64) -> bool) -> Option<MarkedPoint> {
     let chunks_per_block = [2048, 2000, 1024, 128].into_iter().find(|&n| has(n))?;
     Some(MarkedPoint {

@@ -1,4 +1,4 @@
-//! The command line of `growth` as typed.
+//! Command line of `growth`, as typed.
 
 use std::path::PathBuf;
 
@@ -19,23 +19,22 @@ pub(crate) struct GrowthArgs {
     /// Number of genes
     #[arg(long, value_name = "N", default_value_t = 60_000)]
     pub(crate) genes: u64,
-    /// What the data is made from
+    /// Seed of the data
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Write X in fragments of so many cells; 0 is one fragment
+    /// Cells per fragment of X; 0 writes one fragment
     #[arg(long, value_name = "CELLS", default_value_t = 20_480)]
     pub(crate) fragment_rows: u64,
     /// Consolidate the fragments of X into one
     #[arg(long)]
     pub(crate) consolidate: bool,
-    /// Folder that the experiments are written to
+    /// Folder for the experiments
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: PathBuf,
-    /// Keep the experiments, for another run; without it each is removed when it was measured
+    /// Keep the experiments for another run instead of removing each after its sweep
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Folder for the results; rows are added where it has some [default:
-    /// results/<date>-<host>-growth]
+    /// Results folder, appended to if it has rows [default: results/<date>-<host>-growth]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Show no progress
@@ -43,7 +42,7 @@ pub(crate) struct GrowthArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) results_flags: ResultsFlags,
-    /// What the sweep of each size is told
+    /// Arguments of each sweep
     #[arg(last = true, value_name = "SWEEP")]
     pub(crate) sweep: Vec<String>,
 }

@@ -1,16 +1,16 @@
-//! The straight line through points, and how far they are from it.
+//! Least-squares line through points, and its largest deviation.
 
-/// `y = intercept + slope x`, by least squares.
+/// Line `y = intercept + slope x`, fitted by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Line {
     pub(crate) intercept: f64,
     pub(crate) slope: f64,
-    /// The most that a point lies beside it, as a share of the point's own value.
+    /// Largest deviation of a point, as a share of the point's own value.
     pub(crate) farthest: f64,
 }
 
 impl Line {
-    /// None through fewer than two different sizes.
+    /// Fits a line. Returns `None` unless the points have at least two different `x`.
     pub(crate) fn through(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
         let mean = |value: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(value).sum::<f64>() / n;

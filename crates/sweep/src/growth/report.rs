@@ -1,5 +1,4 @@
-//! The tables of a growth run: each point's time per cell and memory by size, and the lines through
-//! them.
+//! Tables of a growth run: time per cell and memory of each point by size, and fitted lines.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +25,15 @@ struct Sized<'a> {
     rows: Vec<&'a EpochRecord>,
 }
 
-/// A table of the sizes of each point, and the lines through time and memory. Medians of the
-/// epochs; those that failed say so.
+/// Formats a table of each point's sizes, and the lines through time and memory.
+///
+/// Figures are medians over epochs. A point without a successful epoch shows its status.
 pub(crate) fn tables(rows: &[EpochRecord]) -> String {
     let mut points: BTreeMap<(usize, String), BTreeMap<u64, Vec<&EpochRecord>>> = BTreeMap::new();
     let mut names: Vec<String> = Vec::new();
     for row in rows {
         let name = name(row);
-        // In the order in which points first come.
+        // Points keep the order of their first rows.
         let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
             names.push(name.clone());
             names.len() - 1
@@ -58,7 +58,7 @@ pub(crate) fn tables(rows: &[EpochRecord]) -> String {
     format!("{table}\n{lines}")
 }
 
-/// The settings that tell points of a run from each other.
+/// Names a point by the settings in which points of a run differ.
 fn name(row: &EpochRecord) -> String {
     let point = &row.point;
     let (form, reader, cache) = (&point.form, &point.reader, &point.cache);
@@ -72,12 +72,12 @@ impl Sized<'_> {
         Spread::of(well.filter_map(|row| figure(row))).map(|spread| spread.median)
     }
 
-    /// Seconds of an epoch of all cells.
+    /// Returns the median seconds of an epoch over all cells.
     fn secs(&self) -> Option<f64> {
         self.median(|row| {
             let measured = &row.measured;
             let (rate, n_rows) = (measured.samples_per_sec?, measured.n_rows?);
-            // Of an epoch that was cut off, what all of it would have taken.
+            // Scales an epoch that was cut off to all cells.
             (0 < n_rows && 0.0 < rate).then(|| self.n_cells as f64 / rate)
         })
     }
@@ -111,7 +111,7 @@ impl Sized<'_> {
     }
 }
 
-/// A line of text for time and one for memory, where there are sizes enough.
+/// Formats one line for time and one for memory, each if there are at least two sizes.
 fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
     let points = |figure: &dyn Fn(&Sized<'_>) -> Option<f64>| -> Vec<(f64, f64)> {
         let known = sizes.iter().filter_map(|size| Some((size.n_cells as f64, figure(size)?)));

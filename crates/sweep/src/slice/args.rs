@@ -1,4 +1,4 @@
-//! The command line of `slice`, as typed and as meant.
+//! Command line of `slice`, and the specification it means.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,42 +15,42 @@ use soma_io::{AxisQuery, Config, RowRanges, ValueFilter};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SliceArgs {
-    /// The experiment: a folder or a URI such as s3://... or census://2025-11-08/homo_sapiens
+    /// Experiment to read: a folder or a URI such as s3://... or census://2025-11-08/homo_sapiens
     pub(crate) source: Address,
-    /// Where the new experiment is written; must not be there yet, unless with -f
+    /// Path of the new experiment; must not exist, unless with -f
     pub(crate) target: Address,
-    /// Take data sets from this one on, counted from 0 in the order of their first cells
+    /// First data set to take, counted from 0 in the order of their first cells
     #[arg(short = 's', long, value_name = "N")]
     pub(crate) start: Option<usize>,
-    /// Take data sets before this one
+    /// End of the data sets to take (excluded)
     #[arg(short = 'e', long, value_name = "N")]
     pub(crate) end: Option<usize>,
-    /// Count data sets by their number of cells, fewest first
+    /// Count data sets in the order of their number of cells, fewest first
     #[arg(short = 'S', long)]
     pub(crate) sorted_datasets: bool,
-    /// obs column that says of which data set a cell is
+    /// obs column with the data set of each cell
     #[arg(long, value_name = "COLUMN", default_value = "dataset_id")]
     pub(crate) dataset_column: String,
-    /// Take the cells that match, as `tissue == "lung" and nnz > 500` (tiledbsoma's grammar)
+    /// Take the cells that match, e.g. `tissue == "lung" and nnz > 500` (tiledbsoma's grammar)
     #[arg(long, value_name = "FILTER")]
     pub(crate) obs_filter: Option<String>,
-    /// Take cells of these joinids, of those that there are: 7 or 0..1000 (end excluded), separated
-    /// by commas
+    /// Take the cells with these joinids, if they exist: 7 or 0..1000 (end excluded), separated by
+    /// commas
     #[arg(long, value_name = "JOINIDS", value_delimiter = ',', value_parser = joinid_range)]
     pub(crate) joinids: Vec<Range<u64>>,
     /// Take the first N genes; 0 is all
     #[arg(short = 'v', long, value_name = "N", default_value_t = 0, conflicts_with_all = ["genes", "var_filter"])]
     pub(crate) n_vars: u64,
-    /// Take the genes that match, as `feature_name in ["CD4", "CD8A"]`
+    /// Take the genes that match, e.g. `feature_name in ["CD4", "CD8A"]`
     #[arg(long, value_name = "FILTER", conflicts_with = "genes")]
     pub(crate) var_filter: Option<String>,
-    /// Take the genes that this file names, one a line
+    /// Take the genes named in this file, one per line
     #[arg(long, value_name = "FILE")]
     pub(crate) genes: Option<PathBuf>,
-    /// var column with the names [default: feature_id or feature_name, whichever has them]
+    /// var column with the names [default: feature_id or feature_name, whichever matches]
     #[arg(long, value_name = "COLUMN", requires = "genes")]
     pub(crate) gene_column: Option<String>,
-    /// Pass over names that var does not have
+    /// Skip names that var does not have
     #[arg(long, requires = "genes")]
     pub(crate) skip_absent_genes: bool,
     /// Measurement of the experiment
@@ -67,7 +67,7 @@ pub(crate) struct SliceArgs {
         conflicts_with = "without_obs_columns"
     )]
     pub(crate) obs_columns: Vec<String>,
-    /// Leave out these obs columns
+    /// Omit these obs columns
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) without_obs_columns: Vec<String>,
     /// Take only these var columns, separated by commas
@@ -78,25 +78,25 @@ pub(crate) struct SliceArgs {
         conflicts_with = "without_var_columns"
     )]
     pub(crate) var_columns: Vec<String>,
-    /// Leave out these var columns
+    /// Omit these var columns
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) without_var_columns: Vec<String>,
     /// Keep the joinids of the source as a column of obs and var
     #[arg(long, value_name = "COLUMN", num_args = 0..=1, require_equals = true, default_missing_value = "source_joinid")]
     pub(crate) keep_joinids: Option<String>,
-    /// What reads X
+    /// Reader of X
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
-    /// Memory for rows on their way, as 512MiB
+    /// Memory for rows in transit, e.g. 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: ByteSize,
-    /// Replace an experiment that is there, once the new one is whole
+    /// Replace an existing experiment once the new one is complete
     #[arg(short = 'f', long)]
     pub(crate) force: bool,
-    /// A setting of TileDB, for reading and writing, may be given several times
+    /// TileDB setting for reading and writing; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) config: Vec<(String, String)>,
-    /// Say what was taken as one line of JSON on stdout
+    /// Print the result as one line of JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress
@@ -110,7 +110,7 @@ Examples:
   cargo xtask slice census://2023-12-15/homo_sapiens ~/data/small -S -e 10 --genes genes.txt";
 
 impl SliceArgs {
-    /// TileDB's parameters for reading.
+    /// Returns the TileDB settings for reading. Fails if `--config` names one twice.
     pub(crate) fn reading_config(&self) -> anyhow::Result<Config> {
         let mut config = self.writing_config()?;
         share_with_libtiledb(&mut config, self.memory.as_u64());
@@ -121,7 +121,8 @@ impl SliceArgs {
         pairs("--config", &self.config).map_err(|error| usage(&error))
     }
 
-    /// What is meant.
+    /// Returns the specification of the slice. Fails if flags contradict each other or cannot be
+    /// parsed.
     pub(crate) fn spec(&self) -> anyhow::Result<SliceSpec> {
         Ok(SliceSpec {
             measurement: self.measurement.clone(),
@@ -204,7 +205,7 @@ impl SliceArgs {
     }
 }
 
-/// The lines of a file, without blanks around them and empty ones.
+/// Reads the names in a file: its lines, trimmed, without empty ones. Fails if none is left.
 fn gene_names(path: &PathBuf) -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the genes of {}", path.display()))?;

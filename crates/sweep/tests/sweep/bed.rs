@@ -13,7 +13,7 @@ use crate::program;
 
 pub(crate) const N_CELLS: u64 = 200;
 
-/// Small read buffers: the usual ones take longer to lay out than this experiment to read.
+/// Small read buffers: allocating the default ones takes longer than reading this experiment.
 pub(crate) const SMALL_BUFFERS: &str = "soma.init_buffer_bytes=1000000";
 
 /// A folder with an experiment in it.
@@ -43,7 +43,7 @@ impl Bed {
         self.folder.path().join(name)
     }
 
-    /// Whether files leave memory when the kernel is told that they are not needed.
+    /// Whether the kernel can drop the folder's files from memory.
     pub(crate) fn is_on_disk(&self) -> bool {
         let found = Command::new("stat").args(["-f", "-c", "%T"]).arg(self.folder.path()).output();
         let kind = String::from_utf8(found.unwrap().stdout).unwrap();
@@ -58,7 +58,7 @@ impl Bed {
         self.command(arguments).output().unwrap()
     }
 
-    /// A sweep of the experiment that must succeed; its rows.
+    /// Sweeps the experiment and returns its rows; fails if the sweep does.
     #[track_caller]
     pub(crate) fn sweep(&self, results: &str, arguments: &[&str]) -> Vec<EpochRecord> {
         let mut all =
@@ -81,7 +81,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Looks again and again until `look` gives something.
+/// Polls `look` until it returns a value; fails after two minutes.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -94,7 +94,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// The process of the point that `sweep` measures now.
+/// Returns the process of the point that a sweep is measuring.
 pub(crate) fn child_of(id: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
     children.split_whitespace().next()?.parse().ok()

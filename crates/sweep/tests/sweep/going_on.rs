@@ -1,4 +1,4 @@
-//! Sweeps that end before their grid does, that go on, and that share a folder.
+//! Sweeps that are interrupted, resumed, or share a results folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use bench_report::{EpochRecord, Status, append, read};
 
 use crate::bed::{Bed, SMALL_BUFFERS, child_of, rows, signal, stderr, wait_for};
 
-/// Two points.
+/// Grid of two points.
 const GRID: [&str; 4] = ["-b", "128 / [1,2]", "-m", "native"];
 
-/// Runs of the grid into `results` with `--resume`; what it says.
+/// Sweeps the grid into `results` with `--resume`; returns rows and stderr.
 #[track_caller]
 fn resumed(bed: &Bed, results: &str, arguments: &[&str]) -> (Vec<EpochRecord>, String) {
     let all = ["sweep", "experiment", "--results", results, "--resume", "--config", SMALL_BUFFERS];
@@ -31,16 +31,16 @@ fn what_is_measured_under_the_same_conditions_is_left_out() {
     let (again, told) = resumed(&bed, "out", &[]);
     assert_eq!(again, first);
     assert!(told.contains("resume: 2 of 2 points are measured (2 rows"), "{told}");
-    // More of the same: the rows that are there count.
+    // More repeats: existing rows count.
     let (more, told) = resumed(&bed, "out", &["--repeat", "2"]);
     assert!(told.contains("resume: 2 of 4 points"), "{told}");
     assert_eq!((more.len(), &more[..2]), (4, &first[..]));
-    // A second epoch needs the first again, which is not added again.
+    // A second epoch reruns the first, whose row is not added again.
     let (epochs, told) = resumed(&bed, "out", &["-E", "2"]);
     assert!(told.contains("it is there already"), "{told}");
     assert_eq!(epochs.len(), 6);
     assert!(epochs[4..].iter().all(|row| row.measured.epoch == Some(1)));
-    // Other settings, other rows.
+    // Other settings have rows of their own.
     let (other, told) = resumed(&bed, "out", &["--seed", "3"]);
     assert!(
         told.contains(
@@ -49,7 +49,7 @@ fn what_is_measured_under_the_same_conditions_is_left_out() {
         "{told}"
     );
     assert_eq!(other.len(), 8);
-    // So does other data at the same place.
+    // Other data at the same place also has rows of its own.
     fs::rename(bed.path("experiment"), bed.path("before")).unwrap();
     let made = bed.run(&[
         "generate",
@@ -65,7 +65,7 @@ fn what_is_measured_under_the_same_conditions_is_left_out() {
     assert!(made.status.success());
     let (_, told) = resumed(&bed, "out", &[]);
     assert!(told.contains("resume: 0 of 2"), "{told}");
-    // Without --resume rows are added, as repetitions.
+    // Without --resume, rows are added as repetitions.
     assert_eq!(bed.sweep("out", &[&GRID[..], &["-q"]].concat()).len(), 12);
 }
 
@@ -84,7 +84,7 @@ fn memory_that_ran_out_is_left_out_and_what_crashed_is_tried_again() {
     assert_eq!(rows[2].point.chunks_per_block, kept[1].point.chunks_per_block);
 }
 
-/// How often each epoch of each repeat of each point is there.
+/// Counts the rows of each epoch of each repeat of each point.
 fn counted(records: &[EpochRecord]) -> BTreeMap<(String, Option<u64>, Option<u64>), usize> {
     let mut counts = BTreeMap::new();
     for record in records {
@@ -102,12 +102,12 @@ fn two_sweeps_at_once_lose_and_double_nothing() {
     let both: Vec<_> = (0..2).map(|_| bed.start("apart", &arguments)).collect();
     let told: Vec<Output> = both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
     assert!(told.iter().all(|output| output.status.success()), "{told:?}");
-    // Each has measured all of it.
+    // Without --resume, each sweep measures the whole grid.
     let counts = counted(&read(&bed.path("apart")).unwrap());
     assert_eq!(counts.len(), 4);
     assert!(counts.values().all(|n| *n == 2), "{counts:?}");
 
-    // Going on, they measure it once between them.
+    // With --resume, the two sweeps share one pass over the grid.
     let arguments = [&arguments[..], &["--resume"]].concat();
     let both: Vec<_> = (0..2).map(|_| bed.start("together", &arguments)).collect();
     let told: Vec<Output> = both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
@@ -127,7 +127,7 @@ fn a_killed_sweep_has_kept_what_it_told_and_goes_on() {
         wait_for("another row", || {
             (n_before < rows(&bed.path("out")) || sweep.try_wait().unwrap().is_some()).then_some(())
         });
-        // A different moment each time.
+        // Kills the sweep at a different moment in each round.
         sleep(Duration::from_millis(37 * round));
         let point = child_of(sweep.id());
         sweep.kill().unwrap();
@@ -176,8 +176,8 @@ fn a_full_disk_is_said_and_loses_nothing_that_was_kept() {
     let first = bed.sweep("out", &["-b", "64", "-m", "native", "-q"]);
     let path = bed.path("out/epochs.parquet");
     let room_kib = fs::metadata(&path).unwrap().len().div_ceil(1024) + 2;
-    // A limit on the size of files stands in for a full disk: writing past it is an error once its
-    // signal is ignored.
+    // A limit on file size simulates a full disk: with its signal ignored, writing past it is an
+    // error.
     let sweep = bed.command(&[
         "sweep",
         "experiment",
@@ -212,6 +212,6 @@ fn a_full_disk_is_said_and_loses_nothing_that_was_kept() {
         last.contains(&format!("{n_told} rows are kept, this one is not: native 1x64")),
         "{told}"
     );
-    // With room again, the folder takes rows.
+    // Without the limit, the folder accepts rows again.
     assert_eq!(bed.sweep("out", &["-b", "64", "-m", "native", "-q"]).len(), records.len() + 1);
 }

@@ -91,7 +91,7 @@ fn the_table_and_the_files_are_shown() {
         progress.contains("page cache: warm") && progress.contains("native 1x100: "),
         "{progress}"
     );
-    // Another one gets another folder.
+    // Another sweep gets another folder.
     assert!(
         bed.run(&["sweep", "--uri", "experiment", "-b", "100", "-m", "native", "--quiet"])
             .status
@@ -190,7 +190,8 @@ fn how_random_the_order_is_stands_beside_the_speed() {
     assert_eq!(cell_type.label, "cell_type");
     assert_eq!(cell_type.expected_by.as_deref(), Some("simulation"));
 
-    // All of the data is a block: a perfect shuffle. A dictionary, whole numbers, and truth values.
+    // One block holds all data, which is a perfect shuffle. The columns are a dictionary, integers
+    // and booleans.
     let columns = "cell_type,soma_joinid,is_primary_data";
     let perfect = of("perfect", &["-b", "20x10", "--entropy-of", columns]);
     let labels: Vec<&str> = perfect.iter().map(|one| one.label.as_str()).collect();
@@ -201,7 +202,7 @@ fn how_random_the_order_is_stands_beside_the_speed() {
         assert!((expected - perfect).abs() < 1e-9);
         assert_eq!(one.expected_by.as_deref(), Some("formula"));
     }
-    // Two hundred different numbers, twenty in each batch.
+    // 200 distinct numbers, 20 in each batch.
     let numbers = &perfect[1];
     assert!((numbers.mean.unwrap() - 20_f64.log2()).abs() < 1e-9);
     assert!((numbers.expected.unwrap() - 20_f64.log2()).abs() < 1e-9);
@@ -271,7 +272,7 @@ fn bad_input_is_one_line_and_loses_nothing() {
         assert!(output.stdout.is_empty());
     }
     assert_eq!(read(&bed.path("kept")).unwrap(), before);
-    // A folder that was made for a sweep which measured nothing goes again.
+    // A results folder is removed again if nothing was measured.
     assert!(!bed.run(&["sweep", "--uri", "absent", "-q"]).status.success());
     assert_eq!(fs::read_dir(bed.path("results")).unwrap().count(), 0);
 }
@@ -290,13 +291,12 @@ fn a_killed_point_is_a_row_and_the_sweep_goes_on() {
     let bed = Bed::new();
     let sweep = bed.start("out", &["-b", "128 / [1,8]", "-m", "native"]);
     wait_for("the first row", || (0 < rows(&bed.path("out"))).then_some(()));
-    // Not the one that has just given its row, but the next, while it is still loading its
-    // libraries.
+    // Kills the next point while it loads its libraries; the first has just written its row.
     let first = child_of(sweep.id());
     let next = wait_for("another point", || child_of(sweep.id()).filter(|id| Some(*id) != first));
     signal("-KILL", next);
     let output = sweep.wait_with_output().unwrap();
-    // Memory that runs out is a finding, not a failure of the sweep.
+    // Running out of memory is a result, not a failure of the sweep.
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let records = read(&bed.path("out")).unwrap();
     assert_eq!(records.len(), 4);

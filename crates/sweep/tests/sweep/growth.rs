@@ -1,4 +1,4 @@
-//! `growth` as a user runs it: sizes are generated, swept and set against each other.
+//! `growth` as a user runs it: sizes are generated, swept and compared.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn each_size_is_generated_swept_and_told() {
     assert_eq!(report.matches("the sizes lie within").count(), 4);
     let kept = || fs::read_dir(folder.join("data")).unwrap().count();
     assert_eq!(kept(), 3);
-    // Another run finds the experiment, adds its rows, and leaves nothing of it.
+    // Another run uses the existing experiment, adds rows, and then removes the experiment.
     let output = growth(folder, &["--cells", "400", "-q"], &sweep);
     assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
     assert_eq!((read(&folder.join("out")).unwrap().len(), kept()), (8, 2));

@@ -1,9 +1,10 @@
-//! `docs/guide.md`, followed: every command on it is run in order in one folder, and what it says
-//! is seen and written must be.
+//! Runs every command of `docs/guide.md` in order in one folder.
 //!
-//! `cargo xtask NAME` is the program that it starts. An example is the binary that `cargo test
-//! --workspace` has built beside this test. Blocks marked `sh no-run` need a network: that their
-//! commands parse is a test of the crate's own (`documented`).
+//! The output and the files must be those that the page shows.
+//!
+//! `cargo xtask NAME` runs as the program it starts. An example runs as the binary that `cargo test
+//! --workspace` has built beside this test. Blocks marked `sh no-run` need a network; a unit test
+//! (`documented`) checks that their commands parse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use soma_io::{Experiment, OpenOptions};
 use crate::markdown::{Block, blocks, commands};
 use crate::program;
 
-/// Commands of `cargo xtask` that are the program's, with the same arguments.
+/// Commands that `cargo xtask` forwards to the program unchanged.
 const FORWARDED: [&str; 9] = [
     "sweep",
     "tune",
@@ -27,7 +28,7 @@ const FORWARDED: [&str; 9] = [
     "bench-readers",
 ];
 
-/// What the page says is written, by command.
+/// Files that the page names as written, by command.
 const WRITTEN: [&str; 19] = [
     "results/first/epochs.parquet",
     "results/first/speed-vs-memory.svg",
@@ -50,7 +51,7 @@ const WRITTEN: [&str; 19] = [
     "model.safetensors",
 ];
 
-/// Experiments that are there at the end.
+/// Experiments that exist at the end, with their numbers of cells.
 const EXPERIMENTS: [(&str, u64); 3] =
     [("my-experiment", 50_000), ("pbmc", 3), ("for-training", 50_000)];
 
@@ -62,8 +63,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The example that was built with this test: `<target>/<profile>/deps/guide-...` has `examples/`
-/// beside `deps/`.
+/// Returns the example built with this test.
+///
+/// `<target>/<profile>/deps/guide-...` has `examples/` beside `deps/`.
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
@@ -75,7 +77,7 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// What stands for a command of the page.
+/// Returns the process that runs a command of the page.
 fn started(folder: &Path, words: &[&str]) -> Command {
     match words {
         ["cargo", "xtask", name, ..] if FORWARDED.contains(name) => {
@@ -100,7 +102,7 @@ fn started(folder: &Path, words: &[&str]) -> Command {
     }
 }
 
-/// Runs the commands of a block; what they print.
+/// Runs the commands of a block and returns their output.
 fn run(folder: &Path, block: &Block) -> String {
     let mut told = String::new();
     for command in commands(block).unwrap() {
@@ -120,7 +122,7 @@ fn run(folder: &Path, block: &Block) -> String {
     told
 }
 
-/// The words that the page shows are among what was printed; numbers are another machine's.
+/// Checks that the words the page shows were printed; numbers depend on the machine.
 fn check_shown(block: &Block, told: &str) {
     let is_word = |part: &&str| 4 <= part.chars().count();
     for word in block.text.split(|c: char| !c.is_alphabetic()).filter(is_word) {
@@ -128,7 +130,7 @@ fn check_shown(block: &Block, told: &str) {
     }
 }
 
-/// A folder as of 10x Genomics, with three cells.
+/// Writes a 10x Genomics folder with three cells.
 fn write_matrix(folder: &Path) {
     fs::create_dir(folder).unwrap();
     let matrix =
@@ -182,7 +184,7 @@ fn the_program_on_the_page_is_the_example_that_is_run() {
         panic!("the page has one program")
     };
     let example = fs::read_to_string(root().join("crates/torch-feed/examples/train.rs")).unwrap();
-    // Its first lines are for who reads the repository, and the lint is the workspace's.
+    // The first lines are for readers of the repository, and the lints are the workspace's.
     let not_shown = |line: &&str| !line.starts_with("//!") && !line.starts_with("#[expect(");
     let shown: String = example.lines().filter(not_shown).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(on_page.text.trim(), shown.trim(), "copy the example to the page");

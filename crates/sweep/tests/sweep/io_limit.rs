@@ -1,5 +1,7 @@
-//! `--io-limit` holds what points read to a rate, each row says what held it and what came of it,
-//! and what cannot be held is refused.
+//! `--io-limit` limits the rate at which points read.
+//!
+//! Each row records how the limit was enforced and the rate reached; a limit that cannot be
+//! enforced is rejected.
 
 use std::path::Path;
 use std::process::Output;
@@ -49,14 +51,14 @@ fn a_rate_is_held_and_told_with_each_row() {
         assert_eq!((point.io_limit, point.io_limit_by.as_deref()), (Some(RATE), Some("bucket")));
         assert_eq!((measured.status, &measured.message), (Status::Ok, &None));
         let bytes = measured.io_bytes.unwrap();
-        // Enough to last for several bursts; and no less than what the loader says that it read, to
-        // which footers and indices come.
+        // Enough bytes for several bursts, and no fewer than the loader reports; footers and
+        // indices come on top.
         assert!(10 * RATE / 100 < bytes, "{measured:?}");
         assert!(measured.bytes_read.unwrap() <= bytes, "{measured:?}");
         let (secs, rate) = (measured.io_secs.unwrap(), measured.io_bytes_per_sec.unwrap());
         assert_eq!(rate, bytes as f64 / secs);
         assert!(rate <= 1.05 * RATE as f64 + RATE as f64 / 100.0 / secs, "{rate}");
-        // So the epoch lasts as long as its bytes take, but for those that come at once.
+        // The epoch takes at least the time of its bytes, less the first burst.
         assert!((bytes as f64 / RATE as f64) - 0.01 <= measured.elapsed.unwrap(), "{measured:?}");
     }
 }
@@ -92,7 +94,7 @@ fn what_cannot_be_held_is_refused_in_a_line_before_anything_is_measured() {
             "not on a disk of this machine",
         ),
     ] {
-        // A later --uri would be the same flag twice.
+        // Repeating --uri would be an error.
         let output = if arguments.contains(&"--uri") {
             let own = ["sweep", "--results", "results"];
             program::command(folder.path(), &[&own[..], arguments].concat()).output().unwrap()
@@ -106,8 +108,9 @@ fn what_cannot_be_held_is_refused_in_a_line_before_anything_is_measured() {
     }
 }
 
-/// Where control groups can be made, libtiledb is held by the kernel; elsewhere it is refused, and
-/// why is told.
+/// libtiledb's reads are limited by the kernel if control groups can be created.
+///
+/// Otherwise the limit is rejected with the reason.
 #[test]
 fn libtiledb_is_held_by_the_kernel_or_not_at_all() {
     let folder = generated();
@@ -128,7 +131,7 @@ fn libtiledb_is_held_by_the_kernel_or_not_at_all() {
     }
 }
 
-/// Whether there is a group of a process that has ended.
+/// Whether a control group of a finished process is left.
 fn groups_left() -> bool {
     let mut folders = vec!["/sys/fs/cgroup".into(), "/sys/fs/cgroup/blkio".into()];
     let mut left = false;

@@ -1,9 +1,10 @@
-//! Everything that writes an experiment, ended at any moment: killed, interrupted, or out of disk.
-//! What is read stays as it was, nothing that is half written opens as if it were whole, and the
-//! next run says what it found and starts over.
+//! Commands that write an experiment, ended at any moment: killed, interrupted, or out of disk.
 //!
-//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test sweep killed` ends twenty times as
-//! many runs.
+//! Input stays unchanged, a partial output never opens as a complete one, and the next run reports
+//! the leftover and starts over.
+//!
+//! `SOMAFEED_KILLED_ROUNDS=20 cargo xtask test -p sweep --test sweep killed` ends 20 times as many
+//! runs.
 mod inputs;
 
 use std::fs;
@@ -20,28 +21,28 @@ use inputs::{entries, files_below, write_tenx};
 
 use crate::program;
 
-/// A command that writes an experiment, in a folder with what it needs.
+/// A command that writes an experiment, in a folder with its input.
 struct Writing {
     folder: TempDir,
-    /// The command line; it ends with where the experiment is written.
+    /// Command line; its last word is the path of the new experiment.
     arguments: Vec<&'static str>,
-    /// Cells, genes, values, and their sum.
+    /// Numbers of cells, genes and values of the output, and the sum of the values.
     writes: (u64, u64, u64, f64),
-    /// Bytes of all files that it writes.
+    /// Bytes of all files written.
     n_bytes: u64,
-    /// What it reads, file by file.
+    /// Input files with their content.
     reads: Vec<(PathBuf, Vec<u8>)>,
-    /// What it printed.
+    /// Output of the complete run.
     stdout: String,
     stderr: String,
-    /// How long it takes.
+    /// Duration of the complete run.
     takes: Duration,
 }
 
 const TARGET: &str = "out/data";
 
 impl Writing {
-    /// Runs it once to the end.
+    /// Runs the command once to the end and records its results.
     fn new(folder: TempDir, arguments: &[&'static str]) -> Self {
         let mut writing = Self {
             reads: files_below(folder.path()),
@@ -77,7 +78,7 @@ impl Writing {
         Self::new(folder, &["import", "tenx", TARGET])
     }
 
-    /// Begins anew near the end, when a value of the first cell comes.
+    /// Starts over near the end, when a value of the first cell appears.
     fn import_that_sorts() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut entries = entries();
@@ -88,11 +89,11 @@ impl Writing {
         writing
     }
 
-    /// Reads X in many pieces.
+    /// Reads X in many small reads.
     fn slice() -> Self {
         let folder = tempfile::tempdir().unwrap();
         run_in(&folder, &["generate", "from", "--cells", "3000", "--genes", "500", "-q"]);
-        // How much is little depends on the threads that decode.
+        // The least memory depends on the number of decoding threads.
         let little = ["--memory", "38MB", "--config", "sm.compute_concurrency_level=2", "--json"];
         let writing =
             Self::new(folder, &[&["slice", "-v", "450"][..], &little, &["from", TARGET]].concat());
@@ -100,7 +101,7 @@ impl Writing {
         writing
     }
 
-    /// Writes rows to several temporary files, again and again, and reads obs more than once.
+    /// Writes rows to several temporary files repeatedly, and reads obs more than once.
     fn relayout() -> Self {
         let folder = tempfile::tempdir().unwrap();
         run_in(&folder, &["generate", "from", "--cells", "3000", "--genes", "5000", "-q"]);
@@ -111,7 +112,7 @@ impl Writing {
         writing
     }
 
-    /// Begins anew when the last cell turns out to have a fraction.
+    /// Starts over when the last cell has a fraction.
     fn relayout_that_begins_anew() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut entries = entries();
@@ -125,12 +126,12 @@ impl Writing {
         writing
     }
 
-    /// What it printed as JSON.
+    /// Parses the JSON report of the complete run.
     fn report(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// Temporary files were written to before all rows had come.
+    /// Checks that temporary files were written before all rows had arrived.
     #[track_caller]
     fn check_spilled(&self) {
         let report = self.report();
@@ -155,7 +156,7 @@ impl Writing {
         self.folder.path().join(format!("{TARGET}.partial"))
     }
 
-    /// The names where the experiment goes.
+    /// Returns the names in the output folder.
     fn beside(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.folder.path().join("out")) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -168,7 +169,7 @@ impl Writing {
         fs::remove_dir_all(self.folder.path().join("out")).unwrap();
     }
 
-    /// Starts it, and ends it with `signal` after a part of the time that it takes.
+    /// Starts the command and sends `signal` after `part` of its duration.
     fn end_by(&self, signal: &str, part: f64) -> ExitStatus {
         let mut child = self.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         sleep(self.takes.mul_f64(part));
@@ -176,8 +177,7 @@ impl Writing {
         child.wait().unwrap()
     }
 
-    /// What is there opens only when it is whole, under whichever name, and what is read is as it
-    /// was.
+    /// Checks that output opens only if complete, under any name, and that input is unchanged.
     #[track_caller]
     fn check_nothing_half(&self) {
         for (path, bytes) in &self.reads {
@@ -191,7 +191,7 @@ impl Writing {
         assert!(!self.target().exists() || contents(&self.target()).is_some());
     }
 
-    /// The next run says what it found, and starts over.
+    /// Checks that the next run reports the leftover and starts over.
     #[track_caller]
     fn check_next(&self) {
         let had_leftover = self.partial().exists();
@@ -208,7 +208,7 @@ impl Writing {
         for (signal, n_times) in [("KILL", 8), ("INT", 4)] {
             let n_times = n_times * rounds();
             for nth in 0..n_times {
-                // A moment of each part of the run, and some after it.
+                // One moment in each part of the run, and some after its end.
                 let part = (f64::from(nth) + drawn()) / f64::from(n_times) * 1.1;
                 let status = self.end_by(signal, part);
                 self.check_nothing_half();
@@ -221,7 +221,7 @@ impl Writing {
                 }
             }
         }
-        // Half-way, so that something is left.
+        // Ends the run halfway, so that a leftover remains.
         while !self.partial().exists() {
             self.end_by("KILL", drawn());
             if self.target().exists() {
@@ -235,8 +235,9 @@ impl Writing {
         self.check_next();
     }
 
-    /// A disk of a part of what it writes, in a mount namespace of its own. Shown if the system
-    /// lets us make one.
+    /// Runs the command on a disk that is too small, in its own mount namespace.
+    ///
+    /// Skipped with a notice if the system does not allow mounting.
     #[track_caller]
     #[expect(clippy::print_stderr, reason = "a test says what it does not show")]
     fn on_a_full_disk(&self) {
@@ -268,7 +269,7 @@ impl Writing {
         }
     }
 
-    /// Files may not grow: what a full disk is to a program, without one.
+    /// Limits the size of files, which simulates a full disk without mounting one.
     #[track_caller]
     fn refused_by_the_disk(&self) {
         for blocks in [8, 64, 200] {
@@ -282,7 +283,7 @@ impl Writing {
                 .output()
                 .unwrap();
             if done.status.success() {
-                // Small enough to fit after all.
+                // All files fit the limit.
                 assert_eq!(contents(&self.target()), Some(self.writes));
                 self.clear();
                 continue;
@@ -295,14 +296,14 @@ impl Writing {
     }
 }
 
-/// Runs the program to its end.
+/// Runs the program; it must succeed.
 #[track_caller]
 fn run_in(folder: &TempDir, arguments: &[&str]) {
     let done = program::command(folder.path(), arguments).output().unwrap();
     assert!(done.status.success(), "{}", stderr(&done));
 }
 
-/// It said what went wrong in one line.
+/// Checks that stderr has exactly one error line.
 #[track_caller]
 fn check_one_error(output: &Output) {
     let stderr = stderr(output);
@@ -318,21 +319,21 @@ fn send(signal: &str, child: &Child) {
         .args(["-c", &format!("kill -{signal} {}", child.id())])
         .stderr(Stdio::null())
         .status();
-    // One that has ended by itself cannot be sent anything.
+    // The exit status does not matter: the process may have ended by itself.
     assert!(sent.is_ok(), "{sent:?}");
 }
 
-/// How many times the default number of runs are ended; `SOMAFEED_KILLED_ROUNDS` asks for more.
+/// Returns the factor on the number of ended runs, from `SOMAFEED_KILLED_ROUNDS`; 1 by default.
 fn rounds() -> u32 {
     std::env::var("SOMAFEED_KILLED_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap())
 }
 
-/// A number from 0 to 1 that differs from call to call.
+/// Returns a random number from 0 to 1.
 fn drawn() -> f64 {
     (RandomState::new().hash_one(0) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Cells, genes, values and their sum; `None` where nothing opens as an experiment.
+/// Returns cells, genes, values and their sum; `None` if no experiment opens.
 fn contents(path: &Path) -> Option<(u64, u64, u64, f64)> {
     let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
     let experiment =
@@ -381,7 +382,7 @@ fn relayout_that_begins_anew_survives() {
 #[test]
 fn what_is_to_be_replaced_is_there_at_every_moment() {
     let mut writing = Writing::slice();
-    // Fewer genes than the new one.
+    // The existing experiment has fewer genes than the new one.
     run_in(&writing.folder, &["slice", "-v", "40", "from", TARGET]);
     let before = contents(&writing.target()).unwrap();
     assert_ne!(before, writing.writes);

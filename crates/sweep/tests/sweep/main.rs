@@ -1,4 +1,4 @@
-//! The program as users run it: a module for each command, and some for what all must keep to.
+//! Tests of the program as users run it: a module per command, and some for common requirements.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 #![expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
 

@@ -1,24 +1,25 @@
-//! A Markdown page as tests read it: its fenced blocks, and the commands in those of the shell.
+//! Parser of Markdown pages for tests: fenced blocks, and the commands in shell blocks.
 
-/// What stands between two fences.
+/// Fenced block of a page.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// What stands behind the opening fence: `sh`, `sh no-run`, `rust`.
+    /// Text after the opening fence: `sh`, `sh no-run`, `rust`.
     pub(crate) kind: String,
     pub(crate) text: String,
-    /// Of the first line of `text`, from 1.
+    /// Line number of the first line of `text`, from 1.
     pub(crate) line: usize,
 }
 
-/// A command as a shell would take it.
+/// Command of a shell block, split into words.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Command {
-    /// What is set for it alone, as `RANK=0` before the program.
+    /// Variables set for this command only, like `RANK=0` before the program.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) words: Vec<String>,
 }
 
-/// The fenced blocks of a page, in order. Lists may indent a fence.
+/// Returns the fenced blocks of a page, in order. Fences may be indented. Fails if a block does not
+/// end.
 pub(crate) fn blocks(markdown: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -42,8 +43,9 @@ pub(crate) fn blocks(markdown: &str) -> Result<Vec<Block>, String> {
     }
 }
 
-/// The commands of a shell's block. What needs more of a shell than words, quotes, comments and a
-/// line that goes on is refused.
+/// Returns the commands of a shell block.
+///
+/// Supports words, quotes, comments and continued lines; fails on other shell syntax.
 pub(crate) fn commands(block: &Block) -> Result<Vec<Command>, String> {
     let mut commands = Vec::new();
     for line in block.text.replace("\\\n", " ").lines() {

@@ -1,4 +1,4 @@
-//! What is measured: repeats, the cold page cache, consumers, stages, limits on a point's memory.
+//! Measurements: repeats, cold page cache, consumers, stages, and limits on a point's memory.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn a_cold_point_says_how_it_was_made_cold() {
     let bed = Bed::new();
     let records =
         bed.sweep("cold", &["-b", "50", "-m", "native", "-E", "2", "--cold=advise", "-q"]);
-    // Where the test's folder is memory, nothing leaves it, and the row says that it does not know.
+    // If the test's folder is in memory, nothing can be dropped, and the row says so.
     let of_disk = if bed.is_on_disk() { "cold-advised" } else { "unknown" };
     for record in &records {
         assert_eq!(record.point.cache, of_disk);
@@ -65,7 +65,7 @@ fn a_cold_point_says_how_it_was_made_cold() {
     assert!(stderr(&refused).contains("--cold puts local files"), "{}", stderr(&refused));
 }
 
-/// Wall and processor seconds by stage; every stage that is known must be no less than nothing.
+/// Returns wall and processor seconds by stage, and checks that none is negative.
 fn stages(record: &EpochRecord) -> BTreeMap<&'static str, (Option<f64>, Option<f64>)> {
     let by_stage = record.stages.by_stage();
     for (wall, cpu) in by_stage {
@@ -93,7 +93,7 @@ fn stages_add_up_to_what_the_process_did() {
             );
         }
         let known = record.stages.known_cpu_secs().unwrap();
-        // The clocks of threads and of the process are read one after the other.
+        // The clocks of threads and process are not read at the same instant.
         assert!(known <= measured.cpu_secs.unwrap() + 0.05, "{known} of {:?}", measured.cpu_secs);
         let waited = stages["wait"].0.unwrap();
         assert!(
@@ -107,11 +107,11 @@ fn stages_add_up_to_what_the_process_did() {
         assert_eq!((measured.batch_ready_batches.len(), measured.batch_ready_blocks.len()), (7, 7));
         assert!(measured.batch_ready_batches.iter().all(|n| *n <= ahead.parse().unwrap()));
         assert!(measured.batch_ready_blocks.iter().all(|n| *n <= 2.0));
-        // A row's and a column's 8 bytes and a value's 4 of each value.
+        // Each value needs 8 bytes of row, 8 of column and 4 of value.
         assert_eq!(measured.bytes_needed, measured.nnz.map(|nnz| 20 * nnz));
         assert!(1.0 <= measured.bytes_amplification.unwrap());
     }
-    // libtiledb does not tell reading from decoding.
+    // libtiledb does not separate reading from decoding.
     let arguments = ["-b", "50", "-m", "native", "--reader", "libtiledb", "-q"];
     let [record] = &bed.sweep("libtiledb", &arguments)[..] else { panic!("one point") };
     let stages = stages(record);
@@ -130,7 +130,7 @@ fn the_consumer_is_busy_as_long_as_it_works() {
     };
     let slept = of("slept", &["--consumer", "fixed:20"]);
     assert!(0.08 <= slept.measured.consume_secs.unwrap());
-    // Sleeping takes time and no processor.
+    // Sleeping takes wall time but no processor time.
     assert!(slept.stages.consume_cpu_secs.unwrap() < slept.stages.consume_wall_secs.unwrap());
     for (form, label) in [
         ("dense", "linear"),
@@ -156,8 +156,8 @@ fn the_consumer_is_busy_as_long_as_it_works() {
 #[test]
 fn a_point_over_its_memory_is_a_row_and_the_sweep_goes_on() {
     let bed = Bed::new();
-    // The first needs 15 GB for a batch of all genes' dense rows; what it starts with takes some
-    // 200 MB.
+    // The first point needs 15 GB for the dense rows of all genes; a process starts with about 200
+    // MB.
     let made = bed.run(&["generate", "wide", "--cells", "3000", "--genes", "60000", "-q"]);
     assert!(made.status.success(), "{}", stderr(&made));
     let output = bed.run(&[
@@ -183,7 +183,7 @@ fn a_point_over_its_memory_is_a_row_and_the_sweep_goes_on() {
         crate::bed::SMALL_BUFFERS,
     ]);
     let told = stderr(&output);
-    // Memory that runs out is a finding.
+    // Running out of memory is a result, not a failure.
     assert_eq!(output.status.code(), Some(0), "{told}");
     let records = read(&bed.path("out")).unwrap();
     let [large, small] = &records[..] else { panic!("{records:?}") };

@@ -1,4 +1,4 @@
-//! `--memory` is kept to: the true peak of a point's process, less what it had at its start.
+//! `--memory` limits a point: the peak of its process less the memory it started with.
 
 use std::path::Path;
 use std::process::Output;
@@ -20,7 +20,7 @@ fn a_limit_on_memory_holds_and_one_that_cannot_is_refused() {
     let made =
         run(folder, &["generate", "experiment", "--cells", "6000", "--genes", "20000", "--quiet"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    // Dense blocks of 80 and of 160 MB, of which four more would be read ahead.
+    // Dense blocks of 80 and of 160 MB; four more would be read ahead without the limit.
     let sweep = ["sweep", "--uri", "experiment", "-m", "np.array", "-B", "256", "-q"];
     let points = ["-b", "1x1000", "-b", "1x2000", "--prefetch-blocks", "4", "--results", "results"];
     let done = run(folder, &[&sweep[..], &points, &["--memory", "400MiB"]].concat());

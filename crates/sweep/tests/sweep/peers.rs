@@ -1,5 +1,4 @@
-//! `peers` as a user runs it, with a peer that needs nothing but Python, on a small generated
-//! experiment.
+//! `peers` as a user runs it, on a small experiment, with a peer that needs only Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ impl Bed {
         program::command(self.folder.path(), arguments)
     }
 
-    /// A comparison with the peer; `variables` are its processes'.
+    /// Returns a comparison with the peer; `variables` are set for the peer's processes.
     fn peers(&self, variables: &[&str], arguments: &[&str]) -> Command {
         let mut command = self.command(&["peers", "--uri", "experiment", "--results", "out"]);
         command.args([
@@ -73,7 +72,7 @@ impl Bed {
         read(&self.path("out")).unwrap()
     }
 
-    /// For another comparison.
+    /// Removes the results before another comparison.
     fn clear(&self) {
         fs::remove_dir_all(self.path("out")).unwrap();
     }
@@ -88,7 +87,7 @@ impl Bed {
 }
 
 trait Succeeds {
-    /// What a command that ends well says on stderr.
+    /// Runs a command that must succeed and returns its stderr.
     fn output_ok(self) -> String;
 }
 
@@ -110,7 +109,7 @@ fn loader(record: &EpochRecord) -> &str {
     record.point.loader.as_deref().unwrap()
 }
 
-/// The experiment is the same for all; a first run of each loader is not among the rows.
+/// All loaders read the same experiment; the first run of each leaves no row.
 #[test]
 fn loaders_run_in_turn_and_every_epoch_is_a_row() {
     let bed = Bed::new();
@@ -145,7 +144,7 @@ fn loaders_run_in_turn_and_every_epoch_is_a_row() {
     );
     assert_eq!(rows[2].measured.max_mem, Some(10_000_000_000));
     assert_eq!(rows[2].versions.peer.as_deref(), Some("fake 1.0, Python 3"));
-    // The gate, the run that is not counted, then those that are.
+    // The equality gate, the warm-up run, then the recorded runs.
     let run = |task: &str, form: &str| format!("{task} {form} cell_type 0.5");
     let of_work = |form| {
         [run("tally", form), run("measure", form), run("measure", form), run("measure", form)]
@@ -179,7 +178,7 @@ fn what_delivers_other_cells_or_values_is_not_compared() {
         let output = bed.peers(&of_dense, &[&WORKS[..], &["--repetitions", "1"]].concat());
         let told = fails(output, expect);
         assert!(told.contains("missing: dense-all-8x4: fake: not compared"), "{told}");
-        // The other work is.
+        // The other work is compared.
         let forms: Vec<_> = bed.rows().into_iter().map(|row| row.point.form).collect();
         assert_eq!(forms, ["csr", "csr"]);
         assert!(bed.readme().contains("- missing: dense-all-8x4: fake: not compared"));
@@ -187,7 +186,7 @@ fn what_delivers_other_cells_or_values_is_not_compared() {
     }
 }
 
-/// Runs a comparison that ends with exit code 1 and says `expect`; what it says.
+/// Checks that a comparison fails with exit code 1 and `expect`; returns its stderr.
 #[track_caller]
 fn fails(mut comparison: Command, expect: &str) -> String {
     let output = comparison.output().unwrap();
@@ -255,8 +254,9 @@ const CONVERTS: &str = "CONVERTS=1";
 const CSR_WORKS: [&str; 6] =
     ["--work", "csr-all-8x4", "--work", "csr-all-4x8", "--work", "csr-50-8x4"];
 
-/// Its copy is made once, and ours is measured on one by `relayout` too; what it cannot do is left
-/// out and said.
+/// The peer's copy is made once, and our loader also runs on a copy by `relayout`.
+///
+/// Work that the peer cannot do is skipped with a reason.
 #[test]
 fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
     let bed = Bed::new();
@@ -269,8 +269,8 @@ fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
         .iter()
         .map(|row| (loader(row), row.point.chunk_method.as_str(), row.point.chunk_size))
         .collect();
-    // somafeed, somafeed relaid, the peer at both settings; at its own once for both works; none
-    // with a part of the genes.
+    // somafeed, somafeed relaid, then the peer at both settings; the peer's own settings run once
+    // for both works, and not with a part of the genes.
     let (own, ours, documented) =
         (("somafeed", "native", 4), ("fake", "fake", 4), ("fake", "fake documented", 16));
     let own_8 = ("somafeed", "native", 8);
@@ -309,12 +309,12 @@ fn a_copy_that_cannot_be_made_ends_that_peer_alone() {
     let fault = "FAULT=conversion";
     fails(bed.peers(&[CONVERTS, fault], &arguments), "fake: OSError: no space left");
     assert_eq!(bed.rows_if_any(), 0);
-    // Nothing of it is taken for a copy later.
+    // An unfinished copy is not used later.
     let whole = bed.peers(&[CONVERTS], &arguments).output_ok();
     assert!(whole.contains("fake: made its copy"), "{whole}");
 }
 
-/// One that was not asked for by name and cannot be had here is no failure.
+/// An unavailable peer is not a failure unless it was named.
 #[test]
 fn a_peer_that_cannot_be_had_is_skipped_and_said() {
     let bed = Bed::new();

@@ -1,9 +1,9 @@
-//! The program as tests start it.
+//! Starts the program in tests.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The program with these arguments, in a folder that has its cache, too.
+/// Returns the program with these arguments, run in `folder`, which also has its cache.
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
     command

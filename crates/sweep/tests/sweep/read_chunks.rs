@@ -1,5 +1,6 @@
-//! `read-chunks` as a user runs it, on a small generated experiment: with a script that needs
-//! nothing but Python, and with tiledbsoma.
+//! `read-chunks` as a user runs it, on a small generated experiment.
+//!
+//! Some tests use a script that needs only Python, others tiledbsoma.
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,12 +36,12 @@ impl Bed {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program::command(self.folder.path(), &["read-chunks", "experiment"]);
-        // Where the files of joinids are made.
+        // Files of joinids are created here.
         command.args(arguments).env("TMPDIR", self.folder.path());
         command
     }
 
-    /// With the script for tests in tiledbsoma's place.
+    /// Returns the command with the test script in place of tiledbsoma's.
     fn fake(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/read_chunks/fake.py");
@@ -50,7 +51,7 @@ impl Bed {
         command
     }
 
-    /// Files of joinids that were left behind.
+    /// Returns the files of joinids left behind.
     fn left_behind(&self) -> Vec<OsString> {
         let files = fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().file_name());
         files.filter(|name| name.to_string_lossy().starts_with("somafeed")).collect()
@@ -61,7 +62,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs a command that ends well; its lines of JSON.
+/// Runs a command that must succeed and returns its lines of JSON.
 #[track_caller]
 fn lines(mut command: Command) -> Vec<Value> {
     let output = command.arg("--json").output().unwrap();
@@ -70,7 +71,7 @@ fn lines(mut command: Command) -> Vec<Value> {
     told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Runs a command that ends with this code, an error of one line, and nothing reported.
+/// Checks that a command fails with this code, a one-line error and no report.
 #[track_caller]
 fn fails(mut command: Command, code: i32, expect: &str) {
     let output = command.output().unwrap();
@@ -180,7 +181,7 @@ fn an_interrupt_ends_it_with_the_rounds_that_are_whole() {
     assert_eq!(bed.left_behind(), Vec::<OsString>::new());
 }
 
-/// The Python that has tiledbsoma; none where the user has none and does not demand it.
+/// Returns the Python that has tiledbsoma; `None` if it is neither named nor required.
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("SOMAFEED_PYTHON").filter(|path| !path.is_empty());
     if python.is_none() {

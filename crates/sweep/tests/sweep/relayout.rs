@@ -1,4 +1,4 @@
-//! `relayout` as it is typed: what it says, and what it refuses.
+//! `relayout` as a user runs it: its output, and the arguments it rejects.
 
 use std::path::Path;
 use std::process::Output;

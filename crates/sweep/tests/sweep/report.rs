@@ -1,5 +1,4 @@
-//! `report` from end to end: folders that sweeps have written, the command's outcome, and the page
-//! in a real browser.
+//! `report` from end to end: results folders, the command's outcome, and the page in a browser.
 mod browser;
 mod page;
 
@@ -11,8 +10,9 @@ use tempfile::TempDir;
 
 use crate::program;
 
-/// A folder with an experiment and two sweeps of it: `first` twice over a grid, `second` with
-/// another method and a consumer.
+/// Returns a folder with an experiment and two sweeps of it.
+///
+/// `first` sweeps a grid twice; `second` has another method and a consumer.
 pub(crate) fn swept() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {

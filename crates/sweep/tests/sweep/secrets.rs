@@ -1,4 +1,4 @@
-//! Credentials that the program is given are found nowhere but on the stdin of its children.
+//! Credentials given to the program appear nowhere but on the stdin of its children.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,10 @@ use bench_report::{EpochRecord, read};
 
 use crate::bed::{Bed, SMALL_BUFFERS, stderr};
 
-/// All have this in them, whatever else they are.
+/// Part of every secret in these tests.
 const MARK: &str = "TOPSECRET";
 
-/// Settings that may hold a secret, and one that holds it in an address.
+/// Settings that may hold a secret, one of them in an address.
 const SETTINGS: [&str; 7] = [
     "vfs.s3.custom_headers.x-tenant=TOPSECRET-of-header",
     "vfs.s3.aws_secret_access_key=TOPSECRET-of-key",
@@ -27,7 +27,8 @@ const SETTINGS: [&str; 7] = [
     "of.another.version=TOPSECRET-of-later",
 ];
 
-/// The experiment by an address with a query. libtiledb takes it for a part of the folder's name.
+/// Returns the experiment's address with a query, which libtiledb takes for part of the folder's
+/// name.
 fn address(bed: &Bed) -> String {
     let signed = bed.path("experiment?X-Amz-Signature=a'TOPSECRET-of-query&ttl=5");
     if !signed.exists() {
@@ -42,13 +43,13 @@ fn with_settings(arguments: &[&str]) -> Vec<String> {
     arguments.iter().copied().chain(settings).map(str::to_owned).collect()
 }
 
-/// What a command said, and the command lines of all that it started.
+/// Output of a command, and the command lines of all processes it started.
 struct Ran {
     output: Output,
     command_lines: BTreeSet<String>,
 }
 
-/// Runs a command to its end and looks at its children all the while.
+/// Runs a command to its end and records its children's command lines.
 fn run(mut command: Command) -> Ran {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut command_lines = BTreeSet::new();
@@ -58,7 +59,7 @@ fn run(mut command: Command) -> Ran {
         own.extend(command_line(child.id()));
         sleep(Duration::from_millis(3));
     }
-    // Between fork and exec a child has its parent's.
+    // Between fork and exec, a child has its parent's command line.
     command_lines.retain(|line| !own.contains(line));
     Ran { output: child.wait_with_output().unwrap(), command_lines }
 }
@@ -80,8 +81,9 @@ fn command_line(id: u32) -> Option<String> {
 }
 
 impl Ran {
-    /// Neither on stdout and stderr nor on the command line of a child, of which there was one that
-    /// has these words.
+    /// Checks that no secret is in stdout, stderr or a child's command line.
+    ///
+    /// At least one child must have had `child` in its command line.
     #[track_caller]
     fn kept_secrets(&self, child: &str) {
         let Output { stdout, stderr, .. } = &self.output;
@@ -95,8 +97,9 @@ impl Ran {
     }
 }
 
-/// No file in a folder has a secret, in its name or in what it holds; of Parquet files, in any
-/// value.
+/// Checks that no file in a folder has a secret in its name or content.
+///
+/// For Parquet files, every value is checked.
 #[track_caller]
 fn search(folder: &Path) {
     let mut n_files = 0;
@@ -113,7 +116,7 @@ fn search(folder: &Path) {
         assert!(!found, "{}", path.display());
     }
     if folder.join("epochs.parquet").is_file() {
-        // Which is compressed.
+        // Parquet is compressed, so its values are read.
         let rows = read(folder).unwrap();
         assert!(!rows.is_empty() && !format!("{rows:?}").contains(MARK), "{rows:?}");
     }
@@ -164,7 +167,7 @@ fn a_sweep_keeps_secrets_and_says_what_else_it_was_given() {
     search(&bed.path("out"));
 }
 
-/// An error comes from libtiledb, from the store's client or from here, and names the place.
+/// Errors from libtiledb, from the store's client and from this program name the place.
 #[test]
 fn what_fails_is_said_without_secrets() {
     let bed = Bed::new();
@@ -195,7 +198,9 @@ fn what_fails_is_said_without_secrets() {
     }
 }
 
-/// Answers every request as S3 does when a session is over, with the session's key and token.
+/// Starts a server that answers like S3 after a session has expired.
+///
+/// The answer contains the session's key and token.
 fn expired_session() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -215,7 +220,7 @@ fn expired_session() -> SocketAddr {
             let head =
                 "HTTP/1.1 400 Bad Request\r\nContent-Type: application/xml\r\nConnection: close";
             let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-            // A client may have gone.
+            // The client may have disconnected.
             let _written = stream.write_all(answer.as_bytes());
         }
     });
@@ -289,7 +294,9 @@ fn a_setting_that_is_refused_is_named_and_not_shown() {
     }
 }
 
-/// Stand-ins of the standard library alone; they fail as Python does, with all that they know.
+/// Uses stand-ins for the scripts that need only Python's standard library.
+///
+/// They fail with a Python error that contains everything they know.
 #[test]
 fn scripts_get_secrets_on_stdin_and_their_words_are_searched() {
     let bed = Bed::new();
@@ -318,7 +325,7 @@ fn scripts_get_secrets_on_stdin_and_their_words_are_searched() {
         search(&bed.path("out"));
         fs::remove_dir_all(bed.path("out")).unwrap();
     }
-    // The stand-in saw them.
+    // The stand-in received the secrets.
     let log = fs::read_to_string(bed.path("log")).unwrap();
     assert!(log.contains("csr"), "{log}");
 }

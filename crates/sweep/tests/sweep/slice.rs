@@ -1,4 +1,4 @@
-//! `slice` as a user runs it: what it says, and what it refuses.
+//! `slice` as a user runs it: its output, and the arguments it rejects.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Cells and genes of an experiment.
+/// Returns the numbers of cells and genes of an experiment.
 fn shape(path: &Path) -> (u64, u64) {
     let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap();
     let var = experiment.measurement("RNA").unwrap().var().unwrap();

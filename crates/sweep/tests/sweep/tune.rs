@@ -1,5 +1,4 @@
-//! `tune` as a user runs it: a proposal that keeps to what is wanted, and what was predicted beside
-//! what was measured.
+//! `tune` as a user runs it: the proposal meets the goal, and its figures are verified.
 
 use std::path::Path;
 use std::process::Output;
@@ -23,7 +22,7 @@ fn bed() -> TempDir {
 }
 
 fn tune(folder: &Path, arguments: &[&str]) -> Output {
-    // Small read buffers: the usual ones take longer to lay out than this experiment to read.
+    // Small read buffers: allocating the default ones takes longer than reading this experiment.
     let small = "soma.init_buffer_bytes=1000000";
     let always =
         ["tune", "--uri", "experiment", "--results", "out", "--config", small, "-B", "128"];
@@ -61,7 +60,7 @@ fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
     let candidates = of_kind(&lines, "candidate");
     assert!(candidates.iter().any(|one| one["settings"] == *settings), "{candidates:?}");
 
-    // The entropy is no timing. Of fewer than 64 chunks a block, chance has more to say.
+    // Entropy does not depend on timing. Below 64 chunks per block, chance matters more.
     let verification = &of_kind(&lines, "verification")[0]["figures"];
     assert_eq!(verification["n_rows"], N_CELLS);
     let entropy = &verification["entropy_bits"];
@@ -72,7 +71,7 @@ fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
         assert!(number(&verification[figure]["measured"]) > 0.0, "{verification}");
     }
 
-    // Everything that was measured is an ordinary row.
+    // Every measurement is an ordinary row.
     let rows = read(&folder.join("out")).unwrap();
     let verified = rows.last().unwrap();
     assert_eq!(verified.run.metadata["tune"], "verification");
@@ -83,13 +82,13 @@ fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
     };
     let [probes, refinements, verifications] = ["probe", "refinement", "verification"].map(of);
     assert_eq!(probes.len() + refinements.len() + verifications.len(), rows.len());
-    // What is proposed was run before that.
+    // The proposal was run before the verification.
     let before = refinements.iter().filter(|row| row.point == verified.point).count() as u64;
     assert!(0 < before && before <= settings["n_runs"].as_u64().unwrap(), "{settings}");
     assert_eq!(verification["n_runs"], verifications.len());
     assert!(rows.iter().any(|row| row.point.reader == "libtiledb"));
 
-    // The command that is named repeats the proposal.
+    // The printed command repeats the proposal.
     let command = proposal["command"].as_str().unwrap().strip_prefix("cargo xtask ").unwrap();
     let words: Vec<&str> = command.split(' ').chain(["--results", "again", "-q"]).collect();
     let output = program::command(folder, &words).output().unwrap();
@@ -143,7 +142,7 @@ fn what_cannot_be_is_told() {
         let last = told.lines().last().unwrap();
         assert!(last.starts_with("error: ") && last.contains(expect), "{expect}: {told}");
     }
-    // What would do is said, and does.
+    // The error names enough memory, and the command succeeds with it.
     let output = tune(folder, &["--memory", "50MB", "--reader", "native", "-q"]);
     let told = stderr(&output);
     assert!(told.contains("the least for it is ") && told.contains("runs in less than"), "{told}");

@@ -1,48 +1,48 @@
-//! Predictions that keep to what was measured: the model's, corrected by what it misses at settings
-//! that were run.
+//! Predictions corrected by the model's error at settings that were run.
 //!
-//! A model of a dozen coefficients is fitted to runs that differ a lot, and misses each of them by
-//! something. Where settings were run, that is known, and it changes slowly with the settings: what
-//! is missed at a candidate is taken to be the mean over all that were run, weighted with the
-//! inverse square of the distance. At settings that were run nothing is left of the model but how
-//! it extends the beginning of an epoch to the end.
+//! A model of a dozen coefficients, fitted to very different runs, misses each of them a little. At
+//! settings that were run the error is known, and it changes slowly with the settings. So the error
+//! at a candidate is estimated as the mean error over all runs, weighted by the inverse square of
+//! the distance. At settings that were run, the model only extrapolates from the beginning of an
+//! epoch to its end.
 
 use super::cost::CostModel;
 use super::memory::KnownMemory;
 use super::observation::{Observation, median, repeats};
 use super::run_shape::RunShape;
 
-/// A step of two in chunks or in blocks is a distance of one; reading ahead or not, of two.
+/// Distance between reading ahead and not. A factor of two in chunk or block rows is a distance of
+/// 1.
 const PREFETCH_DISTANCE: f64 = 2.0;
-/// A step of two in the rows that are read: settings that were run decide, and among them the runs
-/// whose length is nearest.
+/// Distance for a factor of two in the rows read. It is small: runs at the same settings decide,
+/// and among them those of the nearest length.
 const LENGTH_DISTANCE: f64 = 0.01;
-/// Squared, so that the weight of settings that were run is large and finite.
+/// Added to squared distances, so that runs at the same settings have a large but finite weight.
 const NO_DISTANCE: f64 = 1e-9;
 
-/// The model with what it misses.
+/// The model and its errors at settings that were run.
 #[derive(Clone, Debug)]
 pub(crate) struct Anchored {
     pub(crate) model: CostModel,
     missed: Vec<Missed>,
-    /// Bytes of the process at its peak before the epoch: no settings need less. 0 if the epoch's
-    /// peak was always higher.
+    /// Peak memory of the process before the epoch, in bytes: no settings need less. 0 if the
+    /// epoch's peak was always higher.
     pub(crate) opening_bytes: f64,
 }
 
-/// What the model misses at settings that were run.
+/// The model's error at settings that were run.
 #[derive(Clone, Copy, Debug)]
 struct Missed {
     run: RunShape,
-    /// Natural logarithms of measured over modelled.
+    /// Natural logarithm of measured over modelled; `peak` likewise.
     elapsed: f64,
     peak: f64,
-    /// Batches that the run's memory held, of the dense ones that there may be.
+    /// Dense batches that the run touched, as estimated from its peak.
     n_batches: u64,
 }
 
 impl Anchored {
-    /// Of all these runs.
+    /// Fits the model to these runs and keeps its errors.
     pub(crate) fn fit(observed: &[Observation], known: KnownMemory) -> Self {
         let model = CostModel::fit(observed, known);
         let missed =
@@ -51,18 +51,20 @@ impl Anchored {
         Self { model, missed, opening_bytes }
     }
 
-    /// Seconds from asking for the first batch to the end.
+    /// Returns the seconds from the request for the first batch to the end.
     pub(crate) fn elapsed(&self, run: &RunShape) -> f64 {
         self.model.elapsed(run) * self.correction(run, |missed| missed.elapsed)
     }
 
-    /// Rows a second, the first batch counted.
+    /// Returns the rows per second, including the first batch.
     pub(crate) fn samples_per_sec(&self, run: &RunShape) -> f64 {
         run.n_rows() as f64 / self.elapsed(run).max(f64::MIN_POSITIVE)
     }
 
-    /// Bytes of the process at its peak, and what may be added if all batches are touched: of
-    /// settings that were run, as many are expected as those runs had.
+    /// Returns the peak memory in bytes, and the bytes that batches not yet counted may add.
+    ///
+    /// At settings that were run, the peak counts the batches that those runs touched; elsewhere
+    /// all.
     pub(crate) fn peak_bytes(&self, run: &RunShape) -> (f64, f64) {
         let all = self.model.memory.known.n_batches;
         let had = self.at(run).map(|missed| missed.n_batches as f64).collect();
@@ -75,7 +77,7 @@ impl Anchored {
         (of(expected), of(all) - of(expected))
     }
 
-    /// What was missed at the settings of a run.
+    /// Returns the errors at the settings of a run.
     fn at(&self, run: &RunShape) -> impl Iterator<Item = &Missed> {
         let (spec, ahead) = (run.spec, run.prefetch_blocks);
         self.missed
@@ -83,7 +85,7 @@ impl Anchored {
             .filter(move |missed| missed.run.spec == spec && missed.run.prefetch_blocks == ahead)
     }
 
-    /// Measured over modelled, as it is to be expected.
+    /// Returns the expected ratio of measured to modelled.
     fn correction(&self, run: &RunShape, figure: impl Fn(&Missed) -> f64) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
         for missed in &self.missed {
@@ -96,7 +98,7 @@ impl Anchored {
 }
 
 impl Missed {
-    /// Of runs that read the same. None where there was nothing to measure.
+    /// Returns the error over runs of the same shape. `None` if a logarithm is not finite.
     fn of(group: &[Observation], model: &CostModel) -> Option<Self> {
         let run = group.first()?.run;
         let logarithm = |measured: f64, modelled: f64| {
@@ -157,7 +159,7 @@ mod tests {
     fn settings_that_were_run_are_as_measured_and_their_neighbours_nearly() {
         let (machine, mut observed) = all();
         let known = machine.memory.known;
-        // One run came out otherwise than anything that the model can describe.
+        // One run differs from anything that the model can describe.
         let far = run(512, 256, 2);
         let mut odd = crate::model::planted::observed(&machine, far);
         odd.elapsed *= 1.5;
@@ -169,7 +171,7 @@ mod tests {
         assert!(near(anchored.peak_bytes(&far).0, odd.peak_bytes, 1e-3));
         let whole = RunShape { most_blocks: u64::MAX, ..far };
         assert!(near(anchored.elapsed(&whole), 1.5 * machine.elapsed(&whole), 0.1));
-        // The nearer, the more of it.
+        // The correction grows as the distance shrinks.
         let ratio = |run: RunShape| anchored.elapsed(&run) / anchored.model.elapsed(&run);
         let [here, beside, away] = [run(512, 256, 2), run(1024, 128, 2), run(64, 4, 2)].map(ratio);
         assert!(away < beside && beside < here, "{here} {beside} {away}");
@@ -205,7 +207,7 @@ mod tests {
         let (small, large) = (run(32, 64, 12), run(2000, 100, 1));
         assert_eq!(with.peak_bytes(&small), (1.1e9, 0.0));
         assert!(without.peak_bytes(&small).0 < 1.1e9);
-        // A run that needs more than opening is predicted as before.
+        // A run that needs more than opening is not affected.
         assert_eq!(with.peak_bytes(&large), without.peak_bytes(&large));
         assert!(1.1e9 < with.peak_bytes(&large).0);
     }

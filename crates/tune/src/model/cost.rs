@@ -1,4 +1,4 @@
-//! The model of what an epoch takes, in seconds and in memory. docs/tune.md derives it.
+//! Model of the seconds and the memory of a run. docs/tune.md derives it.
 
 use super::decoding::{Decoding, unit_sizes};
 use super::least_squares::{Fit, dot, non_negative};
@@ -6,14 +6,14 @@ use super::memory::{KnownMemory, MemoryModel};
 use super::observation::{Observation, typical};
 use super::run_shape::{BlockRows, RunShape};
 
-/// What decoding is proportional to.
+/// Quantity that the decoding time is proportional to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Work {
-    /// Bytes, as the reader counts them.
+    /// Bytes decoded, which the reader counts.
     Bytes(Decoding),
-    /// Rows of the pieces of so many rows that are touched: of a reader that counts nothing.
+    /// Rows of the pieces touched, for a reader that does not count bytes.
     Rows {
-        /// Rows of a piece.
+        /// Rows per piece.
         unit_rows: f64,
     },
 }
@@ -27,27 +27,29 @@ impl Work {
     }
 }
 
-/// Seconds and bytes of a run, by its settings.
+/// Predicts seconds and bytes of a run from its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CostModel {
     pub(crate) work: Work,
-    /// Seconds of reading: of a chunk, of a row, of a unit of [`Work`], and of a row of memory that
-    /// is written for the first time.
+    /// Seconds of reading. Units: a chunk, a row, a unit of [`Work`], and a row of memory that is
+    /// written for the first time.
     pub(crate) read: Fit<4>,
-    /// Seconds of making batches: of an epoch, and of a row.
+    /// Seconds of cutting batches per epoch and per row.
     pub(crate) cut: Fit<2>,
-    /// How much longer the longer of both takes for each second that the shorter one runs beside
-    /// it: 0 where they do not disturb each other, 1 where they might as well take turns.
+    /// Seconds lost per second that reading and cutting run at once. 0 if they do not disturb each
+    /// other, 1 if they might as well take turns.
     pub(crate) overlap: f64,
     pub(crate) memory: MemoryModel,
 }
 
-/// More than taking turns would take, and it is noise.
+/// Upper bound of [`CostModel::overlap`]: beyond taking turns by more than this is noise.
 const MOST_OVERLAP: f64 = 1.25;
 
 impl CostModel {
-    /// The model of these runs, of whose memory so much is known. Those without prefetching tell
-    /// reading from cutting; the others, how the two get on.
+    /// Fits the model to these runs.
+    ///
+    /// Runs without prefetching separate reading from cutting; runs with it show how much the two
+    /// disturb each other.
     pub(crate) fn fit(observed: &[Observation], known: KnownMemory) -> Self {
         let times = typical(observed);
         let alone: Vec<&Observation> =
@@ -63,8 +65,10 @@ impl CostModel {
         model
     }
 
-    /// The share of the time beside each other that is lost: least squares over the runs that read
+    /// Fits the share of simultaneous time that is lost: least squares over the runs that read
     /// ahead.
+    ///
+    /// Returns 1 if there are none.
     fn fit_overlap(&self, observed: &[Observation]) -> f64 {
         let (mut product, mut square) = (0.0, 0.0);
         for one in observed.iter().filter(|one| one.run.prefetch_blocks != 0) {
@@ -76,13 +80,13 @@ impl CostModel {
         if square == 0.0 { 1.0 } else { (product / square).clamp(0.0, MOST_OVERLAP) }
     }
 
-    /// Seconds from asking for the first batch to the end.
+    /// Returns the seconds from the request for the first batch to the end.
     pub(crate) fn elapsed(&self, run: &RunShape) -> f64 {
         let Stages { base, beside } = self.stages(run);
         base + self.overlap * beside
     }
 
-    /// What the stages take if each had the machine to itself, and for how long two run at once.
+    /// Returns the stages' seconds if each had the machine to itself, and how long two run at once.
     fn stages(&self, run: &RunShape) -> Stages {
         let [start, of_row] = self.cut.coefficients;
         let mut stages = Stages { base: start, beside: 0.0 };
@@ -90,7 +94,7 @@ impl CostModel {
         for (idx, block) in (0..).zip(run.blocks()) {
             let read = dot(&self.read.coefficients, &read_columns(run, &self.work, idx, block));
             match before.filter(|_| 0 < run.prefetch_blocks) {
-                // While this block is read, the one before it is cut.
+                // The previous block is cut while this one is read.
                 Some(cut) => stages.both(read, cut),
                 None => stages.base += before.unwrap_or(0.0) + read,
             }
@@ -99,7 +103,7 @@ impl CostModel {
         let last = before.unwrap_or(0.0);
         stages.base += last;
         if 0 < run.prefetch_blocks && run.is_cut_off() {
-            // Another block is read beside it, which nobody will take.
+            // The loader reads one more block meanwhile, which is never used.
             let columns = read_columns(run, &self.work, run.n_blocks(), next_block(run));
             stages.beside += last.min(dot(&self.read.coefficients, &columns));
         }
@@ -107,7 +111,7 @@ impl CostModel {
     }
 }
 
-/// The block that comes after the run's last one.
+/// Returns the block after the run's last one.
 fn next_block(run: &RunShape) -> BlockRows {
     let before = run.n_rows();
     BlockRows { before, rows: run.block_rows().min(run.total_rows - before) }
@@ -116,9 +120,9 @@ fn next_block(run: &RunShape) -> BlockRows {
 /// Seconds of an epoch's stages.
 #[derive(Clone, Copy, Debug)]
 struct Stages {
-    /// One after the other, or the longer of two beside each other.
+    /// Seconds of stages that run alone, plus the longer of two that run at once.
     base: f64,
-    /// Of the shorter of two.
+    /// Seconds of the shorter of two that run at once.
     beside: f64,
 }
 
@@ -135,7 +139,7 @@ fn read_columns(run: &RunShape, work: &Work, idx: u64, block: BlockRows) -> [f64
     [rows / run.spec.chunk_rows as f64, rows, work.of_block(run, block), fresh]
 }
 
-/// The same of all blocks of a run.
+/// Returns the sums of the columns over all blocks of a run.
 pub(crate) fn all_read_columns(run: &RunShape, work: &Work) -> [f64; 4] {
     let mut sums = [0.0; 4];
     for (idx, block) in (0..).zip(run.blocks()) {
@@ -146,7 +150,9 @@ pub(crate) fn all_read_columns(run: &RunShape, work: &Work) -> [f64; 4] {
     sums
 }
 
-/// What reading takes, of runs that did nothing beside it.
+/// Fits the reading time of runs without prefetching.
+///
+/// Uses decoded bytes if every run counted them, otherwise the piece size that fits best.
 fn fit_reading(alone: &[&Observation]) -> (Work, Fit<4>) {
     let counted: Option<Vec<(RunShape, f64)>> =
         alone.iter().map(|one| Some((one.run, one.bytes_decoded?))).collect();
@@ -231,7 +237,7 @@ mod tests {
             }
         }
 
-        /// A reader that counts nothing: the pieces are found by the time they take.
+        /// Without a count of bytes, reading times determine the piece size.
         #[test]
         fn pieces_are_found_without_a_count(per_unit in 1e-6_f64..1e-5, unit in 20_u32..44) {
             let work = Work::Rows { unit_rows: 2.0_f64.powf(f64::from(unit) / 4.0) };
@@ -245,7 +251,7 @@ mod tests {
     #[test]
     fn stages_that_take_turns_add_up_and_those_beside_each_other_overlap() {
         let work = Work::Rows { unit_rows: 1.0 };
-        // Reading takes 2 s a block of 100 rows, cutting 1 s.
+        // Reading takes 2 s per block of 100 rows, cutting 1 s.
         let machine = planted(work, [0.0, 0.02, 0.0, 0.0], [0.0, 0.01], 0.0);
         let spec = BlockSpec { chunk_rows: 10, chunks_per_block: 10 };
         let epoch = |prefetch| RunShape::epoch(300, spec, prefetch);
@@ -253,7 +259,7 @@ mod tests {
         assert!((machine.elapsed(&epoch(1)) - 7.0).abs() < 1e-9);
         let turns = CostModel { overlap: 1.0, ..machine };
         assert!((turns.elapsed(&epoch(1)) - 9.0).abs() < 1e-9);
-        // Of a run that is cut off, the last block is cut while one is read for nobody.
+        // In a run that is cut off, the last block is cut while an unused one is read.
         let begun = RunShape { most_blocks: 2, ..epoch(1) };
         assert!((machine.elapsed(&begun) - 5.0).abs() < 1e-9);
         assert!((turns.elapsed(&begun) - 7.0).abs() < 1e-9);

@@ -1,42 +1,43 @@
-//! What reading decodes: more than is wanted, since filters give whole pieces of tiles.
+//! Model of the bytes that reading decodes: more than requested, since filters decode whole pieces.
 //!
 //! X is stored in pieces of consecutive rows that are decoded as one. A block decodes each piece
-//! that one of its chunks touches, once; and where the rows of a tile lie the native reader finds
-//! out when it first needs the tile, and keeps. So
+//! that one of its chunks touches, once. When the native reader first needs a tile, it also decodes
+//! the positions of the tile's rows, and keeps them. So
 //!
 //! `bytes = f T(rows so far, t) + d Σ over blocks T(rows of the block, u)`
 //!
-//! with `T` of [`RunShape::touched_rows`], pieces of `u` rows, tiles of `t` rows, and `f` and `d`
-//! bytes a row. The native reader counts the bytes, so nothing of this is a measurement of time.
+//! Here `T` is [`RunShape::touched_rows`], pieces have `u` rows, tiles have `t` rows, and `f` and
+//! `d` are bytes per row. The native reader counts the bytes, so timing plays no part.
 
 use super::least_squares::non_negative;
 use super::run_shape::{BlockRows, RunShape};
 
-/// The bytes that runs decode.
+/// Predicts the bytes that a run decodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decoding {
-    /// Rows that are decoded as one.
+    /// Rows per piece, which is decoded as one.
     pub(crate) unit_rows: f64,
-    /// Rows that share an index of where they lie.
+    /// Rows per tile, which share an index of their positions.
     pub(crate) tile_rows: f64,
-    /// Bytes of a row when its tile is first needed, and whenever its piece is touched.
+    /// Bytes per row when its tile is first needed, and whenever its piece is touched.
     pub(crate) bytes: [f64; 2],
-    /// The root of the mean square of what runs differ by, as a share.
+    /// Root mean square of the relative error over the fitted runs.
     pub(crate) error: f64,
 }
 
-/// Powers of the fourth root of two up to 2^13 rows: finer steps change nothing that can be seen.
+/// Candidate piece sizes: powers of the fourth root of two up to 2^13 rows. Finer steps change
+/// nothing visible.
 pub(crate) fn unit_sizes() -> impl Iterator<Item = f64> {
     (0..=52).map(|step| 2.0_f64.powf(f64::from(step) / 4.0))
 }
 
-/// Powers of two up to 2^16 rows.
+/// Candidate tile sizes: powers of two up to 2^16 rows.
 fn tile_sizes() -> impl Iterator<Item = f64> {
     (0..=16).map(|step| 2.0_f64.powi(step))
 }
 
 impl Decoding {
-    /// The sizes and bytes that come nearest to what these runs have decoded.
+    /// Fits sizes and bytes to the byte counts of these runs.
     pub(crate) fn fit(counted: &[(RunShape, f64)]) -> Self {
         let mut best: Option<Self> = None;
         for unit_rows in unit_sizes() {
@@ -55,7 +56,7 @@ impl Decoding {
         best.unwrap_or(Self { unit_rows: 1.0, tile_rows: 1.0, bytes: [0.0; 2], error: 0.0 })
     }
 
-    /// Bytes that a block decodes: of tiles that are first needed, and of the pieces that it
+    /// Returns the bytes that a block decodes, for tiles first needed and for the pieces it
     /// touches.
     pub(crate) fn of_block(&self, run: &RunShape, block: BlockRows) -> f64 {
         let BlockRows { before, rows } = block;
@@ -104,7 +105,7 @@ mod tests {
             let counted: Vec<_> = runs().iter().map(|run| (*run, total(&planted, run))).collect();
             let found = Decoding::fit(&counted);
             prop_assert!(found.error < 0.05, "{:?}", found);
-            // Of a whole epoch of another kind.
+            // A whole epoch at other settings.
             let spec = BlockSpec { chunk_rows: 256, chunks_per_block: 64 };
             let epoch = RunShape::epoch(200_000, spec, 0);
             let (found, expected) = (total(&found, &epoch), total(&planted, &epoch));
@@ -112,8 +113,9 @@ mod tests {
         }
     }
 
-    /// What the native reader counted of whole epochs of 200,000 cells x 60,000 genes, in GB: one
-    /// size of pieces describes them.
+    /// One piece size describes the bytes that the native reader counted.
+    ///
+    /// Counts are in GB, of whole epochs of 200,000 cells x 60,000 genes.
     #[test]
     fn counted_epochs_are_described() {
         let counted = [

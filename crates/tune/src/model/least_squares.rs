@@ -1,22 +1,24 @@
-//! Least squares whose coefficients are not below zero, for a handful of columns.
+//! Least squares with non-negative coefficients, for a handful of columns.
 //!
-//! Costs add up, so none of their coefficients may be negative: one that a few noisy measurements
-//! put below zero would make large settings look free. The best such fit is the unconstrained best
-//! of those columns that it takes at all; with few columns each set of them can be tried.
+//! Costs add up, so no coefficient may be negative: one that a few noisy measurements put below
+//! zero would make large settings look free. The best such fit equals the unconstrained fit over
+//! the columns with positive coefficients. With few columns, every set of columns can be tried.
 
-/// Coefficients, and how far they are from what they were fitted to.
+/// Coefficients and their error on the data they were fitted to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fit<const K: usize> {
     pub(crate) coefficients: [f64; K],
-    /// The root of the mean square of `(fitted - y) / y`.
+    /// Root mean square of `(fitted - y) / y`.
     pub(crate) error: f64,
 }
 
-/// Two columns whose angle is smaller than this say the same.
+/// Columns count as dependent if the squared sine of their angle is below this.
 const SAME: f64 = 1e-10;
 
-/// The coefficients `b >= 0` with the least sum of `((x b - y) / y)²` over all rows `(x, y)`. Rows
-/// whose `y` is not above zero are left out; without any other all coefficients are zero.
+/// Returns the coefficients `b >= 0` with the least sum of `((x b - y) / y)²` over all rows `(x,
+/// y)`.
+///
+/// Ignores rows whose `y` is not above zero; all coefficients are zero if no row is left.
 pub(crate) fn non_negative<const K: usize>(rows: &[([f64; K], f64)]) -> Fit<K> {
     let weighted: Vec<[f64; K]> =
         rows.iter().filter(|(_, y)| 0.0 < *y).map(|(x, y)| x.map(|value| value / y)).collect();
@@ -43,7 +45,7 @@ pub(crate) fn non_negative<const K: usize>(rows: &[([f64; K], f64)]) -> Fit<K> {
     best
 }
 
-/// The sum of the products of coefficients and columns.
+/// Returns the sum of products of coefficients and columns.
 pub(crate) fn dot<const K: usize>(coefficients: &[f64; K], x: &[f64; K]) -> f64 {
     coefficients.iter().zip(x).map(|(one, other)| one * other).sum()
 }
@@ -53,8 +55,10 @@ fn error<const K: usize>(weighted: &[[f64; K]], coefficients: &[f64; K]) -> f64 
     (squares / weighted.len().max(1) as f64).sqrt()
 }
 
-/// The unconstrained least squares of these columns against ones, by Cholesky's factors of the
-/// normal equations; none where columns are not independent.
+/// Solves the unconstrained least squares of these columns against ones.
+///
+/// Uses a Cholesky factorization of the normal equations. Returns `None` if the columns are
+/// dependent.
 fn solve<const K: usize>(
     weighted: &[[f64; K]],
     columns: &[usize],
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_would_be_negative_is_zero() {
-        // y = 3 - x: no line with two coefficients above zero falls.
+        // y = 3 - x falls, which no line with two positive coefficients does.
         let rows: Vec<([f64; 2], f64)> =
             [0.5, 1.0, 2.0].map(|x| ([1.0, x], 3.0 - x)).into_iter().collect();
         let fit = non_negative(&rows);

@@ -1,48 +1,47 @@
-//! The model of a run's memory. Most of it is known beforehand: what the batches take, and the
-//! least that blocks do.
+//! Model of a run's memory. Most of it is known beforehand: that of batches, and the least that
+//! blocks take.
 //!
-//! Of the buffers of dense batches one may stay untouched: the last is made only if there is time
-//! for it while the first block is read, or if the consumer is late. Peaks of the same settings
-//! differ by a whole batch for that, so it is told how many each of them holds before anything is
-//! fitted.
+//! One buffer of the dense batches may stay untouched: the last is made only if there is time while
+//! the first block is read, or if the consumer is late. Peaks of the same settings therefore differ
+//! by a whole batch, so the number of batches in each peak is estimated before the fit.
 
 use super::least_squares::{Fit, dot, non_negative};
 use super::observation::Observation;
 use super::run_shape::RunShape;
 
-/// What is known of the memory of all runs before one is measured.
+/// Memory of all runs that is known before one is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct KnownMemory {
-    /// Bytes that a row of a block is expected to take, values of counts only.
+    /// Expected bytes per row of a block, if all values are counts.
     pub(crate) row_bytes: f64,
-    /// Bytes that it takes in any case.
+    /// Least bytes per row of a block.
     pub(crate) least_row_bytes: f64,
-    /// Bytes of a dense batch; 0 of sparse ones, which do not differ from anything else.
+    /// Bytes of a dense batch; 0 for sparse batches, which count as part of the rest.
     pub(crate) batch_bytes: f64,
-    /// Batches that there may be at once.
+    /// Most batches in memory at once.
     pub(crate) n_batches: u64,
 }
 
 impl KnownMemory {
-    /// How many batches a peak holds.
+    /// Returns the number of batches in a run's peak.
     pub(crate) fn touched(&self, one: &Observation) -> u64 {
         if self.batch_bytes <= 0.0 {
             return self.n_batches;
         }
         let blocks = self.row_bytes * rows_held(&one.run);
         let batches = (one.peak_bytes - one.start_bytes - blocks) / self.batch_bytes;
-        // All else that a run needs is tens of megabytes: where batches are as small, it does not
-        // matter how many there are.
+        // Everything else takes tens of megabytes; if a batch is that small, the number hardly
+        // matters.
         (batches as u64).clamp(self.n_batches.min(1), self.n_batches)
     }
 }
 
-/// Bytes of a process at its peak, by its settings.
+/// Predicts the peak memory of a process in bytes from a run's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MemoryModel {
     pub(crate) known: KnownMemory,
-    /// Besides what is known: of anything, of a row of a block, and of a row of the largest block
-    /// once more.
+    /// Bytes beyond the known ones. Units: a process, a row of the blocks in memory, and a row of
+    /// the largest block.
     pub(crate) beside: Fit<3>,
 }
 
@@ -60,7 +59,7 @@ impl MemoryModel {
         model
     }
 
-    /// With so many batches.
+    /// Returns the peak memory in bytes if `n_batches` batches are touched.
     pub(crate) fn peak_bytes(&self, run: &RunShape, n_batches: u64) -> f64 {
         let KnownMemory { least_row_bytes, batch_bytes, .. } = self.known;
         dot(&self.beside.coefficients, &columns(run))
@@ -69,7 +68,7 @@ impl MemoryModel {
     }
 }
 
-/// Of all blocks that are in memory at once.
+/// Returns the rows of all blocks in memory at once.
 fn rows_held(run: &RunShape) -> f64 {
     (run.block_rows() * run.blocks_made()) as f64
 }
@@ -113,8 +112,8 @@ mod tests {
         }
     }
 
-    /// Peaks in MB of 60,000 and of 20,000 genes, as measured: some of them with a batch untouched.
-    /// Blocks six times as large are predicted.
+    /// Measured peaks in MB for 60,000 and for 20,000 genes, some with an untouched batch. The
+    /// model predicts blocks six times as large.
     #[test]
     fn measured_peaks_are_described_whether_a_batch_was_touched_or_not() {
         let many_genes = [
@@ -158,8 +157,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is untouched by chance, and whatever noise there is: a block is never predicted
-        /// to take less than it must.
+        /// No block is predicted to take much less than it must, whatever the noise.
+        ///
+        /// Any set of batches may be untouched.
         #[test]
         fn an_extrapolation_is_not_far_too_low(
             untouched in prop::collection::vec(any::<bool>(), 8), noise in prop::collection::vec(-8e6_f64..8e6, 8),

@@ -1,34 +1,34 @@
-//! What was measured of runs, and what is typical of several with the same settings.
+//! Figures of measured runs, and their typical values over repeats.
 
 use super::run_shape::RunShape;
 
-/// What was measured of one run.
+/// Figures of one measured run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Observation {
     pub(crate) run: RunShape,
-    /// Seconds from asking for the first batch to the last one.
+    /// Seconds from the request for the first batch to the last batch.
     pub(crate) elapsed: f64,
-    /// Seconds of them in which the reading thread read.
+    /// Seconds of `elapsed` during which the reading thread read.
     pub(crate) read_secs: f64,
-    /// Memory of the process at its peak in the epoch.
+    /// Peak memory of the process during the epoch, in bytes.
     pub(crate) peak_bytes: f64,
-    /// The same before the epoch, if that was more: opening the data may need more than an epoch. 0
-    /// otherwise.
+    /// Peak memory before the epoch, if that was higher, in bytes; 0 otherwise. Opening the data
+    /// may need more than an epoch.
     pub(crate) opening_bytes: f64,
-    /// The same when the epoch began.
+    /// Memory of the process when the epoch began, in bytes.
     pub(crate) start_bytes: f64,
-    /// What filters gave, where the reader counts it.
+    /// Bytes that filters returned; `None` if the reader does not count them.
     pub(crate) bytes_decoded: Option<f64>,
 }
 
 impl Observation {
-    /// Whether it was measured with the same settings, perhaps of another length.
+    /// Whether the settings are those of `run`; the lengths may differ.
     pub(crate) fn is_like(&self, run: &RunShape) -> bool {
         self.run.spec == run.spec && self.run.prefetch_blocks == run.prefetch_blocks
     }
 }
 
-/// Runs that read the same, one after the other.
+/// Groups observations of the same run shape, in order of first appearance.
 pub(crate) fn repeats(observed: &[Observation]) -> Vec<Vec<Observation>> {
     let mut groups: Vec<Vec<Observation>> = Vec::new();
     for one in observed {
@@ -40,8 +40,9 @@ pub(crate) fn repeats(observed: &[Observation]) -> Vec<Vec<Observation>> {
     groups
 }
 
-/// One observation for all that read the same, with the median of their times: other work on the
-/// machine only adds to them, and to some a lot. A peak is the highest.
+/// Returns one observation per run shape, with the median times and the highest peak.
+///
+/// Other work on the machine only adds to times, sometimes a lot.
 pub(crate) fn typical(observed: &[Observation]) -> Vec<Observation> {
     repeats(observed).iter().filter_map(|group| typical_of(group)).collect()
 }
@@ -56,7 +57,7 @@ fn typical_of(group: &[Observation]) -> Option<Observation> {
     })
 }
 
-/// The one in the middle, or the mean of both.
+/// Returns the middle value, or the mean of the middle two; `None` if there are no values.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;

@@ -1,4 +1,4 @@
-//! Machines whose model is known, for tests.
+//! Machines with a known model, for tests.
 
 use super::cost::{CostModel, Work, all_read_columns};
 use super::least_squares::{Fit, dot};
@@ -17,7 +17,7 @@ pub(crate) fn planted(work: Work, read: [f64; 4], cut: [f64; 2], overlap: f64) -
     CostModel { work, read: of(read), cut: of(cut), overlap, memory }
 }
 
-/// What a machine of this model would measure.
+/// Returns what a machine with this model would measure.
 pub(crate) fn observed(machine: &CostModel, run: RunShape) -> Observation {
     let columns = all_read_columns(&run, &machine.work);
     let bytes_decoded = match &machine.work {

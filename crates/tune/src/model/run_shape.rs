@@ -1,42 +1,42 @@
-//! What a run reads, as far as its settings tell: blocks, and what of X reading them touches.
+//! Shape of a run, derived from its settings: its blocks, and the pieces of X that they touch.
 
 use grid_point::BlockSpec;
 
-/// An epoch, or the beginning of one, on a data set of so many rows.
+/// An epoch or the beginning of one, on data of `total_rows` rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunShape {
-    /// Of the whole data set; not 0.
+    /// Rows of the whole data set; not 0.
     pub(crate) total_rows: u64,
     pub(crate) spec: BlockSpec,
     pub(crate) prefetch_blocks: u64,
-    /// Blocks after which the run ends, all of them where there are not so many.
+    /// Blocks after which the run ends; the epoch may end before.
     pub(crate) most_blocks: u64,
 }
 
-/// A run to measure: settings, and when it ends.
+/// Settings of a run to measure, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {
     pub(crate) spec: BlockSpec,
     pub(crate) prefetch_blocks: u64,
-    /// Blocks after which it ends.
+    /// Blocks after which the run ends.
     pub(crate) most_blocks: u64,
 }
 
 /// A block of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockRows {
-    /// Rows of the blocks before it.
+    /// Rows in all blocks before this one.
     pub(crate) before: u64,
     pub(crate) rows: u64,
 }
 
 impl RunShape {
-    /// A whole epoch.
+    /// Returns the shape of a whole epoch.
     pub(crate) fn epoch(total_rows: u64, spec: BlockSpec, prefetch_blocks: u64) -> Self {
         Self { total_rows, spec, prefetch_blocks, most_blocks: u64::MAX }
     }
 
-    /// Rows of the largest block.
+    /// Returns the rows of the largest block.
     pub(crate) fn block_rows(&self) -> u64 {
         self.spec.block_rows().min(self.total_rows)
     }
@@ -53,7 +53,7 @@ impl RunShape {
         })
     }
 
-    /// Rows that are read in all.
+    /// Returns the rows that the run reads.
     pub(crate) fn n_rows(&self) -> u64 {
         self.n_blocks().saturating_mul(self.block_rows()).min(self.total_rows)
     }
@@ -63,18 +63,18 @@ impl RunShape {
         self.n_rows() < self.total_rows
     }
 
-    /// Blocks that are in memory at once, and so are made.
+    /// Returns the blocks in memory at once, each of which is allocated.
     pub(crate) fn blocks_made(&self) -> u64 {
         let all = self.total_rows.div_ceil(self.block_rows());
         all.min(self.prefetch_blocks + 1)
     }
 
-    /// Of the pieces of `unit_rows` consecutive rows that X consists of, those that random chunks
-    /// of so many rows in all touch, in rows.
+    /// Returns the rows of all pieces that random chunks of `n_rows` rows in total touch.
     ///
-    /// A piece is met by `1 + (unit_rows - 1) / chunk_rows` chunks on average. None of them is
-    /// among those drawn with the chance `(1 - share)` to that power, where `share` of all chunks
-    /// are drawn.
+    /// X consists of pieces of `unit_rows` consecutive rows.
+    ///
+    /// On average `1 + (unit_rows - 1) / chunk_rows` chunks meet a piece. If a share `share` of all
+    /// chunks is drawn, none of them is drawn with a chance of `(1 - share)` to that power.
     pub(crate) fn touched_rows(&self, n_rows: u64, unit_rows: f64) -> f64 {
         let total = self.total_rows as f64;
         let meets = 1.0 + (unit_rows - 1.0).max(0.0) / self.spec.chunk_rows as f64;
@@ -115,14 +115,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// Against plans: the pieces that the chunks of blocks meet, counted.
+        /// Compares with the pieces counted in shuffle plans.
         #[test]
         fn touched_pieces_are_as_counted(
             chunk_rows in 1_u64..40, chunks_per_block in 1_u64..40, unit_rows in 1_u64..100,
         ) {
-            // Chunks begin anywhere in a piece, as they do where sizes have nothing in common.
+            // Chunks then begin anywhere in a piece, as they do if the sizes have no common
+            // divisor.
             prop_assume!(gcd(chunk_rows, unit_rows) == 1);
-            // And all chunks are whole: behind a short one, blocks begin inside of chunks.
+            // All chunks are whole: after a short one, blocks would begin inside chunks.
             let total_rows = 20_000 / (chunk_rows * chunks_per_block) * chunk_rows * chunks_per_block;
             let run = shape(total_rows, chunks_per_block, chunk_rows);
             let plan = PlanSpec {

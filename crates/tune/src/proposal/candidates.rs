@@ -1,29 +1,31 @@
-//! The settings among which one is chosen.
+//! Settings to choose from.
 
 use std::collections::BTreeSet;
 
 use grid_point::BlockSpec;
 
-/// The largest chunks that are looked at, in rows: larger ones read hardly less, and mix worse.
+/// Rows of the largest chunks considered: larger ones hardly read less, and mix worse.
 const MOST_CHUNK_ROWS: u64 = 1 << 13;
 
-/// How far ahead may be read, in blocks. A second one would help only where blocks differ in what
-/// they take, and costs as much memory.
+/// Numbers of blocks that may be read ahead. A second one would help only if blocks differ in cost,
+/// and needs as much memory again.
 pub(crate) const PREFETCH_BLOCKS: [u64; 2] = [0, 1];
 
-/// Batches of a block: fewer, and not all batches that may be under way are, so that memory is no
-/// straight line of the block's rows.
+/// Least batches in a block. With fewer, not all batches that may exist are made, so memory is not
+/// linear in the block's rows.
 const LEAST_BATCHES: u64 = 4;
 
-/// The fewest rows of a block that the model is for: those of four batches, or a quarter of all
-/// where there are not so many, but a batch.
+/// Returns the least rows of a block that the model covers.
+///
+/// That is four batches; for small data a quarter of all rows, but at least a batch.
 pub(crate) fn least_block_rows(n_rows: u64, batch_rows: u64) -> u64 {
     (LEAST_BATCHES * batch_rows).min(batch_rows.max(n_rows / 4)).min(n_rows)
 }
 
-/// Chunks of powers of two rows, so that they are aligned to what X is stored in, and 2, 3, 4, 6,
-/// 8, 12 ... of them a block, of [`least_block_rows`] to `most_rows` rows. Where all rows fit in, a
-/// block of all of them is among these.
+/// Returns the block specifications to choose from, of [`least_block_rows`] to `most_rows` rows.
+///
+/// Chunks have a power of two of rows, which aligns them to how X is stored; blocks have 2, 3, 4,
+/// 6, 8, 12 ... chunks. If all rows fit, one block of all of them is included.
 pub(crate) fn specs(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<BlockSpec> {
     let least = least_block_rows(n_rows, batch_rows);
     let most = most_rows.min(n_rows);

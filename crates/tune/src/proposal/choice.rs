@@ -1,4 +1,4 @@
-//! The choice: the fastest of the candidates that keep to the memory and are random enough.
+//! Choice of the fastest candidate that fits the memory and is random enough.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 
 use grid_point::BlockSpec;
 
-/// Of the memory, what is left free: a peak that comes out higher than predicted still fits.
+/// Share of the memory that is left free, so that a peak above the prediction still fits.
 pub(crate) const MEMORY_MARGIN: f64 = 0.1;
 
-/// Speeds nearer to each other than this cannot be told apart by a short probe: of such the one
+/// Relative difference of speed that a short probe cannot resolve. Among such candidates the one
 /// with the least memory is chosen.
 pub(crate) const SPEED_TIE: f64 = 0.03;
 
-/// What is wanted.
+/// What a proposal must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Goal {
-    /// Bytes of the process at its peak.
+    /// Peak memory of the process, at most, in bytes.
     pub(crate) memory_bytes: f64,
-    /// Mean entropy of the label in a batch, at least, in bits.
+    /// Mean entropy of the label within a batch, at least, in bits.
     pub(crate) bits: f64,
 }
 
-/// A candidate with what is predicted of it.
+/// Settings and their predicted figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Candidate {
     #[serde(flatten)]
@@ -32,11 +32,11 @@ pub(crate) struct Candidate {
     /// Rows a second over an epoch, the first batch counted.
     pub(crate) samples_per_sec: f64,
     pub(crate) peak_bytes: f64,
-    /// Of a batch that is not expected to be touched, but may be.
+    /// Bytes of batches that are not expected to be touched, but may be.
     pub(crate) untouched_bytes: f64,
-    /// 0 where no label is looked at.
+    /// 0 if no label is measured.
     pub(crate) entropy_bits: f64,
-    /// How often these settings were measured, for the beginning of an epoch or all of it.
+    /// Runs measured at these settings, of whole epochs or beginnings.
     pub(crate) n_runs: u64,
 }
 
@@ -45,7 +45,7 @@ impl Candidate {
         goal.bits <= self.entropy_bits
     }
 
-    /// The memory that must be given for it to be chosen.
+    /// Returns the least memory goal in bytes that this candidate fits.
     pub(crate) fn memory_needed(&self) -> f64 {
         (self.peak_bytes + self.untouched_bytes) / (1.0 - MEMORY_MARGIN)
     }
@@ -55,11 +55,11 @@ impl Candidate {
     }
 }
 
-/// Why there is no proposal.
+/// Error: no candidate meets the goal. Names the nearest ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NothingFits {
     goal: Goal,
-    /// The candidate that is random enough in the least memory.
+    /// The candidate with the least memory among those that are random enough.
     least_memory: Option<Candidate>,
     /// The most random candidate.
     most_random: Option<Candidate>,
@@ -69,8 +69,10 @@ pub(crate) struct NothingFits {
     smallest: Option<Candidate>,
 }
 
-/// The fastest candidate that keeps to the goal; of those as good as that, the one with the least
-/// memory, then the most random one.
+/// Returns the fastest candidate that meets the goal.
+///
+/// Among ties, prefers the least memory, then the highest entropy. Fails if no candidate meets the
+/// goal.
 pub(crate) fn choose(candidates: &[Candidate], goal: &Goal) -> Result<Candidate, Box<NothingFits>> {
     let good: Vec<&Candidate> =
         candidates.iter().filter(|one| one.fits(goal) && one.is_random_enough(goal)).collect();
@@ -148,8 +150,9 @@ impl fmt::Display for NothingFits {
 
 impl std::error::Error for NothingFits {}
 
-/// Those of `candidates` than which none is better in both, in ascending order of `cost`, thinned
-/// to `most` of them with the first and the last.
+/// Returns the candidates that no other beats in both `cost` and `gain`, by ascending cost.
+///
+/// Keeps at most `most` of them, including the first and the last; a `most` below 2 keeps all.
 pub(crate) fn frontier(
     candidates: impl Iterator<Item = Candidate>,
     cost: impl Fn(&Candidate) -> f64,
@@ -192,7 +195,7 @@ mod tests {
     }
 
     fn goal(memory: u32, bits: u32) -> Goal {
-        // Between whole numbers, so that rounding decides nothing.
+        // Not a whole number, so that rounding decides nothing.
         Goal { memory_bytes: f64::from(memory) + 0.05, bits: f64::from(bits) }
     }
 
@@ -201,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against every pair of candidates.
+        /// Compares the choice with all pairs of candidates.
         #[test]
         fn the_choice_is_that_of_brute_force(
             candidates in any(), memory in 1_u32..100, bits in 0_u32..10,
@@ -217,7 +220,7 @@ mod tests {
             };
             prop_assert!(may(&chosen));
             for other in candidates.iter().filter(|one| may(one)) {
-                // None is more than a tie faster, and none of those that tie with the fastest takes
+                // No candidate is more than a tie faster, and none that ties with the fastest takes
                 // less memory.
                 prop_assert!(other.samples_per_sec * 0.97 <= chosen.samples_per_sec);
                 let ties = candidates

@@ -1,20 +1,23 @@
-//! The design of the probe: a few short runs whose settings differ enough for the model's
-//! coefficients to be told apart.
+//! Design of the probe: a few short runs that determine the model's coefficients.
+//!
+//! Their settings differ enough to separate the coefficients.
 
 use grid_point::BlockSpec;
 
 use super::candidates::least_block_rows;
 use crate::model::Probe;
 
-/// Rows of a usual block of the probe, and of a large one.
+/// Rows of a usual and of a large block of the probe.
 const BLOCK_ROWS: [u64; 2] = [1 << 13, 1 << 15];
-/// Data of at most these rows is read whole.
+/// Data of at most this many rows is read whole.
 const WHOLE_ROWS: u64 = 1 << 16;
 
-/// The runs for data of `n_rows`, with blocks of `most_rows` at most, and of no fewer rows than the
-/// model is for if that allows it. Without prefetching, reading and cutting take turns and can be
-/// told apart: small, usual and large blocks, of small, usual and large chunks. With it, they show
-/// how much they disturb each other.
+/// Returns the probe's runs for data of `n_rows`, with blocks of at most `most_rows` rows.
+///
+/// Blocks have at least the rows that the model covers, if `most_rows` allows that. Runs without
+/// prefetching take turns at reading and cutting, which separates the two: small, usual and large
+/// blocks of small, usual and large chunks. Runs with prefetching show how much the two disturb
+/// each other.
 pub(crate) fn design(n_rows: u64, batch_rows: u64, most_rows: u64) -> Vec<Probe> {
     let power = |rows: u64| 1_u64 << rows.max(1).ilog2();
     let least = least_block_rows(n_rows, batch_rows).min(most_rows).next_power_of_two();

@@ -1,9 +1,8 @@
-//! The search: settings are chosen by what is predicted, run, and chosen again by what the runs add
-//! to the prediction, until the choice is one that was run.
+//! The search: chooses settings by prediction, runs them, and refits until the choice was run.
 //!
-//! A probe's runs are short and far from what is proposed; so the fastest of hundreds of
-//! predictions is, more often than not, one that errs to the fast side. Running it puts that right
-//! for itself and its neighbours.
+//! The probe's runs are short and far from the proposal, so the fastest of hundreds of predictions
+//! is often one that is too optimistic. Running it corrects the prediction for itself and its
+//! neighbours.
 
 use grid_point::BlockSpec;
 
@@ -11,35 +10,35 @@ use super::candidates::PREFETCH_BLOCKS;
 use super::choice::{Candidate, Goal, NothingFits, SPEED_TIE, choose};
 use crate::model::{Anchored, KnownMemory, Observation, Probe, RunShape};
 
-/// Settings are run so often in all, the same ones twice counted twice.
+/// Most runs of the search; running the same settings again counts again.
 const MOST_STEPS: usize = 4;
-/// The same, as long as nothing fits of what was run.
+/// Most runs of the search while none of the settings run fits.
 const MOST_STEPS_IN_NEED: usize = 8;
-/// Settings that were run so often are not run again.
+/// Settings with this many runs are not run again.
 const ENOUGH_RUNS: u64 = 2;
-/// A run of so many seconds is aimed at, and more are not.
+/// Seconds that a run should take, and seconds that it may take.
 const SECS: [f64; 2] = [6.0, 20.0];
 
-/// What was measured so far, and what it says.
+/// The search so far: its observations, and the predictions that follow from them.
 pub(crate) struct Refinement<'a> {
     n_rows: u64,
-    /// What may be proposed, each with its entropy in bits.
+    /// Settings that may be proposed, each with its entropy in bits.
     specs: &'a [(BlockSpec, f64)],
     goal: Goal,
     known: KnownMemory,
     observed: Vec<Observation>,
-    /// Settings that were run for the search, in order.
+    /// Settings and blocks read ahead that the search has run, in order.
     ran: Vec<(BlockSpec, u64)>,
-    /// With those that failed.
+    /// Runs so far, including failed ones.
     n_steps: usize,
-    /// Bytes that a run was predicted to need which failed.
+    /// Least bytes that a failed run was predicted to need; infinite if none failed.
     failed_bytes: f64,
     anchored: Anchored,
     candidates: Vec<Candidate>,
 }
 
 impl<'a> Refinement<'a> {
-    /// From what a probe has observed.
+    /// Starts the search from the probe's observations.
     pub(crate) fn new(
         (n_rows, specs): (u64, &'a [(BlockSpec, f64)]),
         goal: Goal,
@@ -67,19 +66,21 @@ impl<'a> Refinement<'a> {
         &self.anchored
     }
 
-    /// All candidates as they are predicted now.
+    /// Returns all candidates with their current predictions.
     pub(crate) fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// What to run next; none where the proposal stands.
+    /// Returns the candidate to run next; `None` once the proposal is final.
+    ///
+    /// Fails if no candidate fits, or if none of those run fits after `MOST_STEPS_IN_NEED` steps.
     pub(crate) fn next(&self) -> Result<Option<Candidate>, Box<NothingFits>> {
         let best_of_run = choose(&self.of_run(), &self.goal);
         let again = |best: Candidate| Some(best).filter(|best| best.n_runs < ENOUGH_RUNS);
         if let Ok(best) = best_of_run
             && MOST_STEPS <= self.n_steps + 1
         {
-            // Nothing new any more, at most another look at what would be proposed.
+            // No new settings now; at most one repeat of those that would be proposed.
             return Ok(again(best).filter(|_| self.n_steps < MOST_STEPS));
         }
         match (choose(&self.allowed(), &self.goal), best_of_run) {
@@ -91,13 +92,14 @@ impl<'a> Refinement<'a> {
         }
     }
 
-    /// The best of those that were run.
+    /// Returns the best of the candidates that were run. Fails if none of them meets the goal.
     pub(crate) fn proposal(&self) -> Result<Candidate, Box<NothingFits>> {
         choose(&self.of_run(), &self.goal)
     }
 
-    /// The beginning of an epoch: two blocks, with one ahead three, and more where those take no
-    /// time.
+    /// Returns the run that measures a candidate: the beginning of an epoch.
+    ///
+    /// It has two blocks, one more per block read ahead, and more if these are quick.
     pub(crate) fn probe(&self, one: &Candidate) -> Probe {
         let epoch = RunShape::epoch(self.n_rows, one.spec, one.prefetch_blocks);
         let least = 2 + one.prefetch_blocks;
@@ -107,7 +109,7 @@ impl<'a> Refinement<'a> {
         Probe { spec: one.spec, prefetch_blocks: one.prefetch_blocks, most_blocks }
     }
 
-    /// Takes what was measured of a candidate.
+    /// Adds the observations of a candidate's run and updates all predictions.
     pub(crate) fn ran(&mut self, one: &Candidate, observed: impl IntoIterator<Item = Observation>) {
         self.observed.extend(observed);
         self.ran.push((one.spec, one.prefetch_blocks));
@@ -116,7 +118,8 @@ impl<'a> Refinement<'a> {
         self.predict();
     }
 
-    /// It could not be run. Most likely it was memory, so nothing that takes as much will be.
+    /// Records that a candidate's run failed. The cause is most likely memory, so no candidate that
+    /// needs as much will be run.
     pub(crate) fn failed(&mut self, one: &Candidate) {
         self.failed_bytes = self.failed_bytes.min(one.memory_needed());
         self.n_steps += 1;
@@ -127,7 +130,7 @@ impl<'a> Refinement<'a> {
         self.candidates.iter().filter(may).copied().collect()
     }
 
-    /// Candidates that were run for the search.
+    /// Returns the candidates that the search has run.
     fn of_run(&self) -> Vec<Candidate> {
         let may = |one: &&Candidate| self.ran.contains(&(one.spec, one.prefetch_blocks));
         self.candidates.iter().filter(may).copied().collect()
@@ -154,7 +157,7 @@ impl<'a> Refinement<'a> {
     }
 }
 
-/// Whether what was run is the other one, or not slower than it by more than can be told.
+/// Whether `ran` is at most a tie slower than `other`.
 fn is_as_fast(ran: &Candidate, other: &Candidate) -> bool {
     other.samples_per_sec * (1.0 - SPEED_TIE) <= ran.samples_per_sec
 }

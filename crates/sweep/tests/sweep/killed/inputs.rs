@@ -1,4 +1,4 @@
-//! What commands read in tests.
+//! Input of commands in tests.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 const N_CELLS: u64 = 3_000;
 const N_GENES: u64 = 500;
 
-/// Each value by gene, cell and number, as a 10x matrix has it.
+/// Returns the values with gene and cell numbers, ordered like a 10x matrix.
 pub(crate) fn entries() -> Vec<(u64, u64, String)> {
     let per_cell = 60;
     let of_cell = |cell: u64| {
@@ -20,7 +20,7 @@ pub(crate) fn entries() -> Vec<(u64, u64, String)> {
     (0..N_CELLS).flat_map(of_cell).collect()
 }
 
-/// Writes a folder `tenx` with these values.
+/// Writes a 10x folder `tenx` with these values.
 pub(crate) fn write_tenx(folder: &TempDir, entries: &[(u64, u64, String)]) {
     let tenx = folder.path().join("tenx");
     fs::create_dir(&tenx).unwrap();
@@ -39,7 +39,7 @@ pub(crate) fn write_tenx(folder: &TempDir, entries: &[(u64, u64, String)]) {
     fs::write(tenx.join("features.tsv"), features).unwrap();
 }
 
-/// All files below a folder, with their bytes.
+/// Returns all files below a folder, with their bytes.
 pub(crate) fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,5 +1,6 @@
-//! A Chromium without a window, told what to do over the DevTools protocol: JSON messages, each
-//! ended by a zero byte, through two pipes.
+//! Headless Chromium, controlled over the DevTools protocol.
+//!
+//! Messages are JSON, each ended by a zero byte, sent over two pipes.
 
 use std::collections::VecDeque;
 use std::env;
@@ -13,12 +14,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A machine that does other things too may be slow; what is never answered ends the test all the
-/// same.
+/// Time to wait for an answer: long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// The one that is named, or the first on the PATH; nothing, said aloud, where there is none and
-/// none is demanded.
+/// Finds the Chromium named by `SOMAFEED_CHROMIUM`, or the first on the PATH.
+///
+/// Without one, prints a notice and returns `None`; fails if one is required.
 pub(crate) fn find() -> Option<PathBuf> {
     let named = env::var_os("SOMAFEED_CHROMIUM").filter(|name| !name.is_empty());
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"].map(PathBuf::from);
@@ -45,7 +46,7 @@ pub(crate) struct Browser {
     reader: Option<JoinHandle<()>>,
     last_id: u64,
     session: Option<String>,
-    /// What happened that nobody has asked about yet.
+    /// Events that no call has consumed yet.
     events: VecDeque<Value>,
     _profile: TempDir,
 }
@@ -53,7 +54,7 @@ pub(crate) struct Browser {
 impl Browser {
     pub(crate) fn start(program: &Path) -> Self {
         let profile = tempfile::tempdir().unwrap();
-        // It reads messages from its file 3 and writes them to its file 4.
+        // Chromium reads messages from file descriptor 3 and writes them to 4.
         let script = "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>&2 2>/dev/null";
         let mut process = Command::new("sh")
             .args(["-c", script])
@@ -66,8 +67,8 @@ impl Browser {
                 "--hide-scrollbars",
                 "--disable-dev-shm-usage",
             ])
-            // Its sandbox does not work for root, who alone is there in many a container; the page
-            // is our own.
+            // Chromium's sandbox does not work for root, the only user of many containers; the page
+            // is ours.
             .arg("--no-sandbox")
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
@@ -148,10 +149,10 @@ impl Browser {
         }
     }
 
-    /// Opens a file of the disk, with what stands behind # in its address.
+    /// Opens a local file with a fragment (`#...`).
     #[track_caller]
     pub(crate) fn open(&mut self, file: &Path, fragment: &str) {
-        // A blank page between: an address that differs behind # only is not loaded again.
+        // A blank page first: an address that differs only in its fragment is not reloaded.
         self.call("Page.navigate", json!({ "url": "about:blank" }));
         self.wait_for("Page.loadEventFired");
         let url = format!("file://{}{fragment}", file.display());
@@ -160,7 +161,7 @@ impl Browser {
         self.settle();
     }
 
-    /// Waits until what was asked for is drawn.
+    /// Waits until the page has drawn pending changes.
     #[track_caller]
     pub(crate) fn settle(&mut self) {
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
@@ -177,7 +178,7 @@ impl Browser {
         self.settle();
     }
 
-    /// The value of an expression in the page, waited for where it is a promise.
+    /// Evaluates an expression in the page and awaits it if it is a promise.
     #[track_caller]
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let found = self.call(
@@ -193,8 +194,7 @@ impl Browser {
         self.settle();
     }
 
-    /// Clicks in the middle of what the selector finds, as a person does: having brought it into
-    /// view.
+    /// Scrolls the selected element into view and clicks its center.
     #[track_caller]
     pub(crate) fn click(&mut self, selector: &str) {
         self.clicks(selector, 1);
@@ -231,7 +231,7 @@ impl Browser {
         self.settle();
     }
 
-    /// Keeps what the page looks like in the folder `SOMAFEED_SCREENSHOTS`, where it is set.
+    /// Saves a screenshot to the folder `SOMAFEED_SCREENSHOTS`, if set.
     pub(crate) fn screenshot(&mut self, name: &str) {
         let Some(folder) = env::var_os("SOMAFEED_SCREENSHOTS") else { return };
         let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
@@ -239,8 +239,8 @@ impl Browser {
         std::fs::write(Path::new(&folder).join(format!("{name}.png")), from_base64(text)).unwrap();
     }
 
-    /// What went wrong since the last look: exceptions, what was said on the console, what the
-    /// browser refused.
+    /// Returns the exceptions, console messages and browser log entries that no call has consumed
+    /// yet.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let names = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
         let all =
@@ -248,7 +248,7 @@ impl Browser {
         all.map(ToString::to_string).collect()
     }
 
-    /// The addresses that were asked for.
+    /// Returns the requested addresses.
     pub(crate) fn requests(&self) -> Vec<String> {
         let asked = |event: &&Value| event["method"] == "Network.requestWillBeSent";
         let urls = self.events.iter().filter(asked);
@@ -258,7 +258,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its processes end with it; it may be gone already.
+        // Child processes end with Chromium, which may have exited already.
         drop(self.to.take());
         drop(self.process.kill());
         drop(self.process.wait());

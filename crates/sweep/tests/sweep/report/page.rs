@@ -1,5 +1,5 @@
-//! The page of a report in Chromium: it asks for nothing, complains of nothing, and answers hover,
-//! filter, sort, keys and links.
+//! The page of a report in Chromium: no requests, no errors; hover, filter, sort, keys and links
+//! work.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::{report, swept, text};
 const VIEWS: [&str; 8] =
     ["memory", "chunk-size", "chunks", "entropy", "waits", "stages", "busy", "growth"];
 
-/// The place of a mark that is a point's, and the point's number.
+/// JavaScript: the position of a point's mark, and the point's number.
 const A_MARK: &str = "(() => {
     const { plot, anchors } = drawnNow[0];
     plot.scrollIntoView({ block: 'center' });
@@ -34,8 +34,7 @@ fn check_quiet(browser: &mut Browser, page: &Path) {
     }
 }
 
-/// Points at a mark and sees that the tip, the row of the table and the whole row beside say the
-/// same.
+/// Hovers over a mark and checks that tooltip, table row and details agree.
 #[track_caller]
 fn check_hover(browser: &mut Browser) {
     let mark = browser.eval(A_MARK);
@@ -50,7 +49,7 @@ fn check_hover(browser: &mut Browser) {
         "document.querySelector('#table tr.chosen[data-point=\"{id}\"]').innerText"
     ));
     assert!(row.as_str().unwrap().contains(speed.as_str().unwrap()), "{row} {speed}");
-    // The whole row: each figure that the point has, and its settings.
+    // The details show each figure that the point has, and its settings.
     let missing = browser.eval(
         "report.figures.filter((name) => spread(state.chosen, name) && !document.getElementById('detail').innerText.includes(label(name)))",
     );
@@ -59,7 +58,7 @@ fn check_hover(browser: &mut Browser) {
     assert_eq!(browser.eval("tip.hidden"), Value::from(true));
 }
 
-/// Hides the points of one value of a setting and shows them again.
+/// Checks that the points of one setting's value can be hidden and shown again.
 #[track_caller]
 fn check_filter(browser: &mut Browser, key: &str, value: &str) {
     let rows = "document.querySelectorAll('#table tbody tr').length";
@@ -79,14 +78,14 @@ fn check_filter(browser: &mut Browser, key: &str, value: &str) {
     browser.click(&chip);
     assert_eq!(number(&browser.eval(rows)), all);
     assert_eq!(number(&browser.eval(marks)), drawn);
-    // A double click leaves only this value; a click on what is left alone shows all of them again.
+    // A double click shows only this value; a click on the only value shown shows all again.
     browser.double_click(&chip);
     assert_eq!(number(&browser.eval(rows)), of_value);
     browser.click(&chip);
     assert_eq!(number(&browser.eval(rows)), all);
 }
 
-/// Sorts by peak memory, downward and upward.
+/// Checks sorting by peak memory in both directions.
 #[track_caller]
 fn check_sort(browser: &mut Browser) {
     let column = "#table button[data-column=max_mem]";
@@ -157,7 +156,7 @@ fn a_link_shows_the_same_again_and_keys_and_copies_work() {
     let expected =
         serde_json::json!(["chunks", "wait_p99_secs", "max_mem", 3, true, "wait_p99_secs"]);
     assert_eq!(browser.eval(seen), expected);
-    // What is chosen on the page is in its address, from which it comes back.
+    // The address keeps the selection and restores it.
     browser.eval("(() => { const select = document.getElementById('choose-y'); select.value = 'samples_per_sec_after_first'; select.dispatchEvent(new Event('change')); })()");
     let address = browser.eval("location.hash");
     browser.open(&page, address.as_str().unwrap());
@@ -188,7 +187,7 @@ fn a_link_shows_the_same_again_and_keys_and_copies_work() {
     check_quiet(&mut browser, &page);
 }
 
-/// In the dark the paper is dark; on paper nothing is left that only a screen can use.
+/// Checks dark mode, and that print has no interactive elements.
 #[track_caller]
 fn check_looks(browser: &mut Browser) {
     let paper = "getComputedStyle(document.body).backgroundColor";
@@ -208,7 +207,7 @@ fn check_looks(browser: &mut Browser) {
     browser.media("screen", "light");
 }
 
-/// So many grid points as no sweep has had yet.
+/// Opens a page with more grid points than any sweep so far.
 #[test]
 fn a_page_of_two_thousand_points_still_answers() {
     let Some(program) = browser::find() else { return };
@@ -221,7 +220,7 @@ fn a_page_of_two_thousand_points_still_answers() {
     browser.size(1280, 900, false);
     browser.open(&page, "");
     assert_eq!(number(&browser.eval("points.length")), 2000.0);
-    // Not all rows at once: laying them out takes longer than all else.
+    // Not all rows are shown at first, since layout is the slowest part.
     let rows = "document.querySelectorAll('#table tbody tr').length";
     assert_eq!(number(&browser.eval(rows)), 300.0);
     browser.click("#more");
@@ -239,8 +238,7 @@ fn a_page_of_two_thousand_points_still_answers() {
     check_quiet(&mut browser, &page);
 }
 
-/// Ours on two copies of the data and others beside it: each is told from the others by name, shape
-/// and color.
+/// Ten loaders, ours on two copies of the data, differ in name, shape and color.
 #[test]
 fn loaders_are_told_apart() {
     let Some(program) = browser::find() else { return };
@@ -254,7 +252,7 @@ fn loaders_are_told_apart() {
     browser.open(&page, "");
     let names = ["somafeed", "somafeed, relaid", "annbatch", "annbatch documented"];
     assert_eq!(browser.eval("valuesOf('series').slice(0, 4)"), Value::from(names.to_vec()));
-    // Ten series, and no two marks of the same shape and color.
+    // There are ten series, and no two share shape and color.
     let looks = "new Set(valuesOf('series').map((one) => [symbolPath(markOf('series', one), 5), fillOf('series', one)].join())).size";
     assert_eq!(number(&browser.eval(looks)), 10.0);
     let first = "document.querySelector('#table thead th').innerText";
@@ -281,7 +279,7 @@ fn loaders_are_told_apart() {
     check_quiet(&mut browser, &page);
 }
 
-/// Two epochs of each of ten: ours on the data and on a copy, eight others.
+/// Returns two epochs of each of ten loaders: ours on the data and on a copy, and eight others.
 fn several_loaders() -> Vec<EpochRecord> {
     let others = ["annbatch", "annbatch documented", "c", "d", "e", "f", "g", "h"];
     let mut records = Vec::new();
@@ -305,7 +303,7 @@ fn several_loaders() -> Vec<EpochRecord> {
     records
 }
 
-/// An epoch of a grid point that nobody measured.
+/// Returns an invented epoch of a grid point.
 fn made_up(idx: u64) -> EpochRecord {
     let method = ["np.array", "scipy.csr", "native"][(idx % 3) as usize];
     let (chunk_size, chunks_per_block) = (1 << (idx / 3 % 12), 1 + idx / 36);

@@ -1,4 +1,4 @@
-//! Searches on machines that behave as modelled, or nearly, or not at all.
+//! Searches on machines that behave exactly, roughly or not at all like the model.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::model::{CostModel, Decoding, Work, observed, planted};
 
 const N_ROWS: u64 = 200_000;
 
-/// Factors that noise consists of, one after the other.
+/// Noise factors, used one after the other.
 struct Noise(std::vec::IntoIter<f64>);
 
 impl Noise {
@@ -36,7 +36,7 @@ fn shape(probe: Probe) -> RunShape {
     RunShape { total_rows: N_ROWS, spec, prefetch_blocks, most_blocks }
 }
 
-/// A search that has its probe's runs behind it.
+/// Returns a search that starts from the probe's runs.
 fn probed<'a>(
     specs: &'a [(BlockSpec, f64)],
     machine: &CostModel,
@@ -47,7 +47,7 @@ fn probed<'a>(
     Refinement::new((N_ROWS, specs), goal, machine.memory.known, probes.map(measure).collect())
 }
 
-/// A whole search, and the number of its runs.
+/// Runs a whole search and returns it with the number of its runs.
 fn search<'a>(
     specs: &'a [(BlockSpec, f64)],
     machine: &CostModel,
@@ -76,7 +76,7 @@ fn machine(per_row: f64, per_byte: f64, cut: f64, overlap: f64) -> CostModel {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// 10 % of noise on all that is measured.
+    /// Every measurement has up to 10 % noise.
     #[test]
     fn the_proposal_was_run_and_is_predicted_as_it_is(
         per_row in 1e-6_f64..2e-5, per_byte in 1e-10_f64..3e-10, cut in 5e-6_f64..3e-5, overlap in 0.0_f64..1.0,
@@ -94,11 +94,11 @@ proptest! {
         let epoch = RunShape::epoch(N_ROWS, chosen.spec, chosen.prefetch_blocks);
         let ratio = machine.elapsed(&epoch) / found.anchored().elapsed(&epoch);
         prop_assert!((1.0 / 1.15..1.15).contains(&ratio), "{} {:?}", ratio, chosen);
-        // With all of its batches it is as large as was said to be possible.
+        // With all batches touched, the peak is the largest predicted one.
         let most = machine.memory.peak_bytes(&epoch, machine.memory.known.n_batches);
         let ratio = most / (chosen.peak_bytes + chosen.untouched_bytes);
         prop_assert!((0.97..1.03).contains(&ratio), "{} {:?}", ratio, chosen);
-        // What is best indeed is not much faster.
+        // The true optimum is not much faster.
         let best = specs
             .iter()
             .filter(|(_, bits)| goal.bits <= *bits)
@@ -124,7 +124,7 @@ fn what_takes_more_than_was_predicted_is_left() {
     let machine = machine(5e-6, 2e-10, 1e-5, 0.5);
     let (specs, goal) = (specs(), Goal { memory_bytes: 2e9, bits: 0.0 });
     let mut found = probed(&specs, &machine, goal, |run| observed(&machine, run));
-    // Whatever is run takes a gigabyte more than the model can know of.
+    // Every run takes a gigabyte more than the model can know.
     let mut tried = Vec::new();
     let nothing = loop {
         match found.next() {
