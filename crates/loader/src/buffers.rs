@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use half::f16;
 
 use crate::element_type::ElementType;
-use crate::elements::{Elements, ElementsMut, wrong_type};
+#[cfg(feature = "sprs")]
+use crate::elements::wrong_type;
+use crate::elements::{Elements, ElementsMut};
 use crate::error::Error;
 
 /// A pool of buffers for batches. Dropping a buffer returns its memory to the pool.

@@ -6,7 +6,7 @@
 //! | to | use |
 //! |---|---|
 //! | open an experiment | `Experiment::open` (feature `libtiledb`) |
-//! | select cells, genes and columns | [`DatasetSpec`] with [`AxisQuery`], then `Dataset::from_experiment` |
+//! | select cells, genes and columns | `DatasetSpec` with [`AxisQuery`], then `Dataset::from_experiment` |
 //! | use rows in memory | [`Dataset::in_memory`] |
 //! | join several experiments | [`Dataset::concat`] |
 //! | choose sizes, order, seed, memory, ranks | [`LoaderSpec`] |
@@ -69,11 +69,12 @@ pub use arrays;
 pub use {arrow_array, arrow_schema};
 
 pub use loader::{
-    AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, DatasetSpec, Epoch, EpochStats,
-    Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec, LoaderState,
-    Matrix, Order, ReaderChoice, Remainder, Totals, Transform, ValueFilter, World, encode, sample,
-    split,
+    AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, Epoch, EpochStats, Epochs,
+    Error, GeneSelection, Joinids, Loader, LoaderSpec, LoaderState, Matrix, Order, ReaderChoice,
+    Remainder, Totals, Transform, ValueFilter, World, encode, sample, split,
 };
+#[cfg(feature = "libtiledb")]
+pub use loader::{DatasetSpec, GeneJoin, Genes};
 pub use pipeline;
 pub use soma_io::CsrBuffers;
 #[cfg(feature = "libtiledb")]

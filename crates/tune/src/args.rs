@@ -45,8 +45,8 @@ pub struct TuneArgs {
     /// Fail if the run differs from the prediction or needs more than --memory
     #[arg(long, conflicts_with = "no_verify")]
     pub(crate) strict: bool,
-    /// Folder for the measured rows, appended to those already there [default:
-    /// results/<date>-<host>-tune-<data>]
+    /// Folder for the measured rows, appended to those already there
+    /// [default: results/DATE-HOST-tune-DATA]
     #[arg(short = 'd', long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Print JSON objects, one per line, instead of the tables

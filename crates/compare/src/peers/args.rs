@@ -73,8 +73,8 @@ pub struct PeersArgs {
         hide_default_value = true
     )]
     pub(crate) copies: PathBuf,
-    /// Folder for the results; rows are added where it has some [default:
-    /// results/<date>-<host>-peers-<data>]
+    /// Folder for the results; rows are added where it has some
+    /// [default: results/DATE-HOST-peers-DATA]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Show no progress

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use relayout::{CodecChoice, Codecs, Error, RelayoutEvent, RelayoutReport, RelayoutSpec};
 
-use crate::same::{CHEAP, LITTLE_MEMORY};
+use crate::same::{LITTLE_MEMORY, SLOW};
 use crate::small::{check, names, open, rows_with_a_late_fraction, write};
 use test_storage::{PRIVATE, Server};
 
@@ -41,7 +41,7 @@ fn in_a_bucket_all_values_are_checked_before_anything_is_written() {
     let n_rows = rows.len() as u32;
     write(&folder.path().join("from"), &rows, 2_000);
     for (name, shuffle_seed) in [("kept", None), ("shuffled", Some(1))] {
-        let spec = RelayoutSpec { codec: CHEAP, shuffle_seed, ..RelayoutSpec::default() };
+        let spec = RelayoutSpec { codec: SLOW, shuffle_seed, ..RelayoutSpec::default() };
         let at = server.bucket(PRIVATE).join(name);
         let mut began_anew = false;
         let report = lay_out(&server, folder.path(), name, spec, &mut |event| {

@@ -108,7 +108,7 @@ pub(crate) struct SweepArgs {
     /// How the limit is enforced; recorded in each row
     #[arg(long, value_enum, default_value_t = LimitBy::Auto, requires = "io_limit")]
     pub(crate) io_limit_by: LimitBy,
-    /// Results folder, appended to if it has rows [default: results/<date>-<host>-<data>]
+    /// Results folder, appended to if it has rows [default: results/DATE-HOST-DATA]
     #[arg(short = 'd', long, visible_alias = "db-path", value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Resume the sweep in the folder of --results: skip points measured under the same conditions

@@ -34,7 +34,7 @@ pub(crate) struct GrowthArgs {
     /// Keep the experiments for another run instead of removing each after its sweep
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Results folder, appended to if it has rows [default: results/<date>-<host>-growth]
+    /// Results folder, appended to if it has rows [default: results/DATE-HOST-growth]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,
     /// Show no progress
