@@ -119,7 +119,19 @@ impl Writing {
         entries.last_mut().unwrap().2 = "0.25".into();
         write_tenx(&folder, &entries);
         run_in(&folder, &["import", "tenx", "from", "-q"]);
-        let little = ["relayout", "--shuffle", "5", "--memory", "4MiB", "--json", "from", TARGET];
+        // A storage so slow that size decides the codec, not the time to decode.
+        let little = [
+            "relayout",
+            "--shuffle",
+            "5",
+            "--memory",
+            "4MiB",
+            "--storage-rate",
+            "1KB",
+            "--json",
+            "from",
+            TARGET,
+        ];
         let writing = Self::new(folder, &little);
         assert!(writing.stderr.contains("starting again with codec"), "{}", writing.stderr);
         writing.check_spilled();
