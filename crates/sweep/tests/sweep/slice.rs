@@ -84,7 +84,7 @@ fn bad_command_lines_are_one_line_and_leave_nothing() {
     check(&["--genes", "absent"], 1, "cannot read the genes of absent");
     check(&["--layers", "normalized"], 1, "no layer of X \"normalized\"");
     check(&["--without-obs-columns", "cell"], 1, "no column \"cell\"");
-    check(&["-s", "5000"], 1, "data sets 5000 to the last were asked for");
+    check(&["-s", "5000"], 1, "data sets 5000 to the last");
     check(&["--memory", "1MB"], 1, "bytes of memory are too few");
     let onto = run(folder, &["slice", "from", "from", "-f"]);
     assert!(stderr(&onto).contains("which is read meanwhile"), "{}", stderr(&onto));
