@@ -46,35 +46,8 @@ fn check_file(id: &BlockId, file: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::TARGETS;
-
-    /// The inputs in a file of the corpus: each one's length (u32, little-endian), then its bytes.
-    fn inputs(file: &[u8]) -> Vec<&[u8]> {
-        let mut inputs = Vec::new();
-        let mut rest = file;
-        while let Some((len, after)) = rest.split_first_chunk::<4>() {
-            let (input, after) = after.split_at(u32::from_le_bytes(*len) as usize);
-            inputs.push(input);
-            rest = after;
-        }
-        assert!(rest.is_empty(), "{} bytes behind the last input", rest.len());
-        inputs
-    }
-
     #[test]
     fn no_kept_input_breaks_a_promise() {
-        for (name, run) in TARGETS {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join(format!("../../fuzz/corpus/{name}.inputs"));
-            let file = std::fs::read(&path)
-                .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-            let inputs = inputs(&file);
-            assert!(!inputs.is_empty(), "{name} has no inputs");
-            for input in inputs {
-                run(input);
-            }
-        }
+        fuzz_corpus::run_kept_inputs(&super::TARGETS);
     }
 }
