@@ -6,7 +6,7 @@ use worktime::ThreadTime;
 
 use crate::memory::Carried;
 use crate::read::{EpochStart, Queue, Queued};
-use crate::source::{Assemble, BatchPlace, Source};
+use crate::source::{Assemble, BatchPlace, BlockPart, Source};
 use crate::stats::Counters;
 
 /// Makes the batches of consecutive epochs, on its own thread or on the consumer's.
@@ -116,7 +116,8 @@ impl<S: Source> Cutter<S> {
                 self.assembler.begin(n_rows)?;
             }
             let taken = n_taken..block.order.len().min(n_taken + n_rows - n_filled);
-            others += self.assembler.add(&block.block, &block.order[taken.clone()])?;
+            let part = BlockPart { start: n_taken, order: &block.order[taken.clone()] };
+            others += self.assembler.add(&block.block, part)?;
             n_filled += taken.len();
             if taken.end < block.order.len() {
                 self.block = Some((block, taken.end));

@@ -13,7 +13,7 @@ use shuffle::{BlockPlan, EpochPlan};
 
 use crate::error::Error;
 use crate::memory::{BlocksMade, Carried};
-use crate::source::{BlockPlace, Source, Stop};
+use crate::source::{BlockPlace, BlockRows, Source, Stop};
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::Counters;
@@ -273,9 +273,10 @@ impl<S: Source> Reading<S> {
         let block_idx = plan.block_idx;
         memory.place = BlockPlace { epoch: *epoch, block_idx };
         memory.order = std::mem::take(&mut plan.order);
-        let (place, block) = (memory.place, &mut memory.block);
+        let Carried { block, place, order, .. } = memory;
+        let rows = BlockRows { place: *place, ranges: &plan.chunks, order };
         let start = worktime::now();
-        let read = self.source.read(place, &plan.chunks, block, scratch, &self.stop);
+        let read = self.source.read(&rows, block, scratch, &self.stop);
         let spent = worktime::now() - start;
         if self.stop.is_set() {
             // The source gave up because it was asked to stop, which is not an error.

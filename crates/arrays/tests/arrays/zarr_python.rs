@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arrays::Element;
 use half::f16;
 
-use crate::{open, read_all};
+use crate::{open, read_all, values};
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data")
@@ -15,8 +15,9 @@ fn data() -> PathBuf {
 #[track_caller]
 fn counts<T: Element + PartialEq + std::fmt::Debug>(array: &str, element: impl Fn(u8) -> T) {
     let expected: Vec<T> = (0..7 * 3 * 5).map(element).collect();
-    assert_eq!(read_all::<T>(&data(), array).unwrap(), expected, "{array}");
-    assert_eq!(open::<T>(&data(), array).unwrap().row_shape(), [3, 5]);
+    let (all, shape) = values::<T>(open(&data(), array).unwrap()).unwrap();
+    assert_eq!(all, expected, "{array}");
+    assert_eq!(shape, [3, 5]);
 }
 
 #[test]
