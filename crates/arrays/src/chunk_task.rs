@@ -47,8 +47,11 @@ pub(crate) fn tasks<'a>(
         let row_in_chunk = (step % geometry.chunk_rows) as usize;
         let n_segments = geometry.segments.len();
         if tasks.last().is_none_or(|last| last.chunk_row != chunk_row) {
-            tasks.extend(geometry.segments.iter().map(|segment| {
-                Task { variable, chunk_row, segment, rows: Vec::new() }
+            tasks.extend(geometry.segments.iter().map(|segment| Task {
+                variable,
+                chunk_row,
+                segment,
+                rows: Vec::new(),
             }));
         }
         let mut rest = row;
@@ -222,9 +225,9 @@ impl Worker {
             let Some(task) = tasks.get_mut(*idx) else { continue };
             let variable = task.variable;
             let encoded = found.as_ref().and_then(|_| fetched.next()).transpose();
-            let placed = encoded.map_err(Cause::from).and_then(|encoded| {
-                self.place_fetched(task, chunk, encoded.flatten())
-            });
+            let placed = encoded
+                .map_err(Cause::from)
+                .and_then(|encoded| self.place_fetched(task, chunk, encoded.flatten()));
             placed.map_err(|source| failure(variable, indices, &source))?;
         }
         Ok(())

@@ -64,7 +64,9 @@ fn to_f32(element: ElementType, packing: Option<Packing>, from: &[u8], into: &mu
         ElementType::BF16 if packing.is_none() => {
             bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
         }
-        ElementType::Bool | ElementType::U8 => numbers(packing, from, into, <f64 as From<u8>>::from),
+        ElementType::Bool | ElementType::U8 => {
+            numbers(packing, from, into, <f64 as From<u8>>::from)
+        }
         ElementType::I8 => numbers(packing, from, into, <f64 as From<i8>>::from),
         ElementType::I16 => numbers(packing, from, into, <f64 as From<i16>>::from),
         ElementType::U16 => numbers(packing, from, into, <f64 as From<u16>>::from),

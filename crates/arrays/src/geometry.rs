@@ -45,10 +45,8 @@ impl Geometry {
             .iter()
             .map(|indices| usize::try_from(indices.len()).ok())
             .collect::<Option<_>>()?;
-        let chunk_lens: Vec<usize> = chunk_lens
-            .iter()
-            .map(|len| usize::try_from(*len).ok())
-            .collect::<Option<_>>()?;
+        let chunk_lens: Vec<usize> =
+            chunk_lens.iter().map(|len| usize::try_from(*len).ok()).collect::<Option<_>>()?;
         let row_len = addressable(&row_shape, n_bytes)?;
         let chunk_row_len = addressable(&chunk_lens, n_bytes)?;
         addressable(&[usize::try_from(*chunk_rows).ok()?, chunk_row_len], n_bytes)?;
@@ -73,7 +71,8 @@ fn addressable(shape: &[usize], n_bytes: usize) -> Option<usize> {
 fn segments(by_dim: &[Vec<ChunkRuns>], lens: &[(usize, usize)]) -> Vec<Segment> {
     let Some((outer, inner)) = by_dim.split_first() else {
         // Rows of a single element.
-        let one = ChunkRuns { chunk: 0, runs: vec![crate::selection::Run { src: 0, dst: 0, len: 1 }] };
+        let one =
+            ChunkRuns { chunk: 0, runs: vec![crate::selection::Run { src: 0, dst: 0, len: 1 }] };
         let part = Part::new(&[&one], &[(1, 1)], 0);
         let chunks = vec![SelectedChunk { indices: Vec::new(), part }];
         return vec![Segment { elements: 0..1, chunks }];

@@ -111,8 +111,7 @@ impl OpenVariable {
 /// Whether all chunks have the shape of the first one.
 fn is_regular(array: &Array<Store>) -> bool {
     let grid = array.chunk_grid_shape();
-    let (first, last): (Vec<u64>, Vec<u64>) =
-        grid.iter().map(|n| (0, n.saturating_sub(1))).unzip();
+    let (first, last): (Vec<u64>, Vec<u64>) = grid.iter().map(|n| (0, n.saturating_sub(1))).unzip();
     let Ok(shape) = array.chunk_shape(&first) else { return false };
     let n_chunks = array.shape().iter().zip(&shape).map(|(len, chunk)| len.div_ceil(chunk.get()));
     n_chunks.eq(grid.iter().copied())
@@ -136,7 +135,8 @@ fn dimension_names(array: &Array<Store>) -> Vec<String> {
     }
     let names = array.attributes().get("_ARRAY_DIMENSIONS").and_then(serde_json::Value::as_array);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let names: Vec<String> = names.map(|names| names.iter().map(text).collect()).unwrap_or_default();
+    let names: Vec<String> =
+        names.map(|names| names.iter().map(text).collect()).unwrap_or_default();
     if names.len() == n { names } else { vec![String::new(); n] }
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use worktime::ThreadTime;
 
 use crate::{
-    Assemble, BatchPlace, BlockBytes, BlockPart, BlockRows, Error, LoaderState, Need, Pipeline, PipelineSpec,
-    ReadStats, Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockRows, Error, LoaderState, Need, Pipeline,
+    PipelineSpec, ReadStats, Source, Stop,
 };
 
 /// A target's name, which is also that of its corpus, and its function.

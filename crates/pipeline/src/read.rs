@@ -186,15 +186,18 @@ impl<S: Source> Reading<S> {
     /// come in the order of the plan.
     pub(crate) fn run(&self) -> Result<(), S::Error> {
         let mut scratch = S::Scratch::default();
-        while let Some(mut work) = self.next_work()? {
-            let Some(read) = self.fill(&mut work, &mut scratch).transpose() else { break };
-            let has_failed = read.is_err();
-            let is_wanted = work.done.send(read.map(|()| work.memory)).is_ok();
-            if has_failed || !is_wanted {
-                break;
-            }
-        }
+        while self.read_next(&mut scratch)? {}
         Ok(())
+    }
+
+    /// Reads the next block. Returns false if there is none, it cannot be read, or the consumer
+    /// stopped.
+    pub(crate) fn read_next(&self, scratch: &mut S::Scratch) -> Result<bool, S::Error> {
+        let Some(mut work) = self.next_work()? else { return Ok(false) };
+        let Some(read) = self.fill(&mut work, scratch).transpose() else { return Ok(false) };
+        let has_failed = read.is_err();
+        let is_wanted = work.done.send(read.map(|()| work.memory)).is_ok();
+        Ok(is_wanted && !has_failed)
     }
 
     fn next_work(&self) -> Result<NextWork<S>, S::Error> {

@@ -21,7 +21,7 @@ pub trait Source: Send + Sync + 'static {
     /// Errors of reading and assembling. The engine's own errors convert into it.
     type Error: std::error::Error + From<Error> + Send + Sync + 'static;
     /// Working memory that a reading thread reuses from block to block.
-    type Scratch: Default;
+    type Scratch: Default + Send + 'static;
     /// Makes batches from blocks, on one thread.
     type Assembler: Assemble<Block = Self::Block, Batch = Self::Batch, Error = Self::Error>
         + Send

@@ -9,8 +9,7 @@ use crate::open;
 use crate::oracle::{Stored, write};
 
 fn pipeline(folder: &std::path::Path, batch_rows: u64) -> Pipeline<arrays::ArraySamples> {
-    let stored =
-        Stored { shape: vec![48, 8], chunk: vec![1, 8], is_sharded: false, codec: None };
+    let stored = Stored { shape: vec![48, 8], chunk: vec![1, 8], is_sharded: false, codec: None };
     write(folder, "fields", &stored);
     let spec = PipelineSpec {
         chunk_rows: 1,
@@ -72,7 +71,8 @@ fn a_batch_of_two_blocks_is_copied_whole() {
     for batch in pipeline.epoch(0).unwrap() {
         let batch = batch.unwrap();
         let values = batch.variable("fields").unwrap();
-        for (sample, values) in batch.samples().iter().zip(values.values::<f64>().unwrap().chunks(8))
+        for (sample, values) in
+            batch.samples().iter().zip(values.values::<f64>().unwrap().chunks(8))
         {
             assert_eq!((values[0], values[7]), ((sample * 8) as f64, (sample * 8 + 7) as f64));
             seen.push(*sample);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pipeline::{
-    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Error, Need, Pipeline, PipelineSpec, ReadStats,
-    Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Error, Need, Pipeline,
+    PipelineSpec, ReadStats, Source, Stop,
 };
 use worktime::ThreadTime;
 

@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use pipeline::{
-    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Budget, Lease, Need, Pipeline, PipelineSpec,
-    ReadStats, Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Budget, Lease, Need,
+    Pipeline, PipelineSpec, ReadStats, Source, Stop,
 };
 use shuffle::Order;
 use worktime::ThreadTime;
