@@ -17,6 +17,7 @@ const CLOCK: Surroundings = Surroundings {
         "crates/example-data/src/generate.rs",
         "crates/example-data/src/tenx.rs",
         "crates/experiment-copy/src/slice.rs",
+        "crates/fields/src/generate.rs",
         "crates/relayout/src/rewrite.rs",
         // The speed of codecs and layouts.
         "crates/relayout/src/speed.rs",
