@@ -2,9 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::bench;
 use crate::generate_command::GenerateArgs;
+use crate::queue_command::QueueArgs;
+use crate::sweep_command::SweepArgs;
 
-/// Writes weather-like data for the loader.
+/// Writes weather-like data, and measures reading it.
 #[derive(Debug, Parser)]
 #[command(name = "fields", version, about, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -16,6 +19,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Write a Zarr store of weather-like inputs and targets
     Generate(GenerateArgs),
+    /// Measure reading batches: one read for each, one for each sample, and the floor
+    Sweep(Box<SweepArgs>),
+    /// Measure how a queue of batches drains, by its depth and the number of workers
+    Queue(Box<QueueArgs>),
+    /// Measure one point: reads the order from stdin, writes events to stdout
+    #[command(hide = true, name = bench::SUBCOMMAND)]
+    Point,
 }
 
 #[cfg(test)]
@@ -41,6 +51,9 @@ mod tests {
             &["fields", "generate", "x", "--codec", "lz77"],
             &["fields", "generate", "x", "--codec", "zstd:fast"],
             &["fields", "generate", "x", "--element", "f64"],
+            &["fields", "sweep"],
+            &["fields", "sweep", "x", "--strategies", "slow"],
+            &["fields", "queue", "x", "--depth", "-1"],
         ] {
             assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
         }

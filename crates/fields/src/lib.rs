@@ -1,7 +1,9 @@
 //! The `fields` program: commands on weather-like data in Zarr arrays.
 //!
 //! - `generate` writes such data from a seed, as a library ([`generate::generate`]) and as a
-//!   command (`generate_command`).
+//!   command (`generate_command`);
+//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains; both
+//!   measure each point in a process of its own (`bench`).
 //!
 //! ```
 //! use fields::generate::{FieldSpec, GenerateSpec, Layout, generate};
@@ -15,12 +17,21 @@
 //! assert!(path.join("inputs/zarr.json").is_file());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![expect(clippy::print_stderr, reason = "the library of a command line tool: printing is its job")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the library of a command line tool: printing is its job"
+)]
 
+mod bench;
 mod cli;
+mod drain;
 mod error;
 pub mod generate;
 mod generate_command;
+mod queue_command;
+mod queue_picture;
+mod sweep_command;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,12 +47,16 @@ pub use error::Error;
 /// The code is 0 for success, 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C.
 /// Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };
     let outcome = match cli.command {
         Command::Generate(args) => generate_command::run(&args),
+        Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Queue(args) => queue_command::run(&args, &arguments),
+        Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {}", one_line(&with_causes(&error)));

@@ -51,7 +51,7 @@ fn the_number_of_threads_changes_no_byte() {
 #[test]
 fn samples_do_not_depend_on_their_number() {
     let folder = tempfile::tempdir().unwrap();
-    let chunk = |n_samples| {
+    let chunk = |n_samples: u64| {
         let store = folder.path().join(n_samples.to_string());
         let fields = FieldSpec { n_samples, ..SMALL };
         generate(&store, &GenerateSpec { fields, ..GenerateSpec::default() }, &mut |_| {}).unwrap();
