@@ -48,13 +48,13 @@ impl ChunkFiles {
     /// The chunks of `array`, with their form.
     pub(crate) fn new(array: Array<Store>) -> Result<(Self, ChunkForm), Cause> {
         let first = vec![0; array.dimensionality()];
-        let outer: Vec<NonZeroU64> = array.chunk_shape(&first)?.to_vec();
+        let outer: Vec<NonZeroU64> = array.chunk_shape(&first)?;
         if !array.is_exclusively_sharded() {
             let codecs = array.codecs();
             return Ok((Self { array, sharded: None }, (outer, codecs)));
         }
         let sharding = sharding(&array)?;
-        let inner: Vec<NonZeroU64> = sharding.chunk_shape.to_vec();
+        let inner: Vec<NonZeroU64> = sharding.chunk_shape.clone();
         let codecs = Arc::new(CodecChain::from_metadata(&sharding.codecs)?);
         let sharded = Some(Shards::new(&sharding, &outer, &inner)?);
         Ok((Self { array, sharded }, (inner, codecs)))
@@ -175,7 +175,7 @@ impl Shards {
         }));
         let decoded = decoded.map_err(|panic| panic_message(panic.as_ref()))?;
         let bytes = decoded.map_err(|error| format!("the shard's index: {error}"))?.into_fixed()?;
-        let number = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).unwrap_or(u64::MAX);
+        let number = |bytes: &[u8]| bytes.try_into().map_or(u64::MAX, u64::from_ne_bytes);
         Ok(bytes.chunks_exact(16).map(|of| [number(&of[..8]), number(&of[8..])]).collect())
     }
 }

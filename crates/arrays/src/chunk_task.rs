@@ -187,13 +187,13 @@ impl Worker {
         let (variable, chunk_bytes) = (task.variable, task.variable.chunk_bytes());
         let n_bytes = stored_len(&range, chunk_bytes, variable.decoder.is_raw())?;
         let piece = [Piece { file: &file, range }];
-        if variable.decoder.is_raw() {
-            if let Some(into) = task.direct(chunk) {
-                storage.read(&piece, into)?;
-                self.counts.fetched(n_bytes as u64, worktime::now() - start);
-                self.counts.bytes_decoded += n_bytes as u64;
-                return Ok(());
-            }
+        if variable.decoder.is_raw()
+            && let Some(into) = task.direct(chunk)
+        {
+            storage.read(&piece, into)?;
+            self.counts.fetched(n_bytes as u64, worktime::now() - start);
+            self.counts.bytes_decoded += n_bytes as u64;
+            return Ok(());
         }
         let encoded = words(&mut self.encoded, n_bytes);
         storage.read(&piece, encoded)?;

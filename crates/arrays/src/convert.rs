@@ -9,7 +9,7 @@ use crate::element::ElementType;
 /// The linear packing of the CF conventions: a stored number `n` means `n * scale + offset`.
 ///
 /// Source: CF Conventions 1.11, section 8.1, attributes `scale_factor` and `add_offset`; section
-/// 2.5.1 for `_FillValue`.
+/// 2.5.1 for `_FillValue`, which xarray stores as the array's own fill value in Zarr v2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Packing {
     /// The attribute `scale_factor`, 1 if absent.
@@ -21,14 +21,18 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// The packing in an array's attributes, if there is one.
-    pub(crate) fn of(attributes: &serde_json::Map<String, serde_json::Value>) -> Option<Self> {
+    /// The packing in an array's attributes, if there is one. `fill` is the fill value of an array
+    /// in Zarr v2.
+    pub(crate) fn of(
+        attributes: &serde_json::Map<String, serde_json::Value>,
+        fill: Option<f64>,
+    ) -> Option<Self> {
         let number = |name: &str| attributes.get(name).and_then(serde_json::Value::as_f64);
         let (scale, offset) = (number("scale_factor"), number("add_offset"));
         (scale.is_some() || offset.is_some()).then(|| Self {
             scale: scale.unwrap_or(1.0),
             offset: offset.unwrap_or(0.0),
-            missing: number("_FillValue"),
+            missing: number("_FillValue").or(fill),
         })
     }
 }
@@ -65,7 +69,7 @@ fn to_f32(element: ElementType, packing: Option<Packing>, from: &[u8], into: &mu
             bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
         }
         ElementType::Bool | ElementType::U8 => {
-            numbers(packing, from, into, <f64 as From<u8>>::from)
+            numbers(packing, from, into, <f64 as From<u8>>::from);
         }
         ElementType::I8 => numbers(packing, from, into, <f64 as From<i8>>::from),
         ElementType::I16 => numbers(packing, from, into, <f64 as From<i16>>::from),

@@ -9,12 +9,12 @@
 //!   of it: from the codec to the consumer, no sample is copied. Only a batch that comes from two
 //!   blocks is.
 //! - Memory goes round: a dropped batch's is decoded into again.
-//! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are read
-//!   at once, and batches arrive in the plan's order.
+//! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
+//!   read at once, and batches arrive in the plan's order.
 //!
-//! Crate `zarrs` reads the metadata of Zarr v2 and v3, the indices of shards, and decodes what
-//! [`decoder`] does not: blosc, transposed or big-endian elements, checksums. A chunk that is not
-//! stored reads as the array's fill value.
+//! Crate `zarrs` reads the metadata of Zarr v2 and v3, and decodes everything but chunks that are
+//! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
+//! into their place. A chunk that is not stored reads as the array's fill value.
 //!
 //! ```
 //! # use zarrs::array::{ArrayBuilder, data_type};

@@ -86,7 +86,9 @@ pub(crate) fn run<'a>(
                 queue.fail(Failure { path: String::new(), source: error.into() });
             }
         }
-        mine.iter_mut().for_each(|worker| queue.drain(worker));
+        for worker in mine {
+            queue.drain(worker);
+        }
     });
     let failure = queue.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut counts = Counts::default();

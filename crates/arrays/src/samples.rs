@@ -117,12 +117,12 @@ impl Source for ArraySamples {
     }
 
     fn fingerprint(&self) -> String {
-        let mut text = format!("{:?}", self.window);
-        for of in self.variables.iter() {
+        let variables = self.variables.iter().map(|of| {
             let OpenVariable { path, steps, stored, element, selected, n_steps, .. } = of;
-            text += &format!("; {path} {n_steps} {steps:?} {stored} {element} {selected:?}");
-        }
-        text
+            format!("{path} {n_steps} {steps:?} {stored} {element} {selected:?}")
+        });
+        let window = format!("{:?}", self.window);
+        std::iter::once(window).chain(variables).collect::<Vec<_>>().join("; ")
     }
 
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {

@@ -12,14 +12,13 @@ impl Pool {
     pub(crate) fn take(self: &Arc<Self>, n_bytes: usize) -> Option<Slot> {
         let n_words = n_bytes.div_ceil(size_of::<u64>());
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = match free.iter().position(|words| n_words <= words.len()) {
-            Some(at) => free.swap_remove(at),
-            None => {
-                // Too small ones go first, so that the pool does not keep them beside it.
-                free.pop();
-                drop(free);
-                bytemuck::allocation::try_zeroed_vec(n_words).ok()?
-            }
+        let words = if let Some(at) = free.iter().position(|words| n_words <= words.len()) {
+            free.swap_remove(at)
+        } else {
+            // One that is too small goes first, so that the pool does not keep both.
+            free.pop();
+            drop(free);
+            bytemuck::allocation::try_zeroed_vec(n_words).ok()?
         };
         Some(Slot { words, n_bytes, pool: Arc::clone(self) })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use storage::Storage;
 use zarrs::array::Array;
+use zarrs::metadata::{ArrayMetadata, FillValueMetadata};
 use zarrs::plugin::ExtensionName as _;
 
 use crate::chunk_files::ChunkFiles;
@@ -58,7 +59,7 @@ impl OpenVariable {
         let dimensions = dimension_names(&array);
         let selected = selected(&array, &path, &dimensions, &spec.select)?;
         let fill = array.fill_value().as_ne_bytes().to_vec();
-        let packing = Packing::of(array.attributes());
+        let packing = Packing::of(array.attributes(), fill_value_v2(&array));
         let convert = match (packing, spec.as_f32 && stored != ElementType::F32) {
             (None, false) => Convert::Copy,
             (packing, _) => Convert::ToF32 { from: stored, packing },
@@ -125,6 +126,17 @@ fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> 
         array: path.to_owned(),
         stored: name.map_or_else(|| format!("{:?}", array.data_type()), Into::into),
     })
+}
+
+/// The fill value of an array in Zarr v2, if its metadata has one that is a number.
+fn fill_value_v2(array: &Array<Store>) -> Option<f64> {
+    match array.metadata() {
+        ArrayMetadata::V2(metadata) => match &metadata.fill_value {
+            FillValueMetadata::Number(number) => number.as_f64(),
+            _ => None,
+        },
+        ArrayMetadata::V3(_) => None,
+    }
 }
 
 /// The names of an array's dimensions; empty where it has none.

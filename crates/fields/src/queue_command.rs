@@ -4,11 +4,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_report::{EPOCHS_FILE, EpochRecord, Measured, write_text};
+use bench_report::{EPOCHS_FILE, EpochRecord, Measured, Spread, write_text};
 use clap::Args;
 
 use crate::bench::{BenchFlags, Measuring, Point, Strategy};
-use crate::drain::{first_empty, first_empty_measured};
+use crate::drain::{Queue, first_empty, first_empty_measured};
 use crate::queue_picture::{QueueLine, draw};
 
 /// Flags of `queue`.
@@ -40,7 +40,10 @@ impl QueueArgs {
     /// A queue needs workers, and none of it is used without them.
     fn points(&self) -> Vec<Point> {
         let pairs = self.workers.iter().flat_map(|workers| {
-            self.depth.iter().filter(move |depth| 0 < *workers || **depth == 0).map(move |depth| (*workers, *depth))
+            self.depth
+                .iter()
+                .filter(move |depth| 0 < *workers || **depth == 0)
+                .map(move |depth| (*workers, *depth))
         });
         let point = |(workers, queue): (usize, usize)| Point {
             strategy: Strategy::Stacked,
@@ -67,11 +70,15 @@ struct Drain {
     stock: f64,
     /// Batches made in a second once the queue is empty.
     rate: Option<f64>,
-    predicted: Option<f64>,
+    /// The first empty request by the formula, with this measurement's own rate.
+    by_formula: Option<f64>,
+    /// The first empty request if the loads are followed one by one.
+    predicted: Option<usize>,
     measured: Option<usize>,
 }
 
 impl Drain {
+    /// Reads a record; `predicted` follows when all are read.
     fn of(record: &EpochRecord, consumer_secs: f64) -> Option<Self> {
         let Measured { elapsed, n_batches, batch_ready_blocks: ready, .. } = &record.measured;
         let workers = record.point.read_threads?;
@@ -85,10 +92,42 @@ impl Drain {
             secs_per_batch: (*elapsed)? / (*n_batches)? as f64,
             stock,
             rate,
-            predicted: rate.and_then(|rate| first_empty(stock, rate, consumer_secs)),
+            by_formula: rate.and_then(|rate| first_empty(stock, rate, consumer_secs)),
+            predicted: None,
             measured,
         })
     }
+
+    /// Follows the loads of a queue of `n_requests`, with the rates of one worker and of all.
+    fn predict(&mut self, (alone, together): (f64, f64), consumer_secs: f64, n_requests: usize) {
+        let (workers, queue) = (self.workers as usize, self.queue as usize);
+        let stock = self.stock as usize;
+        let queue = Queue { places: queue + workers, workers, stock, alone, together };
+        self.predicted = queue.first_empty(consumer_secs, n_requests);
+    }
+}
+
+/// The drains of all records, with the predictions that follow from them together: the rate of one
+/// worker, and of each number of workers, where their queues were empty.
+fn drains(records: &[EpochRecord], consumer_secs: f64) -> Vec<Drain> {
+    let all = records.iter().filter_map(|record| Drain::of(record, consumer_secs));
+    let mut all: Vec<Drain> = all.collect();
+    let rate_of = |all: &[Drain], workers: Option<u64>| {
+        let these = all.iter().filter(|drain| workers.is_none_or(|n| drain.workers == n));
+        Spread::of(these.filter_map(|drain| drain.rate)).map(|rates| (rates.median, rates.max))
+    };
+    let alone = rate_of(&all, Some(1));
+    let most = rate_of(&all, None);
+    let n_requests = records.iter().filter_map(|record| record.measured.n_batches).max();
+    for at in 0..all.len() {
+        let together = rate_of(&all, Some(all[at].workers));
+        let together = together.map(|(median, _)| median).or_else(|| most.map(|(_, most)| most));
+        if let (Some((alone, _)), Some(together)) = (alone, together) {
+            let rates = (alone, together);
+            all[at].predict(rates, consumer_secs, n_requests.unwrap_or(0) as usize);
+        }
+    }
+    all
 }
 
 /// Batches a second from the first request that found the queue empty on: then the workers alone
@@ -106,8 +145,7 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let mut measuring = Measuring::begin(&args.bench, &points, arguments)?;
     measuring.measure_all(&points)?;
     let consumer_secs = args.consumer / 1e3;
-    let drains: Vec<Drain> =
-        measuring.records.iter().filter_map(|record| Drain::of(record, consumer_secs)).collect();
+    let drains = drains(&measuring.records, consumer_secs);
     let table = table(&drains);
     println!("{table}");
     let lines: Vec<QueueLine> = measuring
@@ -119,14 +157,15 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         .map(|(record, drain)| QueueLine {
             name: format!("{} workers, queue {}", drain.workers, drain.queue),
             ready: record.measured.batch_ready_blocks.clone(),
-            predicted: drain.predicted,
+            predicted: drain.predicted.map(|at| at as f64),
         })
         .collect();
     let picture = write_text(measuring.folder(), "queue.svg", &draw(&lines)?)?;
     let command = measuring.records.first().map(|record| record.run.command.clone());
     let text = format!(
         "# How a queue drains\n\n```sh\n{}\n```\n\nBatches of {} samples, a consumer that sleeps \
-         {} ms on each, workers with {} threads each; {} s to fill the queue.\n\n{table}\n\
+         {} ms on each, workers with {} threads each; {} s to fill the queue. Requests are counted \
+         from 0.\n\n{table}\n\
          ![queue depth over iterations](queue.svg)\n",
         command.unwrap_or_default(),
         args.batch,
@@ -143,24 +182,25 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
 
 /// The table in Markdown.
 fn table(drains: &[Drain]) -> String {
-    let mut text = "| workers | queue | s a batch | batches when it begins | batches/s when empty | \
-                    first empty, predicted | measured |\n\
-                    | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        .to_owned();
+    let head = "| workers | queue | s a batch | batches when it begins | batches/s when empty | \
+                    first empty, measured | predicted | by the formula |\n\
+                    | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+    let mut rows = vec![head.to_owned()];
     for drain in drains {
         let or_never = |text: Option<String>| text.unwrap_or_else(|| "never".to_owned());
-        text += &format!(
-            "| {} | {} | {:.3} | {:.0} | {} | {} | {} |\n",
+        rows.push(format!(
+            "| {} | {} | {:.3} | {:.0} | {} | {} | {} | {} |\n",
             drain.workers,
             drain.queue,
             drain.secs_per_batch,
             drain.stock,
             drain.rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2}")),
-            or_never(drain.predicted.map(|n| format!("{n:.1}"))),
             or_never(drain.measured.map(|n| n.to_string())),
-        );
+            or_never(drain.predicted.map(|n| n.to_string())),
+            or_never(drain.by_formula.map(|n| format!("{n:.1}"))),
+        ));
     }
-    text
+    rows.concat()
 }
 
 #[cfg(test)]
@@ -184,12 +224,12 @@ mod tests {
             .collect();
         let mut measured = Measured::from_batches(&batches, 0.0);
         measured.batch_ready_blocks = ready.to_vec();
-        let point =
-            GridPoint { read_threads: Some(2), prefetch_blocks: 4, ..GridPoint::default() };
+        let point = GridPoint { read_threads: Some(2), prefetch_blocks: 4, ..GridPoint::default() };
         let record = EpochRecord { point, measured, ..EpochRecord::default() };
         let drain = Drain::of(&record, 1.0).unwrap();
         assert_eq!((drain.workers, drain.queue, drain.measured), (2, 3, Some(7)));
-        assert_eq!((drain.rate, drain.predicted), (Some(0.5), Some(8.0)));
-        assert!(table(&[drain]).contains("| 2 | 3 | 1.364 | 4 | 0.50 | 8.0 | 7 |"));
+        assert_eq!((drain.rate, drain.by_formula), (Some(0.5), Some(6.0)));
+        let all = drains(&[record], 1.0);
+        assert!(table(&all).contains("| 2 | 3 | 1.364 | 4 | 0.50 | 7 | never | 6.0 |"));
     }
 }

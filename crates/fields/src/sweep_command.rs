@@ -84,9 +84,9 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
 
 /// The table in Markdown: a row for each point.
 fn table(records: &[EpochRecord], sample_bytes: u64) -> String {
-    let mut text = "| batch | threads | how | MB/s | s a batch | CPU s | peak GB |\n\
-                    | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n"
-        .to_owned();
+    let head = "| batch | threads | how | MB/s | s a batch | CPU s | peak GB |\n\
+                    | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n";
+    let mut rows = vec![head.to_owned()];
     let mut ids: Vec<String> = Vec::new();
     for record in records {
         let id = record.point.id();
@@ -103,7 +103,9 @@ fn table(records: &[EpochRecord], sample_bytes: u64) -> String {
         let rate = median(&|record| megabytes_per_second(record, sample_bytes));
         let rate = rate.map_or_else(
             || "failed".to_owned(),
-            |spread| format!("{} ({} to {})", whole(spread.median), whole(spread.min), whole(spread.max)),
+            |spread| {
+                format!("{} ({} to {})", whole(spread.median), whole(spread.min), whole(spread.max))
+            },
         );
         let secs = median(&|record| {
             Some(record.measured.elapsed? / record.measured.n_batches.filter(|n| *n > 0)? as f64)
@@ -114,7 +116,7 @@ fn table(records: &[EpochRecord], sample_bytes: u64) -> String {
             spread.map_or_else(String::new, |spread| format!("{:.digits$}", spread.median))
         };
         let point = &record.point;
-        text += &format!(
+        rows.push(format!(
             "| {} | {} | {} | {rate} | {} | {} | {} |\n",
             point.batch_size,
             point.n_threads.unwrap_or(1),
@@ -122,9 +124,9 @@ fn table(records: &[EpochRecord], sample_bytes: u64) -> String {
             number(secs, 3),
             number(cpu, 2),
             number(peak, 2),
-        );
+        ));
     }
-    text
+    rows.concat()
 }
 
 fn whole(number: f64) -> String {

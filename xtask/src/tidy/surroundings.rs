@@ -11,6 +11,7 @@ const CLOCK: Surroundings = Surroundings {
         // Measurements, and programs that print durations.
         "crates/bench-run/",
         "crates/compare/",
+        "crates/fields/src/bench/measure.rs",
         "crates/grid-point/",
         "xtask/",
         // Durations of a run, in its report.

@@ -3,18 +3,35 @@
 use std::sync::Arc;
 
 use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
-use object_store::local::LocalFileSystem;
-use object_store::path::Path;
+use futures_util::FutureExt as _;
 use pipeline::Pipeline;
+use storage::object_store::memory::InMemory;
+use storage::object_store::path::Path;
+use storage::object_store::{ObjectStore, ObjectStoreExt as _};
 use storage::{ObjectOptions, ObjectStorage, Storage};
 
 use crate::oracle::{Compression, Stored, write};
 use crate::{in_order, open, values};
 
+/// The files of `folder` in an object store.
 fn far(folder: &std::path::Path, request_bytes: u64) -> Arc<ObjectStorage> {
-    let store = Arc::new(LocalFileSystem::new_with_prefix(folder).unwrap());
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    copy(folder, &Path::default(), &*store);
     let options = ObjectOptions { request_bytes, ..ObjectOptions::default() };
     Arc::new(ObjectStorage::new(store, Path::default(), "far", options).unwrap())
+}
+
+fn copy(folder: &std::path::Path, to: &Path, store: &dyn ObjectStore) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.clone().join(path.file_name().unwrap().to_str().unwrap());
+        if path.is_dir() {
+            copy(&path, &to, store);
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            store.put(&to, bytes.into()).now_or_never().unwrap().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -68,10 +68,7 @@ impl Measuring {
         points: &[Point],
         arguments: &[OsString],
     ) -> anyhow::Result<Self> {
-        let data = FieldData {
-            uri: flags.uri.full().to_owned(),
-            arrays: flags.arrays.clone(),
-        };
+        let data = FieldData { uri: flags.uri.full().to_owned(), arrays: flags.arrays.clone() };
         let n_runs = points.len() as u64 * flags.repeat;
         let mut session = Session::begin(Display::new(n_runs, "points", flags.quiet))?;
         let first = points.first().context("there is no point to measure")?;
@@ -204,9 +201,9 @@ fn line(point: &Point, record: &EpochRecord, sample_bytes: u64) -> String {
         return format!("{point}: {}: {message}", measured.status.name());
     };
     let per_batch = measured.elapsed.unwrap_or_default() / measured.n_batches.unwrap_or(1) as f64;
-    let peak = measured.max_mem.map_or_else(String::new, |bytes| {
-        format!(", {:.2} GB peak", bytes as f64 / 1e9)
-    });
+    let peak = measured
+        .max_mem
+        .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
     format!("{point}: {} MB/s, {per_batch:.3} s a batch{peak}", grouped(rate.round() as u64))
 }
 

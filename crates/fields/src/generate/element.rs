@@ -52,7 +52,7 @@ impl Stored for i16 {
         for (value, into) in values.iter().zip(into) {
             let steps = (value - offset) * per_step;
             // Rounds by cutting off, which the compiler does for several values at once.
-            *into = (steps + 0.5_f32.copysign(steps)) as i16;
+            *into = (steps + 0.5_f32.copysign(steps)) as Self;
         }
     }
 }

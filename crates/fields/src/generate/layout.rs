@@ -206,14 +206,14 @@ mod tests {
             let error = layout.check().unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(expect), "{error}");
         };
-        let sharded = Layout { shard_samples: Some(6), chunk_samples: 3, ..layout.clone() };
+        let sharded = Layout { shard_samples: Some(6), chunk_samples: 3, ..layout };
         sharded.check().unwrap();
-        refused(Layout { zarr: ZarrVersion::V2, ..sharded.clone() }, "Zarr 2 has no shards");
-        refused(Layout { chunk_samples: 4, ..sharded.clone() }, "whole chunks of 4");
+        refused(Layout { zarr: ZarrVersion::V2, ..sharded }, "Zarr 2 has no shards");
+        refused(Layout { chunk_samples: 4, ..sharded }, "whole chunks of 4");
         refused(Layout { shard_samples: Some(0), ..sharded }, "between 1 and");
-        refused(Layout { chunk_samples: 0, ..layout.clone() }, "samples in a chunk is 0");
-        refused(Layout { chunk_channels: Some(0), ..layout.clone() }, "channels in a chunk is 0");
-        refused(Layout { codec: Codec::Zstd(23), ..layout.clone() }, "between 1 and 22");
+        refused(Layout { chunk_samples: 0, ..layout }, "samples in a chunk is 0");
+        refused(Layout { chunk_channels: Some(0), ..layout }, "channels in a chunk is 0");
+        refused(Layout { codec: Codec::Zstd(23), ..layout }, "between 1 and 22");
         refused(Layout { codec: Codec::Blosc(10), ..layout }, "between 0 and 9");
     }
 }

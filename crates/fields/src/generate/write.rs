@@ -176,7 +176,7 @@ pub(crate) fn check_interrupted(spec: &GenerateSpec) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first `len` elements of a buffer, which grows if needed. Fails if there is not enough memory.
+/// The first `len` elements of a buffer, which grows if needed. Fails if memory is short.
 fn first<'a, T: Copy + Default>(
     buffer: &'a mut Vec<T>,
     len: usize,
