@@ -33,7 +33,7 @@ fn spec() -> impl Strategy<Value = PipelineSpec> {
 fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
     (stored(), stored()).prop_flat_map(|(a, mut b)| {
         b.shape[0] = a.shape[0];
-        let parts = (variable("a", a.shape.clone()), variable("b", b.shape.clone()));
+        let parts = (variable("a", &a.shape), variable("b", &b.shape));
         parts.prop_map(move |(of_a, of_b)| ([a.clone(), b.clone()], vec![of_a, of_b]))
     })
 }
@@ -44,7 +44,7 @@ fn reading() -> impl Strategy<Value = (Option<u64>, u64, ReadStrategy, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn each_sample_comes_once_with_its_values(
@@ -61,7 +61,7 @@ proptest! {
             let reach = variables.iter().flat_map(|of| &of.steps).fold((0, 0), |(least, most), by| {
                 (least.min(*by), most.max(*by))
             });
-            let first = start.unwrap_or(reach.0.unsigned_abs());
+            let first = start.unwrap_or_else(|| reach.0.unsigned_abs());
             prop_assert!(stored[0].shape[0] <= first + reach.1.unsigned_abs());
             return Ok(());
         };

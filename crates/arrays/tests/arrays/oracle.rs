@@ -78,7 +78,10 @@ pub(crate) fn write(folder: &Path, name: &str, stored: &Stored) {
 }
 
 /// A random part of an array: steps around a sample's own, and indices of other dimensions.
-pub(crate) fn variable(name: &'static str, shape: Vec<u64>) -> impl Strategy<Value = Variable> {
+pub(crate) fn variable(
+    name: &'static str,
+    shape: &[u64],
+) -> impl Strategy<Value = Variable> + use<> {
     let others: Vec<_> = shape.iter().skip(1).map(|len| indices(*len)).collect();
     (prop::collection::vec(-2..=2_i64, 1..4), others).prop_map(move |(steps, others)| {
         let chosen = others.into_iter().enumerate();

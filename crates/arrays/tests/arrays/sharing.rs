@@ -52,7 +52,9 @@ fn dropped_memory_is_used_again_and_kept_batches_are_never_overwritten() {
 
     let kept: Vec<ArrayBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();
     for epoch in pipeline.epochs(1..3) {
-        epoch.unwrap().for_each(|batch| drop(batch.unwrap()));
+        for batch in epoch.unwrap() {
+            drop(batch.unwrap());
+        }
     }
     for batch in &kept {
         let values = batch.variable("fields").unwrap();

@@ -43,7 +43,7 @@ fn a_chunk_that_is_not_stored_reads_as_the_fill_value() {
 fn data_sets_of_xarray_read_as_xarray_decodes_them() {
     for store in ["xarray-v2", "xarray-v3"] {
         let folder = data().join(store);
-        let number = |i: u16| if i % 11 == 0 { f32::NAN } else { f32::from(i) / 8.0 };
+        let number = |i: u16| if i.is_multiple_of(11) { f32::NAN } else { f32::from(i) / 8.0 };
         let expected: Vec<f32> = (0..6 * 4 * 5).map(number).collect();
         // Missing numbers differ from themselves: bits are compared.
         let bits = |values: &[f32]| -> Vec<Option<u32>> {
@@ -54,7 +54,7 @@ fn data_sets_of_xarray_read_as_xarray_decodes_them() {
             assert_eq!(bits(&all), bits(&expected), "{store} {variable}");
         }
         let mask = read_all::<u8>(&folder, "mask").unwrap();
-        assert!(mask.iter().zip(&expected).all(|(is, x)| (*is == 1) == !x.is_nan()), "{store}");
+        assert!(mask.iter().zip(&expected).all(|(is, x)| (*is == 1) != x.is_nan()), "{store}");
 
         let north = Variable::new("t").select("lat", Indices::Range(2..4));
         let (part, shape) =
@@ -69,8 +69,11 @@ fn batches_have_the_names_of_dimensions() {
     for store in ["xarray-v2", "xarray-v3"] {
         let spec = SampleSpec::new([Variable::new("t").steps([0, 1])]);
         let samples = open_with(&data().join(store), &spec).unwrap();
-        let pipeline =
-            pipeline::Pipeline::new(samples.into(), crate::in_order(), |batch| batch.n_samples());
+        let pipeline = pipeline::Pipeline::new(
+            samples.into(),
+            crate::in_order(),
+            arrays::ArrayBatch::n_samples,
+        );
         let batch = pipeline.unwrap().epoch(0).unwrap().next().unwrap().unwrap();
         let values = batch.variable("t").unwrap();
         assert_eq!(values.dimensions(), ["sample", "step", "lat", "lon"], "{store}");
