@@ -16,6 +16,7 @@ mod chromium;
 mod ci;
 mod debian;
 mod environment;
+mod fields;
 mod fuzz;
 mod interpreter;
 mod mpirun;
@@ -48,6 +49,11 @@ Commands:
               cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m native
   generate  write a Census-shaped experiment
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
+  fields    write weather-like fields as Zarr arrays, and measure reading them: one read for a batch or for each
+            sample, and how a queue of batches drains
+              cargo xtask fields generate ~/data/weather --samples 64
+              cargo xtask fields sweep ~/data/weather -B 16 -t 1,2
+              cargo xtask fields queue ~/data/weather --consumer 500
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
   slice     copy some cells and genes of an experiment, local or in an object store, to a new one
@@ -107,6 +113,7 @@ fn main() -> ExitCode {
         }),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
+        Some("fields") => fields::run(&rest),
         Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),

@@ -25,24 +25,29 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     Program::exec(command)
 }
 
-/// The program, built in release mode.
+/// A program, built in release mode.
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
     native: native::Native,
 }
 
-/// Builds it with the native libraries in place; the exit code if cargo failed and printed why.
+/// Builds the `sweep` program; the exit code if cargo failed and printed why.
 pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
+    build_program("sweep")
+}
+
+/// Builds the program of the package `name` with the native libraries in place; the exit code if
+/// cargo failed and printed why.
+pub(crate) fn build_program(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
-    let path = target_folder(&native)?.join("release/sweep");
+    let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {
         print_line(
             "building the program: about six minutes on two cores, later builds take seconds",
         );
     }
-    let mut build =
-        cargo::cargo(["build", "--release", "--package", "sweep", "--bin", "sweep"], &native);
+    let mut build = cargo::cargo(["build", "--release", "--package", name, "--bin", name], &native);
     let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(Err(cargo::exit_code(built)));

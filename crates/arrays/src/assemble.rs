@@ -1,75 +1,119 @@
-//! Assembles batches from rows of blocks.
+//! Makes batches from blocks.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use pipeline::{Assemble, BatchPlace};
+use pipeline::{Assemble, BatchPlace, BlockPart};
 use worktime::ThreadTime;
 
-use crate::batch::{Buffers, RowBatch};
-use crate::block::RowBlock;
-use crate::element::Element;
+use crate::batch::ArrayBatch;
+use crate::block::ArrayBlock;
 use crate::error::Error;
+use crate::slot::{Pool, Slot};
+use crate::variable::OpenVariable;
 
-/// Copies rows of blocks into the memory of a batch.
+/// Makes batches: a batch that lies within one block shares its memory, others are copied.
 #[derive(Debug)]
-pub struct RowAssembler<T: Element> {
-    row_shape: Arc<[usize]>,
-    row_len: usize,
-    buffers: Arc<Buffers<T>>,
-    values: Vec<T>,
-    n_rows: usize,
+pub struct ArrayAssembler {
+    variables: Arc<[OpenVariable]>,
+    pool: Arc<Pool>,
+    samples: Vec<u64>,
+    /// Samples of the batch in the making.
+    n_wanted: usize,
+    values: Values,
 }
 
-impl<T: Element> RowAssembler<T> {
-    pub(crate) fn new(row_shape: Arc<[usize]>, buffers: Arc<Buffers<T>>) -> Self {
-        let row_len = row_shape.iter().product();
-        Self { row_shape, row_len, buffers, values: Vec::new(), n_rows: 0 }
+/// The memory of the batch in the making.
+#[derive(Debug, Default)]
+enum Values {
+    /// Nothing was added yet.
+    #[default]
+    None,
+    /// The batch is a part of a block.
+    Shared(Vec<(Arc<Slot>, Range<usize>)>),
+    /// The batch comes from several blocks.
+    Copied(Vec<Slot>),
+}
+
+impl ArrayAssembler {
+    pub(crate) fn new(variables: Arc<[OpenVariable]>, pool: Arc<Pool>) -> Self {
+        Self { variables, pool, samples: Vec::new(), n_wanted: 0, values: Values::None }
+    }
+
+    /// New memory for the batch.
+    fn slots(&self) -> Result<Vec<Slot>, Error> {
+        let slot = |variable: &OpenVariable| {
+            let n_bytes = variable.sample_bytes().saturating_mul(self.n_wanted as u64);
+            let slot = usize::try_from(n_bytes).ok().and_then(|n_bytes| self.pool.take(n_bytes));
+            slot.ok_or(Error::Memory { bytes: n_bytes, n_samples: self.n_wanted })
+        };
+        self.variables.iter().map(slot).collect()
+    }
+
+    /// The bytes of consecutive samples of a block, in each variable.
+    fn parts<'a>(
+        &'a self,
+        block: &'a ArrayBlock,
+        samples: Range<usize>,
+    ) -> impl Iterator<Item = (&'a Arc<Slot>, Range<usize>)> {
+        self.variables.iter().zip(&block.slots).map(move |(variable, slot)| {
+            let n_bytes = variable.sample_bytes() as usize;
+            (slot, samples.start * n_bytes..samples.end * n_bytes)
+        })
     }
 }
 
-impl<T: Element> Assemble for RowAssembler<T> {
-    type Block = RowBlock<T>;
-    type Batch = RowBatch<T>;
+impl Assemble for ArrayAssembler {
+    type Block = ArrayBlock;
+    type Batch = ArrayBatch;
     type Error = Error;
 
     fn begin(&mut self, n_rows: usize) -> Result<(), Error> {
-        self.values = self.buffers.take();
-        self.n_rows = 0;
-        let n_values = self.row_len.saturating_mul(n_rows);
-        self.values.try_reserve_exact(n_values).map_err(|_| Error::BatchMemory {
-            bytes: n_values.saturating_mul(size_of::<T>()),
-            n_rows,
-        })
+        self.samples = Vec::with_capacity(n_rows);
+        self.n_wanted = n_rows;
+        self.values = Values::None;
+        Ok(())
     }
 
-    fn add(&mut self, block: &RowBlock<T>, order: &[u32]) -> Result<ThreadTime, Error> {
-        for row in order {
-            self.values.extend_from_slice(block.row(*row as usize, self.row_len));
+    fn add(&mut self, block: &ArrayBlock, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
+        let taken = part.start..part.start + part.order.len();
+        if taken.len() == self.n_wanted {
+            let shared = self.parts(block, taken.clone());
+            let shared = shared.map(|(slot, bytes)| (Arc::clone(slot), bytes)).collect();
+            self.values = Values::Shared(shared);
+        } else {
+            let mut slots = match std::mem::take(&mut self.values) {
+                Values::Copied(slots) => slots,
+                Values::None | Values::Shared(_) => self.slots()?,
+            };
+            let n_before = self.samples.len();
+            let places = self.parts(block, n_before..n_before + taken.len());
+            let places: Vec<Range<usize>> = places.map(|(_, bytes)| bytes).collect();
+            let from = self.parts(block, taken.clone());
+            for ((to, place), (slot, bytes)) in slots.iter_mut().zip(places).zip(from) {
+                to.bytes_mut()[place].copy_from_slice(&slot.bytes()[bytes]);
+            }
+            self.values = Values::Copied(slots);
         }
-        self.n_rows += order.len();
+        self.samples.extend_from_slice(&block.samples[taken]);
         Ok(ThreadTime::default())
     }
 
-    fn finish(&mut self, place: BatchPlace) -> Result<RowBatch<T>, Error> {
-        Ok(RowBatch {
-            values: std::mem::take(&mut self.values),
-            n_rows: self.n_rows,
-            row_shape: Arc::clone(&self.row_shape),
+    fn finish(&mut self, place: BatchPlace) -> Result<ArrayBatch, Error> {
+        let whole = |slot: Slot| {
+            let n_bytes = slot.bytes().len();
+            (Arc::new(slot), 0..n_bytes)
+        };
+        let values = match std::mem::take(&mut self.values) {
+            Values::Shared(values) => values,
+            Values::Copied(slots) => slots.into_iter().map(whole).collect(),
+            Values::None => self.slots()?.into_iter().map(whole).collect(),
+        };
+        Ok(ArrayBatch {
+            variables: Arc::clone(&self.variables),
+            values,
+            samples: std::mem::take(&mut self.samples),
             place,
-            buffers: Arc::clone(&self.buffers),
         })
-    }
-
-    fn prepare(&mut self, n_batches: usize, n_rows: usize, is_enough: &dyn Fn() -> bool) {
-        let n_values = self.row_len.saturating_mul(n_rows);
-        for _ in 0..n_batches {
-            let mut buffer = Vec::new();
-            if is_enough() || buffer.try_reserve_exact(n_values).is_err() {
-                return;
-            }
-            // The first touch of a page costs as much as decoding into it.
-            buffer.resize(n_values, T::zeroed());
-            self.buffers.give_back(buffer);
-        }
     }
 }

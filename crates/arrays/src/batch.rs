@@ -1,59 +1,37 @@
-//! Batches of rows, and the pool of their buffers.
+//! Batches of samples.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::Arc;
 
 use pipeline::BatchPlace;
 
-use crate::element::Element;
+use crate::element::{Element, ElementType};
+use crate::error::Error;
+use crate::slot::Slot;
+use crate::variable::OpenVariable;
 
-/// Buffers of dropped batches, for reuse by later ones.
-#[derive(Debug)]
-pub(crate) struct Buffers<T>(Mutex<Vec<Vec<T>>>);
-
-impl<T> Default for Buffers<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T> Buffers<T> {
-    /// Takes a buffer: empty, with the memory of a returned one if there is any.
-    pub(crate) fn take(&self) -> Vec<T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-    }
-
-    pub(crate) fn give_back(&self, mut buffer: Vec<T>) {
-        buffer.clear();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
-    }
-}
-
-/// Rows of an array, in the order of the plan.
+/// Samples in the order of the plan: for each variable, an array of shape `[samples, ...]`.
 ///
-/// Dropping a batch returns its memory for later batches.
+/// Dropping a batch returns its memory for later ones. A batch that is kept keeps its memory, and
+/// that of the block it lies in.
 #[derive(Debug)]
-pub struct RowBatch<T: Element> {
-    pub(crate) values: Vec<T>,
-    pub(crate) n_rows: usize,
-    pub(crate) row_shape: Arc<[usize]>,
+pub struct ArrayBatch {
+    pub(crate) variables: Arc<[OpenVariable]>,
+    /// The memory of each variable, and the batch's bytes in it.
+    pub(crate) values: Vec<(Arc<Slot>, Range<usize>)>,
+    pub(crate) samples: Vec<u64>,
     pub(crate) place: BatchPlace,
-    pub(crate) buffers: Arc<Buffers<T>>,
 }
 
-impl<T: Element> RowBatch<T> {
-    /// The number of rows.
-    pub fn n_rows(&self) -> usize {
-        self.n_rows
+impl ArrayBatch {
+    /// The number of samples.
+    pub fn n_samples(&self) -> usize {
+        self.samples.len()
     }
 
-    /// The values of all rows, row after row, each in C order.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    /// The shape of the values: the number of rows, then the shape of a row.
-    pub fn shape(&self) -> Vec<usize> {
-        std::iter::once(self.n_rows).chain(self.row_shape.iter().copied()).collect()
+    /// The numbers of the samples.
+    pub fn samples(&self) -> &[u64] {
+        &self.samples
     }
 
     /// The batch's position in its epoch.
@@ -61,16 +39,79 @@ impl<T: Element> RowBatch<T> {
         self.place
     }
 
-    /// Converts the batch to its values; later batches do not reuse their memory.
-    pub fn into_values(mut self) -> Vec<T> {
-        std::mem::take(&mut self.values)
+    /// The values of all variables, in the order of the settings.
+    pub fn variables(&self) -> impl Iterator<Item = VariableValues<'_>> {
+        self.variables.iter().zip(&self.values).map(|(variable, (slot, bytes))| VariableValues {
+            variable,
+            bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
+            n_samples: self.samples.len(),
+        })
+    }
+
+    /// The values of a variable; `None` if there is none of that name.
+    pub fn variable(&self, name: &str) -> Option<VariableValues<'_>> {
+        self.variables().find(|values| values.name() == name)
     }
 }
 
-impl<T: Element> Drop for RowBatch<T> {
-    fn drop(&mut self) {
-        if self.values.capacity() != 0 {
-            self.buffers.give_back(std::mem::take(&mut self.values));
+/// The values of one variable in a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct VariableValues<'a> {
+    variable: &'a OpenVariable,
+    bytes: &'a [u8],
+    n_samples: usize,
+}
+
+impl<'a> VariableValues<'a> {
+    /// The variable's name.
+    pub fn name(&self) -> &'a str {
+        &self.variable.name
+    }
+
+    /// The type of the elements.
+    pub fn element(&self) -> ElementType {
+        self.variable.element
+    }
+
+    /// The shape: samples, then steps if the variable has more than one, then the selected part of
+    /// the array's dimensions but the first.
+    pub fn shape(&self) -> Vec<usize> {
+        let n_steps = self.variable.steps.len();
+        let steps = (n_steps != 1).then_some(n_steps);
+        let row = self.variable.geometry.row_shape.iter().copied();
+        std::iter::once(self.n_samples).chain(steps).chain(row).collect()
+    }
+
+    /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
+    /// than one, then those of the array; empty where the array has no names.
+    pub fn dimensions(&self) -> Vec<&'a str> {
+        let steps = (self.variable.steps.len() != 1).then_some("step");
+        let row = self.variable.dimensions.iter().skip(1).map(String::as_str);
+        std::iter::once("sample").chain(steps).chain(row).collect()
+    }
+
+    /// The steps relative to each sample's own.
+    pub fn steps(&self) -> &'a [i64] {
+        &self.variable.steps
+    }
+
+    /// The values in C order.
+    ///
+    /// # Errors
+    /// The elements are not of type `T`.
+    pub fn values<T: Element>(&self) -> Result<&'a [T], Error> {
+        if !T::is(self.element()) {
+            return Err(Error::WrongElement {
+                variable: self.name().to_owned(),
+                element: self.element(),
+                wanted: std::any::type_name::<T>(),
+            });
         }
+        Ok(bytemuck::cast_slice(self.bytes))
+    }
+
+    /// The values in C order, as the machine's bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 }

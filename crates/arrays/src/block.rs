@@ -1,20 +1,41 @@
-//! Rows that were read together, decoded.
+//! Samples that were read together.
 
-/// Rows that were read together.
-#[derive(Debug)]
-pub struct RowBlock<T> {
-    /// As long as the largest block so far: shortening and lengthening would write it twice.
-    pub(crate) values: Vec<T>,
+use std::sync::Arc;
+
+use crate::slot::{Pool, Slot};
+
+/// Samples that were read together, decoded, in the order in which they will be delivered.
+///
+/// Batches that lie within a block share its memory; the next read then takes other memory, until
+/// they are dropped.
+#[derive(Debug, Default)]
+pub struct ArrayBlock {
+    /// One for each variable.
+    pub(crate) slots: Vec<Arc<Slot>>,
+    /// The sample numbers.
+    pub(crate) samples: Vec<u64>,
 }
 
-impl<T> Default for RowBlock<T> {
-    fn default() -> Self {
-        Self { values: Vec::new() }
+impl ArrayBlock {
+    /// Makes the slot at `at` `n_bytes` long, in its own memory if no batch shares it, and returns
+    /// it. `None` if memory is lacking.
+    pub(crate) fn slot(&mut self, at: usize, n_bytes: usize, pool: &Arc<Pool>) -> Option<()> {
+        if let Some(slot) = self.slots.get_mut(at).and_then(Arc::get_mut)
+            && slot.resize(n_bytes)
+        {
+            return Some(());
+        }
+        if at < self.slots.len() {
+            // Returned first, so that the pool can hand it out again if it is large enough.
+            self.slots.truncate(at);
+        }
+        self.slots.push(Arc::new(pool.take(n_bytes)?));
+        Some(())
     }
-}
 
-impl<T> RowBlock<T> {
-    pub(crate) fn row(&self, row: usize, row_len: usize) -> &[T] {
-        &self.values[row * row_len..(row + 1) * row_len]
+    /// Bytes that the block takes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let slots: u64 = self.slots.iter().map(|slot| slot.memory_bytes()).sum();
+        slots + size_of_val(self.samples.as_slice()) as u64
     }
 }

@@ -1,9 +1,11 @@
 //! Errors of opening and reading arrays.
 
-/// The error of zarrs or of the storage.
+use crate::element::ElementType;
+
+/// The error of zarrs, of a codec or of the storage.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of opening an array or reading its rows.
+/// An error of opening arrays or reading samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,70 +21,83 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The array has no dimension, so it has no rows.
-    #[error("the Zarr array {array} is a single value: rows are indices of the first dimension")]
+    /// The array has no dimension, so it has no samples.
+    #[error("the Zarr array {array} is a single value: samples are made of the first dimension")]
     NoRows {
         /// Path of the array within the storage.
         array: String,
     },
 
-    /// The array has elements of another type.
+    /// The elements of the array are of a type that is not supported.
     #[error(
-        "the Zarr array {array} holds elements of type {stored}, not {wanted}: open it as {stored}"
+        "the Zarr array {array} holds elements of type {stored}: numbers and bool are supported"
     )]
     Element {
         /// Path of the array within the storage.
         array: String,
         /// The type in the metadata.
         stored: String,
+    },
+
+    /// Values were asked for as another type than they have.
+    #[error("the variable {variable} has elements of type {element}, not {wanted}")]
+    WrongElement {
+        /// The variable.
+        variable: String,
+        /// The type that it has.
+        element: ElementType,
         /// The requested Rust type.
         wanted: &'static str,
     },
 
-    /// A row, a chunk or a block has more bytes than memory has addresses.
+    /// The selection does not fit the array.
+    #[error("cannot select along dimension {dimension} of the Zarr array {array}: {reason}")]
+    Select {
+        /// Path of the array within the storage.
+        array: String,
+        /// Name or position of the dimension.
+        dimension: String,
+        /// What does not fit.
+        reason: String,
+    },
+
+    /// The settings do not make samples.
+    #[error("the settings of the samples do not fit: {reason}")]
+    Spec {
+        /// What does not fit.
+        reason: String,
+    },
+
+    /// An object has more bytes than memory has addresses.
     #[error("{what} of the Zarr array {array} takes more bytes than this machine can address")]
     TooLarge {
         /// Path of the array within the storage.
         array: String,
-        /// The object: a row, a chunk or a block.
+        /// The object.
         what: &'static str,
     },
 
-    /// Rows cannot be read.
-    #[error(
-        "cannot read rows {start} to {end} of the Zarr array {array} for block {block_idx} of epoch \
-         {epoch}"
-    )]
+    /// A chunk cannot be read or decoded; the cause names it.
+    #[error("cannot read the Zarr array {array} for block {block_idx} of epoch {epoch}")]
     Read {
         /// Path of the array within the storage.
         array: String,
-        /// The first row.
-        start: u64,
-        /// The row after the last.
-        end: u64,
         /// The epoch.
         epoch: u64,
         /// The block, counted from 0.
         block_idx: u64,
-        /// The cause.
+        /// The cause, with the indices of the chunk.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// Reading was stopped, because the block is no longer needed.
-    #[error("reading the Zarr array {array} was stopped")]
-    Stopped {
-        /// Path of the array within the storage.
-        array: String,
-    },
-
-    /// Memory for a batch cannot be allocated.
-    #[error("cannot allocate {bytes} bytes for a batch of {n_rows} rows: make batches smaller")]
-    BatchMemory {
-        /// Bytes of the batch.
-        bytes: usize,
-        /// Rows of the batch.
-        n_rows: usize,
+    /// Memory for samples cannot be allocated.
+    #[error("cannot allocate {bytes} bytes for {n_samples} samples: make blocks smaller")]
+    Memory {
+        /// Bytes of the samples.
+        bytes: u64,
+        /// The number of samples.
+        n_samples: usize,
     },
 
     /// An error of the engine.

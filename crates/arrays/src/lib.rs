@@ -1,15 +1,23 @@
 //! Samples of N-d arrays in [Zarr](https://zarr.dev), for the engine of crate `pipeline`.
 //!
-//! [`ArrayRows`] opens an array in any [`Storage`]: each index of its first dimension is a sample,
-//! a *row*. A block is read as one region for each run of consecutive rows. A [`RowBatch`] contains
-//! the values of its rows in order, ready to become a tensor of shape `[rows, ...]`.
+//! [`ArraySamples`] opens one or several arrays in any [`Storage`]. Each index of their first
+//! dimension is a *step*; a sample is a window of steps around its own, of the selected part of
+//! each array ([`SampleSpec`], [`Variable`]). An [`ArrayBatch`] has an array of shape
+//! `[samples, ...]` for each variable, ready to become a tensor.
 //!
-//! Crate `zarrs` reads Zarr v2 and v3: regular chunks or shards, uncompressed or compressed with
-//! blosc, gzip or zstd. A chunk that is not stored reads as the array's fill value. Each read
-//! decodes on the thread that requests it; `PipelineSpec::read_threads` sets the number of threads.
+//! - A block is decoded in the order in which its samples will be delivered, and a batch is a part
+//!   of it: from the codec to the consumer, no sample is copied. Only a batch that comes from two
+//!   blocks is.
+//! - Memory goes round: a dropped batch's is decoded into again.
+//! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
+//!   read at once, and batches arrive in the plan's order.
+//!
+//! Crate `zarrs` reads the metadata of Zarr v2 and v3, and decodes everything but chunks that are
+//! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
+//! into their place. A chunk that is not stored reads as the array's fill value.
 //!
 //! ```
-//! # use zarrs::array::{ArrayBuilder, ArraySubset, data_type};
+//! # use zarrs::array::{ArrayBuilder, data_type};
 //! # let folder = tempfile::tempdir()?;
 //! # let store = std::sync::Arc::new(zarrs::filesystem::FilesystemStore::new(folder.path())?);
 //! # let stored = ArrayBuilder::new(vec![10, 2, 3], vec![4, 2, 3], data_type::float32(), 0.0_f32);
@@ -19,43 +27,59 @@
 //! # stored.store_array_subset(&stored.subset_all(), &values)?;
 //! use std::sync::Arc;
 //!
-//! use arrays::{ArrayRows, RowBatch};
+//! use arrays::{ArrayBatch, ArraySamples, Indices, SampleSpec, Variable};
 //! use pipeline::{Pipeline, PipelineSpec};
 //! use storage::LocalStorage;
 //!
-//! // An array `fields` of 10 samples of 2 x 3 values.
-//! let storage = Arc::new(LocalStorage::new(folder.path()));
-//! let rows = ArrayRows::<f32>::open(storage, "fields")?;
-//! assert_eq!(rows.row_shape(), [2, 3]);
+//! // An array `fields` of 10 steps of 2 x 3 values. A sample has the step before and its own as
+//! // `inputs`, and of the step after it the first two columns as `targets`.
+//! let spec = SampleSpec::new([
+//!     Variable::new("fields").named("inputs").steps([-1, 0]),
+//!     Variable::new("fields").named("targets").steps([1]).select(2, Indices::Range(0..2)),
+//! ]);
+//! let samples = ArraySamples::open(Arc::new(LocalStorage::new(folder.path())), &spec)?;
+//! assert_eq!(samples.n_samples(), 8);
 //!
-//! let sizes = PipelineSpec { chunk_rows: 2, chunks_per_block: 3, ..Default::default() };
+//! let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 4, ..Default::default() };
 //! let spec = PipelineSpec { batch_rows: 4, ..sizes };
-//! let pipeline = Pipeline::new(Arc::new(rows), spec, RowBatch::n_rows)?;
-//! let mut n_rows = 0;
+//! let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples)?;
 //! for batch in pipeline.epoch(0)? {
 //!     let batch = batch?;
-//!     assert_eq!(batch.values().len(), batch.n_rows() * 2 * 3);
-//!     n_rows += batch.n_rows();
+//!     let [inputs, targets] = ["inputs", "targets"].map(|name| batch.variable(name).unwrap());
+//!     assert_eq!((inputs.shape(), targets.shape()), (vec![4, 2, 2, 3], vec![4, 2, 2]));
+//!     assert_eq!(inputs.values::<f32>()?.len(), 48);
 //! }
-//! assert_eq!(n_rows, 10);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! [`Storage`]: storage::Storage
+#![forbid(unsafe_code)]
 
-mod array_rows;
 mod assemble;
 mod batch;
 mod block;
-mod chunks;
+mod chunk_files;
+mod chunk_task;
+mod convert;
+mod decoder;
 mod element;
 mod error;
-mod parts;
+mod geometry;
+mod part;
+mod read;
+mod samples;
+mod selection;
+mod slot;
+mod spec;
 mod store;
+mod variable;
+mod window;
 
-pub use array_rows::{ArrayRows, RowScratch};
-pub use assemble::RowAssembler;
-pub use batch::RowBatch;
-pub use block::RowBlock;
-pub use element::Element;
+pub use assemble::ArrayAssembler;
+pub use batch::{ArrayBatch, VariableValues};
+pub use block::ArrayBlock;
+pub use element::{Element, ElementType};
 pub use error::Error;
+pub use samples::{ArraySamples, ReadScratch};
+pub use selection::Indices;
+pub use spec::{Dimension, ReadStrategy, SampleSpec, Variable};

@@ -1,10 +1,9 @@
-//! A Zarr store over a storage, which counts the bytes and the time of reads.
+//! A Zarr store over a storage, for metadata and the indices of shards.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use storage::{Piece, Storage};
-use worktime::ThreadTime;
 use zarrs::storage::byte_range::{ByteRange, ByteRangeIterator};
 use zarrs::storage::{
     Bytes, MaybeBytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey,
@@ -14,41 +13,11 @@ use zarrs::storage::{
 #[derive(Debug)]
 pub(crate) struct Store {
     storage: Arc<dyn Storage>,
-    reads: Mutex<StoreReads>,
-}
-
-/// Bytes and time of reads.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct StoreReads {
-    pub(crate) bytes: u64,
-    pub(crate) time: ThreadTime,
 }
 
 impl Store {
     pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage, reads: Mutex::default() }
-    }
-
-    /// The storage's path or address.
-    pub(crate) fn place(&self) -> String {
-        self.storage.place()
-    }
-
-    /// Returns the bytes and time of reads since the last call.
-    pub(crate) fn take_reads(&self) -> StoreReads {
-        std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Runs `read` and counts the bytes it returns and the time it takes.
-    fn counted(&self, read: impl FnOnce() -> io::Result<MaybeBytes>) -> io::Result<MaybeBytes> {
-        let start = worktime::now();
-        let bytes = read();
-        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        reads.time += worktime::now() - start;
-        if let Ok(Some(bytes)) = &bytes {
-            reads.bytes += bytes.len() as u64;
-        }
-        bytes
+        Self { storage }
     }
 
     /// Reads a range of a file's bytes; `None` if the file does not exist.
@@ -77,7 +46,7 @@ impl ReadableStorageTraits for Store {
     ) -> Result<MaybeBytesIterator<'a>, StorageError> {
         let mut all = Vec::new();
         for range in ranges {
-            match self.counted(|| self.read(key.as_str(), range)).map_err(Arc::new)? {
+            match self.read(key.as_str(), range).map_err(Arc::new)? {
                 Some(bytes) => all.push(Ok(bytes)),
                 None => return Ok(None),
             }

@@ -96,8 +96,10 @@ column_group! {
         /// The loader: `somafeed`, or a peer's name. Null in files from before there were peers,
         /// which means ours.
         pub loader: Option<String>,
-        /// How a block becomes batches: `np.array`, `scipy.csr` or `native`; a peer's name if it
-        /// has its own way.
+        /// The kind of samples: `cells` or `fields`. Null in older files, which means cells.
+        pub workload: Option<String>,
+        /// How a block becomes batches: `np.array`, `scipy.csr` or `native` for cells, `stacked`,
+        /// `per-sample` or `plain-read` for fields; a peer's name if it has its own way.
         pub chunk_method: String,
         /// Rows per batch.
         pub batch_size: u64,
@@ -126,8 +128,11 @@ column_group! {
         pub drop_last: bool,
         /// Bytes of libtiledb's read buffers (`soma.init_buffer_bytes`).
         pub soma_buffer_size: Option<u64>,
-        /// Number of threads that the loader may use.
+        /// Number of threads that the loader may use; for fields, threads of one read.
         pub n_threads: Option<u64>,
+        /// Blocks read at the same time, one per thread; 0 if the consumer reads them itself. Null
+        /// is one.
+        pub read_threads: Option<u64>,
         /// The consumer, like `fixed:12.5` (milliseconds per batch); null if batches were dropped
         /// at once.
         pub consumer: Option<String>,
@@ -190,6 +195,7 @@ impl GridPoint {
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
             self.n_threads.map(|n| format!("threads{n}")),
+            self.read_threads.filter(|n| *n != 1).map(|n| format!("workers{n}")),
             self.drop_last.then(|| "drop-last".to_owned()),
             self.consumer.clone(),
             self.memory_limit.map(|bytes| format!("memory{bytes}")),

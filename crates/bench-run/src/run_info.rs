@@ -65,7 +65,12 @@ pub fn command_line(arguments: &[OsString]) -> anyhow::Result<String> {
         }
     }
     let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
-    let start = if through_xtask { "cargo xtask".to_owned() } else { name };
+    let start = match name.as_str() {
+        _ if !through_xtask => name,
+        "sweep" => "cargo xtask".to_owned(),
+        // Other programs are commands of xtask with commands of their own.
+        name => format!("cargo xtask {name}"),
+    };
     let words = secrets::command_words(&words).into_iter().map(|word| quoted(&word));
     Ok(std::iter::once(start).chain(words).collect::<Vec<_>>().join(" "))
 }

@@ -12,6 +12,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
     let spec = &stats.spec;
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
+        workload: Some("cells".to_owned()),
         chunk_method: spec.block_form.name().to_owned(),
         batch_size: spec.batch_rows,
         chunk_size: spec.chunk_rows,
@@ -28,6 +29,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         drop_last: spec.remainder == loader::Remainder::Drop,
         soma_buffer_size: buffer_bytes(data),
         n_threads: None,
+        read_threads: None,
         consumer: point.consumer.noted(),
         memory_limit: point.memory_limit,
         keep_decoded: point.keep_decoded,
@@ -45,6 +47,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
 pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
+        workload: Some("cells".to_owned()),
         chunk_method: point.method.clone(),
         batch_size: point.batch_rows,
         chunk_size: point.chunk_rows,
@@ -60,6 +63,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         drop_last: point.drop_last,
         soma_buffer_size: buffer_bytes(data),
         n_threads: None,
+        read_threads: None,
         consumer: point.consumer.noted(),
         memory_limit: point.memory_limit,
         keep_decoded: point.keep_decoded,

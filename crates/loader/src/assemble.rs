@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_select::take::take_record_batch;
 use densify::{RowTransforms, Transform};
-use pipeline::{Assemble, BatchPlace};
+use pipeline::{Assemble, BatchPlace, BlockPart};
 use worktime::ThreadTime;
 
 use crate::batch::{Batch, CooBatch, CsrBatch, Matrix};
@@ -43,12 +43,12 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         Ok(())
     }
 
-    fn add(&mut self, block: &Block, order: &[u32]) -> Result<ThreadTime, Error> {
+    fn add(&mut self, block: &Block, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
         let mut filling = match self.filling.take() {
             Some(filling) => filling,
-            None => self.filling(order.len())?,
+            None => self.filling(part.order.len())?,
         };
-        let others = filling.add(self, block, order)?;
+        let others = filling.add(self, block, part.order)?;
         self.filling = Some(filling);
         Ok(others)
     }

@@ -1,9 +1,8 @@
 //! Cells as the samples of the engine: the implementation of its `Source`.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use pipeline::{BlockBytes, BlockPlace, Need, ReadStats, Source, Stop};
+use pipeline::{BlockBytes, BlockRows, Need, ReadStats, Source, Stop};
 
 use crate::assemble::Assembler;
 use crate::batch::Batch;
@@ -67,14 +66,13 @@ impl<B: BatchBuffers> Source for CellSource<B> {
 
     fn read(
         &self,
-        place: BlockPlace,
-        rows: &[Range<u64>],
+        rows: &BlockRows<'_>,
         into: &mut Block,
         scratch: &mut Scratch,
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         let reader = BlockReader { dataset: &self.dataset, form: self.spec.block_form };
-        reader.fill((place, rows), into, scratch, stop)
+        reader.fill(rows, into, scratch, stop)
     }
 
     fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, Error> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
-use pipeline::{BlockPlace, ReadStats, Stop};
+use pipeline::{BlockPlace, BlockRows, ReadStats, Stop};
 use soma_io::{CsrBuffers, RowRanges};
 use worktime::{ReadTimes, ThreadTime};
 
@@ -34,14 +34,15 @@ impl BlockReader<'_> {
     /// Reads rows of the selection into a block.
     pub(crate) fn fill(
         &self,
-        (place, rows): (BlockPlace, &[Range<u64>]),
+        wanted: &BlockRows<'_>,
         block: &mut Block,
         scratch: &mut Scratch,
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         scratch.columns.resize_with(self.dataset.n_experiments(), || None);
+        let rows = wanted.ranges;
         let parts = self.dataset.parts(rows);
-        block.place = place;
+        block.place = wanted.place;
         block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(rows.iter().cloned().flatten());

@@ -1,12 +1,14 @@
 //! Cuts blocks into batches, across block borders, so that only an epoch's last batch is short.
 
+use std::sync::Arc;
+
 use crossbeam_channel::Sender;
 use shuffle::BatchLengths;
 use worktime::ThreadTime;
 
 use crate::memory::Carried;
-use crate::read::{EpochStart, Queue, Queued};
-use crate::source::{Assemble, BatchPlace, Source};
+use crate::read::{EpochStart, Queue, Queued, Reading};
+use crate::source::{Assemble, BatchPlace, BlockPart, Source};
 use crate::stats::Counters;
 
 /// Makes the batches of consecutive epochs, on its own thread or on the consumer's.
@@ -24,7 +26,14 @@ pub(crate) struct Cutter<S: Source> {
     block: Option<Present<S>>,
     /// Whether an epoch ended before all of its batches were made; then nothing may follow it.
     is_broken: bool,
+    /// Reads the blocks, if no thread does.
+    reading: Option<(Arc<Reading<S>>, S::Scratch)>,
+    /// Why the next epoch could not begin.
+    pub(crate) failure: Option<S::Error>,
 }
+
+/// An entry of the queue.
+type QueuedOf<S> = Queued<<S as Source>::Block, <S as Source>::Error>;
 
 /// A block, and how many of its rows are delivered.
 type Present<S> = (Carried<<S as Source>::Block>, usize);
@@ -55,7 +64,25 @@ impl<S: Source> Cutter<S> {
             epoch: None,
             block: None,
             is_broken: false,
+            reading: None,
+            failure: None,
         }
+    }
+
+    /// Has the cutter read each block when it needs it.
+    pub(crate) fn read_here(&mut self, reading: Arc<Reading<S>>) {
+        self.reading = Some((reading, S::Scratch::default()));
+    }
+
+    /// The next entry of the queue; `None` if there is no more.
+    fn next_queued(&mut self) -> Result<Option<QueuedOf<S>>, S::Error> {
+        if let Some((reading, scratch)) = &mut self.reading
+            && self.queue.is_empty()
+        {
+            // A failure is in the queue, or ends it.
+            reading.read_next(scratch)?;
+        }
+        Ok(self.queue.recv().ok())
     }
 
     /// Allocates and touches the memory of `n_batches` batches while the first block is read.
@@ -76,7 +103,10 @@ impl<S: Source> Cutter<S> {
             let _reader_has_ended = self.used.send(block);
         }
         self.epoch = None;
-        while let Ok(queued) = self.queue.recv() {
+        while let Some(queued) = self.next_queued().unwrap_or_else(|error| {
+            self.failure = Some(error);
+            None
+        }) {
             match queued {
                 Queued::Epoch(start) => {
                     self.epoch = Some(Cut {
@@ -116,7 +146,8 @@ impl<S: Source> Cutter<S> {
                 self.assembler.begin(n_rows)?;
             }
             let taken = n_taken..block.order.len().min(n_taken + n_rows - n_filled);
-            others += self.assembler.add(&block.block, &block.order[taken.clone()])?;
+            let part = BlockPart { start: n_taken, order: &block.order[taken.clone()] };
+            others += self.assembler.add(&block.block, part)?;
             n_filled += taken.len();
             if taken.end < block.order.len() {
                 self.block = Some((block, taken.end));
@@ -147,8 +178,8 @@ impl<S: Source> Cutter<S> {
             return Ok(Some(current));
         }
         loop {
-            match self.queue.recv() {
-                Ok(Queued::Block(block)) => {
+            match self.next_queued()? {
+                Some(Queued::Block(block)) => {
                     let Ok(block) = block.recv() else { return Ok(None) };
                     let block = block?;
                     if let Some(Cut { counters, .. }) = &self.epoch {
@@ -161,7 +192,7 @@ impl<S: Source> Cutter<S> {
                     return Ok(Some((block, 0)));
                 }
                 // Unreachable with a valid plan: its rows would not fill its batches.
-                Ok(Queued::Epoch(_)) | Err(_) => return Ok(None),
+                Some(Queued::Epoch(_)) | None => return Ok(None),
             }
         }
     }

@@ -94,6 +94,9 @@ impl<S: Source> Run<S> {
         let (mut cutter, reading) = (cutter(announce), Arc::new(reading));
         let prefetch_batches =
             usize::try_from(n_batches).map_or(prefetch_batches, |n| prefetch_batches.min(n));
+        if n_threads == 0 {
+            cutter.read_here(Arc::clone(&reading));
+        }
         for _ in 0..n_threads {
             let reading = Arc::clone(&reading);
             run.spawn(READ, move || reading.run())?;
@@ -118,7 +121,7 @@ impl<S: Source> Run<S> {
                     }
                 }
             }
-            Ok(())
+            cutter.failure.take().map_or(Ok(()), Err)
         })?;
         Ok(run)
     }
@@ -176,10 +179,13 @@ impl<S: Source> Run<S> {
 
     /// Ends the threads and waits for them. Returns the error nearest to the data.
     fn finish(&mut self) -> Result<(), S::Error> {
+        let mut result = Ok(());
+        if let Output::Here(cutter) = &mut self.output {
+            result = cutter.failure.take().map_or(Ok(()), Err);
+        }
         // Closes the channels first, so that no thread waits to send.
         (self.output, self.starts) = (Output::Ended, never());
         self.stop.set();
-        let mut result = Ok(());
         for Worker { name, handle } in self.workers.drain(..) {
             let ended = handle.join().unwrap_or_else(|panic| {
                 let message = panic_message(&*panic);

@@ -8,10 +8,6 @@ pub enum Error {
     #[error("batches of 0 rows: give a batch size of at least 1")]
     ZeroBatchRows,
 
-    /// The number of reading threads is zero.
-    #[error("0 threads read blocks: give at least 1")]
-    ZeroReadThreads,
-
     /// The order of the rows cannot be planned with these sizes.
     #[error("cannot plan the order of the rows")]
     Plan {

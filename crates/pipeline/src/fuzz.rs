@@ -4,14 +4,13 @@
 //! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
 //! the package in `fuzz/` that runs it under libFuzzer.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use worktime::ThreadTime;
 
 use crate::{
-    Assemble, BatchPlace, BlockBytes, BlockPlace, Error, LoaderState, Need, Pipeline, PipelineSpec,
-    ReadStats, Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockRows, Error, LoaderState, Need, Pipeline,
+    PipelineSpec, ReadStats, Source, Stop,
 };
 
 /// A target's name, which is also that of its corpus, and its function.
@@ -86,8 +85,7 @@ impl Source for Nothing {
 
     fn read(
         &self,
-        _place: BlockPlace,
-        _rows: &[Range<u64>],
+        _rows: &BlockRows<'_>,
         _into: &mut (),
         (): &mut (),
         _stop: &Stop,
@@ -109,7 +107,7 @@ impl Assemble for Nothing {
         Ok(())
     }
 
-    fn add(&mut self, _block: &(), _order: &[u32]) -> Result<ThreadTime, Error> {
+    fn add(&mut self, _block: &(), _part: BlockPart<'_>) -> Result<ThreadTime, Error> {
         Ok(ThreadTime::default())
     }
 

@@ -11,11 +11,11 @@
 //! - it counts and times everything that ran ([`EpochStats`]).
 //!
 //! ```
-//! use std::{ops::Range, sync::Arc};
+//! use std::sync::Arc;
 //!
 //! use pipeline::{
-//!     Assemble, BatchPlace, BlockBytes, BlockPlace, Error, Need, Pipeline, PipelineSpec,
-//!     ReadStats, Source, Stop,
+//!     Assemble, BatchPlace, BlockBytes, BlockPart, BlockRows, Error, Need, Pipeline,
+//!     PipelineSpec, ReadStats, Source, Stop,
 //! };
 //! use worktime::ThreadTime;
 //!
@@ -45,14 +45,13 @@
 //!     }
 //!     fn read(
 //!         &self,
-//!         _: BlockPlace,
-//!         rows: &[Range<u64>],
+//!         rows: &BlockRows<'_>,
 //!         into: &mut Vec<u64>,
 //!         (): &mut (),
 //!         _: &Stop,
 //!     ) -> Result<ReadStats, Error> {
 //!         into.clear();
-//!         into.extend(rows.iter().cloned().flatten().map(|row| row * row));
+//!         into.extend(rows.ranges.iter().cloned().flatten().map(|row| row * row));
 //!         Ok(ReadStats { values: into.len() as u64, ..ReadStats::default() })
 //!     }
 //!     fn assembler(&self, _: u64) -> Result<Squared, Error> {
@@ -72,8 +71,8 @@
 //!         self.0 = Vec::with_capacity(n_rows);
 //!         Ok(())
 //!     }
-//!     fn add(&mut self, block: &Vec<u64>, order: &[u32]) -> Result<ThreadTime, Error> {
-//!         self.0.extend(order.iter().map(|row| block[*row as usize]));
+//!     fn add(&mut self, block: &Vec<u64>, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
+//!         self.0.extend(part.order.iter().map(|row| block[*row as usize]));
 //!         Ok(ThreadTime::default())
 //!     }
 //!     fn finish(&mut self, _: BatchPlace) -> Result<Vec<u64>, Error> {
@@ -114,7 +113,10 @@ pub use budget::{Budget, Lease};
 pub use epoch::Epoch;
 pub use error::Error;
 pub use pipeline::{Epochs, Pipeline};
-pub use source::{Assemble, BatchPlace, BlockBytes, BlockPlace, Need, ReadStats, Source, Stop};
+pub use source::{
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, ReadStats, Source,
+    Stop,
+};
 pub use spec::PipelineSpec;
 pub use stages::{StageTime, StageTimes};
 pub use state::LoaderState;

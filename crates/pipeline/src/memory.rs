@@ -76,7 +76,7 @@ impl Ahead {
         };
         // Reading a block while another is used up saves more than a batch made ahead. Each
         // additional thread that reads needs working memory, too.
-        let n_others = (spec.read_threads - 1).min(blocks) as u64;
+        let n_others = spec.read_threads.saturating_sub(1).min(blocks) as u64;
         let with_thread = (spare / block.saturating_add(reading).max(1)).min(n_others);
         let spare = spare - with_thread * (block + reading);
         let without = if with_thread < n_others { 0 } else { blocks as u64 - n_others };

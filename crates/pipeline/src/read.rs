@@ -13,7 +13,7 @@ use shuffle::{BlockPlan, EpochPlan};
 
 use crate::error::Error;
 use crate::memory::{BlocksMade, Carried};
-use crate::source::{BlockPlace, Source, Stop};
+use crate::source::{BlockPlace, BlockRows, Source, Stop};
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::Counters;
@@ -186,15 +186,18 @@ impl<S: Source> Reading<S> {
     /// come in the order of the plan.
     pub(crate) fn run(&self) -> Result<(), S::Error> {
         let mut scratch = S::Scratch::default();
-        while let Some(mut work) = self.next_work()? {
-            let Some(read) = self.fill(&mut work, &mut scratch).transpose() else { break };
-            let has_failed = read.is_err();
-            let is_wanted = work.done.send(read.map(|()| work.memory)).is_ok();
-            if has_failed || !is_wanted {
-                break;
-            }
-        }
+        while self.read_next(&mut scratch)? {}
         Ok(())
+    }
+
+    /// Reads the next block. Returns false if there is none, it cannot be read, or the consumer
+    /// stopped.
+    pub(crate) fn read_next(&self, scratch: &mut S::Scratch) -> Result<bool, S::Error> {
+        let Some(mut work) = self.next_work()? else { return Ok(false) };
+        let Some(read) = self.fill(&mut work, scratch).transpose() else { return Ok(false) };
+        let has_failed = read.is_err();
+        let is_wanted = work.done.send(read.map(|()| work.memory)).is_ok();
+        Ok(is_wanted && !has_failed)
     }
 
     fn next_work(&self) -> Result<NextWork<S>, S::Error> {
@@ -273,9 +276,10 @@ impl<S: Source> Reading<S> {
         let block_idx = plan.block_idx;
         memory.place = BlockPlace { epoch: *epoch, block_idx };
         memory.order = std::mem::take(&mut plan.order);
-        let (place, block) = (memory.place, &mut memory.block);
+        let Carried { block, place, order, .. } = memory;
+        let rows = BlockRows { place: *place, ranges: &plan.chunks, order };
         let start = worktime::now();
-        let read = self.source.read(place, &plan.chunks, block, scratch, &self.stop);
+        let read = self.source.read(&rows, block, scratch, &self.stop);
         let spent = worktime::now() - start;
         if self.stop.is_set() {
             // The source gave up because it was asked to stop, which is not an error.

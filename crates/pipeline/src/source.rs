@@ -21,7 +21,7 @@ pub trait Source: Send + Sync + 'static {
     /// Errors of reading and assembling. The engine's own errors convert into it.
     type Error: std::error::Error + From<Error> + Send + Sync + 'static;
     /// Working memory that a reading thread reuses from block to block.
-    type Scratch: Default;
+    type Scratch: Default + Send + 'static;
     /// Makes batches from blocks, on one thread.
     type Assembler: Assemble<Block = Self::Block, Batch = Self::Batch, Error = Self::Error>
         + Send
@@ -42,17 +42,16 @@ pub trait Source: Send + Sync + 'static {
     /// Bytes that a block takes.
     fn block_bytes(&self, block: &Self::Block) -> BlockBytes;
 
-    /// Reads the rows of `rows`, which are disjoint ascending ranges, into `into`.
+    /// Reads a block into `into`.
     ///
     /// A source that works in pieces checks `stop` between them. Once it is set, return any error:
     /// the engine ignores it.
     ///
     /// # Errors
-    /// The rows cannot be read; the error names `place`.
+    /// The rows cannot be read; the error names the block's place.
     fn read(
         &self,
-        place: BlockPlace,
-        rows: &[Range<u64>],
+        rows: &BlockRows<'_>,
         into: &mut Self::Block,
         scratch: &mut Self::Scratch,
         stop: &Stop,
@@ -89,12 +88,12 @@ pub trait Assemble {
     /// The memory of the batch cannot be allocated.
     fn begin(&mut self, n_rows: usize) -> Result<(), Self::Error>;
 
-    /// Appends rows of a block, in the order of their positions in `order`. Returns the time that
-    /// other threads than the caller's spent on it.
+    /// Appends rows of a block, in their order. Returns the time that other threads than the
+    /// caller's spent on it.
     ///
     /// # Errors
     /// The rows do not make a batch.
-    fn add(&mut self, block: &Self::Block, order: &[u32]) -> Result<ThreadTime, Self::Error>;
+    fn add(&mut self, block: &Self::Block, part: BlockPart<'_>) -> Result<ThreadTime, Self::Error>;
 
     /// Ends the batch and returns it.
     ///
@@ -105,6 +104,35 @@ pub trait Assemble {
     /// Allocates and touches the memory of up to `n_batches` batches of `n_rows` rows, while the
     /// first block is read. Stops as soon as `is_enough` returns true.
     fn prepare(&mut self, _n_batches: usize, _n_rows: usize, _is_enough: &dyn Fn() -> bool) {}
+}
+
+/// The rows of a block: which ones to read, and in which order they will be delivered.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockRows<'a> {
+    /// The block, for error messages.
+    pub place: BlockPlace,
+    /// The rows, as disjoint ascending ranges.
+    pub ranges: &'a [Range<u64>],
+    /// Positions among the rows of `ranges`, in the order of delivery. A sampling may repeat some;
+    /// others may be absent, because an epoch resumes after them.
+    pub order: &'a [u32],
+}
+
+impl BlockRows<'_> {
+    /// The rows in the order of delivery.
+    pub fn delivered(&self) -> Vec<u64> {
+        let rows: Vec<u64> = self.ranges.iter().cloned().flatten().collect();
+        self.order.iter().filter_map(|at| rows.get(*at as usize).copied()).collect()
+    }
+}
+
+/// The rows of a block that a batch takes next.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockPart<'a> {
+    /// Rows of the block that were delivered before.
+    pub start: usize,
+    /// Positions of the part's rows among the block's ranges, in the order of delivery.
+    pub order: &'a [u32],
 }
 
 /// Identifies a block in error messages.

@@ -36,7 +36,8 @@ pub struct PipelineSpec {
     /// in memory; with 0, a block is read only after the one before it is used up.
     pub prefetch_blocks: usize,
     /// Blocks to read at the same time, one per thread. They are delivered in the plan's order.
-    /// More than `1 + prefetch_blocks` gain nothing.
+    /// More than `1 + prefetch_blocks` gain nothing. With 0, each block is read by the thread that
+    /// makes batches, when it needs the block.
     pub read_threads: usize,
     /// Finished batches that may wait while the consumer works on one. With 0, each batch is made
     /// on the consumer's thread when it asks for it.
@@ -81,9 +82,6 @@ impl PipelineSpec {
     pub fn check(&self) -> Result<(), Error> {
         if self.batch_rows == 0 {
             return Err(Error::ZeroBatchRows);
-        }
-        if self.read_threads == 0 {
-            return Err(Error::ZeroReadThreads);
         }
         self.world.check()?;
         self.batches(self.default_lanes())

@@ -33,7 +33,7 @@ use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
 use self::store::{BlockStore, KeepOutcome, Lookup};
-use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage, read_files_by_size};
 
 pub use self::stats::{CacheStats, CacheUse};
 
@@ -415,6 +415,10 @@ impl Storage for CachedStorage {
             plan.give_up_blocks(pieces);
         }
         self.get(plan, &mut buffer, into)
+    }
+
+    fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
+        read_files_by_size(self, files)
     }
 
     fn prefetch(&self, pieces: &[Piece<'_>]) {

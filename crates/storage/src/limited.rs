@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
-use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage, read_files_by_size};
 
 /// This part of the bytes per second may come at once after a pause.
 const BURSTS_A_SECOND: u64 = 100;
@@ -197,6 +197,10 @@ impl Storage for LimitedStorage {
             rest = after;
         }
         Ok(())
+    }
+
+    fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
+        read_files_by_size(self, files)
     }
 
     /// Does nothing: bytes that are fetched ahead and never read would count, too.

@@ -229,6 +229,35 @@ impl Storage for ObjectStorage {
         Ok(())
     }
 
+    /// Sends a request for the beginning of each file at once. Its answer says how long the file
+    /// is; the rest of a long one is requested in parts.
+    fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
+        let most = self.options.request_bytes.max(1);
+        let firsts: Vec<_> =
+            files.iter().map(|file| self.requests.begin_first(file, most)).collect();
+        let begun = files.iter().zip(firsts).map(|(file, first)| {
+            let (bytes, size) = first.pending.wait()?;
+            let mut rest = Vec::new();
+            self.request(file, bytes.len() as u64..size, bytes.len(), &mut rest);
+            Ok((bytes, size, rest))
+        });
+        let begun: Vec<io::Result<_>> = begun.collect();
+        let whole = |begun: io::Result<(Bytes, u64, Vec<Answer>)>| {
+            let (first, size, rest) = begun?;
+            let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            let mut bytes = Vec::new();
+            bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            bytes.extend_from_slice(&first);
+            for Answer { from, .. } in rest {
+                if let Origin::Sent(sent) = from {
+                    bytes.extend_from_slice(&sent.pending.wait()?);
+                }
+            }
+            Ok(bytes)
+        };
+        begun.into_iter().map(whole).collect()
+    }
+
     fn prefetch(&self, pieces: &[Piece<'_>]) {
         if self.options.prefetch_bytes > 0 {
             self.requests.ahead().announce(pieces);
@@ -296,6 +325,16 @@ impl Requests {
         Ok(bytes)
     }
 
+    /// The first `most` bytes of a file, or all if it is shorter, and its size.
+    async fn first(&self, file: &str, most: u64) -> io::Result<(Bytes, u64)> {
+        let key = self.key(file)?;
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        self.count_sent();
+        let (bytes, found) = request::get_first(&*self.store, &key, most).await?;
+        self.versions.check(&key, &found)?;
+        Ok((bytes, found.size))
+    }
+
     async fn version(&self, file: &str) -> io::Result<FileVersion> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
@@ -326,6 +365,15 @@ impl Requests {
         let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
         let task = self.handle.spawn(async move { promise.keep(requests.get(&file, range).await) });
+        SentRequest { pending, task: task.abort_handle() }
+    }
+
+    /// Requests the first `most` bytes of a file.
+    fn begin_first(self: &Arc<Self>, file: &str, most: u64) -> SentRequest<(Bytes, u64)> {
+        let (promise, pending) = promise();
+        let (requests, file) = (Arc::clone(self), file.to_owned());
+        let task =
+            self.handle.spawn(async move { promise.keep(requests.first(&file, most).await) });
         SentRequest { pending, task: task.abort_handle() }
     }
 

@@ -49,6 +49,15 @@ pub trait Storage: Debug + Send + Sync {
     /// storage cannot be reached or refuses.
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()>;
 
+    /// Reads whole files, each into its own buffer, in their order. A storage far away asks for
+    /// many at a time, and need not ask for sizes first.
+    ///
+    /// # Errors
+    /// Each file's as of [`Storage::size`] and [`Storage::read`].
+    fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
+        read_files_by_size(self, files)
+    }
+
     /// Announces pieces that will probably be read soon, in about this order. A storage far away
     /// may begin to fetch them, within the memory that it allows itself. Called only if
     /// [`Coalesce::prefetch`] is set.
@@ -64,6 +73,24 @@ pub trait Storage: Debug + Send + Sync {
     fn requests(&self) -> Option<u64> {
         None
     }
+}
+
+/// Reads whole files after asking for their sizes: [`Storage::read_files`] of a storage that has no
+/// better way.
+pub(crate) fn read_files_by_size<S: Storage + ?Sized>(
+    storage: &S,
+    files: &[&str],
+) -> Vec<io::Result<Vec<u8>>> {
+    let read = |(file, size): (&&str, io::Result<u64>)| {
+        let size = size?;
+        let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.resize(len, 0);
+        storage.read(&[Piece { file, range: 0..size }], &mut bytes)?;
+        Ok(bytes)
+    };
+    files.iter().zip(storage.sizes(files)).map(read).collect()
 }
 
 /// One name in a folder.

@@ -11,12 +11,14 @@ const CLOCK: Surroundings = Surroundings {
         // Measurements, and programs that print durations.
         "crates/bench-run/",
         "crates/compare/",
+        "crates/fields/src/bench/measure.rs",
         "crates/grid-point/",
         "xtask/",
         // Durations of a run, in its report.
         "crates/example-data/src/generate.rs",
         "crates/example-data/src/tenx.rs",
         "crates/experiment-copy/src/slice.rs",
+        "crates/fields/src/generate.rs",
         "crates/relayout/src/rewrite.rs",
         // The speed of codecs and layouts.
         "crates/relayout/src/speed.rs",

@@ -1,54 +1,14 @@
-//! Random arrays through epochs of the engine: each row once, with its own values.
+//! Random samples through epochs of the engine: each once, with the values of a naive oracle.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use arrays::RowBatch;
+use arrays::{ArrayBatch, ReadStrategy, SampleSpec, Variable};
 use pipeline::{Budget, Pipeline, PipelineSpec};
 use proptest::prelude::*;
-use zarrs::array::{ArrayBuilder, codec, data_type};
-use zarrs::filesystem::FilesystemStore;
 
-use crate::open;
-
-/// How an array is stored.
-#[derive(Debug, Clone)]
-struct Stored {
-    shape: Vec<u64>,
-    chunk: Vec<u64>,
-    is_sharded: bool,
-    is_compressed: bool,
-}
-
-fn stored() -> impl Strategy<Value = Stored> {
-    let dimension = |most: u64| (1..=most, 1..=4_u64);
-    (dimension(40), prop::collection::vec(dimension(5), 0..3), any::<bool>(), any::<bool>())
-        .prop_map(|(rows, others, is_sharded, is_compressed)| {
-            let (shape, chunk) = std::iter::once(rows).chain(others).unzip();
-            Stored { shape, chunk, is_sharded, is_compressed }
-        })
-}
-
-/// Writes the array `fields`, whose element i is i.
-fn write(folder: &std::path::Path, stored: &Stored) {
-    let store = Arc::new(FilesystemStore::new(folder).unwrap());
-    let mut builder = ArrayBuilder::new(
-        stored.shape.clone(),
-        stored.chunk.clone(),
-        data_type::float64(),
-        f64::NAN,
-    );
-    if stored.is_compressed {
-        builder.bytes_to_bytes_codecs(vec![Arc::new(codec::ZstdCodec::new(1, true))]);
-    }
-    if stored.is_sharded {
-        builder.subchunk_shape(vec![1_u64; stored.shape.len()]);
-    }
-    let array = builder.build(store, "/fields").unwrap();
-    array.store_metadata().unwrap();
-    let n: u64 = stored.shape.iter().product();
-    let values: Vec<f64> = (0..n).map(|i| i as f64).collect();
-    array.store_array_subset(&array.subset_all(), &values).unwrap();
-}
+use crate::oracle::{Stored, expected, stored, variable, write};
+use crate::{open, open_with};
 
 fn spec() -> impl Strategy<Value = PipelineSpec> {
     let sizes = (1..6_u64, 1..5_u64, 1..9_u64, any::<u64>());
@@ -69,43 +29,78 @@ fn spec() -> impl Strategy<Value = PipelineSpec> {
     })
 }
 
+/// Two arrays with the same number of steps, and a part of each.
+fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
+    (stored(), stored()).prop_flat_map(|(a, mut b)| {
+        b.shape[0] = a.shape[0];
+        let parts = (variable("a", &a.shape), variable("b", &b.shape));
+        parts.prop_map(move |(of_a, of_b)| ([a.clone(), b.clone()], vec![of_a, of_b]))
+    })
+}
+
+fn reading() -> impl Strategy<Value = (Option<u64>, u64, ReadStrategy, usize)> {
+    let strategy = prop_oneof![Just(ReadStrategy::Stacked), Just(ReadStrategy::PerSample)];
+    (prop::option::of(2..5_u64), 1..4_u64, strategy, 1..4_usize)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn each_row_comes_once_with_its_values(stored in stored(), spec in spec()) {
+    fn each_sample_comes_once_with_its_values(
+        (stored, variables) in arrays(),
+        (start, stride, read, threads) in reading(),
+        spec in spec(),
+    ) {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &stored);
-        let rows = open::<f64>(folder.path(), "fields").unwrap();
-        let row_len = stored.shape[1..].iter().product::<u64>() as usize;
-        let pipeline = Pipeline::new(Arc::new(rows), spec, RowBatch::n_rows).unwrap();
+        write(folder.path(), "a", &stored[0]);
+        write(folder.path(), "b", &stored[1]);
+        let samples = SampleSpec { start, stride, read, threads, ..SampleSpec::new(variables.clone()) };
+        let Ok(samples) = open_with(folder.path(), &samples) else {
+            // No sample fits: the window is longer than the array.
+            let reach = variables.iter().flat_map(|of| &of.steps).fold((0, 0), |(least, most), by| {
+                (least.min(*by), most.max(*by))
+            });
+            let first = start.unwrap_or_else(|| reach.0.unsigned_abs());
+            prop_assert!(stored[0].shape[0] <= first + reach.1.unsigned_abs());
+            return Ok(());
+        };
+        let n_samples = samples.n_samples();
+        let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap();
         for epoch in pipeline.epochs(0..2) {
-            let mut seen = vec![0; stored.shape[0] as usize];
+            let mut seen = vec![0; n_samples as usize];
             for batch in epoch.unwrap() {
                 let batch = batch.unwrap();
-                prop_assert_eq!(batch.shape().iter().product::<usize>(), batch.values().len());
-                for row in batch.values().chunks(row_len) {
-                    let first = row[0] as usize;
-                    prop_assert!(row.iter().enumerate().all(|(i, x)| *x == (first + i) as f64));
-                    seen[first / row_len] += 1;
+                for (values, (variable, stored)) in batch.variables().zip(variables.iter().zip(&stored)) {
+                    let all = values.values::<f64>().unwrap();
+                    prop_assert_eq!(values.shape().iter().product::<usize>(), all.len());
+                    let of_sample = all.len() / batch.n_samples();
+                    for (sample, values) in batch.samples().iter().zip(all.chunks(of_sample)) {
+                        let step = pipeline.source().step(*sample);
+                        prop_assert_eq!(values, expected(&stored.shape, variable, step));
+                    }
                 }
+                batch.samples().iter().for_each(|sample| seen[*sample as usize] += 1);
             }
             prop_assert!(seen.iter().all(|n| *n == 1), "{:?}", seen);
         }
     }
 }
 
+fn write_rows(folder: &Path) {
+    let (shape, chunk) = (vec![8, 4], vec![2, 4]);
+    write(folder, "fields", &Stored { shape, chunk, is_sharded: false, codec: None });
+}
+
 #[test]
 fn what_was_read_is_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let shape = vec![8, 4];
-    let stored = Stored { shape, chunk: vec![2, 4], is_sharded: false, is_compressed: false };
-    write(folder.path(), &stored);
-    let rows = Arc::new(open::<f64>(folder.path(), "fields").unwrap());
+    write_rows(folder.path());
+    let samples = Arc::new(open(folder.path(), "fields").unwrap());
     let spec = PipelineSpec { chunk_rows: 2, read_threads: 2, ..PipelineSpec::default() };
-    let mut epoch = Pipeline::new(rows, spec, RowBatch::n_rows).unwrap().epoch(0).unwrap();
-    let n_rows: usize = epoch.by_ref().map(|batch| batch.unwrap().n_rows()).sum();
+    let mut epoch = Pipeline::new(samples, spec, ArrayBatch::n_samples).unwrap().epoch(0).unwrap();
+    let n_samples: usize = epoch.by_ref().map(|batch| batch.unwrap().n_samples()).sum();
     let stats = epoch.stats();
-    assert_eq!((n_rows, stats.read.values), (8, 32));
+    assert_eq!((n_samples, stats.read.values), (8, 32));
     assert_eq!((stats.read.bytes_read, stats.read.bytes_needed), (Some(256), Some(256)));
 }

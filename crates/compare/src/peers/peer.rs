@@ -165,6 +165,7 @@ impl Peer {
     pub(crate) fn settings(&self, variant: &str, point: &Point, cache: &str) -> GridPoint {
         GridPoint {
             loader: Some(self.name.clone()),
+            workload: Some("cells".to_owned()),
             chunk_method: self.label(variant),
             batch_size: point.batch_rows,
             chunk_size: point.chunk_rows,

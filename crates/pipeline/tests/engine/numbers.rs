@@ -1,13 +1,12 @@
 //! Samples that are their own row numbers, from a source that can be slow and can fail.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pipeline::{
-    Assemble, BatchPlace, BlockBytes, BlockPlace, Error, Need, Pipeline, PipelineSpec, ReadStats,
-    Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Error, Need, Pipeline,
+    PipelineSpec, ReadStats, Source, Stop,
 };
 use worktime::ThreadTime;
 
@@ -66,8 +65,7 @@ impl Source for Numbers {
 
     fn read(
         &self,
-        place: BlockPlace,
-        rows: &[Range<u64>],
+        rows: &BlockRows<'_>,
         into: &mut Vec<u64>,
         (): &mut (),
         _stop: &Stop,
@@ -75,12 +73,12 @@ impl Source for Numbers {
         self.n_started.fetch_add(1, Ordering::SeqCst);
         let at_once = self.n_at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(at_once, Ordering::SeqCst);
-        let BlockPlace { epoch, block_idx } = place;
+        let BlockPlace { epoch, block_idx } = rows.place;
         if block_idx.is_multiple_of(2) {
             std::thread::sleep(self.delay);
         }
         into.clear();
-        into.extend(rows.iter().cloned().flatten());
+        into.extend(rows.ranges.iter().cloned().flatten());
         self.n_at_once.fetch_sub(1, Ordering::SeqCst);
         assert!(self.panics != Some((epoch, block_idx)), "scripted panic");
         if self.broken == Some((epoch, block_idx)) {
@@ -122,8 +120,8 @@ impl Assemble for Collected {
         Ok(())
     }
 
-    fn add(&mut self, block: &Vec<u64>, order: &[u32]) -> Result<ThreadTime, NumbersError> {
-        self.rows.extend(order.iter().map(|row| block[*row as usize]));
+    fn add(&mut self, block: &Vec<u64>, part: BlockPart<'_>) -> Result<ThreadTime, NumbersError> {
+        self.rows.extend(part.order.iter().map(|row| block[*row as usize]));
         Ok(ThreadTime::default())
     }
 

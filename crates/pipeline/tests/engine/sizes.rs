@@ -1,14 +1,13 @@
 //! Blocks whose size, delay and errors depend on their place: memory use, and which error comes
 //! first.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use pipeline::{
-    Assemble, BatchPlace, BlockBytes, BlockPlace, Budget, Lease, Need, Pipeline, PipelineSpec,
-    ReadStats, Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Budget, Lease, Need,
+    Pipeline, PipelineSpec, ReadStats, Source, Stop,
 };
 use shuffle::Order;
 use worktime::ThreadTime;
@@ -77,13 +76,13 @@ impl Source for Scripted {
 
     fn read(
         &self,
-        place: BlockPlace,
-        rows: &[Range<u64>],
+        rows: &BlockRows<'_>,
         into: &mut Rows,
         (): &mut (),
         _stop: &Stop,
     ) -> Result<ReadStats, NumbersError> {
-        let BlockPlace { epoch, block_idx } = place;
+        let BlockPlace { epoch, block_idx } = rows.place;
+        let rows = rows.ranges;
         sleep(Duration::from_millis((self.delay)(block_idx, rows[0].start)));
         if self.broken.contains(&block_idx) {
             return Err(NumbersError::Broken { epoch, block_idx });
@@ -108,8 +107,8 @@ impl Assemble for Assembled {
         self.0.begin(n_rows)
     }
 
-    fn add(&mut self, block: &Rows, order: &[u32]) -> Result<ThreadTime, NumbersError> {
-        self.0.add(&block.rows, order)
+    fn add(&mut self, block: &Rows, part: BlockPart<'_>) -> Result<ThreadTime, NumbersError> {
+        self.0.add(&block.rows, part)
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<Numbered, NumbersError> {

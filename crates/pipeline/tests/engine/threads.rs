@@ -35,7 +35,7 @@ proptest! {
         batch_rows in 1_u64..20,
         prefetch_blocks in 0_usize..5,
         prefetch_batches in 0_usize..4,
-        read_threads in 1_usize..6,
+        read_threads in 0_usize..6,
         in_order in any::<bool>(),
         drop_last in any::<bool>(),
     ) {
@@ -89,7 +89,7 @@ fn blocks_are_read_at_once_and_delivered_in_order() {
 #[test]
 fn an_error_comes_once_after_the_batches_before_it() {
     within_a_minute(|| {
-        for read_threads in [1, 2, 5] {
+        for read_threads in [0, 1, 2, 5] {
             for prefetch_batches in [0, 1, 3] {
                 let broken = Numbers { broken: Some((1, 3)), ..of(96) };
                 let spec =
@@ -135,7 +135,7 @@ fn a_panic_is_an_error() {
 fn an_epoch_can_be_dropped_anywhere() {
     within_a_minute(|| {
         for n_taken in 0..21 {
-            for read_threads in [1, 3] {
+            for read_threads in [0, 1, 3] {
                 let source = Numbers { delay: Duration::from_millis(1), ..of(96) };
                 let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
                 let pipeline = pipeline(source, spec);

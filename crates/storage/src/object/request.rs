@@ -103,6 +103,38 @@ pub(super) async fn get(
     }
 }
 
+/// The first `most` bytes of an object, or all if it is shorter, and the object's metadata.
+pub(super) async fn get_first(
+    store: &dyn ObjectStore,
+    key: &Path,
+    most: u64,
+) -> io::Result<(Bytes, ObjectMeta)> {
+    let options = GetOptions::new().with_range(Some(0..most));
+    let answer = async {
+        let found = store.get_opts(key, options).await?;
+        let meta = found.meta.clone();
+        Ok((found.bytes().await?, meta))
+    };
+    match answer.await {
+        Ok((bytes, meta)) if bytes.len() as u64 == meta.size.min(most) => Ok((bytes, meta)),
+        Ok((bytes, meta)) => {
+            let (wanted, n) = (meta.size.min(most), bytes.len());
+            let what = format!("{key}: {wanted} bytes were asked for, {n} came");
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, what))
+        }
+        Err(error) => {
+            // Stores refuse any range of an empty object, each with its own message.
+            if matches!(error, Error::Generic { .. })
+                && let Ok(found) = store.head(key).await
+                && found.size == 0
+            {
+                return Ok((Bytes::new(), found));
+            }
+            Err(failure(key, &error))
+        }
+    }
+}
+
 /// An error of the store, with all its causes.
 pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
     let kind = match error {

@@ -1,0 +1,195 @@
+//! Finds the bytes of a chunk: a file of its own, or a range of a shard.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use storage::{Piece, Storage};
+use zarrs::array::codec::{
+    CodecChain, ShardingCodecConfiguration, ShardingCodecConfigurationV1, ShardingIndexLocation,
+};
+use zarrs::array::{
+    Array, ArrayShardedExt as _, ArrayToBytesCodecTraits as _, BytesRepresentation,
+    CodecMetadataOptions, CodecOptions, FillValue, data_type,
+};
+use zarrs::metadata::ConfigurationSerialize as _;
+
+use crate::decoder::panic_message;
+use crate::error::Cause;
+use crate::store::Store;
+
+/// The file of a chunk, and the chunk's bytes in it; all of them if `range` is `None`.
+#[derive(Debug)]
+pub(crate) struct ChunkFile {
+    pub(crate) file: String,
+    pub(crate) range: Option<Range<u64>>,
+}
+
+/// The chunks of an array that are decoded as a whole: within a shard, those inside.
+pub(crate) struct ChunkFiles {
+    array: Array<Store>,
+    sharded: Option<Shards>,
+}
+
+impl std::fmt::Debug for ChunkFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChunkFiles").field("array", &self.array.path()).finish_non_exhaustive()
+    }
+}
+
+/// The shape of the chunks that are decoded as a whole, and their codecs.
+pub(crate) type ChunkForm = (Vec<NonZeroU64>, Arc<CodecChain>);
+
+impl ChunkFiles {
+    /// The chunks of `array`, with their form.
+    pub(crate) fn new(array: Array<Store>) -> Result<(Self, ChunkForm), Cause> {
+        let first = vec![0; array.dimensionality()];
+        let outer: Vec<NonZeroU64> = array.chunk_shape(&first)?;
+        if !array.is_exclusively_sharded() {
+            let codecs = array.codecs();
+            return Ok((Self { array, sharded: None }, (outer, codecs)));
+        }
+        let sharding = sharding(&array)?;
+        let inner: Vec<NonZeroU64> = sharding.chunk_shape.clone();
+        let codecs = Arc::new(CodecChain::from_metadata(&sharding.codecs)?);
+        let sharded = Some(Shards::new(&sharding, &outer, &inner)?);
+        Ok((Self { array, sharded }, (inner, codecs)))
+    }
+
+    /// Where a chunk is stored; `None` if a shard's index says that it is not, or if there is no
+    /// shard. Reads the index of its shard from `storage` if it is the first of that shard.
+    pub(crate) fn find(
+        &self,
+        storage: &dyn Storage,
+        chunk: &[u64],
+    ) -> Result<Option<ChunkFile>, Cause> {
+        let Some(shards) = &self.sharded else {
+            let file = self.array.chunk_key(chunk).as_str().to_owned();
+            return Ok(Some(ChunkFile { file, range: None }));
+        };
+        let per_shard = &shards.chunks_per_shard;
+        let shard: Vec<u64> = chunk.iter().zip(per_shard).map(|(at, n)| at / n).collect();
+        let file = self.array.chunk_key(&shard).as_str().to_owned();
+        let Some(index) = shards.index(storage, &file)? else { return Ok(None) };
+        let at = chunk.iter().zip(per_shard).fold(0, |at, (idx, n)| at * n + idx % n) as usize;
+        let Some([start, len]) = index.get(at) else {
+            return Err("the shard's index is too short".into());
+        };
+        // Both numbers are 2^64 - 1 for a chunk that is not stored.
+        if (*start, *len) == (u64::MAX, u64::MAX) {
+            return Ok(None);
+        }
+        let end = start.checked_add(*len).ok_or("the shard's index is damaged")?;
+        Ok(Some(ChunkFile { file, range: Some(*start..end) }))
+    }
+}
+
+/// The index of a shard: for each of its chunks in C order, the first byte and the number of bytes.
+type ShardIndex = Arc<[[u64; 2]]>;
+
+/// The shards of an array.
+///
+/// Source of the format: Zarr's specification of the codec `sharding_indexed`, version 1.0. zarrs
+/// reads indices too, but overflows on chunks that are not stored (0.23.14).
+struct Shards {
+    chunks_per_shard: Vec<u64>,
+    /// The shape of an index: the chunks of a shard, and 2.
+    index_shape: Vec<NonZeroU64>,
+    index_codecs: CodecChain,
+    index_bytes: u64,
+    is_at_end: bool,
+    /// The indices read so far, by their shard's file; `None` for one that does not exist.
+    indices: Mutex<HashMap<String, Option<ShardIndex>>>,
+}
+
+impl Shards {
+    fn new(
+        sharding: &ShardingCodecConfigurationV1,
+        outer: &[NonZeroU64],
+        inner: &[NonZeroU64],
+    ) -> Result<Self, Cause> {
+        let per_shard = outer.iter().zip(inner).map(|(o, i)| {
+            let n = o.get() / i.get();
+            NonZeroU64::new(n).filter(|_| o.get() % i.get() == 0)
+        });
+        let per_shard: Option<Vec<NonZeroU64>> = per_shard.collect();
+        let per_shard = per_shard.ok_or("the shards are not whole chunks")?;
+        let two = NonZeroU64::new(2).ok_or("2 is not 0")?;
+        let index_shape: Vec<NonZeroU64> = per_shard.iter().copied().chain([two]).collect();
+        let index_codecs = CodecChain::from_metadata(&sharding.index_codecs)?;
+        let (element, fill) = (data_type::uint64(), FillValue::from(u64::MAX));
+        let encoded = index_codecs.encoded_representation(&index_shape, &element, &fill)?;
+        let BytesRepresentation::FixedSize(index_bytes) = encoded else {
+            return Err("the length of a shard's index varies".into());
+        };
+        Ok(Self {
+            chunks_per_shard: per_shard.into_iter().map(NonZeroU64::get).collect(),
+            index_shape,
+            index_codecs,
+            index_bytes,
+            is_at_end: sharding.index_location == ShardingIndexLocation::End,
+            indices: Mutex::default(),
+        })
+    }
+
+    /// The index of a shard; `None` if there is no such file.
+    fn index(&self, storage: &dyn Storage, file: &str) -> Result<Option<ShardIndex>, Cause> {
+        let known = self.indices.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        let index = match self.read_index(storage, file) {
+            Ok(bytes) => Some(self.decode(&bytes)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let mut indices = self.indices.lock().unwrap_or_else(PoisonError::into_inner);
+        indices.insert(file.to_owned(), index.clone());
+        Ok(index)
+    }
+
+    fn read_index(&self, storage: &dyn Storage, file: &str) -> io::Result<Vec<u8>> {
+        let size = storage.size(file)?;
+        let too_short = || {
+            let text = format!("{file}: has {size} bytes, its index alone {}", self.index_bytes);
+            io::Error::new(io::ErrorKind::UnexpectedEof, text)
+        };
+        let start = size.checked_sub(self.index_bytes).ok_or_else(too_short)?;
+        let start = if self.is_at_end { start } else { 0 };
+        let range = start..start + self.index_bytes;
+        let mut bytes = vec![0; self.index_bytes as usize];
+        storage.read(&[Piece { file, range }], &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<ShardIndex, Cause> {
+        let (element, fill) = (data_type::uint64(), FillValue::from(u64::MAX));
+        let decoded = catch_unwind(AssertUnwindSafe(|| {
+            let bytes = Cow::Borrowed(bytes);
+            let options = CodecOptions::default().with_concurrent_target(1);
+            self.index_codecs.decode(bytes, &self.index_shape, &element, &fill, &options)
+        }));
+        let decoded = decoded.map_err(|panic| panic_message(panic.as_ref()))?;
+        let bytes = decoded.map_err(|error| format!("the shard's index: {error}"))?.into_fixed()?;
+        let number = |bytes: &[u8]| bytes.try_into().map_or(u64::MAX, u64::from_ne_bytes);
+        Ok(bytes.chunks_exact(16).map(|of| [number(&of[..8]), number(&of[8..])]).collect())
+    }
+}
+
+/// The settings of an array's shards.
+fn sharding(array: &Array<Store>) -> Result<ShardingCodecConfigurationV1, Cause> {
+    let codecs = array.codecs();
+    let options = CodecMetadataOptions::default();
+    let configuration = codecs
+        .array_to_bytes_codec()
+        .configuration_v3(&options)
+        .ok_or("the sharding codec has no configuration")?;
+    match ShardingCodecConfiguration::try_from_configuration(configuration)? {
+        ShardingCodecConfiguration::V1(sharding) => Ok(sharding),
+        _ => Err("this version of the sharding codec is not known".into()),
+    }
+}

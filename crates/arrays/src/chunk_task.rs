@@ -1,0 +1,362 @@
+//! Reads and decodes the chunks of one task into the rows that want them.
+
+use std::io;
+
+use storage::{Piece, Storage};
+use worktime::ThreadTime;
+
+use crate::chunk_files::ChunkFile;
+use crate::decoder::Contexts;
+use crate::error::Cause;
+use crate::geometry::{Segment, SelectedChunk};
+use crate::read::{Counts, Failure};
+use crate::variable::OpenVariable;
+
+/// A row that wants chunks of a task.
+#[derive(Debug)]
+struct RowTarget<'a> {
+    /// The row's index in the chunk.
+    row_in_chunk: usize,
+    /// The memory of the segment in this row.
+    into: &'a mut [u8],
+}
+
+/// The chunks of one segment in one range of the first dimension, and the rows that want them.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    variable: &'a OpenVariable,
+    /// The chunks' index in the first dimension.
+    chunk_row: u64,
+    segment: &'a Segment,
+    rows: Vec<RowTarget<'a>>,
+}
+
+/// The tasks that read the rows `steps` of a variable into `into`, one after another.
+pub(crate) fn tasks<'a>(
+    variable: &'a OpenVariable,
+    steps: &[u64],
+    into: &'a mut [u8],
+) -> Vec<Task<'a>> {
+    let geometry = &variable.geometry;
+    let rows = into.chunks_exact_mut(variable.row_bytes());
+    let mut rows: Vec<(u64, &mut [u8])> = steps.iter().copied().zip(rows).collect();
+    rows.sort_by_key(|(step, _)| *step);
+    let mut tasks: Vec<Task<'a>> = Vec::new();
+    for (step, row) in rows {
+        let chunk_row = step / geometry.chunk_rows;
+        let row_in_chunk = (step % geometry.chunk_rows) as usize;
+        let n_segments = geometry.segments.len();
+        if tasks.last().is_none_or(|last| last.chunk_row != chunk_row) {
+            tasks.extend(geometry.segments.iter().map(|segment| Task {
+                variable,
+                chunk_row,
+                segment,
+                rows: Vec::new(),
+            }));
+        }
+        let mut rest = row;
+        let first = tasks.len() - n_segments;
+        for task in &mut tasks[first..] {
+            let n_bytes = task.segment.elements.len() * variable.element.n_bytes();
+            let (into, after) = rest.split_at_mut(n_bytes);
+            task.rows.push(RowTarget { row_in_chunk, into });
+            rest = after;
+        }
+    }
+    tasks
+}
+
+impl Task<'_> {
+    /// Bytes that the task delivers.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.rows.iter().map(|row| row.into.len()).sum()
+    }
+
+    /// The indices of a chunk.
+    fn indices(&self, chunk: &SelectedChunk) -> Vec<u64> {
+        std::iter::once(self.chunk_row).chain(chunk.indices.iter().copied()).collect()
+    }
+
+    /// The place of a whole chunk that is delivered as it is decoded, to a single row.
+    fn direct(&mut self, chunk: &SelectedChunk) -> Option<&mut [u8]> {
+        let variable = self.variable;
+        if variable.geometry.chunk_rows != 1 || variable.convert != crate::convert::Convert::Copy {
+            return None;
+        }
+        let [row] = &mut self.rows[..] else { return None };
+        let elements = chunk.part.whole()?;
+        let n_bytes = variable.element.n_bytes();
+        row.into.get_mut(elements.start * n_bytes..elements.end * n_bytes)
+    }
+
+    /// Copies the selected part of a decoded chunk to its rows.
+    fn scatter(&mut self, chunk: &SelectedChunk, decoded: &[u8]) {
+        let Self { variable, rows, .. } = self;
+        let (n_from, n_to) = (variable.stored.n_bytes(), variable.element.n_bytes());
+        let row_bytes = variable.chunk_row_bytes();
+        for RowTarget { row_in_chunk, into } in rows {
+            let row = &decoded[*row_in_chunk * row_bytes..][..row_bytes];
+            chunk.part.for_each_run(|run| {
+                let from = &row[run.src * n_from..][..run.len * n_from];
+                variable.convert.run(from, &mut into[run.dst * n_to..][..run.len * n_to]);
+            });
+        }
+    }
+
+    /// Writes the fill value where a chunk that is not stored would go.
+    fn fill(&mut self, chunk: &SelectedChunk) {
+        let Self { variable, rows, .. } = self;
+        let n_to = variable.element.n_bytes();
+        let mut stored = [0_u64];
+        let mut element = [0_u64];
+        let stored: &mut [u8] = &mut bytemuck::bytes_of_mut(&mut stored)[..variable.fill.len()];
+        stored.copy_from_slice(&variable.fill);
+        let element: &mut [u8] = &mut bytemuck::bytes_of_mut(&mut element)[..n_to];
+        variable.convert.run(stored, element);
+        for RowTarget { into, .. } in rows {
+            chunk.part.for_each_run(|run| {
+                let to = &mut into[run.dst * n_to..][..run.len * n_to];
+                to.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
+            });
+        }
+    }
+}
+
+/// What a reading thread uses again, and what it counts.
+#[derive(Debug, Default)]
+pub(crate) struct Worker {
+    /// A chunk as stored. Words, so that elements in it are aligned.
+    encoded: Vec<u64>,
+    /// A chunk decoded.
+    decoded: Vec<u64>,
+    contexts: Contexts,
+    counts: Counts,
+}
+
+impl Worker {
+    /// Returns the counts since the last call.
+    pub(crate) fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Runs tasks: one, or several whose files are fetched together.
+    pub(crate) fn run(
+        &mut self,
+        storage: &dyn Storage,
+        tasks: &mut [Task<'_>],
+    ) -> Result<(), Failure> {
+        if storage.requests().is_some() {
+            return self.run_far(storage, tasks);
+        }
+        for task in tasks {
+            let (variable, segment) = (task.variable, task.segment);
+            for chunk in &segment.chunks {
+                let indices = task.indices(chunk);
+                let found = variable.files.find(storage, &indices);
+                let read = found.and_then(|found| self.read_near(storage, task, chunk, found));
+                read.map_err(|source| failure(variable, &indices, &source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a chunk from a storage that answers at once.
+    fn read_near(
+        &mut self,
+        storage: &dyn Storage,
+        task: &mut Task<'_>,
+        chunk: &SelectedChunk,
+        found: Option<ChunkFile>,
+    ) -> Result<(), Cause> {
+        let Some(ChunkFile { file, range }) = found else {
+            task.fill(chunk);
+            return Ok(());
+        };
+        let start = worktime::now();
+        let range = match range {
+            Some(range) => range,
+            None => match storage.size(&file) {
+                Ok(size) => 0..size,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    task.fill(chunk);
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let (variable, chunk_bytes) = (task.variable, task.variable.chunk_bytes());
+        let n_bytes = stored_len(&range, chunk_bytes, variable.decoder.is_raw())?;
+        let piece = [Piece { file: &file, range }];
+        if variable.decoder.is_raw()
+            && let Some(into) = task.direct(chunk)
+        {
+            storage.read(&piece, into)?;
+            self.counts.fetched(n_bytes as u64, worktime::now() - start);
+            self.counts.bytes_decoded += n_bytes as u64;
+            return Ok(());
+        }
+        let encoded = words(&mut self.encoded, n_bytes);
+        storage.read(&piece, encoded)?;
+        let fetched = worktime::now();
+        self.counts.fetched(n_bytes as u64, fetched - start);
+        let decoding = (&mut self.decoded, &mut self.contexts);
+        place(task, chunk, encoded, decoding)?;
+        self.counts.bytes_decoded += chunk_bytes as u64;
+        self.counts.times.decode += worktime::now() - fetched;
+        Ok(())
+    }
+
+    /// Reads the chunks of all tasks from a storage that answers late, all at once.
+    fn run_far(&mut self, storage: &dyn Storage, tasks: &mut [Task<'_>]) -> Result<(), Failure> {
+        let mut wanted = Vec::new();
+        for (idx, task) in tasks.iter().enumerate() {
+            for chunk in &task.segment.chunks {
+                let indices = task.indices(chunk);
+                let found = task.variable.files.find(storage, &indices);
+                let found = found.map_err(|source| failure(task.variable, &indices, &source))?;
+                wanted.push((idx, chunk, indices, found));
+            }
+        }
+        let start = worktime::now();
+        let fetched = fetch_all(storage, wanted.iter().filter_map(|(.., found)| found.as_ref()));
+        self.counts.fetched(0, worktime::now() - start);
+        let mut fetched = fetched.into_iter();
+        for (idx, chunk, indices, found) in &wanted {
+            let Some(task) = tasks.get_mut(*idx) else { continue };
+            let variable = task.variable;
+            let encoded = found.as_ref().and_then(|_| fetched.next()).transpose();
+            let placed = encoded
+                .map_err(Cause::from)
+                .and_then(|encoded| self.place_fetched(task, chunk, encoded.flatten()));
+            placed.map_err(|source| failure(variable, indices, &source))?;
+        }
+        Ok(())
+    }
+
+    /// Decodes a chunk that was fetched; `None` if it is not stored.
+    fn place_fetched(
+        &mut self,
+        task: &mut Task<'_>,
+        chunk: &SelectedChunk,
+        encoded: Option<Vec<u8>>,
+    ) -> Result<(), Cause> {
+        let Some(bytes) = encoded else {
+            task.fill(chunk);
+            return Ok(());
+        };
+        let start = worktime::now();
+        let encoded = words(&mut self.encoded, bytes.len());
+        encoded.copy_from_slice(&bytes);
+        place(task, chunk, encoded, (&mut self.decoded, &mut self.contexts))?;
+        let chunk_bytes = task.variable.chunk_bytes() as u64;
+        self.counts.fetched(bytes.len() as u64, ThreadTime::default());
+        self.counts.bytes_decoded += chunk_bytes;
+        self.counts.times.decode += worktime::now() - start;
+        Ok(())
+    }
+}
+
+/// Decodes a chunk and puts its selected part into the rows that want it.
+fn place(
+    task: &mut Task<'_>,
+    chunk: &SelectedChunk,
+    encoded: &[u8],
+    (decoded, contexts): (&mut Vec<u64>, &mut Contexts),
+) -> Result<(), Cause> {
+    let variable = task.variable;
+    if let Some(into) = task.direct(chunk) {
+        return variable.decoder.decode(encoded, into, contexts);
+    }
+    let n_bytes = variable.chunk_bytes();
+    if variable.decoder.is_raw() && encoded.len() == n_bytes {
+        task.scatter(chunk, encoded);
+        return Ok(());
+    }
+    let decoded = words(decoded, n_bytes);
+    variable.decoder.decode(encoded, decoded, contexts)?;
+    task.scatter(chunk, decoded);
+    Ok(())
+}
+
+/// The files, or parts of them, in their order; `None` for those that do not exist.
+fn fetch_all<'a>(
+    storage: &dyn Storage,
+    files: impl Iterator<Item = &'a ChunkFile>,
+) -> Vec<io::Result<Option<Vec<u8>>>> {
+    let files: Vec<&ChunkFile> = files.collect();
+    let names: Vec<&str> =
+        files.iter().filter(|file| file.range.is_none()).map(|file| file.file.as_str()).collect();
+    let mut whole = storage.read_files(&names).into_iter();
+    let pieces: Vec<Piece<'_>> = files
+        .iter()
+        .filter_map(|file| Some(Piece { file: &file.file, range: file.range.clone()? }))
+        .collect();
+    let mut parts = read_pieces(storage, &pieces).into_iter();
+    let absent = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    files
+        .iter()
+        .map(|file| {
+            let from = if file.range.is_none() { whole.next() } else { parts.next() };
+            match from.unwrap_or_else(|| Err(absent())) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+        .collect()
+}
+
+/// Reads pieces together, each into its own buffer.
+fn read_pieces(storage: &dyn Storage, pieces: &[Piece<'_>]) -> Vec<io::Result<Vec<u8>>> {
+    let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
+    let mut all = vec![0; pieces.iter().map(len).sum()];
+    if let Err(error) = storage.read(pieces, &mut all) {
+        let again = |_: &Piece<'_>| Err(io::Error::new(error.kind(), error.to_string()));
+        return pieces.iter().map(again).collect();
+    }
+    let mut rest = all.as_slice();
+    let each = pieces.iter().map(|piece| {
+        let (bytes, after) = rest.split_at(len(piece));
+        rest = after;
+        Ok(bytes.to_vec())
+    });
+    each.collect()
+}
+
+/// The first `n_bytes` of a buffer, which grows if needed.
+fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> &mut [u8] {
+    let n_words = n_bytes.div_ceil(size_of::<u64>());
+    if buffer.len() < n_words {
+        *buffer = bytemuck::zeroed_vec(n_words);
+    }
+    &mut bytemuck::cast_slice_mut(buffer)[..n_bytes]
+}
+
+/// Bytes of a stored chunk, after a check that they are plausible: a buffer of that size is
+/// allocated.
+fn stored_len(
+    range: &std::ops::Range<u64>,
+    chunk_bytes: usize,
+    is_raw: bool,
+) -> Result<usize, Cause> {
+    let stored = range.end.saturating_sub(range.start);
+    // Codecs add little to what they cannot compress.
+    let most = (chunk_bytes as u64).saturating_mul(2).saturating_add(1 << 16);
+    if is_raw && stored != chunk_bytes as u64 {
+        return Err(format!("has {stored} bytes, {chunk_bytes} are expected").into());
+    }
+    if most < stored {
+        return Err(format!("has {stored} bytes, a chunk of {chunk_bytes} has fewer").into());
+    }
+    Ok(stored as usize)
+}
+
+fn failure(variable: &OpenVariable, indices: &[u64], source: &Cause) -> Failure {
+    let mut text = format!("chunk {indices:?}: {source}");
+    let mut cause = source.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    Failure { path: variable.path.clone(), source: text.into() }
+}

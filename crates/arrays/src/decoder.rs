@@ -1,0 +1,166 @@
+//! Decodes chunks into memory that is used again.
+//!
+//! zarrs decodes any chain of codecs into memory of its own. The common chains (elements as they
+//! are in memory, not compressed or compressed by zstd or gzip) are decoded here instead, straight
+//! into the caller's memory, which saves a copy and fresh pages.
+
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use zarrs::array::codec::CodecChain;
+use zarrs::array::{
+    ArrayToBytesCodecTraits as _, CodecMetadataOptions, CodecOptions, DataType, FillValue,
+};
+
+use crate::error::Cause;
+
+/// How the chunks of an array are encoded.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    /// As in memory.
+    Raw,
+    /// One or more zstd frames (RFC 8878) of elements as in memory.
+    Zstd,
+    /// One or more gzip members (RFC 1952) of elements as in memory.
+    Gzip,
+    /// A zlib stream (RFC 1950) of elements as in memory.
+    Zlib,
+    /// Any other chain of codecs.
+    Chain(Box<Chain>),
+}
+
+/// A chain that zarrs decodes.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    codecs: Arc<CodecChain>,
+    shape: Vec<NonZeroU64>,
+    element: DataType,
+    fill: FillValue,
+}
+
+/// State of decoding that a thread uses again.
+#[derive(Default)]
+pub(crate) struct Contexts {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl std::fmt::Debug for Contexts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Contexts")
+    }
+}
+
+impl Decoder {
+    /// The decoder of chunks of shape `shape` that `codecs` encoded.
+    pub(crate) fn new(
+        codecs: Arc<CodecChain>,
+        shape: Vec<NonZeroU64>,
+        element: DataType,
+        fill: FillValue,
+    ) -> Self {
+        match common(&codecs, &element) {
+            Some(decoder) => decoder,
+            None => Self::Chain(Box::new(Chain { codecs, shape, element, fill })),
+        }
+    }
+
+    /// Whether chunks are stored as they are in memory.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self, Self::Raw)
+    }
+
+    /// Decodes a chunk into `into`, which is as long as the decoded chunk. After an error, `into`
+    /// is partly overwritten.
+    pub(crate) fn decode(
+        &self,
+        encoded: &[u8],
+        into: &mut [u8],
+        contexts: &mut Contexts,
+    ) -> Result<(), Cause> {
+        match self {
+            Self::Raw => {
+                check_len(encoded.len(), into.len())?;
+                into.copy_from_slice(encoded);
+            }
+            Self::Zstd => {
+                let zstd = match &mut contexts.zstd {
+                    Some(zstd) => zstd,
+                    none => none.insert(zstd::bulk::Decompressor::new()?),
+                };
+                check_len(zstd.decompress_to_buffer(encoded, into)?, into.len())?;
+            }
+            Self::Gzip => inflate(flate2::bufread::MultiGzDecoder::new(encoded), into)?,
+            Self::Zlib => inflate(flate2::bufread::ZlibDecoder::new(encoded), into)?,
+            Self::Chain(chain) => {
+                let decoded = catch_unwind(AssertUnwindSafe(|| chain.decode(encoded, into)));
+                decoded.unwrap_or_else(|panic| Err(panic_message(panic.as_ref()).into()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Chain {
+    fn decode(&self, encoded: &[u8], into: &mut [u8]) -> Result<(), Cause> {
+        // Decodes on this thread alone, because chunks are decoded on several threads already.
+        let options = CodecOptions::default().with_concurrent_target(1);
+        let Self { codecs, shape, element, fill } = self;
+        let decoded = codecs.decode(Cow::Borrowed(encoded), shape, element, fill, &options)?;
+        let bytes = decoded.into_fixed()?;
+        check_len(bytes.len(), into.len())?;
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+/// The decoder of a common chain: the elements' bytes, little-endian, and at most one compression.
+fn common(codecs: &CodecChain, element: &DataType) -> Option<Decoder> {
+    let metadata = codecs.create_metadatas(&CodecMetadataOptions::default());
+    let (bytes, compression) = metadata.split_first()?;
+    let endian = bytes.configuration().and_then(|configuration| configuration.get("endian"));
+    let is_as_in_memory = cfg!(target_endian = "little")
+        && bytes.name() == "bytes"
+        && (element.fixed_size() == Some(1)
+            || endian.is_some_and(|endian| endian.as_str() == Some("little")));
+    if !is_as_in_memory {
+        return None;
+    }
+    match compression {
+        [] => Some(Decoder::Raw),
+        [one] => match one.name() {
+            "zstd" => Some(Decoder::Zstd),
+            "gzip" => Some(Decoder::Gzip),
+            "zlib" | "numcodecs.zlib" => Some(Decoder::Zlib),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn check_len(n_bytes: usize, wanted: usize) -> Result<(), Cause> {
+    if n_bytes == wanted {
+        return Ok(());
+    }
+    Err(format!("decodes to {n_bytes} bytes, {wanted} are expected").into())
+}
+
+/// Reads exactly as many bytes as `into` has; more or fewer are an error.
+fn inflate(mut from: impl std::io::Read, into: &mut [u8]) -> Result<(), Cause> {
+    from.read_exact(into)?;
+    let n_more = from.take(1).read(&mut [0])?;
+    check_len(into.len() + n_more, into.len())
+}
+
+/// Returns the message of a panic: zarrs panics on some damaged chunks, and readers return an
+/// error.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    format!("the decoder panicked, as it may on damaged bytes: {message}")
+}

@@ -1,0 +1,135 @@
+//! Reads the chunks of a block's rows, on one or several threads.
+//!
+//! The work is split into tasks: a range of one array's first dimension and of its second, in the
+//! size of a chunk. A task owns the memory that its chunks are decoded into, so threads share
+//! nothing but the queue.
+
+use std::sync::{Mutex, PoisonError};
+
+use pipeline::Stop;
+use storage::Storage;
+use worktime::{ReadTimes, ThreadTime};
+
+use crate::chunk_task::{Task, Worker};
+use crate::error::Cause;
+
+/// Bytes of tasks that justify another thread: starting one takes as long as copying these.
+const BYTES_PER_THREAD: usize = 256 << 10;
+
+/// An array that cannot be read, and why.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) path: String,
+    pub(crate) source: Cause,
+}
+
+/// What was read.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_decoded: u64,
+    pub(crate) times: ReadTimes,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.bytes_read += other.bytes_read;
+        self.bytes_decoded += other.bytes_decoded;
+        self.times += other.times;
+    }
+
+    pub(crate) fn fetched(&mut self, bytes: u64, time: ThreadTime) {
+        self.bytes_read += bytes;
+        self.times.fetch += time;
+    }
+}
+
+/// The tasks that are left, and the first failure.
+struct Queue<'a> {
+    tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
+    failure: Mutex<Option<Failure>>,
+    storage: &'a dyn Storage,
+    /// Bytes of tasks that a thread takes at once.
+    taken_bytes: usize,
+    stop: &'a Stop,
+}
+
+/// Runs `tasks` on up to `n_threads` threads, including the calling one. `workers` are used again.
+/// Returns early, without an error, once `stop` is set.
+pub(crate) fn run<'a>(
+    storage: &'a dyn Storage,
+    tasks: Vec<Task<'a>>,
+    (workers, n_threads): (&mut Vec<Worker>, usize),
+    stop: &'a Stop,
+) -> Result<Counts, Failure> {
+    let n_bytes: usize = tasks.iter().map(Task::n_bytes).sum();
+    let n_threads = n_threads.min(tasks.len()).min(1 + n_bytes / BYTES_PER_THREAD).max(1);
+    if workers.len() < n_threads {
+        workers.resize_with(n_threads, Worker::default);
+    }
+    // A folder answers at once; an object store is asked for many files at a time.
+    let is_far = storage.requests().is_some();
+    let taken_bytes = if is_far { storage.coalesce().batch_bytes as usize } else { 0 };
+    let queue = Queue {
+        tasks: Mutex::new(tasks.into_iter()),
+        failure: Mutex::new(None),
+        storage,
+        taken_bytes,
+        stop,
+    };
+    std::thread::scope(|scope| {
+        let (mine, others) = workers.split_at_mut(1);
+        for worker in others.iter_mut().take(n_threads - 1) {
+            let thread = std::thread::Builder::new().name("arrays-read".to_owned());
+            let queue = &queue;
+            if let Err(error) = thread.spawn_scoped(scope, move || queue.drain(worker)) {
+                queue.fail(Failure { path: String::new(), source: error.into() });
+            }
+        }
+        for worker in mine {
+            queue.drain(worker);
+        }
+    });
+    let failure = queue.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut counts = Counts::default();
+    for worker in workers.iter_mut() {
+        counts.add(worker.take_counts());
+    }
+    failure.map_or(Ok(counts), Err)
+}
+
+impl<'a> Queue<'a> {
+    /// Runs tasks until none is left, one fails, or the block is no longer wanted.
+    fn drain(&self, worker: &mut Worker) {
+        loop {
+            let mut tasks = self.take();
+            if tasks.is_empty() || self.stop.is_set() {
+                return;
+            }
+            if let Err(failure) = worker.run(self.storage, &mut tasks) {
+                self.fail(failure);
+                return;
+            }
+        }
+    }
+
+    /// The next tasks; none after a failure.
+    fn take(&self) -> Vec<Task<'a>> {
+        if self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Vec::new();
+        }
+        let mut left = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut taken, mut n_bytes) = (Vec::new(), 0);
+        while taken.is_empty() || n_bytes < self.taken_bytes {
+            let Some(task) = left.next() else { break };
+            n_bytes += task.n_bytes();
+            taken.push(task);
+        }
+        taken
+    }
+
+    fn fail(&self, failure: Failure) {
+        let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(failure);
+    }
+}

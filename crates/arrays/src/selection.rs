@@ -1,0 +1,139 @@
+//! Which indices of a dimension are read, and how they lie in the array's chunks.
+
+use std::ops::Range;
+
+/// Indices of a dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Indices {
+    /// Consecutive ones.
+    Range(Range<u64>),
+    /// Chosen ones, ascending.
+    List(Vec<u64>),
+}
+
+impl Indices {
+    /// The number of indices.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Range(range) => range.end.saturating_sub(range.start),
+            Self::List(list) => list.len() as u64,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The reason why they cannot be indices of a dimension of `len`.
+    pub(crate) fn problem(&self, len: u64) -> Option<String> {
+        let last = match self {
+            Self::Range(range) => range.end.checked_sub(1).filter(|_| range.start < range.end),
+            Self::List(list) => {
+                if list.windows(2).any(|pair| pair[1] <= pair[0]) {
+                    return Some("the indices do not ascend".to_owned());
+                }
+                list.last().copied()
+            }
+        };
+        match last {
+            None => Some("there is no index".to_owned()),
+            Some(last) if len <= last => Some(format!("index {last} of a length of {len}")),
+            Some(_) => None,
+        }
+    }
+
+    /// Ranges of consecutive indices, ascending.
+    fn ranges(&self) -> Vec<Range<u64>> {
+        match self {
+            Self::Range(range) => vec![range.clone()],
+            Self::List(list) => list
+                .chunk_by(|one, next| one + 1 == *next)
+                .filter_map(|run| Some(*run.first()?..run.last()? + 1))
+                .collect(),
+        }
+    }
+}
+
+/// Consecutive indices within a chunk, and their place among the selected ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first index, counted from the chunk's beginning.
+    pub(crate) src: usize,
+    /// The first position among the selected indices.
+    pub(crate) dst: usize,
+    pub(crate) len: usize,
+}
+
+/// The selected indices of a dimension that lie in one chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChunkRuns {
+    /// The chunk's index in this dimension.
+    pub(crate) chunk: u64,
+    pub(crate) runs: Vec<Run>,
+}
+
+impl ChunkRuns {
+    /// The positions among the selected indices: consecutive ones, since indices ascend.
+    pub(crate) fn positions(&self) -> Range<usize> {
+        let start = self.runs.first().map_or(0, |run| run.dst);
+        let end = self.runs.last().map_or(0, |run| run.dst + run.len);
+        start..end
+    }
+}
+
+/// Splits the selected indices of a dimension at the borders of its chunks of `chunk_len`.
+pub(crate) fn by_chunk(indices: &Indices, chunk_len: u64) -> Vec<ChunkRuns> {
+    let mut chunks: Vec<ChunkRuns> = Vec::new();
+    let mut dst = 0;
+    for range in indices.ranges() {
+        let mut start = range.start;
+        while start < range.end {
+            let chunk = start / chunk_len;
+            let end = range.end.min((chunk + 1) * chunk_len);
+            let len = (end - start) as usize;
+            let run = Run { src: (start - chunk * chunk_len) as usize, dst, len };
+            match chunks.last_mut().filter(|last| last.chunk == chunk) {
+                Some(last) => last.runs.push(run),
+                None => chunks.push(ChunkRuns { chunk, runs: vec![run] }),
+            }
+            (start, dst) = (end, dst + len);
+        }
+    }
+    chunks
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn runs_cover_the_selection_in_order(
+            chosen in prop::collection::btree_set(0..60_u64, 1..20),
+            chunk_len in 1..9_u64,
+        ) {
+            let list: Vec<u64> = chosen.into_iter().collect();
+            let mut seen = Vec::new();
+            for ChunkRuns { chunk, runs } in by_chunk(&Indices::List(list.clone()), chunk_len) {
+                for Run { src, dst, len } in runs {
+                    prop_assert_eq!(dst, seen.len());
+                    prop_assert!(src + len <= chunk_len as usize);
+                    seen.extend((0..len as u64).map(|i| chunk * chunk_len + src as u64 + i));
+                }
+            }
+            prop_assert_eq!(seen, list);
+        }
+    }
+
+    #[test]
+    fn indices_that_cannot_be_are_named() {
+        assert!(Indices::Range(0..4).problem(4).is_none());
+        assert!(Indices::Range(0..5).problem(4).unwrap().contains("index 4"));
+        assert!(Indices::Range(2..2).problem(4).unwrap().contains("no index"));
+        assert!(Indices::List(vec![1, 1]).problem(4).unwrap().contains("ascend"));
+    }
+}

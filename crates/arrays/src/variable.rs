@@ -1,0 +1,198 @@
+//! An opened array: its chunks, its elements, and the part of it that is selected.
+
+use std::sync::Arc;
+
+use storage::Storage;
+use zarrs::array::Array;
+use zarrs::metadata::{ArrayMetadata, FillValueMetadata};
+use zarrs::plugin::ExtensionName as _;
+
+use crate::chunk_files::ChunkFiles;
+use crate::convert::{Convert, Packing};
+use crate::decoder::Decoder;
+use crate::element::ElementType;
+use crate::error::Error;
+use crate::geometry::Geometry;
+use crate::selection::Indices;
+use crate::spec::{Dimension, Variable};
+use crate::store::Store;
+
+/// A variable whose array is open.
+#[derive(Debug)]
+pub(crate) struct OpenVariable {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) steps: Vec<i64>,
+    pub(crate) files: ChunkFiles,
+    pub(crate) decoder: Decoder,
+    pub(crate) convert: Convert,
+    /// Elements as stored.
+    pub(crate) stored: ElementType,
+    /// Elements as delivered.
+    pub(crate) element: ElementType,
+    pub(crate) geometry: Geometry,
+    /// Names of the dimensions; empty where the metadata has none.
+    pub(crate) dimensions: Vec<String>,
+    /// The selected indices of all dimensions but the first.
+    pub(crate) selected: Vec<Indices>,
+    /// The stored element of chunks that are not stored.
+    pub(crate) fill: Vec<u8>,
+    /// Length of the first dimension.
+    pub(crate) n_steps: u64,
+}
+
+impl OpenVariable {
+    pub(crate) fn open(storage: &Arc<dyn Storage>, spec: &Variable) -> Result<Self, Error> {
+        let path = spec.path.trim_matches('/').to_owned();
+        let failed = |source| Error::Open { array: path.clone(), place: storage.place(), source };
+        let store = Arc::new(Store::new(Arc::clone(storage)));
+        let array =
+            Array::open(store, &format!("/{path}")).map_err(|error| failed(error.into()))?;
+        let Some((n_steps, _)) = array.shape().split_first() else {
+            return Err(Error::NoRows { array: path });
+        };
+        let n_steps = *n_steps;
+        if !is_regular(&array) {
+            return Err(failed("its chunks do not have the same shape everywhere".into()));
+        }
+        let stored = element_type(&array, &path)?;
+        let dimensions = dimension_names(&array);
+        let selected = selected(&array, &path, &dimensions, &spec.select)?;
+        let fill = array.fill_value().as_ne_bytes().to_vec();
+        let packing = Packing::of(array.attributes(), fill_value_v2(&array));
+        let convert = match (packing, spec.as_f32 && stored != ElementType::F32) {
+            (None, false) => Convert::Copy,
+            (packing, _) => Convert::ToF32 { from: stored, packing },
+        };
+        let element = if convert == Convert::Copy { stored } else { ElementType::F32 };
+        let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
+        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array).map_err(failed)?;
+        let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
+        let too_large = || Error::TooLarge { array: path.clone(), what: "a row or a chunk" };
+        let most_bytes = stored.n_bytes().max(element.n_bytes());
+        let geometry = Geometry::new(&lens, &selected, most_bytes).ok_or_else(too_large)?;
+        Ok(Self {
+            name: spec.name.clone(),
+            steps: spec.steps.clone(),
+            decoder: Decoder::new(codecs, chunk_shape, data_type, fill_value),
+            files,
+            convert,
+            stored,
+            element,
+            geometry,
+            dimensions,
+            selected,
+            fill,
+            n_steps,
+            path,
+        })
+    }
+
+    /// Bytes of the selected part of a row.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.geometry.row_len * self.element.n_bytes()
+    }
+
+    /// Bytes of a sample.
+    pub(crate) fn sample_bytes(&self) -> u64 {
+        (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
+    }
+
+    /// Bytes of a decoded chunk.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        self.chunk_row_bytes() * self.geometry.chunk_rows as usize
+    }
+
+    /// Bytes of a decoded chunk in one index of the first dimension.
+    pub(crate) fn chunk_row_bytes(&self) -> usize {
+        self.geometry.chunk_row_len * self.stored.n_bytes()
+    }
+}
+
+/// Whether all chunks have the shape of the first one.
+fn is_regular(array: &Array<Store>) -> bool {
+    let grid = array.chunk_grid_shape();
+    let (first, last): (Vec<u64>, Vec<u64>) = grid.iter().map(|n| (0, n.saturating_sub(1))).unzip();
+    let Ok(shape) = array.chunk_shape(&first) else { return false };
+    let n_chunks = array.shape().iter().zip(&shape).map(|(len, chunk)| len.div_ceil(chunk.get()));
+    n_chunks.eq(grid.iter().copied())
+        && array.chunk_shape(&last).is_ok_and(|of_last| of_last == shape)
+}
+
+fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> {
+    let name = array.data_type().name_v3();
+    let known = name.as_deref().and_then(ElementType::from_zarr_name);
+    known.ok_or_else(|| Error::Element {
+        array: path.to_owned(),
+        stored: name.map_or_else(|| format!("{:?}", array.data_type()), Into::into),
+    })
+}
+
+/// The fill value of an array in Zarr v2, if its metadata has one that is a number.
+fn fill_value_v2(array: &Array<Store>) -> Option<f64> {
+    match array.metadata() {
+        ArrayMetadata::V2(metadata) => match &metadata.fill_value {
+            FillValueMetadata::Number(number) => number.as_f64(),
+            _ => None,
+        },
+        ArrayMetadata::V3(_) => None,
+    }
+}
+
+/// The names of an array's dimensions; empty where it has none.
+fn dimension_names(array: &Array<Store>) -> Vec<String> {
+    let n = array.dimensionality();
+    if let Some(names) = array.dimension_names() {
+        return names.iter().map(|name| name.clone().unwrap_or_default()).collect();
+    }
+    let names = array.attributes().get("_ARRAY_DIMENSIONS").and_then(serde_json::Value::as_array);
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> =
+        names.map(|names| names.iter().map(text).collect()).unwrap_or_default();
+    if names.len() == n { names } else { vec![String::new(); n] }
+}
+
+/// The selected indices of each dimension but the first.
+fn selected(
+    array: &Array<Store>,
+    path: &str,
+    names: &[String],
+    select: &[(Dimension, Indices)],
+) -> Result<Vec<Indices>, Error> {
+    let refused = |dimension: &Dimension, reason: String| Error::Select {
+        array: path.to_owned(),
+        dimension: dimension.to_string(),
+        reason,
+    };
+    let mut all: Vec<Indices> = array.shape().iter().map(|len| Indices::Range(0..*len)).collect();
+    for (dimension, indices) in select {
+        let at = match dimension {
+            Dimension::Position(at) => Some(*at).filter(|at| *at < all.len()),
+            Dimension::Name(name) => names.iter().position(|known| known == name),
+        };
+        let Some(at) = at else {
+            let known = if names.iter().all(String::is_empty) {
+                format!("the array has {} dimensions without names", all.len())
+            } else {
+                format!("the dimensions are {}", names.join(", "))
+            };
+            return Err(refused(dimension, known));
+        };
+        if at == 0 {
+            let reason = "samples are made of it: set start and stride".to_owned();
+            return Err(refused(dimension, reason));
+        }
+        all[at] = indices.clone();
+    }
+    for (at, (indices, len)) in all.iter().zip(array.shape()).enumerate().skip(1) {
+        if let Some(reason) = indices.problem(*len) {
+            let dimension = match names.get(at).filter(|name| !name.is_empty()) {
+                Some(name) => Dimension::Name(name.clone()),
+                None => Dimension::Position(at),
+            };
+            return Err(refused(&dimension, reason));
+        }
+    }
+    all.remove(0);
+    Ok(all)
+}

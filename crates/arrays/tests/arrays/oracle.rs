@@ -1,0 +1,126 @@
+//! Random arrays on disk whose elements are their own numbers, and what a sample of them must be.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrays::{Indices, Variable};
+use proptest::prelude::*;
+use zarrs::array::{ArrayBuilder, BytesToBytesCodecTraits, codec, data_type};
+use zarrs::filesystem::FilesystemStore;
+
+/// How an array is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) shape: Vec<u64>,
+    pub(crate) chunk: Vec<u64>,
+    pub(crate) is_sharded: bool,
+    pub(crate) codec: Option<Compression>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Compression {
+    Zstd,
+    Gzip,
+    Blosc,
+    Checksum,
+}
+
+impl Compression {
+    fn codec(self) -> Arc<dyn BytesToBytesCodecTraits> {
+        match self {
+            Self::Zstd => Arc::new(codec::ZstdCodec::new(1, true)),
+            Self::Gzip => Arc::new(codec::GzipCodec::new(1).unwrap()),
+            Self::Checksum => Arc::new(codec::Crc32cCodec::new()),
+            Self::Blosc => {
+                let configuration = serde_json::from_str(
+                    r#"{"cname": "lz4", "clevel": 1, "shuffle": "noshuffle", "blocksize": 0}"#,
+                );
+                Arc::new(
+                    codec::BloscCodec::new_with_configuration(&configuration.unwrap()).unwrap(),
+                )
+            }
+        }
+    }
+}
+
+/// An array of up to 40 steps and three other dimensions.
+pub(crate) fn stored() -> impl Strategy<Value = Stored> {
+    let dimension = |most: u64| (1..=most, 1..=4_u64);
+    let codec = prop::option::of(prop::sample::select(vec![
+        Compression::Zstd,
+        Compression::Gzip,
+        Compression::Blosc,
+        Compression::Checksum,
+    ]));
+    let others = prop::collection::vec(dimension(6), 0..4);
+    (dimension(40), others, any::<bool>(), codec).prop_map(|(steps, others, is_sharded, codec)| {
+        let (shape, chunk) = std::iter::once(steps).chain(others).unzip();
+        Stored { shape, chunk, is_sharded, codec }
+    })
+}
+
+/// Writes an array whose element i is i, except that chunks of zeros are not stored.
+pub(crate) fn write(folder: &Path, name: &str, stored: &Stored) {
+    let store = Arc::new(FilesystemStore::new(folder).unwrap());
+    let Stored { shape, chunk, is_sharded, codec } = stored;
+    let mut builder =
+        ArrayBuilder::new(shape.clone(), chunk.clone(), data_type::float64(), 0.0_f64);
+    if let Some(codec) = codec {
+        builder.bytes_to_bytes_codecs(vec![codec.codec()]);
+    }
+    if *is_sharded {
+        builder.subchunk_shape(vec![1_u64; shape.len()]);
+    }
+    let array = builder.build(store, &format!("/{name}")).unwrap();
+    array.store_metadata().unwrap();
+    let values: Vec<f64> = (0..shape.iter().product()).map(|i: u64| i as f64).collect();
+    array.store_array_subset(&array.subset_all(), &values).unwrap();
+}
+
+/// A random part of an array: steps around a sample's own, and indices of other dimensions.
+pub(crate) fn variable(
+    name: &'static str,
+    shape: &[u64],
+) -> impl Strategy<Value = Variable> + use<> {
+    let others: Vec<_> = shape.iter().skip(1).map(|len| indices(*len)).collect();
+    (prop::collection::vec(-2..=2_i64, 1..4), others).prop_map(move |(steps, others)| {
+        let chosen = others.into_iter().enumerate();
+        let mut variable = Variable::new(name).steps(steps);
+        for (at, indices) in chosen.filter_map(|(at, indices)| Some((at + 1, indices?))) {
+            variable = variable.select(at, indices);
+        }
+        variable
+    })
+}
+
+fn indices(len: u64) -> impl Strategy<Value = Option<Indices>> {
+    let range = (0..len).prop_flat_map(move |start| {
+        (start + 1..=len).prop_map(move |end| Some(Indices::Range(start..end)))
+    });
+    let list = prop::collection::btree_set(0..len, 1..=len as usize)
+        .prop_map(|chosen| Some(Indices::List(chosen.into_iter().collect())));
+    prop_oneof![Just(None), range, list]
+}
+
+/// The values of a variable in the sample about `step`.
+pub(crate) fn expected(shape: &[u64], variable: &Variable, step: u64) -> Vec<f64> {
+    let mut numbers: Vec<u64> = Vec::new();
+    for by in &variable.steps {
+        let mut at = vec![step.checked_add_signed(*by).unwrap()];
+        for (dim, len) in shape.iter().enumerate().skip(1) {
+            let chosen = variable.select.iter().find(|(of, _)| *of == dim.into());
+            let indices: Vec<u64> = match chosen {
+                None => (0..*len).collect(),
+                Some((_, Indices::Range(range))) => range.clone().collect(),
+                Some((_, Indices::List(list))) => list.clone(),
+                Some(_) => unreachable!("no other kind is generated"),
+            };
+            at = at
+                .iter()
+                .flat_map(|outer| indices.iter().map(move |index| outer * len + index))
+                .collect();
+        }
+        numbers.extend(at);
+    }
+    numbers.into_iter().map(|n| n as f64).collect()
+}

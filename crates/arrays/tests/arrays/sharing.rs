@@ -1,0 +1,85 @@
+//! Batches share the memory of their block, and it goes round.
+
+use std::sync::Arc;
+
+use arrays::ArrayBatch;
+use pipeline::{Pipeline, PipelineSpec};
+
+use crate::open;
+use crate::oracle::{Stored, write};
+
+fn pipeline(folder: &std::path::Path, batch_rows: u64) -> Pipeline<arrays::ArraySamples> {
+    let stored = Stored { shape: vec![48, 8], chunk: vec![1, 8], is_sharded: false, codec: None };
+    write(folder, "fields", &stored);
+    let spec = PipelineSpec {
+        chunk_rows: 1,
+        chunks_per_block: 8,
+        batch_rows,
+        prefetch_batches: 0,
+        ..PipelineSpec::default()
+    };
+    Pipeline::new(Arc::new(open(folder, "fields").unwrap()), spec, ArrayBatch::n_samples).unwrap()
+}
+
+fn address(batch: &ArrayBatch) -> usize {
+    batch.variable("fields").unwrap().bytes().as_ptr() as usize
+}
+
+#[test]
+fn batches_of_a_block_lie_in_it_one_after_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = pipeline(folder.path(), 4);
+    let batches: Vec<ArrayBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();
+    for pair in batches.chunks(2) {
+        assert_eq!(address(&pair[1]), address(&pair[0]) + 4 * 8 * size_of::<f64>());
+    }
+}
+
+#[test]
+fn dropped_memory_is_used_again_and_kept_batches_are_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = pipeline(folder.path(), 8);
+    let mut addresses = Vec::new();
+    for epoch in pipeline.epochs(0..4) {
+        for batch in epoch.unwrap() {
+            addresses.push(address(&batch.unwrap()));
+        }
+    }
+    addresses.sort_unstable();
+    addresses.dedup();
+    // One block in use, one read ahead, and the consumer's batch.
+    assert!(addresses.len() <= 4, "{addresses:?}");
+
+    let kept: Vec<ArrayBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();
+    for epoch in pipeline.epochs(1..3) {
+        for batch in epoch.unwrap() {
+            drop(batch.unwrap());
+        }
+    }
+    for batch in &kept {
+        let values = batch.variable("fields").unwrap();
+        let values = values.values::<f64>().unwrap().chunks(8);
+        for (sample, values) in batch.samples().iter().zip(values) {
+            assert_eq!(values[0], (sample * 8) as f64);
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_two_blocks_is_copied_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = pipeline(folder.path(), 5);
+    let mut seen = Vec::new();
+    for batch in pipeline.epoch(0).unwrap() {
+        let batch = batch.unwrap();
+        let values = batch.variable("fields").unwrap();
+        for (sample, values) in
+            batch.samples().iter().zip(values.values::<f64>().unwrap().chunks(8))
+        {
+            assert_eq!((values[0], values[7]), ((sample * 8) as f64, (sample * 8 + 7) as f64));
+            seen.push(*sample);
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..48).collect::<Vec<u64>>());
+}

@@ -1,0 +1,15 @@
+//! Measurements of reading fields: each point of a grid in its own process, rows in a results
+//! folder.
+
+mod measure;
+mod plain_read;
+mod point;
+mod run;
+mod task;
+
+pub(crate) use measure::serve;
+pub(crate) use point::{Point, Strategy};
+pub(crate) use run::{BenchFlags, Measuring, megabytes_per_second};
+
+/// The subcommand that measures a point; hidden.
+pub(crate) const SUBCOMMAND: &str = "point";

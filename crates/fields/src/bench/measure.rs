@@ -1,0 +1,178 @@
+//! Measures one point in its own process.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use arrays::ArrayBatch;
+use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
+use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
+use jiff::Timestamp;
+use pipeline::{EpochStats, Pipeline};
+use shuffle::{Order as RowOrder, PlanSpec};
+
+use super::plain_read::ChunkList;
+use super::point::{Point, Strategy};
+use super::task::{FieldAnswer, FieldData, FieldTask};
+
+/// Reads an order from stdin, performs it and reports on stdout.
+pub(crate) fn serve() -> anyhow::Result<()> {
+    bench_run::serve(|task: &FieldTask| task.data.secrets(), perform)
+}
+
+fn perform(order: &Order<FieldTask>, reporter: &mut Reporter<FieldAnswer>) -> anyhow::Result<()> {
+    let FieldTask { data, point } = &order.task;
+    match point.strategy {
+        Strategy::PlainRead => plain_read(data, point, &order.cache, reporter),
+        Strategy::Stacked | Strategy::PerSample => load(data, point, &order.cache, reporter),
+    }
+}
+
+/// Measures the epochs of the loader.
+fn load(
+    data: &FieldData,
+    point: &Point,
+    cache: &str,
+    reporter: &mut Reporter<FieldAnswer>,
+) -> anyhow::Result<()> {
+    let opening = Instant::now();
+    let samples = Arc::new(data.samples(point)?);
+    let pipeline = Pipeline::new(samples, point.spec(), ArrayBatch::n_samples)?;
+    let mut open_secs = Some(opening.elapsed().as_secs_f64());
+    ensure!(
+        pipeline.n_batches() > 0,
+        "{} samples do not fill a batch of {}",
+        pipeline.source().n_samples(),
+        point.batch
+    );
+    let of_rows = pipeline.n_batches() * point.batch;
+    for (number, epoch) in pipeline.epochs(0..point.epochs).enumerate() {
+        let mut batches = epoch?;
+        if number == 0 {
+            std::thread::sleep(Duration::from_secs_f64(point.fill_secs));
+        }
+        let meter = ProcessMeter::start()?;
+        let (start_dt, start) = (Timestamp::now(), Instant::now());
+        let taken = batches.by_ref().map(|batch| Ok(batch?));
+        let consumed = consume(start, taken, point, of_rows, reporter)?;
+        let stats = batches.stats();
+        drop(batches);
+        let mut record = record(&consumed, point, cache, (number as u64, start_dt));
+        meter.finish(&mut record.measured)?;
+        record.measured.open_secs = open_secs.take();
+        enter_stats(&mut record, &stats);
+        reporter.answer(Box::new(record))?;
+    }
+    Ok(())
+}
+
+/// Takes the batches: touches nothing, sleeps as long as the point says.
+fn consume(
+    start: Instant,
+    batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,
+    point: &Point,
+    of_rows: u64,
+    reporter: &mut Reporter<FieldAnswer>,
+) -> anyhow::Result<ConsumedEpoch> {
+    let sleep = Duration::from_secs_f64(point.consumer_millis / 1e3);
+    let mut n_rows = 0;
+    consume_epoch(start, batches, point.max_batches, |batch| {
+        let rows = batch.n_samples() as u64;
+        if !sleep.is_zero() {
+            std::thread::sleep(sleep);
+        }
+        drop(batch);
+        n_rows += rows;
+        reporter.progress(n_rows, of_rows)?;
+        Ok(rows)
+    })
+}
+
+/// Measures reading the files of random samples.
+fn plain_read(
+    data: &FieldData,
+    point: &Point,
+    cache: &str,
+    reporter: &mut Reporter<FieldAnswer>,
+) -> anyhow::Result<()> {
+    let samples = data.samples(point)?;
+    let storage = data.storage()?;
+    let list = ChunkList::new(&*storage, &data.arrays)
+        .with_context(|| format!("cannot list the chunks of {}", data.uri))?;
+    let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
+    let n_bytes = list.n_bytes();
+    let mut buffer = Vec::new();
+    for epoch in 0..point.epochs {
+        let order = PlanSpec {
+            n_rows: list.len() as u64,
+            chunk_rows: 1,
+            chunks_per_block: files_per_batch,
+            order: RowOrder::Shuffled,
+            seed: point.seed,
+        };
+        let plan: Vec<Vec<usize>> = order
+            .epoch(epoch)?
+            .map(|block| block.chunks.into_iter().flatten().map(|file| file as usize).collect())
+            .collect();
+        let meter = ProcessMeter::start()?;
+        let (start_dt, start) = (Timestamp::now(), Instant::now());
+        let (mut n_read, threads) = (0, point.threads);
+        let batches = plan.iter().filter(|files| files.len() as u64 == files_per_batch);
+        let read = batches.map(|files| {
+            n_read += list.read(&*storage, files, &mut buffer, threads)?;
+            Ok(())
+        });
+        let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
+        let mut record = record(&consumed, point, cache, (epoch, start_dt));
+        meter.finish(&mut record.measured)?;
+        record.measured.bytes_read = Some(n_read);
+        // Undecoded: the same number of samples would have these bytes.
+        let share = consumed.batches.len() as u64 * files_per_batch;
+        record.measured.bytes_needed = Some(n_bytes * share / (list.len() as u64).max(1));
+        reporter.answer(Box::new(record))?;
+    }
+    Ok(())
+}
+
+fn record(
+    consumed: &ConsumedEpoch,
+    point: &Point,
+    cache: &str,
+    (epoch, start_dt): (u64, Timestamp),
+) -> EpochRecord {
+    let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
+    measured.start_dt = Some(start_dt);
+    measured.end_dt = Some(Timestamp::now());
+    measured.epoch = Some(epoch);
+    measured.nnz = None;
+    measured.nnz_per_sec = None;
+    let stages = StageTimes {
+        consume_wall_secs: measured.consume_secs,
+        consume_cpu_secs: Some(consumed.busy_cpu_secs),
+        ..StageTimes::default()
+    };
+    let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+    EpochRecord {
+        versions: Versions { somafeed, ..Versions::default() },
+        point: point.recorded(cache),
+        measured,
+        stages,
+        ..EpochRecord::default()
+    }
+}
+
+/// Copies the engine's statistics into the record.
+fn enter_stats(record: &mut EpochRecord, stats: &EpochStats) {
+    let (measured, stages) = (&mut record.measured, &mut record.stages);
+    measured.bytes_read = stats.read.bytes_read;
+    measured.bytes_decoded = stats.read.bytes_decoded;
+    measured.bytes_needed = stats.read.bytes_needed;
+    measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
+    measured.fill_rates();
+    stages.read_wall_secs = Some(stats.stages.read.wall_secs);
+    stages.read_cpu_secs = stats.stages.read.cpu_secs;
+    stages.decode_wall_secs = stats.stages.decode.map(|decode| decode.wall_secs);
+    stages.decode_cpu_secs = stats.stages.decode.and_then(|decode| decode.cpu_secs);
+    stages.wait_wall_secs = Some(stats.stages.wait.wall_secs);
+    stages.wait_cpu_secs = stats.stages.wait.cpu_secs;
+}

@@ -1,0 +1,119 @@
+//! A point of the grid: how samples are read, in which order, and who takes the batches.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bench_report::{GridPoint, OWN_LOADER};
+use pipeline::PipelineSpec;
+use serde::{Deserialize, Serialize};
+use shuffle::{Order, Remainder};
+
+/// How a batch is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Strategy {
+    /// One read for all samples of a batch.
+    Stacked,
+    /// One read for each sample.
+    PerSample,
+    /// The files of the samples, read into a buffer that is used again, not decoded: what the
+    /// storage allows.
+    PlainRead,
+}
+
+impl Strategy {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stacked => "stacked",
+            Self::PerSample => "per-sample",
+            Self::PlainRead => "plain-read",
+        }
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Stacked, Self::PerSample, Self::PlainRead];
+        all.into_iter()
+            .find(|strategy| strategy.name() == text)
+            .ok_or_else(|| "expected stacked, per-sample or plain-read".to_owned())
+    }
+}
+
+/// A point of the grid.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) strategy: Strategy,
+    /// Samples of a batch, which is also a block.
+    pub(crate) batch: u64,
+    /// Threads of one read.
+    pub(crate) threads: usize,
+    /// Batches read at the same time; 0 if the consumer reads each itself.
+    pub(crate) workers: usize,
+    /// Finished batches that may wait, beside those that the workers hold.
+    pub(crate) queue: usize,
+    /// Milliseconds that the consumer sleeps on each batch.
+    pub(crate) consumer_millis: f64,
+    /// Seconds to wait before the first batch is asked for, so that the queue can fill.
+    pub(crate) fill_secs: f64,
+    pub(crate) max_batches: Option<u64>,
+    pub(crate) epochs: u64,
+    pub(crate) seed: u64,
+}
+
+impl Point {
+    /// The engine's settings: a block is a batch, and each worker holds one beside the queue's.
+    pub(crate) fn spec(&self) -> PipelineSpec {
+        PipelineSpec {
+            chunk_rows: 1,
+            chunks_per_block: self.batch,
+            order: Order::Shuffled,
+            seed: self.seed,
+            batch_rows: self.batch,
+            remainder: Remainder::Drop,
+            prefetch_blocks: (self.queue + self.workers).saturating_sub(1),
+            read_threads: self.workers,
+            prefetch_batches: 0,
+            ..PipelineSpec::default()
+        }
+    }
+
+    /// The settings for a record.
+    pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
+        GridPoint {
+            loader: Some(OWN_LOADER.to_owned()),
+            workload: Some("fields".to_owned()),
+            chunk_method: self.strategy.name().to_owned(),
+            batch_size: self.batch,
+            chunk_size: 1,
+            chunks_per_block: self.batch,
+            block_size: self.batch,
+            order: "shuffled".to_owned(),
+            form: "dense".to_owned(),
+            reader: "arrays".to_owned(),
+            prefetch_blocks: self.spec().prefetch_blocks as u64,
+            seed: self.seed,
+            max_batches: self.max_batches,
+            drop_last: true,
+            n_threads: Some(self.threads as u64),
+            read_threads: Some(self.workers as u64),
+            consumer: (self.consumer_millis > 0.0)
+                .then(|| format!("fixed:{}", self.consumer_millis)),
+            prefetch_batches: Some(0),
+            cache: cache.to_owned(),
+            ..GridPoint::default()
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { strategy, batch, threads, workers, queue, .. } = self;
+        write!(
+            f,
+            "{} batch {batch}, {threads} threads, {workers} workers, queue {queue}",
+            strategy.name()
+        )
+    }
+}

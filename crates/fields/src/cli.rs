@@ -1,0 +1,61 @@
+//! Root of the command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::bench;
+use crate::generate_command::GenerateArgs;
+use crate::queue_command::QueueArgs;
+use crate::sweep_command::SweepArgs;
+
+/// Writes weather-like data, and measures reading it.
+#[derive(Debug, Parser)]
+#[command(name = "fields", version, about, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a Zarr store of weather-like inputs and targets
+    Generate(GenerateArgs),
+    /// Measure reading batches: one read for each, one for each sample, and the floor
+    Sweep(Box<SweepArgs>),
+    /// Measure how a queue of batches drains, by its depth and the number of workers
+    Queue(Box<QueueArgs>),
+    /// Measure one point: reads the order from stdin, writes events to stdout
+    #[command(hide = true, name = bench::SUBCOMMAND)]
+    Point,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_does_not_parse_is_refused() {
+        for arguments in [
+            &["fields"][..],
+            &["fields", "unknown"],
+            &["fields", "generate"],
+            &["fields", "generate", "x", "y"],
+            &["fields", "generate", "x", "--samples", "many"],
+            &["fields", "generate", "x", "--zarr", "4"],
+            &["fields", "generate", "x", "--codec", "lz77"],
+            &["fields", "generate", "x", "--codec", "zstd:fast"],
+            &["fields", "generate", "x", "--element", "f64"],
+            &["fields", "sweep"],
+            &["fields", "sweep", "x", "--strategies", "slow"],
+            &["fields", "queue", "x", "--depth", "-1"],
+        ] {
+            assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+    }
+}
