@@ -91,8 +91,11 @@ impl ArraySamples {
         for (variable, slot) in self.variables.iter().zip(&mut into.slots) {
             let sample_bytes = variable.sample_bytes() as usize;
             let places = first * sample_bytes..(first + samples.len()) * sample_bytes;
-            // The slot was made for this block alone.
-            let Some(slot) = Arc::get_mut(slot) else { continue };
+            let Some(slot) = Arc::get_mut(slot) else {
+                // Cannot happen: the slot was made for this block alone.
+                let source = "its memory belongs to a batch".into();
+                return Err(read::Failure { path: variable.path.clone(), source });
+            };
             let steps: Vec<u64> =
                 samples.iter().flat_map(|sample| self.window.steps_of(variable, *sample)).collect();
             all.extend(tasks(variable, &steps, &mut slot.bytes_mut()[places]));
@@ -164,6 +167,8 @@ impl Source for ArraySamples {
             ReadStrategy::Stacked => samples.len().max(1),
             ReadStrategy::PerSample => 1,
         };
+        // Those of other reads at the same time count, too.
+        let requests_before = self.storage.requests();
         let mut counts = Counts::default();
         for (idx, these) in samples.chunks(one_read).enumerate() {
             let with = (&mut scratch.0, stop);
@@ -183,7 +188,11 @@ impl Source for ArraySamples {
             bytes_read: Some(counts.bytes_read),
             bytes_decoded: Some(counts.bytes_decoded),
             bytes_needed: Some(needed),
-            requests: self.storage.requests(),
+            requests: self
+                .storage
+                .requests()
+                .zip(requests_before)
+                .map(|(now, before)| now - before),
             times: Some(counts.times),
             ..ReadStats::default()
         })

@@ -1,6 +1,5 @@
 //! Reads blocks of cells, in the form that the settings ask for.
 
-
 use arrow_array::{ArrayRef, RecordBatch};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use pipeline::{BlockPlace, BlockRows, ReadStats, Stop};

@@ -66,8 +66,10 @@ fn a_chunk_costs_one_request() {
     let samples = ArraySamples::open(Arc::clone(&storage) as Arc<dyn Storage>, &spec).unwrap();
     let before = storage.requests().unwrap();
     let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
-    let n: usize = pipeline.epoch(0).unwrap().map(|batch| batch.unwrap().n_samples()).sum();
+    let mut epoch = pipeline.epoch(0).unwrap();
+    let n: usize = epoch.by_ref().map(|batch| batch.unwrap().n_samples()).sum();
     assert_eq!((n, storage.requests().unwrap() - before), (8, 16));
+    assert_eq!(epoch.stats().read.requests, Some(16));
 }
 
 #[test]
