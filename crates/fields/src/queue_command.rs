@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use bench_report::{EPOCHS_FILE, EpochRecord, Measured, write_text};
 use clap::Args;
 
-use crate::bench::{BenchFlags, Measuring, Point, Strategy};
+use crate::bench::{BenchFlags, Point, Strategy};
 use crate::drain::{first_empty, first_empty_measured};
 use crate::queue_picture::{QueueLine, draw};
 
@@ -40,7 +40,10 @@ impl QueueArgs {
     /// A queue needs workers, and none of it is used without them.
     fn points(&self) -> Vec<Point> {
         let pairs = self.workers.iter().flat_map(|workers| {
-            self.depth.iter().filter(move |depth| 0 < *workers || **depth == 0).map(move |depth| (*workers, *depth))
+            self.depth
+                .iter()
+                .filter(move |depth| 0 < *workers || **depth == 0)
+                .map(move |depth| (*workers, *depth))
         });
         let point = |(workers, queue): (usize, usize)| Point {
             strategy: Strategy::Stacked,
@@ -52,7 +55,8 @@ impl QueueArgs {
             fill_secs: if workers == 0 { 0.0 } else { self.fill },
             max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
             epochs: 1,
-            seed: self.bench.seed,
+            together: false,
+            seed: self.bench.data.seed,
         };
         pairs.map(point).collect()
     }
@@ -103,8 +107,8 @@ fn rate_when_empty(measured: &Measured, empty: usize) -> Option<f64> {
 /// Measures all queues, and prints and draws how they drain.
 pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let points = args.points();
-    let mut measuring = Measuring::begin(&args.bench, &points, arguments)?;
-    measuring.measure_all(&points)?;
+    let mut measuring = args.bench.begin(&points, arguments)?;
+    measuring.measure_all(&points, args.bench.repeat)?;
     let consumer_secs = args.consumer / 1e3;
     let drains: Vec<Drain> =
         measuring.records.iter().filter_map(|record| Drain::of(record, consumer_secs)).collect();
@@ -143,10 +147,11 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
 
 /// The table in Markdown.
 fn table(drains: &[Drain]) -> String {
-    let mut text = "| workers | queue | s a batch | batches when it begins | batches/s when empty | \
+    let mut text =
+        "| workers | queue | s a batch | batches when it begins | batches/s when empty | \
                     first empty, predicted | measured |\n\
                     | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        .to_owned();
+            .to_owned();
     for drain in drains {
         let or_never = |text: Option<String>| text.unwrap_or_else(|| "never".to_owned());
         text += &format!(
@@ -184,8 +189,7 @@ mod tests {
             .collect();
         let mut measured = Measured::from_batches(&batches, 0.0);
         measured.batch_ready_blocks = ready.to_vec();
-        let point =
-            GridPoint { read_threads: Some(2), prefetch_blocks: 4, ..GridPoint::default() };
+        let point = GridPoint { read_threads: Some(2), prefetch_blocks: 4, ..GridPoint::default() };
         let record = EpochRecord { point, measured, ..EpochRecord::default() };
         let drain = Drain::of(&record, 1.0).unwrap();
         assert_eq!((drain.workers, drain.queue, drain.measured), (2, 3, Some(7)));
