@@ -167,7 +167,9 @@ impl Comparison<'_> {
         let mut found = Checksums::new();
         let name = format!("checksums of {reader}");
         let ended = measuring.session.run(&name, process, &mut |answer: ReaderAnswer| {
-            if let ReaderAnswer::Checksum { sample, crc32 } = answer {
+            let ReaderAnswer::Checksum { sample, crc32 } = answer else { return Ok(()) };
+            // Of a sample that is read twice, wrong values stay.
+            if !found.contains_key(&sample) || expected.get(&sample) != Some(&crc32) {
                 found.insert(sample, crc32);
             }
             Ok(())

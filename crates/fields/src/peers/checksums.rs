@@ -46,7 +46,7 @@ pub(crate) fn ours(data: &FieldData, point: &Point, n_batches: u64) -> anyhow::R
     let mut n_left = n_batches;
     for epoch in pipeline.epochs(0..point.epochs) {
         for batch in epoch?.take(n_left as usize) {
-            add(&batch?, &mut found);
+            found.extend(of_batch(&batch?));
             n_left -= 1;
         }
         if n_left == 0 {
@@ -56,15 +56,17 @@ pub(crate) fn ours(data: &FieldData, point: &Point, n_batches: u64) -> anyhow::R
     Ok(found)
 }
 
-/// Adds the checksums of a batch's samples.
-fn add(batch: &ArrayBatch, to: &mut Checksums) {
-    let n_samples = batch.n_samples();
+/// Computes the checksums of a batch's samples.
+fn of_batch(batch: &ArrayBatch) -> Checksums {
+    let mut found = Checksums::new();
+    let n_samples = batch.n_samples().max(1);
     for values in batch.variables() {
-        let sample_bytes = (values.bytes().len() / n_samples.max(1)).max(1);
+        let sample_bytes = (values.bytes().len() / n_samples).max(1);
         for (sample, bytes) in batch.samples().iter().zip(values.bytes().chunks(sample_bytes)) {
-            to.entry(*sample).or_default().push(crc32fast::hash(bytes));
+            found.entry(*sample).or_default().push(crc32fast::hash(bytes));
         }
     }
+    found
 }
 
 /// Says how `theirs` differ from `ours`; `None` if all samples are there and equal.
