@@ -245,7 +245,8 @@ impl Comparison<'_> {
         };
         let sides: Vec<Side<'_>> = runners.iter().map(side).collect();
         let table = table(&sides, measuring.sample_bytes());
-        let refused: String = refused.iter().map(|why| format!("\n- {why}")).collect();
+        let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
+        let refused = refused.concat();
         println!("{table}{refused}");
         let text = self.page(&measuring.records, &table, &refused);
         let readme = write_text(measuring.folder(), "README.md", &text)?;
