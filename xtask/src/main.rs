@@ -16,6 +16,7 @@ mod chromium;
 mod ci;
 mod debian;
 mod environment;
+mod fields;
 mod fuzz;
 mod interpreter;
 mod mpirun;
@@ -64,6 +65,9 @@ Commands:
   read-chunks
             read all rows in tiledbsoma's four ways and by both readers of X, and check that all agree
               cargo xtask read-chunks ~/census/experiment -s
+  fields    the commands on weather-like fields in Zarr arrays: generate, sweep, queue, peers
+              cargo xtask fields generate ~/data/weather.zarr --samples 48
+              cargo xtask fields peers ~/data/weather.zarr
   report    redraw results, or draw several side by side: a page, pictures and tables
               cargo xtask report results/2026-11-21-vm-example --baseline
               cargo xtask report results/before results/after --out compared
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
         }),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
+        Some("fields") => fields::run(&rest),
         Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),

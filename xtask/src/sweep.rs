@@ -1,7 +1,7 @@
 //! The commands of the `sweep` program, from `cargo xtask sweep` to `bench-readers`: builds it in
 //! release mode and becomes it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -13,7 +13,7 @@ use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match build()? {
+    let program = match build("sweep")? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -25,24 +25,24 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     Program::exec(command)
 }
 
-/// The program, built in release mode.
+/// A program, built in release mode.
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
     native: native::Native,
 }
 
-/// Builds it with the native libraries in place; the exit code if cargo failed and printed why.
-pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
+/// Builds the package and program `name` with the native libraries in place; the exit code if cargo
+/// failed and printed why.
+pub(crate) fn build(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
-    let path = target_folder(&native)?.join("release/sweep");
+    let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {
         print_line(
             "building the program: about six minutes on two cores, later builds take seconds",
         );
     }
-    let mut build =
-        cargo::cargo(["build", "--release", "--package", "sweep", "--bin", "sweep"], &native);
+    let mut build = cargo::cargo(["build", "--release", "--package", name, "--bin", name], &native);
     let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(Err(cargo::exit_code(built)));
@@ -52,7 +52,7 @@ pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
 
 impl Program {
     /// Its subcommand `name`, without arguments yet.
-    pub(crate) fn command(&self, name: &str) -> anyhow::Result<Command> {
+    pub(crate) fn command(&self, name: impl AsRef<OsStr>) -> anyhow::Result<Command> {
         let mut command = cargo::command(self.path.as_os_str(), &self.native);
         // Paths among the arguments are relative to the user's folder.
         command.current_dir(std::env::current_dir().context("the current folder is gone")?);
