@@ -50,10 +50,11 @@ Commands:
   generate  write a Census-shaped experiment
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   fields    write weather-like fields as Zarr arrays, and measure reading them: one read for a batch or for each
-            sample, and how a queue of batches drains
+            sample, how a queue of batches drains, other readers beside the loader
               cargo xtask fields generate ~/data/weather --samples 64
               cargo xtask fields sweep ~/data/weather -B 16 -t 1,2
               cargo xtask fields queue ~/data/weather --consumer 500
+              cargo xtask fields peers ~/data/weather
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
   slice     copy some cells and genes of an experiment, local or in an object store, to a new one

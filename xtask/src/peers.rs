@@ -22,7 +22,7 @@ use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build()? {
+    let program = match sweep::build("sweep")? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -72,8 +72,8 @@ fn setting(name: &str, python: &Path) -> OsString {
 }
 
 /// The interpreter of a peer's environment. One that the user names is preferred.
-fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
-    let check = |python: &Path| check_script(python, &scripts.join(format!("{name}.peer.py")));
+pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
+    let check = |python: &Path| check_script(python, &script(name, scripts));
     let variable = format!("SOMAFEED_PYTHON_{}", name.to_uppercase().replace('-', "_"));
     if let Some(named) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
@@ -92,6 +92,12 @@ fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
     environment(name, requirements, &variable)
         .with_context(|| path.display().to_string())?
         .prepare(check)
+}
+
+/// The script that runs a peer. `fields.py` is none of `sweep peers`, so it has another name.
+fn script(name: &str, scripts: &Path) -> PathBuf {
+    let suffix = if name == "fields" { "py" } else { "peer.py" };
+    scripts.join(format!("{name}.{suffix}"))
 }
 
 /// The value of a comment at the head of a list of packages, like `# Download: 3 GB`.
@@ -175,8 +181,7 @@ mod tests {
             let requirements = fs::read_to_string(&path).unwrap();
             assert_pinned(&requirements);
             let name = path.file_stem().unwrap().to_str().unwrap();
-            let script = path.with_file_name(format!("{name}.peer.py"));
-            assert!(script.is_file(), "{name} has no script");
+            assert!(script(name, &folder()).is_file(), "{name} has no script");
             n_peers += 1;
             if header(&requirements, "Environment") == Some("tiledbsoma") {
                 continue;

@@ -1,7 +1,7 @@
 //! The commands of the `sweep` program, from `cargo xtask sweep` to `bench-readers`: builds it in
 //! release mode and becomes it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -13,7 +13,7 @@ use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match build()? {
+    let program = match build("sweep")? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -32,14 +32,9 @@ pub(crate) struct Program {
     native: native::Native,
 }
 
-/// Builds the `sweep` program; the exit code if cargo failed and printed why.
-pub(crate) fn build() -> anyhow::Result<Result<Program, ExitCode>> {
-    build_program("sweep")
-}
-
-/// Builds the program of the package `name` with the native libraries in place; the exit code if
-/// cargo failed and printed why.
-pub(crate) fn build_program(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
+/// Builds the package and program `name` with the native libraries in place; the exit code if cargo
+/// failed and printed why.
+pub(crate) fn build(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
     let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {
@@ -57,7 +52,7 @@ pub(crate) fn build_program(name: &str) -> anyhow::Result<Result<Program, ExitCo
 
 impl Program {
     /// Its subcommand `name`, without arguments yet.
-    pub(crate) fn command(&self, name: &str) -> anyhow::Result<Command> {
+    pub(crate) fn command(&self, name: impl AsRef<OsStr>) -> anyhow::Result<Command> {
         let mut command = cargo::command(self.path.as_os_str(), &self.native);
         // Paths among the arguments are relative to the user's folder.
         command.current_dir(std::env::current_dir().context("the current folder is gone")?);

@@ -49,27 +49,30 @@ fn commit(revision: Option<&str>) -> (Option<String>, Option<bool>) {
 const OF_XTASK: [&str; 5] =
     ["--revision", "--results-root", "--scripts", "--environment", "--unavailable"];
 
+/// Flags with a value that `cargo xtask` adds too, but that can also be typed.
+const ALSO_OF_XTASK: [&str; 2] = ["--python", "--script"];
+
 /// Formats the command so that it can be typed again, without the flags that `cargo xtask` adds and
 /// without secrets. The first argument is the program; fails without it.
 pub fn command_line(arguments: &[OsString]) -> anyhow::Result<String> {
     let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
     let program = arguments.next().context("started without a name")?;
-    let mut through_xtask = false;
+    let through_xtask = arguments.clone().any(|argument| OF_XTASK.contains(&argument.as_str()));
     let mut words = Vec::new();
     while let Some(argument) = arguments.next() {
-        if OF_XTASK.contains(&argument.as_str()) {
-            through_xtask = true;
+        let is_added = OF_XTASK.contains(&argument.as_str())
+            || (through_xtask && ALSO_OF_XTASK.contains(&argument.as_str()));
+        if is_added {
             arguments.next();
         } else {
             words.push(argument);
         }
     }
     let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
-    let start = match name.as_str() {
-        _ if !through_xtask => name,
-        "sweep" => "cargo xtask".to_owned(),
-        // Other programs are commands of xtask with commands of their own.
-        name => format!("cargo xtask {name}"),
+    let start = match (through_xtask, name.as_str()) {
+        (false, _) => name,
+        (true, "sweep") => "cargo xtask".to_owned(),
+        (true, name) => format!("cargo xtask {name}"),
     };
     let words = secrets::command_words(&words).into_iter().map(|word| quoted(&word));
     Ok(std::iter::once(start).chain(words).collect::<Vec<_>>().join(" "))
@@ -131,6 +134,11 @@ mod tests {
         check(
             &["/x/sweep", "sweep", "--revision", "abc", "--results-root", "/r", "-n", "3"],
             "cargo xtask sweep -n 3",
+        );
+        check(&["/x/fields", "peers", "--python", "p", "s"], "fields peers --python p s");
+        check(
+            &["/x/fields", "peers", "--revision", "abc", "--python", "/p", "--script", "/s", "s"],
+            "cargo xtask fields peers s",
         );
         check(
             &[

@@ -1,6 +1,7 @@
 //! Measurements of reading fields: each point of a grid in its own process, rows in a results
 //! folder.
 
+mod chained;
 mod measure;
 mod plain_read;
 mod point;
@@ -9,7 +10,8 @@ mod task;
 
 pub(crate) use measure::serve;
 pub(crate) use point::{Point, Strategy};
-pub(crate) use run::{BenchFlags, Measuring, megabytes_per_second};
+pub(crate) use run::{BenchFlags, DataFlags, Job, Measuring, megabytes_per_second};
+pub(crate) use task::FieldData;
 
 /// The subcommand that measures a point; hidden.
 pub(crate) const SUBCOMMAND: &str = "point";

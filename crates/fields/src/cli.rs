@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::generate_command::GenerateArgs;
+use crate::peers_command::PeersArgs;
 use crate::queue_command::QueueArgs;
 use crate::sweep_command::SweepArgs;
 
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Sweep(Box<SweepArgs>),
     /// Measure how a queue of batches drains, by its depth and the number of workers
     Queue(Box<QueueArgs>),
+    /// Compare with other readers of such stores: the same values, then speed and memory
+    Peers(Box<PeersArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout
     #[command(hide = true, name = bench::SUBCOMMAND)]
     Point,
@@ -54,6 +57,9 @@ mod tests {
             &["fields", "sweep"],
             &["fields", "sweep", "x", "--strategies", "slow"],
             &["fields", "queue", "x", "--depth", "-1"],
+            &["fields", "peers", "x"],
+            &["fields", "peers", "x", "--python", "p", "--repetitions", "0"],
+            &["fields", "peers", "x", "--python", "p", "-B", "0"],
         ] {
             assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
         }

@@ -2,8 +2,9 @@
 //!
 //! - `generate` writes such data from a seed, as a library ([`generate::generate`]) and as a
 //!   command (`generate_command`);
-//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains; both
-//!   measure each point in a process of its own (`bench`).
+//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains, and
+//!   `peers` how fast other readers are (`peers`); each point is measured in a process of its own
+//!   (`bench`).
 //!
 //! ```
 //! use fields::generate::{FieldSpec, GenerateSpec, Layout, generate};
@@ -29,6 +30,8 @@ mod drain;
 mod error;
 pub mod generate;
 mod generate_command;
+mod peers;
+mod peers_command;
 mod queue_command;
 mod queue_picture;
 mod sweep_command;
@@ -56,6 +59,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => generate_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Queue(args) => queue_command::run(&args, &arguments),
+        Command::Peers(args) => peers_command::run(&args, &arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use bench_report::{EPOCHS_FILE, EpochRecord, Measured, Spread, write_text};
 use clap::Args;
 
-use crate::bench::{BenchFlags, Measuring, Point, Strategy};
+use crate::bench::{BenchFlags, Point, Strategy};
 use crate::drain::{Queue, first_empty, first_empty_measured};
 use crate::queue_picture::{QueueLine, draw};
 
@@ -55,7 +55,8 @@ impl QueueArgs {
             fill_secs: if workers == 0 { 0.0 } else { self.fill },
             max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
             epochs: 1,
-            seed: self.bench.seed,
+            together: false,
+            seed: self.bench.data.seed,
         };
         pairs.map(point).collect()
     }
@@ -142,8 +143,8 @@ fn rate_when_empty(measured: &Measured, empty: usize) -> Option<f64> {
 /// Measures all queues, and prints and draws how they drain.
 pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let points = args.points();
-    let mut measuring = Measuring::begin(&args.bench, &points, arguments)?;
-    measuring.measure_all(&points)?;
+    let mut measuring = args.bench.begin(&points, arguments)?;
+    measuring.measure_all(&points, args.bench.repeat)?;
     let consumer_secs = args.consumer / 1e3;
     let drains = drains(&measuring.records, consumer_secs);
     let table = table(&drains);

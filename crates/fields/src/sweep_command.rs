@@ -7,7 +7,7 @@ use bench_report::{EPOCHS_FILE, EpochRecord, Spread, write_text};
 use bench_run::grouped;
 use clap::Args;
 
-use crate::bench::{BenchFlags, Measuring, Point, Strategy, megabytes_per_second};
+use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second};
 
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
@@ -55,7 +55,8 @@ impl SweepArgs {
                     fill_secs: 0.0,
                     max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
                     epochs: self.epochs.max(1),
-                    seed: self.bench.seed,
+                    together: false,
+                    seed: self.bench.data.seed,
                 }));
             }
         }
@@ -66,8 +67,8 @@ impl SweepArgs {
 /// Measures the grid and prints a table.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let points = args.points();
-    let mut measuring = Measuring::begin(&args.bench, &points, arguments)?;
-    measuring.measure_all(&points)?;
+    let mut measuring = args.bench.begin(&points, arguments)?;
+    measuring.measure_all(&points, args.bench.repeat)?;
     let table = table(&measuring.records, measuring.sample_bytes());
     println!("{table}");
     let text = format!(

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use pipeline::{EpochStats, Pipeline};
 use shuffle::{Order as RowOrder, PlanSpec};
 
+use super::chained::Chained;
 use super::plain_read::ChunkList;
 use super::point::{Point, Strategy};
 use super::task::{FieldAnswer, FieldData, FieldTask};
@@ -46,21 +47,23 @@ fn load(
         point.batch
     );
     let of_rows = pipeline.n_batches() * point.batch;
-    for (number, epoch) in pipeline.epochs(0..point.epochs).enumerate() {
-        let mut batches = epoch?;
-        if number == 0 {
+    let mut epochs = pipeline.epochs(0..point.epochs);
+    for span in point.records() {
+        let mut batches = Chained::begin(&mut epochs, span.end - span.start)?;
+        if span.start == 0 {
             std::thread::sleep(Duration::from_secs_f64(point.fill_secs));
         }
         let meter = ProcessMeter::start()?;
         let (start_dt, start) = (Timestamp::now(), Instant::now());
-        let taken = batches.by_ref().map(|batch| Ok(batch?));
-        let consumed = consume(start, taken, point, of_rows, reporter)?;
-        let stats = batches.stats();
-        drop(batches);
-        let mut record = record(&consumed, point, cache, (number as u64, start_dt));
+        let consumed = consume(start, &mut batches, point, of_rows, reporter)?;
+        let stats = batches.end();
+        let mut record = record(&consumed, point, cache, (span.start, start_dt));
         meter.finish(&mut record.measured)?;
         record.measured.open_secs = open_secs.take();
-        enter_stats(&mut record, &stats);
+        match stats.as_slice() {
+            [stats] => enter_stats(&mut record, stats),
+            several => enter_reads(&mut record, several),
+        }
         reporter.answer(Box::new(record))?;
     }
     Ok(())
@@ -102,18 +105,20 @@ fn plain_read(
     let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
     let n_bytes = list.n_bytes();
     let mut buffer = Vec::new();
-    for epoch in 0..point.epochs {
-        let order = PlanSpec {
-            n_rows: list.len() as u64,
-            chunk_rows: 1,
-            chunks_per_block: files_per_batch,
-            order: RowOrder::Shuffled,
-            seed: point.seed,
-        };
-        let plan: Vec<Vec<usize>> = order
-            .epoch(epoch)?
-            .map(|block| block.chunks.into_iter().flatten().map(|file| file as usize).collect())
-            .collect();
+    let order = PlanSpec {
+        n_rows: list.len() as u64,
+        chunk_rows: 1,
+        chunks_per_block: files_per_batch,
+        order: RowOrder::Shuffled,
+        seed: point.seed,
+    };
+    for span in point.records() {
+        let mut plan: Vec<Vec<usize>> = Vec::new();
+        for epoch in span.clone() {
+            plan.extend(order.epoch(epoch)?.map(|block| {
+                block.chunks.into_iter().flatten().map(|file| file as usize).collect()
+            }));
+        }
         let meter = ProcessMeter::start()?;
         let (start_dt, start) = (Timestamp::now(), Instant::now());
         let (mut n_read, threads) = (0, point.threads);
@@ -123,7 +128,7 @@ fn plain_read(
             Ok(())
         });
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
-        let mut record = record(&consumed, point, cache, (epoch, start_dt));
+        let mut record = record(&consumed, point, cache, (span.start, start_dt));
         meter.finish(&mut record.measured)?;
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
@@ -159,6 +164,15 @@ fn record(
         stages,
         ..EpochRecord::default()
     }
+}
+
+/// Adds up the bytes that several epochs read.
+fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
+    let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
+    record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
+    record.measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
+    record.measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
+    record.measured.fill_rates();
 }
 
 /// Copies the engine's statistics into the record.

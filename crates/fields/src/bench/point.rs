@@ -1,6 +1,7 @@
 //! A point of the grid: how samples are read, in which order, and who takes the batches.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use bench_report::{GridPoint, OWN_LOADER};
@@ -59,10 +60,20 @@ pub(crate) struct Point {
     pub(crate) fill_secs: f64,
     pub(crate) max_batches: Option<u64>,
     pub(crate) epochs: u64,
+    /// Whether all epochs make one record, which `max_batches` cuts off, instead of one each.
+    pub(crate) together: bool,
     pub(crate) seed: u64,
 }
 
 impl Point {
+    /// The epochs of each record.
+    pub(crate) fn records(&self) -> Vec<Range<u64>> {
+        if self.together {
+            return std::iter::once(0..self.epochs).collect();
+        }
+        (0..self.epochs).map(|epoch| epoch..epoch + 1).collect()
+    }
+
     /// The engine's settings: a block is a batch, and each worker holds one beside the queue's.
     pub(crate) fn spec(&self) -> PipelineSpec {
         PipelineSpec {

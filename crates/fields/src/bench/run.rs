@@ -7,31 +7,26 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use bench_report::{DataInfo, EpochRecord, HostInfo, Measured, Status};
+use bench_report::{DataInfo, EpochRecord, GridPoint, HostInfo, Measured, Status};
 use bench_run::{
     Address, Cold, Display, Ended, INTERRUPTED_EXIT_CODE, Order, PageCache, ProcessSpec,
     ResultsFlags, Rows, Session, cool, data_name, grouped, run_info, shown_uri, warm,
 };
 use clap::Args;
+use serde::de::DeserializeOwned;
 
 use super::SUBCOMMAND;
 use super::point::{Point, Strategy};
 use super::task::{FieldAnswer, FieldData, FieldTask};
 
-/// Flags of every command that measures fields.
+/// Flags of every command that measures fields: the data, and where results go.
 #[derive(Debug, Args)]
-pub(crate) struct BenchFlags {
+pub(crate) struct DataFlags {
     /// The store: a folder with Zarr arrays, as `generate` writes it
     pub(crate) uri: Address,
     /// Arrays of a sample, separated by commas
     #[arg(long, value_name = "ARRAYS", value_delimiter = ',', default_value = "inputs,targets")]
     pub(crate) arrays: Vec<String>,
-    /// Batches after which an epoch is cut off; 0 for all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
-    pub(crate) max_batches: u64,
-    /// Times to measure each point, in rounds over all points, each in a new process
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) repeat: u64,
     /// Drop the data from the page cache before each process; else it is read into it first
     #[arg(long)]
     pub(crate) cold: bool,
@@ -48,30 +43,74 @@ pub(crate) struct BenchFlags {
     pub(crate) results_flags: ResultsFlags,
 }
 
+impl DataFlags {
+    /// The data.
+    pub(crate) fn data(&self) -> FieldData {
+        FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone() }
+    }
+}
+
+/// Flags of the commands that measure our loader alone.
+#[derive(Debug, Args)]
+pub(crate) struct BenchFlags {
+    #[command(flatten)]
+    pub(crate) data: DataFlags,
+    /// Batches after which an epoch is cut off; 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
+    pub(crate) max_batches: u64,
+    /// Times to measure each point, in rounds over all points, each in a new process
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) repeat: u64,
+}
+
+impl BenchFlags {
+    /// Begins the measurement of `points`.
+    pub(crate) fn begin(
+        &self,
+        points: &[Point],
+        arguments: &[OsString],
+    ) -> anyhow::Result<Measuring> {
+        let first = points.first().context("there is no point to measure")?;
+        let n_runs = points.len() as u64 * self.repeat;
+        Measuring::begin(&self.data, first, (n_runs, "points"), arguments)
+    }
+}
+
+/// A process to measure.
+pub(crate) struct Job {
+    /// Name in the progress.
+    pub(crate) name: String,
+    /// The settings, for the record of a failure.
+    pub(crate) recorded: GridPoint,
+    /// Records that it should make.
+    pub(crate) n_records: usize,
+    /// Number of the round.
+    pub(crate) repeat: u64,
+}
+
 /// A running measurement.
 pub(crate) struct Measuring {
-    session: Session,
+    pub(crate) session: Session,
     rows: Rows,
     data: FieldData,
     info: DataInfo,
     /// Bytes of a sample in a batch.
     sample_bytes: u64,
     is_cold: bool,
-    n_repeats: u64,
     pub(crate) records: Vec<EpochRecord>,
 }
 
 impl Measuring {
     /// Opens the data, warms the page cache unless it is to be cold, and makes the results folder.
+    /// `of` says how many of what are measured, for the progress.
     pub(crate) fn begin(
-        flags: &BenchFlags,
-        points: &[Point],
+        flags: &DataFlags,
+        first: &Point,
+        of: (u64, &str),
         arguments: &[OsString],
     ) -> anyhow::Result<Self> {
-        let data = FieldData { uri: flags.uri.full().to_owned(), arrays: flags.arrays.clone() };
-        let n_runs = points.len() as u64 * flags.repeat;
-        let mut session = Session::begin(Display::new(n_runs, "points", flags.quiet))?;
-        let first = points.first().context("there is no point to measure")?;
+        let data = flags.data();
+        let mut session = Session::begin(Display::new(of.0, of.1, flags.quiet))?;
         let samples = data.samples(first)?;
         let (n_samples, sample_bytes) = (samples.n_samples(), samples.sample_bytes());
         let info = DataInfo {
@@ -85,24 +124,24 @@ impl Measuring {
         let name = data_name(&flags.uri.to_string());
         let folder = flags.results_flags.folder(flags.results.as_deref(), &host, &name)?;
         session.display.line(&format!(
-            "{name}: {} samples of {:.1} MB, {} points; results: {}",
+            "{name}: {} samples of {:.1} MB, {} {}; results: {}",
             grouped(n_samples),
             sample_bytes as f64 / 1e6,
-            points.len(),
+            of.0,
+            of.1,
             folder.path.display()
         ));
         let revision = flags.results_flags.revision.as_deref();
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
         let rows = Rows::new(folder, run, host);
-        let (is_cold, n_repeats) = (flags.cold, flags.repeat);
         let records = Vec::new();
-        Ok(Self { session, rows, data, info, sample_bytes, is_cold, n_repeats, records })
+        Ok(Self { session, rows, data, info, sample_bytes, is_cold: flags.cold, records })
     }
 
     /// Measures all points, round by round, so that changes over time affect all points alike.
-    pub(crate) fn measure_all(&mut self, points: &[Point]) -> anyhow::Result<()> {
+    pub(crate) fn measure_all(&mut self, points: &[Point], n_repeats: u64) -> anyhow::Result<()> {
         let mut n_done = 0;
-        for repeat in 0..self.n_repeats {
+        for repeat in 0..n_repeats {
             for point in points {
                 if self.measure(point, repeat)?.is_break() {
                     return Ok(());
@@ -116,40 +155,63 @@ impl Measuring {
     }
 
     /// Measures a point in a process of its own. Breaks after Ctrl-C.
-    fn measure(&mut self, point: &Point, repeat: u64) -> anyhow::Result<ControlFlow<()>> {
+    pub(crate) fn measure(
+        &mut self,
+        point: &Point,
+        repeat: u64,
+    ) -> anyhow::Result<ControlFlow<()>> {
         let cache = self.page_cache();
         let task = FieldTask { data: self.data.clone(), point: point.clone() };
         let order = Order { cache: cache.to_owned(), task };
         let command = self.session.command(SUBCOMMAND);
         let process = ProcessSpec::new(command, &order, self.data.secrets())?;
+        let job = Job {
+            name: point.to_string(),
+            recorded: point.recorded(cache),
+            n_records: point.records().len(),
+            repeat,
+        };
+        self.run(&job, process, |record: FieldAnswer| Some(*record))
+    }
+
+    /// Runs a process and keeps the records of its answers; a failure is a record, too. Breaks
+    /// after Ctrl-C.
+    pub(crate) fn run<Answer: DeserializeOwned>(
+        &mut self,
+        job: &Job,
+        process: ProcessSpec<'_>,
+        record_of: impl Fn(Answer) -> Option<EpochRecord>,
+    ) -> anyhow::Result<ControlFlow<()>> {
         let (rows, info, records) = (&mut self.rows, &self.info, &mut self.records);
         let (session, sample_bytes) = (&self.session, self.sample_bytes);
-        let mut n_epochs = 0;
+        let mut n_kept = 0;
         let mut keep = |mut record: EpochRecord| {
             record.data = info.clone();
-            record.measured.repeat = Some(repeat);
+            record.measured.repeat = Some(job.repeat);
             rows.keep(&mut record)?;
-            session.display.line(&line(point, &record, sample_bytes));
+            session.display.line(&line(&job.name, &record, sample_bytes));
             records.push(record);
             anyhow::Ok(())
         };
-        let ended = session.run(&point.to_string(), process, &mut |record: FieldAnswer| {
-            n_epochs += 1;
-            keep(*record)
+        let ended = session.run(&job.name, process, &mut |answer: Answer| {
+            let Some(record) = record_of(answer) else { return Ok(()) };
+            n_kept += 1;
+            keep(record)
         })?;
-        match ended {
+        let missing = match ended {
             Ended::Interrupted => return Ok(ControlFlow::Break(())),
-            Ended::Failed(failure) if n_epochs < point.epochs => {
-                let (point, measured) = (point.recorded(cache), failure.measured());
-                keep(EpochRecord { point, measured, ..EpochRecord::default() })?;
-            }
-            Ended::Done { .. } | Ended::Failed(_) => {}
+            Ended::Failed(failure) => failure.measured(),
+            Ended::Done { .. } => Measured::failed(Status::Error, "it reported no result"),
+        };
+        if n_kept < job.n_records {
+            let point = job.recorded.clone();
+            keep(EpochRecord { point, measured: missing, ..EpochRecord::default() })?;
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Brings the page cache into its state; returns the state's name.
-    fn page_cache(&self) -> &'static str {
+    /// Brings the page cache into its state before a process; returns the state's name.
+    pub(crate) fn page_cache(&self) -> &'static str {
         if !self.is_cold {
             return self.session.cache;
         }
@@ -172,11 +234,16 @@ impl Measuring {
 
     /// The exit code: failure if a point failed.
     pub(crate) fn verdict(&self) -> ExitCode {
+        self.verdict_unless(false)
+    }
+
+    /// The exit code: failure if a point or something else failed.
+    pub(crate) fn verdict_unless(&self, failed: bool) -> ExitCode {
         if self.session.is_stopped() {
             return ExitCode::from(INTERRUPTED_EXIT_CODE);
         }
         let is_ok = |record: &EpochRecord| record.measured.status == Status::Ok;
-        if !self.records.is_empty() && self.records.iter().all(is_ok) {
+        if !failed && !self.records.is_empty() && self.records.iter().all(is_ok) {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
@@ -194,17 +261,17 @@ fn warmed(session: &Session, data: &FieldData) -> &'static str {
 }
 
 /// A record as a line.
-fn line(point: &Point, record: &EpochRecord, sample_bytes: u64) -> String {
+fn line(name: &str, record: &EpochRecord, sample_bytes: u64) -> String {
     let measured = &record.measured;
     let Some(rate) = megabytes_per_second(record, sample_bytes) else {
         let message = measured.message.as_deref().unwrap_or_default();
-        return format!("{point}: {}: {message}", measured.status.name());
+        return format!("{name}: {}: {message}", measured.status.name());
     };
     let per_batch = measured.elapsed.unwrap_or_default() / measured.n_batches.unwrap_or(1) as f64;
     let peak = measured
         .max_mem
         .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
-    format!("{point}: {} MB/s, {per_batch:.3} s a batch{peak}", grouped(rate.round() as u64))
+    format!("{name}: {} MB/s, {per_batch:.3} s a batch{peak}", grouped(rate.round() as u64))
 }
 
 /// Megabytes (10^6 bytes) of samples delivered per second, the first batch included; for a plain

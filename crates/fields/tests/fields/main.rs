@@ -3,6 +3,7 @@
 
 mod layouts;
 mod measurements;
+mod peers;
 mod program;
 mod whole;
 
