@@ -21,6 +21,8 @@ const SETTINGS = {
   prefetch_blocks: "blocks read ahead",
   prefetch_batches: "batches made ahead",
   n_threads: "threads",
+  read_threads: "blocks read at once",
+  workload: "kind of samples",
   memory_limit: "memory limit",
   keep_decoded: "limit of values kept decoded",
   point_memory_limit: "memory limit of the process",

@@ -104,7 +104,8 @@ fn plain_read(
         .with_context(|| format!("cannot list the chunks of {}", data.uri))?;
     let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
     let n_bytes = list.n_bytes();
-    let mut buffer = Vec::new();
+    // Large enough for any batch, and not touched yet: like the loader's.
+    let mut buffer = vec![0; list.most_bytes(files_per_batch) as usize];
     let order = PlanSpec {
         n_rows: list.len() as u64,
         chunk_rows: 1,

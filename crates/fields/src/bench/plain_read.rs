@@ -30,7 +30,15 @@ impl ChunkList {
         self.files.iter().map(|(_, size)| size).sum()
     }
 
-    /// Reads the files at `positions` one after another into `into`, on `n_threads` threads.
+    /// Bytes of the `n` largest files.
+    pub(crate) fn most_bytes(&self, n: u64) -> u64 {
+        let mut sizes: Vec<u64> = self.files.iter().map(|(_, size)| *size).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        sizes.iter().take(n as usize).sum()
+    }
+
+    /// Reads the files at `positions` one after another into `into`, on `n_threads` threads. `into`
+    /// grows if needed.
     pub(crate) fn read(
         &self,
         storage: &dyn Storage,
