@@ -156,7 +156,8 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         .zip(&drains)
         .filter(|(_, drain)| 0 < drain.workers)
         .map(|(record, drain)| QueueLine {
-            name: format!("{} workers, queue {}", drain.workers, drain.queue),
+            workers: drain.workers,
+            queue: drain.queue,
             ready: record.measured.batch_ready_blocks.clone(),
             predicted: drain.predicted.map(|at| at as f64),
         })

@@ -1,19 +1,25 @@
-//! The picture of the queue experiment: queue depth over iterations, a line for each setting.
+//! The picture of the queue experiment: queue depth over iterations, a panel for each number of
+//! workers, a line for each depth.
 
 use anyhow::{Context as _, anyhow};
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
 /// A measured queue.
 pub(crate) struct QueueLine {
-    pub(crate) name: String,
+    pub(crate) workers: u64,
+    /// Places in the queue.
+    pub(crate) queue: u64,
     /// Batches that were ready at each request.
     pub(crate) ready: Vec<f64>,
     /// The predicted first request without a ready batch.
     pub(crate) predicted: Option<f64>,
 }
 
-/// Width and height in pixels.
-const SIZE: (u32, u32) = (1000, 600);
+/// Width and height of a panel in pixels.
+const PANEL: (u32, u32) = (560, 340);
+
+type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Draws the lines as SVG. The predicted drain of each is a triangle on the axis.
 pub(crate) fn draw(lines: &[QueueLine]) -> anyhow::Result<String> {
@@ -23,36 +29,60 @@ pub(crate) fn draw(lines: &[QueueLine]) -> anyhow::Result<String> {
 }
 
 fn draw_into(text: &mut String, lines: &[QueueLine]) -> anyhow::Result<()> {
-    let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
+    let mut workers: Vec<u64> = lines.iter().map(|line| line.workers).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    let n_columns = workers.len().clamp(1, 2);
+    let n_rows = workers.len().div_ceil(n_columns).max(1);
+    let size = (PANEL.0 * n_columns as u32, PANEL.1 * n_rows as u32);
+    let root = SVGBackend::with_string(text, size).into_drawing_area();
+    root.fill(&WHITE).map_err(|error| anyhow!("{error}"))?;
     let n = lines.iter().map(|line| line.ready.len()).max().unwrap_or(1) as f64;
     let most = lines.iter().flat_map(|line| &line.ready).fold(1.0_f64, |most, n| most.max(*n));
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| failed(&error))?;
-    let mut chart = ChartBuilder::on(&root)
-        .margin(16)
-        .x_label_area_size(44)
-        .y_label_area_size(52)
+    for (panel, workers) in root.split_evenly((n_rows, n_columns)).iter().zip(&workers) {
+        let these: Vec<&QueueLine> = lines.iter().filter(|line| line.workers == *workers).collect();
+        draw_panel(panel, *workers, &these, (n, most))?;
+    }
+    root.present().map_err(|error| anyhow!("{error}"))
+}
+
+/// Draws the queues of one number of workers; all panels have the same axes.
+fn draw_panel(
+    panel: &Panel<'_>,
+    workers: u64,
+    lines: &[&QueueLine],
+    (n, most): (f64, f64),
+) -> anyhow::Result<()> {
+    let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
+    let name = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
+    let mut chart = ChartBuilder::on(panel)
+        .caption(name, ("sans-serif", 15))
+        .margin(10)
+        .x_label_area_size(36)
+        .y_label_area_size(44)
         .build_cartesian_2d(0.0..n, 0.0..most + 0.5)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc("iteration")
-        .y_desc("batches ready when one is asked for")
+        .y_desc("batches ready")
+        .x_label_formatter(&|at| format!("{at:.0}"))
+        .y_label_formatter(&|at| format!("{at:.0}"))
         .draw()
         .map_err(|error| failed(&error))?;
     for (idx, line) in lines.iter().enumerate() {
         let color = Palette99::pick(idx).to_rgba();
         // Lines of whole numbers lie on one another: each is moved a little.
-        let up = 0.02 * idx as f64;
+        let up = 0.05 * idx as f64;
         let points = line.ready.iter().enumerate().map(|(at, ready)| (at as f64, ready + up));
         chart
             .draw_series(LineSeries::new(points, color.stroke_width(2)))
             .map_err(|error| failed(&error))?
-            .label(line.name.clone())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
+            .label(format!("queue {}", line.queue))
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], color.stroke_width(2)));
         if let Some(predicted) = line.predicted.filter(|at| *at <= n) {
-            let mark = TriangleMarker::new((predicted, 0.0), 7, color.filled());
+            let mark = TriangleMarker::new((predicted, 0.0), 6, color.filled());
             chart.draw_series([mark]).map_err(|error| failed(&error))?;
         }
     }
@@ -62,8 +92,7 @@ fn draw_into(text: &mut String, lines: &[QueueLine]) -> anyhow::Result<()> {
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .draw()
-        .map_err(|error| failed(&error))?;
-    root.present().map_err(|error| failed(&error))
+        .map_err(|error| failed(&error))
 }
 
 #[cfg(test)]
@@ -71,17 +100,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_has_its_name_and_its_prediction() {
-        let line = |name: &str, predicted| QueueLine {
-            name: name.to_owned(),
+    fn every_line_has_its_panel_its_name_and_its_prediction() {
+        let line = |workers, queue, predicted| QueueLine {
+            workers,
+            queue,
             ready: vec![2.0, 1.0, 0.0],
             predicted,
         };
-        let text = draw(&[line("first", Some(1.5)), line("second", None)]).unwrap();
+        let text = draw(&[line(1, 3, Some(1.5)), line(1, 4, None), line(2, 3, None)]).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
-        for name in ["first", "second", "iteration"] {
-            assert!(text.contains(name), "{name}");
+        for (name, n) in [("1 worker", 1), ("2 workers", 1), ("queue 3", 2), ("queue 4", 1)] {
+            assert_eq!(text.matches(name).count(), n, "{name}");
         }
         assert_eq!(text.matches("<polygon").count(), 1);
+    }
+
+    #[test]
+    fn nothing_measured_is_an_empty_picture() {
+        assert!(draw(&[]).unwrap().starts_with("<svg"));
     }
 }
