@@ -43,6 +43,29 @@ mod tests {
     }
 
     #[test]
+    fn commands_in_the_pages_are_taken() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap();
+        let pages = docs.map(|page| page.unwrap().path()).filter(|page| page.is_file());
+        let mut n_checked = 0;
+        for page in pages.chain([root.join("README.md")]) {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let commands = text.lines().filter_map(|line| line.strip_prefix("cargo xtask "));
+            for command in commands.filter(|command| command.starts_with("fields ")) {
+                let words = command.split('#').next().unwrap_or_default().split_whitespace();
+                let words: Vec<&str> = words.collect();
+                // `cargo xtask` names the script and its Python.
+                let added = ["--python", "p", "--script", "s"];
+                let added = if words[1] == "peers" { &added[..] } else { &[] };
+                let parsed = Cli::try_parse_from(words.iter().chain(added));
+                assert!(parsed.is_ok(), "{}: {command}: {:?}", page.display(), parsed.err());
+                n_checked += 1;
+            }
+        }
+        assert!(4 < n_checked, "{n_checked} commands were found");
+    }
+
+    #[test]
     fn what_does_not_parse_is_refused() {
         for arguments in [
             &["fields"][..],
