@@ -213,6 +213,12 @@ impl Worker {
             for chunk in &task.segment.chunks {
                 let indices = task.indices(chunk);
                 let found = task.variable.files.find(storage, &indices);
+                let found = found.and_then(|found| {
+                    let range = found.as_ref().and_then(|found| found.range.as_ref());
+                    let (len, is_raw) =
+                        (task.variable.chunk_bytes(), task.variable.decoder.is_raw());
+                    range.map_or(Ok(0), |range| stored_len(range, len, is_raw)).map(|_| found)
+                });
                 let found = found.map_err(|source| failure(task.variable, &indices, &source))?;
                 wanted.push((idx, chunk, indices, found));
             }

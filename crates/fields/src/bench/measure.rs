@@ -60,9 +60,9 @@ fn load(
         let mut record = record(&consumed, point, cache, (span.start, start_dt));
         meter.finish(&mut record.measured)?;
         record.measured.open_secs = open_secs.take();
-        match stats.as_slice() {
-            [stats] => enter_stats(&mut record, stats),
-            several => enter_reads(&mut record, several),
+        enter_reads(&mut record, &stats);
+        if let [stats] = stats.as_slice() {
+            enter_stages(&mut record, stats);
         }
         reporter.answer(Box::new(record))?;
     }
@@ -167,7 +167,7 @@ fn record(
     }
 }
 
-/// Adds up the bytes that several epochs read.
+/// Adds up the bytes that the epochs of a record read.
 fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
     let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
     record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
@@ -176,12 +176,9 @@ fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
     record.measured.fill_rates();
 }
 
-/// Copies the engine's statistics into the record.
-fn enter_stats(record: &mut EpochRecord, stats: &EpochStats) {
+/// Copies the waiting blocks and the stages of a record's only epoch.
+fn enter_stages(record: &mut EpochRecord, stats: &EpochStats) {
     let (measured, stages) = (&mut record.measured, &mut record.stages);
-    measured.bytes_read = stats.read.bytes_read;
-    measured.bytes_decoded = stats.read.bytes_decoded;
-    measured.bytes_needed = stats.read.bytes_needed;
     measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
     measured.fill_rates();
     stages.read_wall_secs = Some(stats.stages.read.wall_secs);

@@ -38,24 +38,22 @@ impl ChunkList {
     }
 
     /// Reads the files at `positions` one after another into `into`, on `n_threads` threads. `into`
-    /// grows if needed.
+    /// has room for them.
     pub(crate) fn read(
         &self,
         storage: &dyn Storage,
         positions: &[usize],
-        into: &mut Vec<u8>,
+        into: &mut [u8],
         n_threads: usize,
     ) -> io::Result<u64> {
         let chosen: Vec<&(String, u64)> =
             positions.iter().filter_map(|at| self.files.get(*at)).collect();
         let n_bytes: u64 = chosen.iter().map(|(_, size)| size).sum();
-        if into.len() < n_bytes as usize {
-            into.resize(n_bytes as usize, 0);
-        }
-        let mut rest = into.as_mut_slice();
+        let mut rest = into;
         let mut places = Vec::with_capacity(chosen.len());
         for (file, size) in chosen {
-            let (place, after) = rest.split_at_mut(*size as usize);
+            let (place, after) =
+                rest.split_at_mut_checked(*size as usize).ok_or(io::ErrorKind::InvalidInput)?;
             places.push((Piece { file, range: 0..*size }, place));
             rest = after;
         }
