@@ -29,6 +29,7 @@ mod limits;
 mod order;
 mod page_cache;
 mod process;
+mod program_end;
 mod results_folder;
 mod row_line;
 mod run_info;
@@ -50,6 +51,7 @@ pub use limits::{
 pub use order::{Event, Order};
 pub use page_cache::{Cold, PageCache, cool, warm};
 pub use process::{Ended, Failure, ProcessSpec, TreePeak};
+pub use program_end::{exit_code, refused_command_line};
 pub use results_folder::{ResultsFlags, ResultsFolder, data_name};
 pub use row_line::format_row;
 pub use run_info::{command_line, quoted, run_info, shown_uri};

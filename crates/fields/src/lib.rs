@@ -39,7 +39,7 @@ mod sweep_command;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_run::UsageError;
+use bench_run::{Secrets, exit_code, refused_command_line};
 use clap::Parser as _;
 
 use cli::{Cli, Command};
@@ -51,9 +51,10 @@ pub use error::Error;
 /// Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let secrets = Secrets::of_arguments(&arguments, storage::environment_secrets());
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return print_clap_error(&error),
+        Err(error) => return refused_command_line(error, &secrets),
     };
     let outcome = match cli.command {
         Command::Generate(args) => generate_command::run(&args),
@@ -62,40 +63,5 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Peers(args) => peers_command::run(&args, &arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", one_line(&with_causes(&error)));
-        if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-    })
-}
-
-/// Prints help to stdout unchanged, or the first paragraph of an error to stderr in one line.
-fn print_clap_error(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        // Clap uses color on a terminal only.
-        return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
-    }
-    let text = error.render().to_string();
-    if text.starts_with("error:") {
-        eprintln!("{}; see --help", one_line(text.split("\n\n").next().unwrap_or_default()));
-    } else {
-        // The subcommand is missing: clap shows the help instead of an error.
-        eprint!("{text}");
-    }
-    ExitCode::from(2)
-}
-
-/// Joins an error and its causes, leaving out repeated text.
-fn with_causes(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for part in error.chain().map(ToString::to_string) {
-        if !text.contains(&part) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&part);
-        }
-    }
-    text
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    exit_code(outcome, &secrets)
 }

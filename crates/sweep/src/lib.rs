@@ -28,9 +28,8 @@ mod slice;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_run::{HIDDEN, Secrets, UsageError};
+use bench_run::{Secrets, exit_code, refused_command_line};
 use clap::Parser as _;
-use clap::error::{ContextKind, ContextValue};
 use compare::{bench_readers, peers, read_chunks};
 
 use cli::{Cli, Command};
@@ -44,7 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let secrets = Secrets::of_arguments(&arguments, soma_io::environment_secrets());
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return print_clap_error(error, &secrets),
+        Err(error) => return refused_command_line(error, &secrets),
     };
     let outcome = match cli.command {
         Command::Sweep(args) => grid::run(&args, &arguments),
@@ -64,68 +63,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::ReadChunksTask => served(read_chunks::serve()),
         Command::BenchReadersTask => served(bench_readers::serve()),
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", secrets.hide(&one_line(&with_causes(&error))));
-        if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-    })
+    exit_code(outcome, &secrets)
 }
 
 fn served(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     outcome.map(|()| ExitCode::SUCCESS)
-}
-
-/// Prints help to stdout unchanged, or the first paragraph of an error to stderr.
-///
-/// The error is one line without secrets.
-fn print_clap_error(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
-    if !error.use_stderr() {
-        // Clap uses color on a terminal only.
-        return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
-    }
-    let is_setting = matches!(
-        error.get(ContextKind::InvalidArg),
-        Some(ContextValue::String(flag)) if flag.contains("KEY=VALUE")
-    );
-    if is_setting {
-        error.insert(ContextKind::InvalidValue, ContextValue::String(HIDDEN.to_owned()));
-    }
-    let text = error.render().to_string();
-    let paragraph = text.split("\n\n").next().unwrap_or_default();
-    if text.starts_with("error:") {
-        eprintln!("{}; see --help", secrets.hide(&one_line(paragraph)));
-    } else {
-        // The subcommand is missing: clap shows the help instead of an error.
-        eprint!("{text}");
-    }
-    ExitCode::from(2)
-}
-
-/// Joins an error and its causes, leaving out repeated text.
-fn with_causes(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for part in error.chain().map(ToString::to_string) {
-        if !text.contains(&part) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&part);
-        }
-    }
-    text
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_causes;
-
-    #[test]
-    fn a_cause_is_printed_once() {
-        let error = anyhow::anyhow!("no such file").context("cannot open x: no such file");
-        assert_eq!(
-            with_causes(&error.context("the sweep ends")),
-            "the sweep ends: cannot open x: no such file"
-        );
-    }
 }

@@ -1,0 +1,72 @@
+//! How a program of benchmark commands ends: its exit code, and errors as one line.
+
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue};
+
+use crate::secrets::{HIDDEN, Secrets};
+use crate::usage_error::UsageError;
+
+/// Returns the exit code of a command. Prints an error to stderr, with its causes, in one line
+/// without secrets; the code is then 2 for a [`UsageError`], else 1.
+pub fn exit_code(outcome: anyhow::Result<ExitCode>, secrets: &Secrets) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {}", secrets.hide(&one_line(&with_causes(&error))));
+        if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    })
+}
+
+/// Ends a command line that did not parse: prints help to stdout unchanged, or the first paragraph
+/// of the error to stderr, in one line without secrets. Returns 0 after help, else 2.
+pub fn refused_command_line(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
+    if !error.use_stderr() {
+        // Clap uses color on a terminal only.
+        return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    let is_setting = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(flag)) if flag.contains("KEY=VALUE")
+    );
+    if is_setting {
+        error.insert(ContextKind::InvalidValue, ContextValue::String(HIDDEN.to_owned()));
+    }
+    let text = error.render().to_string();
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    if text.starts_with("error:") {
+        eprintln!("{}; see --help", secrets.hide(&one_line(paragraph)));
+    } else {
+        // The subcommand is missing: clap shows the help instead of an error.
+        eprint!("{text}");
+    }
+    ExitCode::from(2)
+}
+
+/// Joins an error and its causes, leaving out repeated text.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for part in error.chain().map(ToString::to_string) {
+        if !text.contains(&part) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_causes;
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot open x: no such file");
+        assert_eq!(
+            with_causes(&error.context("the sweep ends")),
+            "the sweep ends: cannot open x: no such file"
+        );
+    }
+}
