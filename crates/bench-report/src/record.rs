@@ -98,6 +98,9 @@ column_group! {
         pub loader: Option<String>,
         /// The kind of samples: `cells` or `fields`. Null in older files, which means cells.
         pub workload: Option<String>,
+        /// The part of the samples: `training` or `validation`, each with a loader of its own in one
+        /// process; null is all of them.
+        pub part: Option<String>,
         /// How a block becomes batches: `np.array`, `scipy.csr` or `native` for cells, `stacked`,
         /// `per-sample` or `plain-read` for fields; a peer's name if it has its own way.
         pub chunk_method: String,
@@ -191,6 +194,7 @@ impl GridPoint {
         );
         let sometimes = [
             self.peer().map(str::to_owned),
+            self.part.clone(),
             self.transform.clone(),
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),

@@ -32,9 +32,11 @@ pub mod generate;
 mod generate_command;
 mod peers;
 mod peers_command;
+mod published;
 mod queue_command;
 mod queue_picture;
 mod sweep_command;
+mod sweep_picture;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

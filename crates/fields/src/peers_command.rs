@@ -68,6 +68,7 @@ impl PeersArgs {
             // An epoch has a batch at least.
             epochs: self.batches,
             together: true,
+            validation: 0,
             seed: self.data.seed,
         }
     }

@@ -51,6 +51,7 @@ proptest! {
         (stored, variables) in arrays(),
         (start, stride, read, threads) in reading(),
         spec in spec(),
+        cut in prop::option::of(0.0..1.0_f64),
     ) {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "a", &stored[0]);
@@ -64,6 +65,19 @@ proptest! {
             let first = start.unwrap_or_else(|| reach.0.unsigned_abs());
             prop_assert!(stored[0].shape[0] <= first + reach.1.unsigned_abs());
             return Ok(());
+        };
+        let all: Vec<u64> = (0..samples.n_samples()).map(|sample| samples.step(sample)).collect();
+        let samples = match cut.map(|share| samples.step((share * all.len() as f64) as u64)) {
+            None => samples,
+            // The samples up to a step are the first of all samples.
+            Some(step) => {
+                let end = Some(step + 1);
+                let part = SampleSpec { start, end, stride, read, threads, ..SampleSpec::new(variables.clone()) };
+                let part = open_with(folder.path(), &part).unwrap();
+                let steps = (0..part.n_samples()).map(|sample| part.step(sample));
+                prop_assert!(steps.eq(all.into_iter().take_while(|other| *other <= step)));
+                part
+            }
         };
         let n_samples = samples.n_samples();
         let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap();

@@ -23,6 +23,7 @@ const SETTINGS = {
   n_threads: "threads",
   read_threads: "blocks read at once",
   workload: "kind of samples",
+  part: "part of the samples",
   memory_limit: "memory limit",
   keep_decoded: "limit of values kept decoded",
   point_memory_limit: "memory limit of the process",

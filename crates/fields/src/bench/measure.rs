@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use arrays::ArrayBatch;
+use arrays::{ArrayBatch, ArraySamples};
 use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
 use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use shuffle::{Order as RowOrder, PlanSpec};
 
 use super::chained::Chained;
 use super::plain_read::ChunkList;
-use super::point::{Point, Strategy};
+use super::point::{Point, Strategy, VALIDATION};
 use super::task::{FieldAnswer, FieldData, FieldTask};
 
 /// Reads an order from stdin, performs it and reports on stdout.
@@ -29,7 +29,7 @@ fn perform(order: &Order<FieldTask>, reporter: &mut Reporter<FieldAnswer>) -> an
     }
 }
 
-/// Measures the epochs of the loader.
+/// Measures the epochs of the loader and, after each, those of the validation loader.
 fn load(
     data: &FieldData,
     point: &Point,
@@ -37,36 +37,74 @@ fn load(
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
     let opening = Instant::now();
-    let samples = Arc::new(data.samples(point)?);
-    let pipeline = Pipeline::new(samples, point.spec(), ArrayBatch::n_samples)?;
+    let (training, validation) = data.parts(point)?;
+    let training = pipeline(training, point)?;
+    let validation = validation.map(|samples| pipeline(samples, point)).transpose()?;
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
-    ensure!(
-        pipeline.n_batches() > 0,
-        "{} samples do not fill a batch of {}",
-        pipeline.source().n_samples(),
-        point.batch
-    );
-    let of_rows = pipeline.n_batches() * point.batch;
-    let mut epochs = pipeline.epochs(0..point.epochs);
-    for span in point.records() {
+    let mut epochs = training.epochs(0..point.epochs);
+    for span in point.spans() {
         let mut batches = Chained::begin(&mut epochs, span.end - span.start)?;
         if span.start == 0 {
             std::thread::sleep(Duration::from_secs_f64(point.fill_secs));
         }
-        let meter = ProcessMeter::start()?;
-        let (start_dt, start) = (Timestamp::now(), Instant::now());
-        let consumed = consume(start, &mut batches, point, of_rows, reporter)?;
+        // The validation loader starts, and its queue fills, while training goes on.
+        let n_batches = point.max_batches.unwrap_or(u64::MAX).min(training.n_batches());
+        let (starts_at, mut waiting) = (n_batches - n_batches.div_ceil(4), None);
+        let of_training = batches.by_ref().zip(0..).map(|(batch, idx)| {
+            if let Some(validation) = validation.as_ref().filter(|_| idx == starts_at) {
+                waiting = Some(validation.epoch(span.start)?);
+            }
+            batch
+        });
+        let mut record = measure(of_training, &training, (point, span.start), cache, reporter)?;
         let stats = batches.end();
-        let mut record = record(&consumed, point, cache, (span.start, start_dt));
-        meter.finish(&mut record.measured)?;
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);
         if let [stats] = stats.as_slice() {
             enter_stages(&mut record, stats);
         }
         reporter.answer(Box::new(record))?;
+        if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
+            let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
+            let mut record =
+                measure(of_validation, validation, (point, span.start), cache, reporter)?;
+            record.point.part = Some(VALIDATION.to_owned());
+            let stats = batches.stats();
+            enter_reads(&mut record, std::slice::from_ref(&stats));
+            enter_stages(&mut record, &stats);
+            reporter.answer(Box::new(record))?;
+        }
     }
     Ok(())
+}
+
+/// The engine over these samples.
+fn pipeline(samples: ArraySamples, point: &Point) -> anyhow::Result<Pipeline<ArraySamples>> {
+    let pipeline = Pipeline::new(Arc::new(samples), point.spec(), ArrayBatch::n_samples)?;
+    ensure!(
+        pipeline.n_batches() > 0,
+        "{} samples do not fill a batch of {}",
+        pipeline.source().n_samples(),
+        point.batch
+    );
+    Ok(pipeline)
+}
+
+/// Takes the batches of an epoch, and measures the process meanwhile.
+fn measure(
+    batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,
+    pipeline: &Pipeline<ArraySamples>,
+    (point, epoch): (&Point, u64),
+    cache: &str,
+    reporter: &mut Reporter<FieldAnswer>,
+) -> anyhow::Result<EpochRecord> {
+    let of_rows = pipeline.n_batches() * point.batch;
+    let meter = ProcessMeter::start()?;
+    let (start_dt, start) = (Timestamp::now(), Instant::now());
+    let consumed = consume(start, batches, point, of_rows, reporter)?;
+    let mut record = record(&consumed, point, cache, (epoch, start_dt));
+    meter.finish(&mut record.measured)?;
+    Ok(record)
 }
 
 /// Takes the batches: touches nothing, sleeps as long as the point says.
@@ -113,7 +151,7 @@ fn plain_read(
         order: RowOrder::Shuffled,
         seed: point.seed,
     };
-    for span in point.records() {
+    for span in point.spans() {
         let mut plan: Vec<Vec<usize>> = Vec::new();
         for epoch in span.clone() {
             plan.extend(order.epoch(epoch)?.map(|block| {

@@ -111,8 +111,10 @@ impl Measuring {
     ) -> anyhow::Result<Self> {
         let data = flags.data();
         let mut session = Session::begin(Display::new(of.0, of.1, flags.quiet))?;
-        let samples = data.samples(first)?;
-        let (n_samples, sample_bytes) = (samples.n_samples(), samples.sample_bytes());
+        let (samples, validation) = data.parts(first)?;
+        let n_validation = validation.map_or(0, |samples| samples.n_samples());
+        let n_samples = samples.n_samples() + n_validation;
+        let sample_bytes = samples.sample_bytes();
         let info = DataInfo {
             uri: shown_uri(&flags.uri.to_string()),
             total_rows: n_samples,
@@ -168,7 +170,7 @@ impl Measuring {
         let job = Job {
             name: point.to_string(),
             recorded: point.recorded(cache),
-            n_records: point.records().len(),
+            n_records: point.n_records(),
             repeat,
         };
         self.run(&job, process, |record: FieldAnswer| Some(*record))

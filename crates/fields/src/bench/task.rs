@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use arrays::{ArraySamples, ReadStrategy, SampleSpec, Variable};
 use bench_report::EpochRecord;
 use bench_run::Secrets;
@@ -33,12 +33,44 @@ impl FieldData {
 
     /// The samples of the data, read as `point` says.
     pub(crate) fn samples(&self, point: &Point) -> anyhow::Result<ArraySamples> {
+        self.samples_between(point, None, None)
+    }
+
+    /// The samples of the first loader, and those of the second if the point has one.
+    pub(crate) fn parts(
+        &self,
+        point: &Point,
+    ) -> anyhow::Result<(ArraySamples, Option<ArraySamples>)> {
+        let all = self.samples(point)?;
+        if point.validation == 0 {
+            return Ok((all, None));
+        }
+        let n_training = all.n_samples().saturating_sub(point.validation);
+        ensure!(
+            0 < n_training,
+            "{} samples of {} are left to validation, none to training",
+            point.validation,
+            all.n_samples()
+        );
+        let middle = Some(all.step(n_training));
+        let training = self.samples_between(point, None, middle)?;
+        Ok((training, Some(self.samples_between(point, middle, None)?)))
+    }
+
+    fn samples_between(
+        &self,
+        point: &Point,
+        start: Option<u64>,
+        end: Option<u64>,
+    ) -> anyhow::Result<ArraySamples> {
         let spec = SampleSpec {
             read: match point.strategy {
                 Strategy::PerSample => ReadStrategy::PerSample,
                 Strategy::Stacked | Strategy::PlainRead => ReadStrategy::Stacked,
             },
             threads: point.threads,
+            start,
+            end,
             ..SampleSpec::new(self.arrays.iter().map(Variable::new))
         };
         Ok(ArraySamples::open(self.storage()?, &spec)?)

@@ -104,3 +104,27 @@ fn a_damaged_chunk_ends_the_point_with_its_name() {
         assert!(message.contains(part), "{message}");
     }
 }
+
+#[test]
+fn epochs_and_a_validation_loader_are_measured_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let arguments = "sweep store -B 4 -t 1 -w 1 --queue 1 -E 2 --validation 8 --strategies stacked,plain-read \
+                     -q -d results";
+    let (code, table, messages) = run(folder.path(), arguments);
+    assert_eq!(code, Some(0), "{messages}");
+    let rows = read(&folder.path().join("results")).unwrap();
+    let of = |part: Option<&'static str>| {
+        let these = rows.iter().filter(move |row| row.point.part.as_deref() == part);
+        these.map(|row| (row.measured.epoch, row.measured.n_rows)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Some("training")), [(Some(0), Some(16)), (Some(1), Some(16))]);
+    assert_eq!(of(Some("validation")), [(Some(0), Some(8)), (Some(1), Some(8))]);
+    // The floor reads all.
+    assert_eq!(of(None), [(Some(0), Some(24)), (Some(1), Some(24))]);
+    assert!(table.contains("| stacked | validation | 1 |"), "{table}");
+    let picture = std::fs::read_to_string(folder.path().join("results/rates.svg")).unwrap();
+    assert!(picture.contains("stacked, training") && picture.contains("published"), "{picture}");
+    let (code, _, messages) = run(folder.path(), "sweep store -B 4 -t 1 --validation 24 -q");
+    assert!(code == Some(1) && messages.contains("none to training"), "{messages}");
+}
