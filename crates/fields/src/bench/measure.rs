@@ -8,6 +8,7 @@ use arrays::{ArrayBatch, ArraySamples};
 use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
 use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
 use jiff::Timestamp;
+use memmap2::MmapMut;
 use pipeline::{EpochStats, Pipeline};
 use shuffle::{Order as RowOrder, PlanSpec};
 
@@ -142,8 +143,12 @@ fn plain_read(
         .with_context(|| format!("cannot list the chunks of {}", data.uri))?;
     let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
     let n_bytes = list.n_bytes();
-    // Large enough for any batch, and not touched yet: like the loader's.
-    let mut buffer = vec![0; list.most_bytes(files_per_batch) as usize];
+    // Large enough for any batch, in large pages and not touched yet: like the loader's.
+    let mut buffer = MmapMut::map_anon((list.most_bytes(files_per_batch) as usize).max(1))?;
+    #[cfg(target_os = "linux")]
+    {
+        drop(buffer.advise(memmap2::Advice::HugePage));
+    }
     let order = PlanSpec {
         n_rows: list.len() as u64,
         chunk_rows: 1,
