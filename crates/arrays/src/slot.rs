@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Buffers of dropped slots, for reuse by later ones.
+/// Buffers of dropped slots, for reuse by later ones of about the same size.
 #[derive(Debug, Default)]
 pub(crate) struct Pool(Mutex<Vec<Vec<u64>>>);
 
 impl Pool {
-    /// Takes a slot of `n_bytes`, in the memory of a returned one if there is any that is large
-    /// enough. Its bytes are arbitrary. `None` if memory is lacking.
+    /// Takes a slot of `n_bytes`, in the smallest memory of a returned one that is large enough, if
+    /// there is any. Its bytes are arbitrary. `None` if memory is lacking.
     pub(crate) fn take(self: &Arc<Self>, n_bytes: usize) -> Option<Slot> {
         let n_words = n_bytes.div_ceil(size_of::<u64>());
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = if let Some(at) = free.iter().position(|words| n_words <= words.len()) {
+        let sizes = || free.iter().map(Vec::len).enumerate();
+        let fitting = sizes().filter(|(_, len)| n_words <= *len).min_by_key(|(_, len)| *len);
+        let words = if let Some((at, _)) = fitting {
             free.swap_remove(at)
         } else {
             // One that is too small goes first, so that the pool does not keep both.

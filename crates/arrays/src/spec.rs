@@ -10,6 +10,9 @@ pub struct SampleSpec {
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
     pub start: Option<u64>,
+    /// The step before which the steps that samples are about end; `None` is the number of steps.
+    /// The last samples look beyond it if their variables look ahead.
+    pub end: Option<u64>,
     /// Steps from one sample to the next.
     pub stride: u64,
     /// What one read comprises.
@@ -25,6 +28,7 @@ impl SampleSpec {
         Self {
             variables: variables.into_iter().collect(),
             start: None,
+            end: None,
             stride: 1,
             read: ReadStrategy::Stacked,
             threads: 1,
