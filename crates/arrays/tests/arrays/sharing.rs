@@ -80,7 +80,8 @@ fn a_batch_of_a_whole_block_owns_its_memory_and_parts_do_not() {
             for batch in pipeline.epoch(0).unwrap() {
                 let batch = batch.unwrap();
                 let before = address(&batch);
-                let expected: Vec<f64> = batch.variable("fields").unwrap().values().unwrap().to_vec();
+                let expected: Vec<f64> =
+                    batch.variable("fields").unwrap().values().unwrap().to_vec();
                 let mut values = batch.into_values().next().unwrap();
                 if let Some(bytes) = values.bytes_mut() {
                     assert_eq!(bytes.as_ptr() as usize, before);
