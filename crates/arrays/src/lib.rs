@@ -9,8 +9,8 @@
 //!   of it: from the codec to the consumer, no sample is copied. Only a batch that comes from two
 //!   blocks is.
 //! - Memory goes round: a dropped batch's is decoded into again.
-//! - A batch that is the whole of its block owns its memory ([`ArrayBatch::into_values`]), so it can
-//!   become a tensor without a copy.
+//! - A batch that is the whole of its block owns its memory ([`ArrayBatch::into_values`]), so it
+//!   can become a tensor without a copy.
 //! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
 //!   read at once, and batches arrive in the plan's order.
 //!

@@ -14,15 +14,17 @@ use crate::error::Error;
 /// Delivers samples of arrays as tensors, epoch by epoch.
 ///
 /// With blocks as large as batches (`chunk_rows * chunks_per_block == batch_rows`) no value is
-/// copied on the CPU: tensors borrow the memory of their block. Otherwise each batch is copied once.
-/// A consumer that keeps tensors keeps that memory, which the budget of the settings does not count.
+/// copied on the CPU: tensors borrow the memory of their block. Otherwise each batch is copied
+/// once. A consumer that keeps tensors keeps that memory, which the budget of the settings does not
+/// count.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
-/// # let fields = fields::generate::FieldSpec { n_samples: 9, n_lat: 2, n_lon: 4, n_inputs: 3, n_targets: 1, seed: 0 };
-/// # let made = fields::generate::GenerateSpec { fields, ..Default::default() };
+/// # use fields::generate::{FieldSpec, GenerateSpec, generate};
+/// # let sizes = FieldSpec { n_samples: 9, n_lat: 2, n_lon: 4, ..FieldSpec::default() };
+/// # let fields = FieldSpec { n_inputs: 3, n_targets: 1, ..sizes };
 /// # let weather = folder.path().join("weather");
-/// # fields::generate::generate(&weather, &made, &mut |_| ())?;
+/// # generate(&weather, &GenerateSpec { fields, ..GenerateSpec::default() }, &mut |_| ())?;
 /// use std::sync::Arc;
 ///
 /// use arrays::{ArraySamples, SampleSpec, Variable};

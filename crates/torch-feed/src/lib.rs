@@ -10,10 +10,10 @@
 //!
 //! # Arrays
 //!
-//! `ArrayTensorLoader` delivers the batches of crate `arrays`: a tensor for each variable. If blocks
-//! are as large as batches, a tensor borrows the memory that its chunks were decoded into, so no
-//! value is copied on its way from the codec to the model. When the last tensor that shares it is
-//! dropped, a later block is decoded into that memory.
+//! `ArrayTensorLoader` delivers the batches of crate `arrays`: a tensor for each variable. If
+//! blocks are as large as batches, a tensor borrows the memory that its chunks were decoded into,
+//! so no value is copied on its way from the codec to the model. When the last tensor that shares
+//! it is dropped, a later block is decoded into that memory. Copies to a GPU are waited for.
 //!
 //! # Cells on a GPU
 //!

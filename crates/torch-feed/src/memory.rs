@@ -167,9 +167,9 @@ unsafe extern "C" fn end_loan(_data: *mut c_void, context: *mut c_void) {
 /// storage is dropped, on the thread that drops it; it must not panic.
 ///
 /// # Safety
-/// `data` is the address of the values of such a tensor on the CPU, at least one, all of them
-/// initialized, valid and aligned for `kind`. Until `give_back` is called or dropped they stay
-/// there, and nobody else reads or writes them.
+/// `strides` are those of a contiguous tensor of this shape, and `data` is the address of its
+/// values on the CPU: at least one, all of them initialized, valid and aligned for `kind`. Until
+/// `give_back` is called or dropped they stay there, and nobody else reads or writes them.
 unsafe fn lend(
     data: *mut c_void,
     kind: Kind,
@@ -180,9 +180,9 @@ unsafe fn lend(
     let dtype = dtype(kind).ok_or_else(|| TchError::Kind(format!("{kind:?} cannot be lent")))?;
     let loan = Box::new(Loan { give_back: Box::new(give_back) });
     let mut lent: *mut C_tensor = ptr::null_mut();
-    // SAFETY: `shape` and `strides` have `shape.len()` numbers: both callers pass what `strides()`
-    // made. The caller guarantees the values at `data` as long as `loan` lives. torch calls
-    // `end_loan` with this context at most once.
+    // SAFETY: the caller guarantees that `shape` and `strides` have `shape.len()` numbers, and the
+    // values at `data` as long as `loan` lives. torch calls `end_loan` with this context at most
+    // once.
     let status = unsafe {
         torch_from_blob(
             data,
@@ -246,14 +246,16 @@ pub(crate) fn lend_values(
     }
     if kind == Kind::Bool {
         // Other numbers than these two are not values of C++'s bool.
-        bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        for byte in bytes.iter_mut() {
+            *byte = u8::from(*byte != 0);
+        }
     }
     let data = bytes.as_mut_ptr().cast();
-    // SAFETY: `bytes` are initialized, and as many and aligned as the tensor needs, as checked
-    // above. The types that `lend` accepts are numbers, for which all bits are valid, and bool,
-    // whose bytes are 0 or 1 by now. `bytes_mut` returns bytes only of memory that `values` own
-    // alone, which stay in their place while `values` live. The closure owns `values` from here
-    // on, so nobody can reach the memory through them until it ends and drops them.
+    // SAFETY: `strides` made the strides. `bytes` are initialized, and as many and aligned as the
+    // tensor needs, as checked above. The types that `lend` accepts are numbers, for which all bits
+    // are valid, and bool, whose bytes are 0 or 1 by now. `bytes_mut` returns bytes only of memory
+    // that `values` own alone, which stay in their place while `values` live. The closure owns
+    // `values` from here on, so nobody can reach the memory through them until it drops them.
     unsafe { lend(data, kind, shape, &strides, move || drop(values)) }
 }
 
@@ -332,9 +334,10 @@ impl Memory {
             return empty;
         }
         let (data, kind) = (self.tensor.data_ptr(), self.value_type.kind());
-        // SAFETY: `data` is the address of at least `n_lent` contiguous, initialized values of this
-        // type on the CPU, which stay there as long as `self`, which the closure owns. `self` was
-        // the only owner of their storage: views from `source` are gone when their copy is done.
+        // SAFETY: `strides` made the strides. `data` is the address of at least `n_lent`
+        // contiguous, initialized values of this type on the CPU, which stay there as long as
+        // `self`, which the closure owns. `self` was the only owner of their storage: views from
+        // `source` are gone when their copy is done.
         unsafe { lend(data, kind, shape, &strides, move || give_back(self)) }
     }
 
@@ -375,6 +378,9 @@ impl Memory {
 
 /// The number of values of a contiguous tensor, and its strides. `None` if torch cannot count them.
 fn strides(shape: &[i64]) -> Option<(usize, Vec<i64>)> {
+    if shape.iter().any(|size| *size < 0) {
+        return None;
+    }
     let mut strides = vec![1; shape.len()];
     let mut n_values = 1_i64;
     for (stride, size) in strides.iter_mut().zip(shape).rev() {

@@ -2,7 +2,8 @@
 //! that nothing changes.
 //!
 //! ```text
-//! cargo xtask fields generate weather-small --samples 256 --lat 48 --lon 96 --inputs 16 --targets 16
+//! cargo xtask fields generate weather-small --samples 256 --lat 48 --lon 96 \
+//!     --inputs 16 --targets 16
 //! cargo run --release -p torch-feed --example forecast -- weather-small
 //! ```
 //!

@@ -66,7 +66,7 @@ pub(crate) fn draw(errors: &Errors) -> Result<Vec<u8>, Failure> {
         chart.draw_series(epochs().map(|at| Circle::new(at, 3, MODEL.filled())))?;
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(SeriesLabelPosition::MiddleRight)
             .label_font(("sans-serif", 13, &TEXT))
             .background_style(WHITE)
             .border_style(GRID)
