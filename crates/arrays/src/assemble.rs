@@ -99,6 +99,13 @@ impl Assemble for ArrayAssembler {
         Ok(ThreadTime::default())
     }
 
+    /// Leaves the memory that batches share to them: a batch of the whole block then owns it alone.
+    fn used_up(&mut self, block: &mut ArrayBlock) {
+        if block.slots.iter().any(|slot| Arc::strong_count(slot) > 1) {
+            block.slots.clear();
+        }
+    }
+
     fn finish(&mut self, place: BatchPlace) -> Result<ArrayBatch, Error> {
         let whole = |slot: Slot| {
             let n_bytes = slot.bytes().len();

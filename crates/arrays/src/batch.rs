@@ -48,6 +48,18 @@ impl ArrayBatch {
         })
     }
 
+    /// Takes the batch apart: the values of each variable, in the order of the settings.
+    pub fn into_values(self) -> impl Iterator<Item = OwnedValues> {
+        let Self { variables, values, samples, .. } = self;
+        values.into_iter().enumerate().map(move |(idx, (slot, bytes))| OwnedValues {
+            variables: Arc::clone(&variables),
+            idx,
+            slot,
+            bytes,
+            n_samples: samples.len(),
+        })
+    }
+
     /// The values of a variable; `None` if there is none of that name.
     pub fn variable(&self, name: &str) -> Option<VariableValues<'_>> {
         self.variables().find(|values| values.name() == name)
@@ -113,5 +125,41 @@ impl<'a> VariableValues<'a> {
     /// The values in C order, as the machine's bytes.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+}
+
+/// The values of one variable of a batch that was taken apart.
+///
+/// Dropping them returns their memory for later batches.
+#[derive(Debug)]
+pub struct OwnedValues {
+    variables: Arc<[OpenVariable]>,
+    /// The variable among them.
+    idx: usize,
+    slot: Arc<Slot>,
+    /// The values in the slot.
+    bytes: Range<usize>,
+    n_samples: usize,
+}
+
+impl OwnedValues {
+    /// The values, with their name, type and shape.
+    pub fn values(&self) -> VariableValues<'_> {
+        VariableValues {
+            variable: &self.variables[self.idx],
+            bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
+            n_samples: self.n_samples,
+        }
+    }
+
+    /// The values in C order, for writing. They begin at a multiple of 8 bytes, and stay where they
+    /// are while `self` lives, also when it is moved.
+    ///
+    /// `None` if the memory does not belong to these values alone: the batch was a part of its
+    /// block. A batch is the whole of its block if blocks are as large as batches, and it is alone
+    /// if it was copied from two blocks.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let bytes = Arc::get_mut(&mut self.slot)?.bytes_mut();
+        (self.bytes == (0..bytes.len())).then_some(bytes)
     }
 }

@@ -9,6 +9,8 @@
 //!   of it: from the codec to the consumer, no sample is copied. Only a batch that comes from two
 //!   blocks is.
 //! - Memory goes round: a dropped batch's is decoded into again.
+//! - A batch that is the whole of its block owns its memory ([`ArrayBatch::into_values`]), so it
+//!   can become a tensor without a copy.
 //! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
 //!   read at once, and batches arrive in the plan's order.
 //!
@@ -76,7 +78,7 @@ mod variable;
 mod window;
 
 pub use assemble::ArrayAssembler;
-pub use batch::{ArrayBatch, VariableValues};
+pub use batch::{ArrayBatch, OwnedValues, VariableValues};
 pub use block::ArrayBlock;
 pub use element::{Element, ElementType};
 pub use error::Error;

@@ -9,6 +9,7 @@ use crate::assemble::ArrayAssembler;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{Worker, tasks};
+use crate::element::ElementType;
 use crate::error::Error;
 use crate::read::{self, Counts};
 use crate::spec::{ReadStrategy, SampleSpec};
@@ -66,6 +67,11 @@ impl ArraySamples {
     /// The step that a sample is about: the index in the arrays' first dimension.
     pub fn step(&self, sample: u64) -> u64 {
         self.window.step(sample)
+    }
+
+    /// The name of each variable, with the type of its elements in batches.
+    pub fn elements(&self) -> impl Iterator<Item = (&str, ElementType)> {
+        self.variables.iter().map(|variable| (variable.name.as_str(), variable.element))
     }
 
     /// Bytes of a sample in a batch, all variables together.

@@ -10,9 +10,8 @@ pub struct SampleSpec {
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
     pub start: Option<u64>,
-    /// The step that comes after that of the last sample; a sample's window may reach beyond it.
-    /// `None` is the last step that leaves room for the windows. With `start` it makes a part of
-    /// the steps, for instance the later ones for validation.
+    /// The step before which the steps that samples are about end; `None` is the number of steps.
+    /// The last samples look beyond it if their variables look ahead.
     pub end: Option<u64>,
     /// Steps from one sample to the next.
     pub stride: u64,

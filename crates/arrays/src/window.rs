@@ -45,17 +45,19 @@ impl Window {
         }
         // The steps that a sample may be about end before those that would reach beyond the last.
         let end = first.n_steps.saturating_sub(most.max(0).unsigned_abs());
-        if let Some(asked) = spec.end.filter(|asked| end < *asked) {
+        let wanted = spec.end.unwrap_or(first.n_steps);
+        if first.n_steps < wanted {
+            let n_steps = first.n_steps;
             return Err(refused(format!(
-                "samples are to end at step {asked}, the last one may end at {end}"
+                "samples end before step {wanted}, and {} has {n_steps} steps",
+                first.path
             )));
         }
-        let end = spec.end.unwrap_or(end);
-        let n_samples = end.saturating_sub(start).div_ceil(spec.stride);
+        let n_samples = end.min(wanted).saturating_sub(start).div_ceil(spec.stride);
         if n_samples == 0 {
             return Err(refused(format!(
-                "there is no sample: {} has {} steps, samples begin at {start}, end at {end} and \
-                 reach from {least} to {most}",
+                "there is no sample: {} has {} steps, samples begin at {start}, end before step \
+                 {wanted} and reach from {least} to {most}",
                 first.path, first.n_steps
             )));
         }

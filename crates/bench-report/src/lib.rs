@@ -74,6 +74,7 @@ pub use peak::{
     CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes,
     thread_cpu_secs,
 };
+pub use pixels::to_png;
 pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
 pub use report::{ReportFiles, write_report};
 pub use run_description::describe_run;

@@ -13,8 +13,11 @@ use crate::Error;
 /// Pixels per picture unit: 300 dpi for a picture 17 cm wide.
 const SCALE: f32 = 2.0;
 
-/// Renders an SVG drawn by this crate.
-pub(crate) fn to_png(svg: &str) -> Result<Vec<u8>, Error> {
+/// Renders an SVG drawn by plotters as PNG, at twice its size.
+///
+/// # Errors
+/// The text is not an SVG, or has no size.
+pub fn to_png(svg: &str) -> Result<Vec<u8>, Error> {
     static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
         let mut fonts = Database::new();
         fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());

@@ -140,7 +140,7 @@ impl<S: Source> Cutter<S> {
         while n_filled < n_rows {
             let present = self.present_block();
             self.is_broken = !matches!(present, Ok(Some(_)));
-            let Some((block, n_taken)) = present? else { return Ok(None) };
+            let Some((mut block, n_taken)) = present? else { return Ok(None) };
             let start = worktime::now();
             if n_filled == 0 {
                 self.assembler.begin(n_rows)?;
@@ -152,6 +152,7 @@ impl<S: Source> Cutter<S> {
             if taken.end < block.order.len() {
                 self.block = Some((block, taken.end));
             } else {
+                self.assembler.used_up(&mut block.block);
                 // The reader has ended already if it has read everything.
                 let _reader_has_ended = self.used.send(block);
             }

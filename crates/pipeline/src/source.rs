@@ -73,7 +73,8 @@ pub trait Source: Send + Sync + 'static {
 /// Puts rows of blocks into batches.
 ///
 /// The engine calls [`begin`](Self::begin), then [`add`](Self::add) for each block that the batch
-/// takes rows from, then [`finish`](Self::finish).
+/// takes rows from, then [`finish`](Self::finish). After the last rows of a block it calls
+/// [`used_up`](Self::used_up).
 pub trait Assemble {
     /// The same as [`Source::Block`].
     type Block;
@@ -100,6 +101,10 @@ pub trait Assemble {
     /// # Errors
     /// The batch cannot be completed.
     fn finish(&mut self, place: BatchPlace) -> Result<Self::Batch, Self::Error>;
+
+    /// Ends the use of a block whose last rows were added, before it is read into again. An
+    /// assembler whose batches share a block's memory takes that memory out of the block here.
+    fn used_up(&mut self, _block: &mut Self::Block) {}
 
     /// Allocates and touches the memory of up to `n_batches` batches of `n_rows` rows, while the
     /// first block is read. Stops as soon as `is_enough` returns true.

@@ -16,6 +16,7 @@
 //! | save and resume | [`LoaderState`] |
 //! | get tensors and train | `torch` (feature `torch`) |
 //! | load samples of Zarr arrays | `arrays` (feature `arrays`) |
+//! | get tensors of Zarr arrays | `torch::ArrayTensorLoader` (features `torch` and `arrays`) |
 //! | load samples of your own kind | [`pipeline::Source`] |
 //!
 //! ```
@@ -55,7 +56,7 @@
 //! | `s3`, `gcs`, `azure` | addresses in these object stores | |
 //! | `torch` | batches as tensors; links libtorch 2.11 | |
 //! | `ndarray`, `sprs` | batches as matrices of these crates | |
-//! | `arrays` | samples of Zarr arrays | |
+//! | `arrays` | samples of Zarr arrays; with `torch`, as tensors | |
 //!
 //! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that

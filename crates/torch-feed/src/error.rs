@@ -8,6 +8,33 @@ pub enum Error {
     #[error(transparent)]
     Loader(#[from] loader::Error),
 
+    /// The arrays could not be opened or read.
+    #[cfg(feature = "arrays")]
+    #[error(transparent)]
+    Arrays(#[from] arrays::Error),
+
+    /// torch, or tch, has no tensors of a variable's elements.
+    #[cfg(feature = "arrays")]
+    #[error(
+        "there are no tensors of {element}, the elements of variable {variable}: convert them with Variable::as_f32"
+    )]
+    Element {
+        /// The variable.
+        variable: String,
+        /// The type of its elements.
+        element: arrays::ElementType,
+    },
+
+    /// The batches have no variable of this name.
+    #[cfg(feature = "arrays")]
+    #[error("the batches have no variable {variable}, but {known}")]
+    NoVariable {
+        /// The requested name.
+        variable: String,
+        /// The names that they have.
+        known: String,
+    },
+
     /// torch refused an operation.
     #[error("torch could not make {what}")]
     Torch {

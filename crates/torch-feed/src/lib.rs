@@ -1,11 +1,21 @@
-//! The loader's batches as [`tch`] tensors.
+//! The loaders' batches as [`tch`] tensors: cells, and with the feature `arrays` samples of Zarr
+//! arrays.
+//!
+//! # Cells
 //!
 //! The loader's thread writes dense batches straight into memory that torch allocated and that
 //! their tensors then borrow. When the last tensor that shares the memory is dropped, a later batch
 //! reuses it. So tensors may be kept, and cost memory for as long. Sparse batches are torch's CSR
 //! or COO tensors. The obs rows stay an Arrow `RecordBatch`; the joinids are an int64 tensor.
 //!
-//! # On a GPU
+//! # Arrays
+//!
+//! `ArrayTensorLoader` delivers the batches of crate `arrays`: a tensor for each variable. If
+//! blocks are as large as batches, a tensor borrows the memory that its chunks were decoded into,
+//! so no value is copied on its way from the codec to the model. When the last tensor that shares
+//! it is dropped, a later block is decoded into that memory. Copies to a GPU are waited for.
+//!
+//! # Cells on a GPU
 //!
 //! [`TensorLoader::to_device`] delivers batches on another device. The loader writes them into
 //! pinned memory, from which they are copied without waiting: the host makes the next batches while
@@ -44,6 +54,10 @@
 //!
 //! This is the only crate that knows torch.
 
+#[cfg(feature = "arrays")]
+mod array_tensor_loader;
+#[cfg(feature = "arrays")]
+mod array_tensors;
 mod batch;
 mod buffers;
 mod device;
@@ -58,6 +72,10 @@ mod tensor_loader;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "arrays")]
+pub use array_tensor_loader::{ArrayTensorEpoch, ArrayTensorLoader};
+#[cfg(feature = "arrays")]
+pub use array_tensors::ArrayTensors;
 pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};
 pub use error::Error;

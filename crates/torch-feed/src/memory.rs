@@ -1,11 +1,12 @@
-//! Memory that torch allocates, Rust writes, and tensors then borrow: the only file of this crate
-//! that needs `unsafe`.
+//! Memory that Rust writes and tensors then borrow: the only file of this crate that needs
+//! `unsafe`.
 //!
-//! A piece of memory either belongs to Rust, as a [`Memory`], or is lent to torch as a tensor
-//! ([`Memory::lend`]), never both. torch counts the users of a tensor's storage: clones, views,
-//! slices, autograd. When the last of them is dropped, torch calls the storage's deleter, and the
-//! memory belongs to Rust again. So a consumer may keep any tensor for any time, and no order of
-//! safe calls makes two owners of one piece.
+//! Torch allocates the memory of cells ([`Memory`]), crate `arrays` that of arrays (`OwnedValues`).
+//! A piece of memory either belongs to Rust or is lent to torch as a tensor ([`Memory::lend`],
+//! `lend_values`), never both. torch counts the users of a tensor's storage: clones, views, slices,
+//! autograd. When the last of them is dropped, torch calls the storage's deleter, and the memory
+//! belongs to Rust again. So a consumer may keep any tensor for any time, and no order of safe
+//! calls makes two owners of one piece.
 //!
 //! A lent storage has a fixed size, so `resize_` beyond it is torch's error. After that error torch
 //! 2.11 leaves the rejected shape on the tensor, as for any storage that cannot grow, and using
@@ -16,6 +17,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::{ptr, slice};
 
+#[cfg(feature = "arrays")]
+use arrays::OwnedValues;
 use half::f16;
 use loader::{ElementType, ElementsMut};
 use tch::{Device, Kind, TchError, Tensor};
@@ -44,10 +47,33 @@ unsafe extern "C" {
     ) -> i32;
     safe fn aoti_torch_device_type_cpu() -> i32;
     safe fn aoti_torch_layout_strided() -> i32;
+    safe fn aoti_torch_dtype_float64() -> i32;
     safe fn aoti_torch_dtype_float32() -> i32;
     safe fn aoti_torch_dtype_float16() -> i32;
-    safe fn aoti_torch_dtype_int32() -> i32;
+    safe fn aoti_torch_dtype_bfloat16() -> i32;
     safe fn aoti_torch_dtype_int64() -> i32;
+    safe fn aoti_torch_dtype_int32() -> i32;
+    safe fn aoti_torch_dtype_int16() -> i32;
+    safe fn aoti_torch_dtype_int8() -> i32;
+    safe fn aoti_torch_dtype_uint8() -> i32;
+    safe fn aoti_torch_dtype_bool() -> i32;
+}
+
+/// torch's number of a type; `None` for types that are not lent.
+fn dtype(kind: Kind) -> Option<i32> {
+    match kind {
+        Kind::Double => Some(aoti_torch_dtype_float64()),
+        Kind::Float => Some(aoti_torch_dtype_float32()),
+        Kind::Half => Some(aoti_torch_dtype_float16()),
+        Kind::BFloat16 => Some(aoti_torch_dtype_bfloat16()),
+        Kind::Int64 => Some(aoti_torch_dtype_int64()),
+        Kind::Int => Some(aoti_torch_dtype_int32()),
+        Kind::Int16 => Some(aoti_torch_dtype_int16()),
+        Kind::Int8 => Some(aoti_torch_dtype_int8()),
+        Kind::Uint8 => Some(aoti_torch_dtype_uint8()),
+        Kind::Bool => Some(aoti_torch_dtype_bool()),
+        _ => None,
+    }
 }
 
 /// The type of the values of a [`Memory`].
@@ -68,16 +94,6 @@ impl ValueType {
             Self::F16 => Kind::Half,
             Self::U32 => Kind::Int,
             Self::I64 => Kind::Int64,
-        }
-    }
-
-    /// torch's number of the type.
-    fn dtype(self) -> i32 {
-        match self {
-            Self::F32 => aoti_torch_dtype_float32(),
-            Self::F16 => aoti_torch_dtype_float16(),
-            Self::U32 => aoti_torch_dtype_int32(),
-            Self::I64 => aoti_torch_dtype_int64(),
         }
     }
 }
@@ -127,14 +143,13 @@ pub(crate) struct Memory {
 
 /// Memory that a tensor's storage borrows.
 struct Loan {
-    memory: Memory,
-    /// Receives the memory when the storage has no users any more.
-    give_back: Box<dyn FnOnce(Memory) + Send>,
+    /// Owns the memory; called when the storage has no users any more.
+    give_back: Box<dyn FnOnce() + Send>,
 }
 
 impl fmt::Debug for Loan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loan").field("memory", &self.memory).finish_non_exhaustive()
+        f.debug_struct("Loan").finish_non_exhaustive()
     }
 }
 
@@ -145,7 +160,103 @@ impl fmt::Debug for Loan {
 unsafe extern "C" fn end_loan(_data: *mut c_void, context: *mut c_void) {
     // SAFETY: guaranteed by the caller.
     let loan = unsafe { Box::from_raw(context.cast::<Loan>()) };
-    (loan.give_back)(loan.memory);
+    (loan.give_back)();
+}
+
+/// Lends values as a contiguous tensor. `give_back` is called when the last tensor that shares the
+/// storage is dropped, on the thread that drops it; it must not panic.
+///
+/// # Safety
+/// `strides` are those of a contiguous tensor of this shape, and `data` is the address of its
+/// values on the CPU: at least one, all of them initialized, valid and aligned for `kind`. Until
+/// `give_back` is called or dropped they stay there, and nobody else reads or writes them.
+unsafe fn lend(
+    data: *mut c_void,
+    kind: Kind,
+    shape: &[i64],
+    strides: &[i64],
+    give_back: impl FnOnce() + Send + 'static,
+) -> Result<Tensor, TchError> {
+    let dtype = dtype(kind).ok_or_else(|| TchError::Kind(format!("{kind:?} cannot be lent")))?;
+    let loan = Box::new(Loan { give_back: Box::new(give_back) });
+    let mut lent: *mut C_tensor = ptr::null_mut();
+    // SAFETY: the caller guarantees that `shape` and `strides` have `shape.len()` numbers, and the
+    // values at `data` as long as `loan` lives. torch calls `end_loan` with this context at most
+    // once.
+    let status = unsafe {
+        torch_from_blob(
+            data,
+            shape.len() as i64,
+            shape.as_ptr(),
+            strides.as_ptr(),
+            0,
+            dtype,
+            aoti_torch_device_type_cpu(),
+            // The CPU has no device number.
+            -1,
+            &raw mut lent,
+            aoti_torch_layout_strided(),
+            ptr::null(),
+            0,
+            Some(end_loan),
+            Box::into_raw(loan).cast(),
+        )
+    };
+    if status != 0 || lent.is_null() {
+        // Whether torch has called the deleter is unknown, so the loan stays allocated.
+        return Err(TchError::Torch(format!("torch_from_blob({shape:?}) failed: {status}")));
+    }
+    // SAFETY: torch's handles are pointers to `at::Tensor` on the heap that the receiver must
+    // delete, like tch's own.
+    let lent = unsafe { Tensor::from_ptr(lent) };
+    let is_as_asked = lent.f_kind()? == kind
+        && lent.size() == shape
+        && lent.is_contiguous()
+        && lent.data_ptr() == data;
+    if is_as_asked {
+        Ok(lent)
+    } else {
+        Err(TchError::Torch(format!("torch_from_blob({shape:?}) gave {lent:?}")))
+    }
+}
+
+/// Lends the values of an array's variable as a contiguous tensor, without a copy. Their memory
+/// returns to the arrays' pool when the last tensor that shares it is dropped.
+///
+/// # Errors
+/// Other values share the memory ([`OwnedValues::bytes_mut`]); the tensor has another size;
+/// torch's errors.
+#[cfg(feature = "arrays")]
+pub(crate) fn lend_values(
+    mut values: OwnedValues,
+    kind: Kind,
+    shape: &[i64],
+) -> Result<Tensor, TchError> {
+    let refused = || TchError::Shape(format!("{shape:?} of {kind:?}: other memory"));
+    let (n_values, strides) = strides(shape).ok_or_else(refused)?;
+    let size = kind.elt_size_in_bytes();
+    let bytes = values.bytes_mut().ok_or_else(refused)?;
+    let is_aligned = bytes.as_ptr().addr().is_multiple_of(size);
+    if n_values.checked_mul(size) != Some(bytes.len()) || !is_aligned {
+        return Err(refused());
+    }
+    if bytes.is_empty() {
+        // torch never calls the deleter of memory without an address.
+        return Tensor::f_empty(shape, (kind, Device::Cpu));
+    }
+    if kind == Kind::Bool {
+        // Other numbers than these two are not values of C++'s bool.
+        for byte in bytes.iter_mut() {
+            *byte = u8::from(*byte != 0);
+        }
+    }
+    let data = bytes.as_mut_ptr().cast();
+    // SAFETY: `strides` made the strides. `bytes` are initialized, and as many and aligned as the
+    // tensor needs, as checked above. The types that `lend` accepts are numbers, for which all bits
+    // are valid, and bool, whose bytes are 0 or 1 by now. `bytes_mut` returns bytes only of memory
+    // that `values` own alone, which stay in their place while `values` live. The closure owns
+    // `values` from here on, so nobody can reach the memory through them until it drops them.
+    unsafe { lend(data, kind, shape, &strides, move || drop(values)) }
 }
 
 impl Memory {
@@ -222,48 +333,12 @@ impl Memory {
             give_back(self);
             return empty;
         }
-        let (data, value_type) = (self.tensor.data_ptr(), self.value_type);
-        let loan = Box::new(Loan { memory: self, give_back: Box::new(give_back) });
-        let mut lent: *mut C_tensor = ptr::null_mut();
-        // SAFETY: `shape` and `strides` have `shape.len()` numbers. `data` is the address of at
-        // least `n_lent` contiguous values of this type on the CPU, which stay there as long as
-        // `loan` does. `self` was the only owner of their storage: views from `source` are gone
-        // when their copy is done. torch calls `end_loan` with this context at most once.
-        let status = unsafe {
-            torch_from_blob(
-                data,
-                shape.len() as i64,
-                shape.as_ptr(),
-                strides.as_ptr(),
-                0,
-                value_type.dtype(),
-                aoti_torch_device_type_cpu(),
-                // The CPU has no device number.
-                -1,
-                &raw mut lent,
-                aoti_torch_layout_strided(),
-                ptr::null(),
-                0,
-                Some(end_loan),
-                Box::into_raw(loan).cast(),
-            )
-        };
-        if status != 0 || lent.is_null() {
-            // Whether torch has called the deleter is unknown, so the loan stays allocated.
-            return Err(TchError::Torch(format!("torch_from_blob({shape:?}) failed: {status}")));
-        }
-        // SAFETY: torch's handles are pointers to `at::Tensor` on the heap that the receiver must
-        // delete, like tch's own.
-        let lent = unsafe { Tensor::from_ptr(lent) };
-        let is_as_asked = lent.f_kind()? == value_type.kind()
-            && lent.size() == shape
-            && lent.is_contiguous()
-            && lent.data_ptr() == data;
-        if is_as_asked {
-            Ok(lent)
-        } else {
-            Err(TchError::Torch(format!("torch_from_blob({shape:?}) gave {lent:?}")))
-        }
+        let (data, kind) = (self.tensor.data_ptr(), self.value_type.kind());
+        // SAFETY: `strides` made the strides. `data` is the address of at least `n_lent`
+        // contiguous, initialized values of this type on the CPU, which stay there as long as
+        // `self`, which the closure owns. `self` was the only owner of their storage: views from
+        // `source` are gone when their copy is done.
+        unsafe { lend(data, kind, shape, &strides, move || give_back(self)) }
     }
 
     /// All values, for writing.
@@ -303,6 +378,9 @@ impl Memory {
 
 /// The number of values of a contiguous tensor, and its strides. `None` if torch cannot count them.
 fn strides(shape: &[i64]) -> Option<(usize, Vec<i64>)> {
+    if shape.iter().any(|size| *size < 0) {
+        return None;
+    }
     let mut strides = vec![1; shape.len()];
     let mut n_values = 1_i64;
     for (stride, size) in strides.iter_mut().zip(shape).rev() {

@@ -18,15 +18,15 @@ const ORDER: [&str; 23] = [
     "densify",
     "pipeline",
     "arrays",
+    "bench-report",
+    "bench-run",
+    "fields",
     "loader",
     "torch-feed",
     "somafeed",
-    "bench-report",
-    "bench-run",
     "grid-point",
     "tune",
     "compare",
-    "fields",
     "sweep",
 ];
 

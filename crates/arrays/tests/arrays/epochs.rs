@@ -38,9 +38,11 @@ fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
     })
 }
 
-fn reading() -> impl Strategy<Value = (Option<u64>, u64, ReadStrategy, usize)> {
+/// First step and end of the samples, stride, and how they are read.
+fn reading() -> impl Strategy<Value = ([Option<u64>; 2], u64, ReadStrategy, usize)> {
     let strategy = prop_oneof![Just(ReadStrategy::Stacked), Just(ReadStrategy::PerSample)];
-    (prop::option::of(2..5_u64), 1..4_u64, strategy, 1..4_usize)
+    let range = [prop::option::of(2..5_u64), prop::option::of(1..45_u64)];
+    (range, 1..4_u64, strategy, 1..4_usize)
 }
 
 proptest! {
@@ -49,35 +51,24 @@ proptest! {
     #[test]
     fn each_sample_comes_once_with_its_values(
         (stored, variables) in arrays(),
-        (start, stride, read, threads) in reading(),
+        ([start, end], stride, read, threads) in reading(),
         spec in spec(),
-        cut in prop::option::of(0.0..1.0_f64),
     ) {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "a", &stored[0]);
         write(folder.path(), "b", &stored[1]);
-        let samples = SampleSpec { start, stride, read, threads, ..SampleSpec::new(variables.clone()) };
+        let n_steps = stored[0].shape[0];
+        let end = end.map(|end| end.min(n_steps));
+        let samples = SampleSpec { start, end, stride, read, threads, ..SampleSpec::new(variables.clone()) };
         let Ok(samples) = open_with(folder.path(), &samples) else {
             // No sample fits: the window is longer than the array.
             let reach = variables.iter().flat_map(|of| &of.steps).fold((0, 0), |(least, most), by| {
                 (least.min(*by), most.max(*by))
             });
             let first = start.unwrap_or_else(|| reach.0.unsigned_abs());
-            prop_assert!(stored[0].shape[0] <= first + reach.1.unsigned_abs());
+            let ends = (n_steps.saturating_sub(reach.1.unsigned_abs()), end.unwrap_or(n_steps));
+            prop_assert!(ends.0.min(ends.1) <= first);
             return Ok(());
-        };
-        let all: Vec<u64> = (0..samples.n_samples()).map(|sample| samples.step(sample)).collect();
-        let samples = match cut.map(|share| samples.step((share * all.len() as f64) as u64)) {
-            None => samples,
-            // The samples up to a step are the first of all samples.
-            Some(step) => {
-                let end = Some(step + 1);
-                let part = SampleSpec { start, end, stride, read, threads, ..SampleSpec::new(variables.clone()) };
-                let part = open_with(folder.path(), &part).unwrap();
-                let steps = (0..part.n_samples()).map(|sample| part.step(sample));
-                prop_assert!(steps.eq(all.into_iter().take_while(|other| *other <= step)));
-                part
-            }
         };
         let n_samples = samples.n_samples();
         let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap();
@@ -91,6 +82,7 @@ proptest! {
                     let of_sample = all.len() / batch.n_samples();
                     for (sample, values) in batch.samples().iter().zip(all.chunks(of_sample)) {
                         let step = pipeline.source().step(*sample);
+                        prop_assert!(end.is_none_or(|end| step < end));
                         prop_assert_eq!(values, expected(&stored.shape, variable, step));
                     }
                 }

@@ -33,8 +33,8 @@ fn settings_that_do_not_fit_are_named() {
     refused(&SampleSpec { stride: 0, ..of(a()) }, &["stride"]);
     refused(&SampleSpec { start: Some(1), ..of(a().steps([-2])) }, &["step 1", "2 steps back"]);
     refused(&SampleSpec { start: Some(5), ..of(a()) }, &["no sample", "5 steps"]);
-    refused(&SampleSpec { end: Some(0), ..of(a()) }, &["no sample", "end at 0"]);
-    refused(&SampleSpec { end: Some(5), ..of(a().steps([1])) }, &["end at step 5", "end at 4"]);
+    refused(&SampleSpec { end: Some(0), ..of(a()) }, &["no sample", "before step 0"]);
+    refused(&SampleSpec { end: Some(6), ..of(a()) }, &["before step 6", "5 steps"]);
     refused(&of(a().steps([-3, 3])), &["no sample", "from -3 to 3"]);
     refused(&of(a().select(1, Indices::Range(0..4))), &["dimension 1", "index 3"]);
     refused(&of(a().select(1, Indices::List(vec![2, 1]))), &["dimension 1", "ascend"]);

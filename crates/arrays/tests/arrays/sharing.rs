@@ -8,14 +8,18 @@ use pipeline::{Pipeline, PipelineSpec};
 use crate::open;
 use crate::oracle::{Stored, write};
 
-fn pipeline(folder: &std::path::Path, batch_rows: u64) -> Pipeline<arrays::ArraySamples> {
+fn pipeline(
+    folder: &std::path::Path,
+    batch_rows: u64,
+    prefetch_batches: usize,
+) -> Pipeline<arrays::ArraySamples> {
     let stored = Stored { shape: vec![48, 8], chunk: vec![1, 8], is_sharded: false, codec: None };
     write(folder, "fields", &stored);
     let spec = PipelineSpec {
         chunk_rows: 1,
         chunks_per_block: 8,
         batch_rows,
-        prefetch_batches: 0,
+        prefetch_batches,
         ..PipelineSpec::default()
     };
     Pipeline::new(Arc::new(open(folder, "fields").unwrap()), spec, ArrayBatch::n_samples).unwrap()
@@ -28,7 +32,7 @@ fn address(batch: &ArrayBatch) -> usize {
 #[test]
 fn batches_of_a_block_lie_in_it_one_after_another() {
     let folder = tempfile::tempdir().unwrap();
-    let pipeline = pipeline(folder.path(), 4);
+    let pipeline = pipeline(folder.path(), 4, 0);
     let batches: Vec<ArrayBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();
     for pair in batches.chunks(2) {
         assert_eq!(address(&pair[1]), address(&pair[0]) + 4 * 8 * size_of::<f64>());
@@ -38,7 +42,7 @@ fn batches_of_a_block_lie_in_it_one_after_another() {
 #[test]
 fn dropped_memory_is_used_again_and_kept_batches_are_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
-    let pipeline = pipeline(folder.path(), 8);
+    let pipeline = pipeline(folder.path(), 8, 0);
     let mut addresses = Vec::new();
     for epoch in pipeline.epochs(0..4) {
         for batch in epoch.unwrap() {
@@ -66,9 +70,36 @@ fn dropped_memory_is_used_again_and_kept_batches_are_never_overwritten() {
 }
 
 #[test]
+fn a_batch_of_a_whole_block_owns_its_memory_and_parts_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    // The whole of a block, a part of it, a part beside copies from two blocks.
+    for (batch_rows, n_alone) in [(8, 6), (4, 0), (5, 4)] {
+        for prefetch_batches in [0, 2] {
+            let pipeline = pipeline(folder.path(), batch_rows, prefetch_batches);
+            let mut n_found = 0;
+            for batch in pipeline.epoch(0).unwrap() {
+                let batch = batch.unwrap();
+                let before = address(&batch);
+                let expected: Vec<f64> =
+                    batch.variable("fields").unwrap().values().unwrap().to_vec();
+                let mut values = batch.into_values().next().unwrap();
+                if let Some(bytes) = values.bytes_mut() {
+                    assert_eq!(bytes.as_ptr() as usize, before);
+                    n_found += 1;
+                }
+                let values = values.values();
+                assert_eq!(values.values::<f64>().unwrap(), expected);
+                assert_eq!((values.name(), values.dimensions()[0]), ("fields", "sample"));
+            }
+            assert_eq!(n_found, n_alone, "{batch_rows} {prefetch_batches}");
+        }
+    }
+}
+
+#[test]
 fn a_batch_of_two_blocks_is_copied_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let pipeline = pipeline(folder.path(), 5);
+    let pipeline = pipeline(folder.path(), 5, 0);
     let mut seen = Vec::new();
     for batch in pipeline.epoch(0).unwrap() {
         let batch = batch.unwrap();

@@ -87,6 +87,7 @@ fn a_program_trains_with_torch() {
     let folder = tempfile::tempdir().unwrap();
     let features = "default-features = false, features = [\"torch\"]";
     package(folder.path(), &program("train.rs"), features);
+    assert!(!crates(folder.path()).iter().any(|name| name == "zarrs"), "zarrs is compiled");
     let keep: Vec<&str> = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"]
         .into_iter()
         .filter(|name| std::env::var_os(name).is_some())

@@ -1,6 +1,7 @@
-//! Batches as tensors: the loader's numbers, in memory that is reused.
+//! Batches as tensors: the loaders' numbers, in memory that is reused.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod array_tensors;
 mod stored_type;
 mod tensors;

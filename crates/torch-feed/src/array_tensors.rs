@@ -1,0 +1,156 @@
+//! One batch of array samples as tensors.
+
+use arrays::{ArrayBatch, ElementType, OwnedValues};
+use pipeline::BatchPlace;
+use tch::{Device, Kind, Tensor};
+
+use crate::error::Error;
+use crate::memory::lend_values;
+
+/// Samples of arrays as tensors: for each variable, one of shape `[samples, ...]`.
+///
+/// If the batch was the whole of its block, its tensors borrow the memory that the chunks were
+/// decoded into. A batch that is a part of its block is copied once.
+///
+/// The tensors may be kept without the batch, and so may every tensor that shares their memory
+/// (`shallow_clone`, views, tensors that autograd keeps for the backward pass). Their memory is
+/// reused for a later block when the last of them is dropped. The memory has a fixed size: copy a
+/// tensor before calling `resize_`.
+#[derive(Debug)]
+pub struct ArrayTensors {
+    variables: Vec<VariableTensor>,
+    samples: Vec<u64>,
+    place: BatchPlace,
+}
+
+#[derive(Debug)]
+struct VariableTensor {
+    name: String,
+    dimensions: Vec<String>,
+    tensor: Tensor,
+}
+
+impl ArrayTensors {
+    /// Makes the tensors of a batch, on the CPU.
+    ///
+    /// # Errors
+    /// torch has no tensors of a variable's elements (u16, u32, u64), or no memory.
+    pub fn new(batch: ArrayBatch) -> Result<Self, Error> {
+        let (samples, place) = (batch.samples().to_vec(), batch.place());
+        let variables = batch.into_values().map(VariableTensor::new).collect::<Result<_, _>>()?;
+        Ok(Self { variables, samples, place })
+    }
+
+    /// The tensor of a variable: samples, then steps if there is more than one, then the selected
+    /// part of the array's dimensions but the first. Always contiguous.
+    ///
+    /// # Errors
+    /// There is no variable of that name.
+    pub fn tensor(&self, variable: &str) -> Result<&Tensor, Error> {
+        Ok(&self.variable(variable)?.tensor)
+    }
+
+    /// The names of a tensor's dimensions: `sample`, `step` if there is more than one, then those
+    /// of the array; empty if the array does not name them.
+    ///
+    /// # Errors
+    /// There is no variable of that name.
+    pub fn dimensions(&self, variable: &str) -> Result<&[String], Error> {
+        Ok(&self.variable(variable)?.dimensions)
+    }
+
+    /// All tensors with the names of their variables, in the order of the settings.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.variables.iter().map(|variable| (variable.name.as_str(), &variable.tensor))
+    }
+
+    /// The number of samples.
+    pub fn n_samples(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The numbers of the samples.
+    pub fn samples(&self) -> &[u64] {
+        &self.samples
+    }
+
+    /// The batch's position in its epoch.
+    pub fn place(&self) -> BatchPlace {
+        self.place
+    }
+
+    /// Copies the tensors to `device`; no copy if they are on the CPU already. Waits for the copy.
+    ///
+    /// # Errors
+    /// torch's errors, if there is no such device or no memory.
+    pub fn to_device(self, device: Device) -> Result<Self, Error> {
+        if device == Device::Cpu && self.tensors().all(|(_, of)| of.device() == Device::Cpu) {
+            return Ok(self);
+        }
+        let copied = self.variables.into_iter().map(|variable| {
+            let tensor = variable.tensor.f_to(device)?;
+            Ok(VariableTensor { tensor, ..variable })
+        });
+        let copied: Result<_, _> = copied.collect();
+        let variables =
+            copied.map_err(Error::torch("a copy of a variable's values on the device"))?;
+        Ok(Self { variables, ..self })
+    }
+
+    fn variable(&self, name: &str) -> Result<&VariableTensor, Error> {
+        let found = self.variables.iter().find(|variable| variable.name == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.tensors().map(|(name, _)| name).collect();
+            Error::NoVariable { variable: name.to_owned(), known: known.join(", ") }
+        })
+    }
+}
+
+impl VariableTensor {
+    fn new(mut owned: OwnedValues) -> Result<Self, Error> {
+        let values = owned.values();
+        let kind = kind_of(values.name(), values.element())?;
+        let name = values.name().to_owned();
+        let dimensions = values.dimensions().into_iter().map(str::to_owned).collect();
+        let shape = values.shape().into_iter().map(i64::try_from).collect::<Result<Vec<_>, _>>();
+        let shape = shape.map_err(|_| Error::TooLarge {
+            n_values: values.bytes().len() / values.element().n_bytes(),
+        })?;
+        let tensor = if owned.bytes_mut().is_some() {
+            lend_values(owned, kind, &shape)
+        } else {
+            copied(owned.values().bytes(), kind, &shape)
+        };
+        let tensor = tensor.map_err(Error::torch("a tensor of a variable's values"))?;
+        Ok(Self { name, dimensions, tensor })
+    }
+}
+
+/// Copies values into memory of torch's own.
+fn copied(bytes: &[u8], kind: Kind, shape: &[i64]) -> Result<Tensor, tch::TchError> {
+    if kind == Kind::Bool {
+        // Other numbers than 0 and 1 are not values of C++'s bool.
+        return Tensor::f_from_data_size(bytes, shape, Kind::Uint8)?.f_to_kind(Kind::Bool);
+    }
+    Tensor::f_from_data_size(bytes, shape, kind)
+}
+
+/// The type of a tensor of these elements.
+///
+/// # Errors
+/// tch has none: it knows no unsigned integers of more than 8 bits.
+pub(crate) fn kind_of(variable: &str, element: ElementType) -> Result<Kind, Error> {
+    match element {
+        ElementType::Bool => Ok(Kind::Bool),
+        ElementType::I8 => Ok(Kind::Int8),
+        ElementType::I16 => Ok(Kind::Int16),
+        ElementType::I32 => Ok(Kind::Int),
+        ElementType::I64 => Ok(Kind::Int64),
+        ElementType::U8 => Ok(Kind::Uint8),
+        ElementType::F16 => Ok(Kind::Half),
+        ElementType::BF16 => Ok(Kind::BFloat16),
+        ElementType::F32 => Ok(Kind::Float),
+        ElementType::F64 => Ok(Kind::Double),
+        _ => Err(Error::Element { variable: variable.to_owned(), element }),
+    }
+}
