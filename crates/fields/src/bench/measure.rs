@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use arrays::ArrayBatch;
-use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
 use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
 use jiff::Timestamp;
 use pipeline::{EpochStats, Pipeline};
 use shuffle::{Order as RowOrder, PlanSpec};
+use storage::OpenedStorage;
 
 use super::chained::Chained;
 use super::plain_read::ChunkList;
@@ -37,7 +38,8 @@ fn load(
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
     let opening = Instant::now();
-    let samples = Arc::new(data.samples(point)?);
+    let opened = data.open()?;
+    let samples = Arc::new(data.samples_in(Arc::clone(&opened.storage), point)?);
     let pipeline = Pipeline::new(samples, point.spec(), ArrayBatch::n_samples)?;
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
     ensure!(
@@ -57,8 +59,9 @@ fn load(
         let (start_dt, start) = (Timestamp::now(), Instant::now());
         let consumed = consume(start, &mut batches, point, of_rows, reporter)?;
         let stats = batches.end();
-        let mut record = record(&consumed, point, cache, (span.start, start_dt));
+        let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
+        enter_cache(&mut record.measured, &opened);
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);
         if let [stats] = stats.as_slice() {
@@ -98,9 +101,10 @@ fn plain_read(
     cache: &str,
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
-    let samples = data.samples(point)?;
-    let storage = data.storage()?;
-    let list = ChunkList::new(&*storage, &data.arrays)
+    let opened = data.open()?;
+    let storage = &opened.storage;
+    let samples = data.samples_in(Arc::clone(storage), point)?;
+    let list = ChunkList::new(&*data.listed_storage()?, &data.arrays)
         .with_context(|| format!("cannot list the chunks of {}", data.uri))?;
     let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
     let n_bytes = list.n_bytes();
@@ -125,12 +129,13 @@ fn plain_read(
         let (mut n_read, threads) = (0, point.threads);
         let batches = plan.iter().filter(|files| files.len() as u64 == files_per_batch);
         let read = batches.map(|files| {
-            n_read += list.read(&*storage, files, &mut buffer, threads)?;
+            n_read += list.read(&**storage, files, &mut buffer, threads)?;
             Ok(())
         });
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
-        let mut record = record(&consumed, point, cache, (span.start, start_dt));
+        let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
+        enter_cache(&mut record.measured, &opened);
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
         let share = consumed.batches.len() as u64 * files_per_batch;
@@ -142,8 +147,7 @@ fn plain_read(
 
 fn record(
     consumed: &ConsumedEpoch,
-    point: &Point,
-    cache: &str,
+    point: GridPoint,
     (epoch, start_dt): (u64, Timestamp),
 ) -> EpochRecord {
     let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
@@ -160,19 +164,28 @@ fn record(
     let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
     EpochRecord {
         versions: Versions { somafeed, ..Versions::default() },
-        point: point.recorded(cache),
+        point,
         measured,
         stages,
         ..EpochRecord::default()
     }
 }
 
-/// Adds up the bytes that the epochs of a record read.
+/// Copies the counts of the cache on disk, if there is one.
+fn enter_cache(measured: &mut Measured, opened: &OpenedStorage) {
+    if let Some(stats) = opened.cache.as_ref().map(|cache| cache.stats()) {
+        measured.cache_hits = Some(stats.hits);
+        measured.cache_misses = Some(stats.misses);
+    }
+}
+
+/// Adds up the requests and bytes that the epochs of a record read.
 fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
     let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
     record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
     record.measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
     record.measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
+    record.measured.requests = sum(&|stats| stats.read.requests);
     record.measured.fill_rates();
 }
 
