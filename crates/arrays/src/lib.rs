@@ -64,6 +64,7 @@ mod convert;
 mod decoder;
 mod element;
 mod error;
+mod fetch_far;
 mod geometry;
 mod part;
 mod read;
