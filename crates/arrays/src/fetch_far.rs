@@ -8,12 +8,15 @@ use storage::{FailedPiece, Piece, Storage};
 use crate::chunk_files::{ChunkFile, check_version};
 use crate::error::Cause;
 
+/// The bytes of a file, or of a part of it; `None` if the file does not exist.
+type FetchedFile = io::Result<Option<Vec<u8>>>;
+
 /// The files, or parts of them, in their order; `None` for files that do not exist. An error of
 /// parts, which are read together, comes with the place of the part among `files`.
 pub(crate) fn fetch_all(
     storage: &dyn Storage,
     files: &[&ChunkFile],
-) -> Result<Vec<io::Result<Option<Vec<u8>>>>, (usize, Cause)> {
+) -> Result<Vec<FetchedFile>, (usize, Cause)> {
     let names = files.iter().filter(|file| file.in_shard.is_none());
     let names: Vec<&str> = names.map(|file| file.file.as_str()).collect();
     let mut whole = storage.read_files(&names).into_iter();

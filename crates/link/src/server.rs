@@ -128,7 +128,7 @@ impl Drop for LinkServer {
 }
 
 /// Accepts connections until the runtime ends.
-async fn listen(listener: TcpListener, service: Arc<Service>, spec: LinkSpec) {
+async fn listen(listener: TcpListener, service: Arc<Service>, spec: LinkSpec) -> ! {
     let total = spec.total_bytes_per_sec.map(|rate| Arc::new(Pace::new(rate)));
     loop {
         let Ok((stream, _)) = listener.accept().await else {

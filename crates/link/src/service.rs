@@ -126,13 +126,11 @@ impl Service {
         };
         let service = Arc::clone(self);
         let listed = tokio::task::spawn_blocking(move || list(&service.folder, &request)).await;
-        match listed {
-            Ok(Ok(text)) => Answer::xml(StatusCode::OK, text),
-            Ok(Err(_)) | Err(_) => {
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                Answer::error(status, "InternalError", "the folder cannot be listed", path)
-            }
+        if let Ok(Ok(text)) = listed {
+            return Answer::xml(StatusCode::OK, text);
         }
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Answer::error(status, "InternalError", "the folder cannot be listed", path)
     }
 }
 

@@ -61,7 +61,11 @@ impl FromStr for LinkSpec {
             _ => Duration::ZERO,
         };
         let rate = |part: &&str| {
-            rate(part).ok_or_else(|| refused(format!("`{part}` is not a rate above 0")))
+            if *part == UNLIMITED {
+                return Ok(None);
+            }
+            let rate = rate(part);
+            rate.map(Some).ok_or_else(|| refused(format!("`{part}` is not a rate above 0")))
         };
         let rates: Vec<Option<NonZeroU64>> = parts.iter().map(rate).collect::<Result<_, _>>()?;
         let (connection, total) = match rates[..] {
@@ -124,12 +128,8 @@ fn latency(text: &str) -> Option<Duration> {
     (latency <= MOST_LATENCY).then_some(latency)
 }
 
-/// A rate; the inner `None` is one without a limit.
-fn rate(text: &str) -> Option<Option<NonZeroU64>> {
-    if text == UNLIMITED {
-        return Some(None);
-    }
-    NonZeroU64::new(with_unit(text, &RATE_UNITS)? as u64).map(Some)
+fn rate(text: &str) -> Option<NonZeroU64> {
+    NonZeroU64::new(with_unit(text, &RATE_UNITS)? as u64)
 }
 
 #[cfg(test)]

@@ -214,22 +214,25 @@ impl Storage for ObjectStorage {
         // The ranges taken have made room.
         self.requests.begin_ahead();
         for Answer { at, len, from } in answers {
-            let failed = |error| match piece_at(pieces, at) {
-                Some(piece) => FailedPiece::wrap(piece, error),
-                None => error,
-            };
-            let (bytes, skip) = match from {
-                Origin::Sent(sent) => (sent.pending.wait().map_err(failed)?, 0),
-                Origin::Ahead { piece, range, pending, skip } => match pending.wait() {
-                    Ok(bytes) => (bytes, skip),
+            let (sent, skip) = match from {
+                Origin::Sent(sent) => (sent.pending.wait(), 0),
+                Origin::Ahead { piece, range, pending, skip } => {
                     // Nobody sent for fetching ahead, so its failure is no error until the read
                     // itself has tried.
-                    Err(_) => {
+                    let again = |_| {
                         let again = self.requests.begin(pieces[piece].file, range);
-                        (again.pending.wait().map_err(failed)?, 0)
+                        Ok((again.pending.wait()?, 0))
+                    };
+                    match pending.wait().map(|bytes| (bytes, skip)).or_else(again) {
+                        Ok((bytes, skip)) => (Ok(bytes), skip),
+                        Err(error) => (Err(error), 0),
                     }
-                },
+                }
             };
+            let bytes = sent.map_err(|error| match piece_at(pieces, at) {
+                Some(piece) => FailedPiece::wrap(piece, error),
+                None => error,
+            })?;
             let part = bytes.get(skip..skip + len).ok_or(io::ErrorKind::UnexpectedEof)?;
             into[at..at + len].copy_from_slice(part);
         }

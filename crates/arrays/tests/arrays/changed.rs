@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
@@ -82,7 +83,14 @@ enum Change {
 }
 
 impl Change {
-    /// Changes a file to that of the same name in `other`.
+    /// Changes the second file of each pair to the first.
+    fn make_all(self, pairs: &[(PathBuf, PathBuf)]) {
+        for (from, to) in pairs {
+            self.make(from, to);
+        }
+    }
+
+    /// Changes `file` to `from`, or damages it.
     fn make(self, from: &Path, file: &Path) {
         match self {
             Self::InPlace => fs::write(file, fs::read(from).unwrap()).unwrap(),
@@ -260,7 +268,7 @@ fn a_shard_that_is_written_anew_is_named() {
         let pairs: Vec<_> = files(other.path()).into_iter().zip(files(folder.path())).collect();
         let delivered = read(Arc::new(LocalStorage::new(folder.path())), 0, &mut |batch| {
             if batch == before {
-                pairs.iter().for_each(|(from, to)| Change::InPlace.make(from, to));
+                Change::InPlace.make_all(&pairs);
             }
         });
         delivered.check(layout);
@@ -278,7 +286,7 @@ fn a_replaced_shard_of_an_object_store_is_named() {
     let folder = server.bucket(PRIVATE).join("store");
     let other = two_versions(&folder, layout);
     let pairs: Vec<_> = files(other.path()).into_iter().zip(files(&folder)).collect();
-    let deed = move || pairs.iter().for_each(|(from, to)| Change::Rename.make(from, to));
+    let deed = move || Change::Rename.make_all(&pairs);
     // Once, between the read of an index and that of its chunks.
     server.fault_after("store/fields/c/3/0", 2, 1, What::First(Arc::new(deed)));
     let delivered = read(far(&server, 2), 0, &mut |_| {});
@@ -291,7 +299,7 @@ fn a_replaced_shard_of_an_object_store_is_named() {
 struct Deeds {
     folder: LocalStorage,
     deed: Box<dyn Fn(usize) + Send + Sync>,
-    n_reads: std::sync::atomic::AtomicUsize,
+    n_reads: AtomicUsize,
 }
 
 impl std::fmt::Debug for Deeds {
@@ -319,7 +327,7 @@ impl Storage for Deeds {
 
     fn read(&self, pieces: &[storage::Piece<'_>], into: &mut [u8]) -> std::io::Result<()> {
         if pieces.iter().any(|piece| piece.file.contains("/c/")) {
-            (self.deed)(self.n_reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+            (self.deed)(self.n_reads.fetch_add(1, Ordering::Relaxed));
         }
         self.folder.read(pieces, into)
     }
@@ -341,13 +349,13 @@ fn a_file_that_changes_between_its_size_and_its_bytes_is_an_error() {
                     files(other.path()).into_iter().zip(files(folder.path())).collect();
                 let deed = move |n_reads: usize| {
                     if n_reads == 5 {
-                        pairs.iter().for_each(|(from, to)| change.make(from, to));
+                        change.make_all(&pairs);
                     }
                 };
                 let storage = Deeds {
                     folder: LocalStorage::new(folder.path()),
                     deed: Box::new(deed),
-                    n_reads: Default::default(),
+                    n_reads: AtomicUsize::default(),
                 };
                 let delivered = read(Arc::new(storage), 0, &mut |_| {});
                 delivered.check(layout);

@@ -178,8 +178,7 @@ fn a_shard_that_is_gone_is_no_fill_value() {
     // After its index was read: one request for its size, one for the index.
     let gone = What::First(Arc::new(move || std::fs::remove_file(&file).unwrap_or_default()));
     server.fault_after("store/fields/c/2/1/0", 2, 1, gone);
-    let of_read = stored.clone();
-    let read = bounded(move || read_epochs(samples, &of_read, 0, 1));
+    let read = bounded(move || read_epochs(samples, &stored, 0, 1));
     let error = chain(&read.unwrap_err());
     assert!(error.contains("Zarr array fields") && error.contains("c/2/1/0"), "{error}");
 }
