@@ -158,6 +158,11 @@ column_group! {
         /// How that limit was enforced: `bucket`, which counts requested bytes, or `kernel`, which
         /// counts bytes read from the disk.
         pub io_limit_by: Option<String>,
+        /// The link that the data was read over, like `30ms,90MB/s,1GB/s`: the latency of a
+        /// request, the rate of a connection and the rate of all; null if it was read where it is.
+        pub link: Option<String>,
+        /// Limit in bytes of the cache on disk in front of an object store; null if there was none.
+        pub storage_cache: Option<u64>,
         /// State of the page cache when the epoch began: `warm`, `unknown`, `cold-dropped` (the
         /// whole machine's cache was dropped) or `cold-advised` (the kernel was advised to drop the
         /// data's files).
@@ -206,6 +211,8 @@ impl GridPoint {
             self.keep_decoded.map(|bytes| format!("keep{bytes}")),
             self.io_limit
                 .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
+            self.link.as_ref().map(|link| format!("link {link}")),
+            self.storage_cache.map(|bytes| format!("cache{bytes}")),
             self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
             self.point_memory_limit.map(|bytes| format!("limit{bytes}")),
             self.point_memory_limit_by.clone(),

@@ -63,6 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Queue(args) => queue_command::run(&args, &arguments),
         Command::Peers(args) => peers_command::run(&args, &arguments),
+        Command::ServeLink(args) => bench::serve_link(&args),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     exit_code(outcome, &secrets)

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use bench_report::{EPOCHS_FILE, EpochRecord, Measured, Spread, write_text};
 use clap::Args;
 
-use crate::bench::{BenchFlags, Point, Strategy};
+use crate::bench::{BenchFlags, Point, Strategy, sentence};
 use crate::drain::{Queue, first_empty, first_empty_measured};
 use crate::published::{NOTE, PublishedQueue, QUEUES};
 use crate::queue_picture::{QueueLine, draw};
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let text = format!(
         "# How a queue drains\n\n```sh\n{}\n```\n\nBatches of {} samples, a consumer that sleeps \
          {} ms on each, workers with {} threads each; {} s to fill the queue. Requests are counted \
-         from 0.\n\n{table}\n\
+         from 0.{}\n\n{table}\n\
          ![queue depth over iterations](queue.svg)\n\n{NOTE}; batches of 16, a consumer of 1 s, \
          30 requests:\n\n{}",
         command.unwrap_or_default(),
@@ -177,6 +177,7 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         args.consumer,
         args.threads,
         args.fill,
+        measuring.records.first().map(|record| sentence(&record.point)).unwrap_or_default(),
         published_table(),
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;

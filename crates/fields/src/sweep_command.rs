@@ -7,7 +7,7 @@ use bench_report::{EPOCHS_FILE, EpochRecord, GridPoint, Measured, Spread, write_
 use bench_run::grouped;
 use clap::Args;
 
-use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second};
+use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second, sentence};
 use crate::published::NOTE;
 use crate::sweep_picture::{RateLine, draw};
 
@@ -90,9 +90,10 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let text = format!(
         "# Reading fields\n\n```sh\n{}\n```\n\nMB are 10^6 bytes of samples as delivered (of a plain \
          read, of files), the first batch included; medians, with the range. The page cache was \
-         {}.\n\n{table}\n![MB/s over threads](rates.svg)\n\n{NOTE}.\n",
+         {}.{}\n\n{table}\n![MB/s over threads](rates.svg)\n\n{NOTE}.\n",
         measuring.records.first().map(|record| record.run.command.as_str()).unwrap_or_default(),
         measuring.records.first().map(|record| record.point.cache.as_str()).unwrap_or_default(),
+        measuring.records.first().map(|record| sentence(&record.point)).unwrap_or_default(),
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
     for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use arrays::{ArrayBatch, ArraySamples};
-use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
 use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
 use jiff::Timestamp;
 use memmap2::MmapMut;
 use pipeline::{EpochStats, Pipeline};
 use shuffle::{Order as RowOrder, PlanSpec};
+use storage::OpenedStorage;
 
 use super::chained::Chained;
 use super::plain_read::ChunkList;
@@ -38,10 +39,12 @@ fn load(
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
     let opening = Instant::now();
-    let (training, validation) = data.parts(point)?;
+    let opened = data.open()?;
+    let (training, validation) = data.parts(&opened.storage, point)?;
     let training = pipeline(training, point)?;
     let validation = validation.map(|samples| pipeline(samples, point)).transpose()?;
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
+    let recorded = || data.recorded(point, cache);
     let mut epochs = training.epochs(0..point.epochs);
     for span in point.spans() {
         let mut batches = Chained::begin(&mut epochs, span.end - span.start)?;
@@ -57,8 +60,10 @@ fn load(
             }
             batch
         });
-        let mut record = measure(of_training, &training, (point, span.start), cache, reporter)?;
+        let mut record =
+            measure(of_training, &training, point, (recorded(), span.start), reporter)?;
         let stats = batches.end();
+        enter_cache(&mut record.measured, &opened);
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);
         if let [stats] = stats.as_slice() {
@@ -68,9 +73,10 @@ fn load(
         if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
             let mut record =
-                measure(of_validation, validation, (point, span.start), cache, reporter)?;
+                measure(of_validation, validation, point, (recorded(), span.start), reporter)?;
             record.point.part = Some(VALIDATION.to_owned());
             let stats = batches.stats();
+            enter_cache(&mut record.measured, &opened);
             enter_reads(&mut record, std::slice::from_ref(&stats));
             enter_stages(&mut record, &stats);
             reporter.answer(Box::new(record))?;
@@ -95,15 +101,15 @@ fn pipeline(samples: ArraySamples, point: &Point) -> anyhow::Result<Pipeline<Arr
 fn measure(
     batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,
     pipeline: &Pipeline<ArraySamples>,
-    (point, epoch): (&Point, u64),
-    cache: &str,
+    point: &Point,
+    (recorded, epoch): (GridPoint, u64),
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<EpochRecord> {
     let of_rows = pipeline.n_batches() * point.batch;
     let meter = ProcessMeter::start()?;
     let (start_dt, start) = (Timestamp::now(), Instant::now());
     let consumed = consume(start, batches, point, of_rows, reporter)?;
-    let mut record = record(&consumed, point, cache, (epoch, start_dt));
+    let mut record = record(&consumed, recorded, (epoch, start_dt));
     meter.finish(&mut record.measured)?;
     Ok(record)
 }
@@ -137,9 +143,10 @@ fn plain_read(
     cache: &str,
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
-    let samples = data.samples(point)?;
-    let storage = data.storage()?;
-    let list = ChunkList::new(&*storage, &data.arrays)
+    let opened = data.open()?;
+    let storage = &opened.storage;
+    let samples = data.samples_in(storage, point)?;
+    let list = ChunkList::new(&*data.listed_storage()?, &data.arrays)
         .with_context(|| format!("cannot list the chunks of {}", data.uri))?;
     let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
     let n_bytes = list.n_bytes();
@@ -168,12 +175,13 @@ fn plain_read(
         let (mut n_read, threads) = (0, point.threads);
         let batches = plan.iter().filter(|files| files.len() as u64 == files_per_batch);
         let read = batches.map(|files| {
-            n_read += list.read(&*storage, files, &mut buffer, threads)?;
+            n_read += list.read(&**storage, files, &mut buffer, threads)?;
             Ok(())
         });
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
-        let mut record = record(&consumed, point, cache, (span.start, start_dt));
+        let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
+        enter_cache(&mut record.measured, &opened);
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
         let share = consumed.batches.len() as u64 * files_per_batch;
@@ -185,8 +193,7 @@ fn plain_read(
 
 fn record(
     consumed: &ConsumedEpoch,
-    point: &Point,
-    cache: &str,
+    point: GridPoint,
     (epoch, start_dt): (u64, Timestamp),
 ) -> EpochRecord {
     let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
@@ -203,19 +210,28 @@ fn record(
     let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
     EpochRecord {
         versions: Versions { somafeed, ..Versions::default() },
-        point: point.recorded(cache),
+        point,
         measured,
         stages,
         ..EpochRecord::default()
     }
 }
 
-/// Adds up the bytes that the epochs of a record read.
+/// Copies the counts of the cache on disk, if there is one.
+fn enter_cache(measured: &mut Measured, opened: &OpenedStorage) {
+    if let Some(stats) = opened.cache.as_ref().map(|cache| cache.stats()) {
+        measured.cache_hits = Some(stats.hits);
+        measured.cache_misses = Some(stats.misses);
+    }
+}
+
+/// Adds up the requests and bytes that the epochs of a record read.
 fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
     let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
     record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
     record.measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
     record.measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
+    record.measured.requests = sum(&|stats| stats.read.requests);
     record.measured.fill_rates();
 }
 
