@@ -1,0 +1,263 @@
+//! Finds and reads the arrays that hold coordinates.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytemuck::AnyBitPattern;
+use half::{bf16, f16};
+use pipeline::Stop;
+use storage::{Piece, Storage};
+use zarrs::array::data_type::{FixedLengthUTF32DataType, StringDataType};
+use zarrs::array::{Array, ArrayCreateError, CodecOptions};
+
+use crate::chunk_task::tasks;
+use crate::convert::Packing;
+use crate::coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
+use crate::decoder::panic_message;
+use crate::element::ElementType;
+use crate::error::{Cause, Error};
+use crate::read;
+use crate::store::Store;
+use crate::variable::{OpenVariable, dimension_names, fill_value_v2};
+
+/// The most coordinates of one dimension that are read.
+const MAX_VALUES: u64 = 1 << 20;
+/// The most bytes of a decoded chunk of coordinates, and of all strings of fixed length.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Reads coordinates, each array of them once.
+#[derive(Debug)]
+pub(crate) struct CoordinateArrays<'a> {
+    storage: &'a Arc<dyn Storage>,
+    threads: usize,
+    /// By the path of their array; `None` if there is none, or it was skipped.
+    known: HashMap<String, Option<Arc<Coordinates>>>,
+    skipped: Vec<SkippedCoordinates>,
+}
+
+impl<'a> CoordinateArrays<'a> {
+    /// Reads from `storage` on up to `threads` threads.
+    pub(crate) fn new(storage: &'a Arc<dyn Storage>, threads: usize) -> Self {
+        Self { storage, threads, known: HashMap::new(), skipped: Vec::new() }
+    }
+
+    /// The arrays that have a dimension's name and were not read.
+    pub(crate) fn into_skipped(self) -> Vec<SkippedCoordinates> {
+        self.skipped
+    }
+
+    /// The coordinates of each dimension of `array`. `dimensions` are its names.
+    pub(crate) fn of_array(
+        &mut self,
+        array: &str,
+        dimensions: &[String],
+        shape: &[u64],
+    ) -> Result<Vec<Option<Arc<Coordinates>>>, Error> {
+        let pairs = dimensions.iter().zip(shape);
+        pairs.map(|(dimension, len)| self.find(array, dimension, *len)).collect()
+    }
+
+    /// The reason why the coordinates of a dimension of `array` were not read, if they exist.
+    pub(crate) fn problem(&self, array: &str, dimension: &str) -> Option<&str> {
+        let path = coordinate_path(array, dimension)?;
+        let skipped = self.skipped.iter().find(|skipped| skipped.array == path)?;
+        Some(&skipped.reason)
+    }
+
+    fn find(
+        &mut self,
+        array: &str,
+        dimension: &str,
+        len: u64,
+    ) -> Result<Option<Arc<Coordinates>>, Error> {
+        let Some(path) = coordinate_path(array, dimension) else { return Ok(None) };
+        let found = match self.known.get(&path) {
+            Some(found) => found.clone(),
+            None => {
+                let found = self.read(&path, dimension)?.map(Arc::new);
+                self.known.insert(path.clone(), found.clone());
+                found
+            }
+        };
+        match found {
+            Some(found) if found.len() as u64 != len => {
+                let text = format!("it has {} values, and {array} has {len}", found.len());
+                Err(self.failed(&path, dimension, text.into()))
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn failed(&self, path: &str, dimension: &str, source: Cause) -> Error {
+        Error::Coordinates {
+            array: path.to_owned(),
+            dimension: dimension.to_owned(),
+            place: self.storage.place(),
+            source,
+        }
+    }
+
+    /// Notes that an array was not read.
+    fn skip(&mut self, path: &str, reason: String) -> Result<Option<Coordinates>, Error> {
+        self.skipped.push(SkippedCoordinates { array: path.to_owned(), reason });
+        Ok(None)
+    }
+
+    /// Reads the coordinates in the array at `path`. `None` if there is no such array, or if it is
+    /// skipped.
+    fn read(&mut self, path: &str, dimension: &str) -> Result<Option<Coordinates>, Error> {
+        let store = Arc::new(Store::new(Arc::clone(self.storage)));
+        let array = match Array::open(store, &format!("/{path}")) {
+            Ok(array) => array,
+            Err(ArrayCreateError::MissingMetadata) => return Ok(None),
+            Err(ArrayCreateError::StorageError(_)) if self.is_group(path) => return Ok(None),
+            Err(error @ ArrayCreateError::StorageError(_)) => {
+                return Err(self.failed(path, dimension, error.into()));
+            }
+            Err(error) => return self.skip(path, format!("is not supported: {error}")),
+        };
+        if let Some(reason) = not_coordinates(&array, dimension) {
+            return self.skip(path, reason);
+        }
+        let attributes = array.attributes().clone();
+        let values = if array.data_type().is::<StringDataType>() {
+            decode_strings(|| {
+                array.retrieve_array_subset_opt::<Vec<String>>(&array.subset_all(), &alone())
+            })
+        } else if array.data_type().is::<FixedLengthUTF32DataType>() {
+            decode_strings(|| {
+                array.retrieve_array_subset_opt::<Vec<Vec<char>>>(&array.subset_all(), &alone())
+            })
+        } else {
+            let packing = Packing::of(&attributes, fill_value_v2(&array));
+            match OpenVariable::whole(array, path, &self.storage.place()) {
+                Ok(variable) => match self.numbers(&variable) {
+                    Ok(Some(values)) => Ok(match packing {
+                        Some(packing) => values.unpacked(packing),
+                        None => values,
+                    }),
+                    Ok(None) => return self.skip(path, "has numbers beyond 2^63".to_owned()),
+                    Err(error) => Err(error),
+                },
+                Err(Error::Element { stored, .. }) => {
+                    return self.skip(path, format!("has elements of type {stored}"));
+                }
+                Err(error) => Err(error.into()),
+            }
+        };
+        let values = values.map_err(|source| self.failed(path, dimension, source))?;
+        Ok(Some(Coordinates::new(dimension, values, attributes)))
+    }
+
+    /// Whether the metadata at `path` is that of a group.
+    fn is_group(&self, path: &str) -> bool {
+        let file = format!("{path}/zarr.json");
+        let read = || -> Option<serde_json::Value> {
+            let range = 0..self.storage.size(&file).ok().filter(|size| *size <= MAX_BYTES)?;
+            let mut bytes = vec![0; range.end as usize];
+            self.storage.read(&[Piece { file: &file, range }], &mut bytes).ok()?;
+            serde_json::from_slice(&bytes).ok()
+        };
+        read().is_some_and(|metadata| metadata.get("node_type") == Some(&"group".into()))
+    }
+
+    /// The numbers of an array; `None` if one is larger than an `i64`.
+    fn numbers(&self, variable: &OpenVariable) -> Result<Option<CoordinateValues>, Cause> {
+        let steps: Vec<u64> = (0..variable.n_steps).collect();
+        let n_bytes = steps.len() * variable.row_bytes();
+        let mut words = vec![0_u64; n_bytes.div_ceil(size_of::<u64>())];
+        let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[..n_bytes];
+        let all = tasks(variable, &steps, bytes);
+        let with = (&mut Vec::new(), self.threads);
+        read::run(&**self.storage, all, with, &Stop::default())
+            .map_err(|failure| failure.source)?;
+        Ok(typed(variable.stored, bytes))
+    }
+}
+
+/// The path of the array that would hold the coordinates of a dimension of `array`. An array at the
+/// root of the storage has no group in it.
+fn coordinate_path(array: &str, dimension: &str) -> Option<String> {
+    if array.is_empty() || ["", ".", ".."].contains(&dimension) || dimension.contains('/') {
+        return None;
+    }
+    Some(match array.rsplit_once('/') {
+        Some((group, _)) => format!("{group}/{dimension}"),
+        None => dimension.to_owned(),
+    })
+}
+
+/// The reason why an array does not hold the coordinates of the dimension that it is named after.
+fn not_coordinates(array: &Array<Store>, dimension: &str) -> Option<String> {
+    let [len] = array.shape()[..] else {
+        return Some(format!("has {} dimensions, not one", array.dimensionality()));
+    };
+    let names = dimension_names(array);
+    if let Some(other) = names.first().filter(|name| !name.is_empty() && *name != dimension) {
+        return Some(format!("has the dimension {other}, not its own name"));
+    }
+    if MAX_VALUES < len {
+        return Some(format!("has {len} values, more than {MAX_VALUES}"));
+    }
+    let chunk = array.chunk_shape(&[0]).ok()?.first()?.get();
+    let element = array.data_type().fixed_size().unwrap_or(1) as u64;
+    let n_bytes = chunk.max(len).saturating_mul(element);
+    (MAX_BYTES < n_bytes).then(|| format!("takes {n_bytes} bytes, more than {MAX_BYTES}"))
+}
+
+/// Decodes on this thread alone.
+fn alone() -> CodecOptions {
+    CodecOptions::default().with_concurrent_target(1)
+}
+
+/// Strings in the forms that zarrs returns.
+trait IntoStrings {
+    fn into_strings(self) -> Vec<String>;
+}
+
+impl IntoStrings for Vec<String> {
+    fn into_strings(self) -> Vec<String> {
+        self
+    }
+}
+
+impl IntoStrings for Vec<Vec<char>> {
+    fn into_strings(self) -> Vec<String> {
+        self.into_iter().map(|text| text.into_iter().collect()).collect()
+    }
+}
+
+fn decode_strings<T: IntoStrings>(
+    retrieve: impl FnOnce() -> Result<T, zarrs::array::ArrayError>,
+) -> Result<CoordinateValues, Cause> {
+    let decoded = catch_unwind(AssertUnwindSafe(retrieve));
+    let decoded = decoded.map_err(|panic| panic_message(panic.as_ref()))??;
+    Ok(CoordinateValues::Strings(decoded.into_strings()))
+}
+
+/// Numbers in a type that holds each of them; `None` if one is larger than an `i64`.
+fn typed(element: ElementType, bytes: &[u8]) -> Option<CoordinateValues> {
+    fn integers<T: AnyBitPattern + TryInto<i64>>(bytes: &[u8]) -> Option<CoordinateValues> {
+        let all = bytemuck::cast_slice::<u8, T>(bytes).iter().map(|n| (*n).try_into().ok());
+        Some(CoordinateValues::Integers(all.collect::<Option<_>>()?))
+    }
+    fn floats<T: AnyBitPattern + Into<f64>>(bytes: &[u8]) -> Option<CoordinateValues> {
+        let all = bytemuck::cast_slice::<u8, T>(bytes).iter().map(|x| (*x).into());
+        Some(CoordinateValues::Floats(all.collect()))
+    }
+    match element {
+        ElementType::Bool | ElementType::U8 => integers::<u8>(bytes),
+        ElementType::I8 => integers::<i8>(bytes),
+        ElementType::I16 => integers::<i16>(bytes),
+        ElementType::I32 => integers::<i32>(bytes),
+        ElementType::I64 => integers::<i64>(bytes),
+        ElementType::U16 => integers::<u16>(bytes),
+        ElementType::U32 => integers::<u32>(bytes),
+        ElementType::U64 => integers::<u64>(bytes),
+        ElementType::F16 => floats::<f16>(bytes),
+        ElementType::BF16 => floats::<bf16>(bytes),
+        ElementType::F32 => floats::<f32>(bytes),
+        ElementType::F64 => floats::<f64>(bytes),
+    }
+}
