@@ -7,9 +7,12 @@ use std::sync::Arc;
 use bytemuck::AnyBitPattern;
 use half::{bf16, f16};
 use pipeline::Stop;
+use serde_json::Value;
 use storage::{Piece, Storage};
 use zarrs::array::data_type::{FixedLengthUTF32DataType, StringDataType};
-use zarrs::array::{Array, ArrayCreateError, CodecOptions};
+use zarrs::array::{
+    Array, ArrayCreateError, ArrayError, ArrayMetadata, ArrayMetadataV2, CodecOptions,
+};
 
 use crate::chunk_task::tasks;
 use crate::convert::Packing;
@@ -115,7 +118,10 @@ impl<'a> CoordinateArrays<'a> {
             Err(error @ ArrayCreateError::StorageError(_)) => {
                 return Err(self.failed(path, dimension, error.into()));
             }
-            Err(error) => return self.skip(path, format!("is not supported: {error}")),
+            Err(error) => match self.strings_without_fill(path) {
+                Some(array) => array,
+                None => return self.skip(path, format!("is not supported: {error}")),
+            },
         };
         if let Some(reason) = not_coordinates(&array, dimension) {
             return self.skip(path, reason);
@@ -152,14 +158,30 @@ impl<'a> CoordinateArrays<'a> {
 
     /// Whether the metadata at `path` is that of a group.
     fn is_group(&self, path: &str) -> bool {
-        let file = format!("{path}/zarr.json");
-        let read = || -> Option<serde_json::Value> {
-            let range = 0..self.storage.size(&file).ok().filter(|size| *size <= MAX_BYTES)?;
-            let mut bytes = vec![0; range.end as usize];
-            self.storage.read(&[Piece { file: &file, range }], &mut bytes).ok()?;
-            serde_json::from_slice(&bytes).ok()
-        };
-        read().is_some_and(|metadata| metadata.get("node_type") == Some(&"group".into()))
+        let metadata = self.json(&format!("{path}/zarr.json"));
+        metadata.is_some_and(|metadata| metadata.get("node_type") == Some(&"group".into()))
+    }
+
+    /// Opens an array of Zarr v2 with strings of fixed length and without a fill value, as xarray
+    /// writes them. zarrs demands a fill value (0.23.14).
+    fn strings_without_fill(&self, path: &str) -> Option<Array<Store>> {
+        let mut metadata = self.json(&format!("{path}/.zarray"))?;
+        let is_string = metadata.get("dtype")?.as_str()?.starts_with("<U");
+        let fill = metadata.get_mut("fill_value").filter(|fill| is_string && fill.is_null())?;
+        *fill = Value::String(String::new());
+        let mut metadata: ArrayMetadataV2 = serde_json::from_value(metadata).ok()?;
+        if let Some(Value::Object(attributes)) = self.json(&format!("{path}/.zattrs")) {
+            metadata.attributes = attributes;
+        }
+        let store = Arc::new(Store::new(Arc::clone(self.storage)));
+        Array::new_with_metadata(store, &format!("/{path}"), ArrayMetadata::V2(metadata)).ok()
+    }
+
+    fn json(&self, file: &str) -> Option<Value> {
+        let range = 0..self.storage.size(file).ok().filter(|size| *size <= MAX_BYTES)?;
+        let mut bytes = vec![0; range.end as usize];
+        self.storage.read(&[Piece { file, range }], &mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// The numbers of an array; `None` if one is larger than an `i64`.
@@ -229,7 +251,7 @@ impl IntoStrings for Vec<Vec<char>> {
 }
 
 fn decode_strings<T: IntoStrings>(
-    retrieve: impl FnOnce() -> Result<T, zarrs::array::ArrayError>,
+    retrieve: impl FnOnce() -> Result<T, ArrayError>,
 ) -> Result<CoordinateValues, Cause> {
     let decoded = catch_unwind(AssertUnwindSafe(retrieve));
     let decoded = decoded.map_err(|panic| panic_message(panic.as_ref()))??;

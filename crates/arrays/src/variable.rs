@@ -109,8 +109,7 @@ impl OpenVariable {
         place: &str,
         selected: Vec<Indices>,
     ) -> Result<Self, Error> {
-        let failed =
-            |source| Error::Open { array: path.clone(), place: place.to_owned(), source };
+        let failed = |source| Error::Open { array: path.clone(), place: place.to_owned(), source };
         let Some(n_steps) = array.shape().first().copied() else {
             return Err(Error::NoRows { array: path });
         };

@@ -1,10 +1,11 @@
 //! Weather-like fields as Zarr arrays, from a seed.
 //!
 //! [`generate()`] writes a group with the arrays `inputs` (sample, lat, lon, input_channels) and
-//! `targets` (sample, lat, lon, target_channels), and the coordinates `sample`, `lat` and `lon`.
-//! The targets of a sample are the first channels of the inputs one step of time later. Fields are
-//! smooth patterns that move along the circles of latitude, with a little noise. So a model can
-//! learn them, and codecs gain as little as they do on real weather.
+//! `targets` (sample, lat, lon, target_channels), and the coordinates of each dimension: numbers of
+//! samples, degrees, names of channels (`temperature_0`). The targets of a sample are the first
+//! channels of the inputs one step of time later. Fields are smooth patterns that move along the
+//! circles of latitude, with a little noise. So a model can learn them, and codecs gain as little
+//! as they do on real weather.
 //!
 //! xarray opens the store. Stores of Zarr 2 have consolidated metadata; stores of Zarr 3 have not,
 //! because it is not a part of that version's specification.

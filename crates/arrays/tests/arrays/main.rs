@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 mod conversions;
+mod coordinates;
 mod damaged;
 mod epochs;
 mod far;
