@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use half::f16;
-use soma_io::{Destination, Existing};
+use storage::{Destination, Existing};
 
 use crate::Error;
 pub use layout::{Codec, Layout, StoredElement, ZarrVersion};
@@ -99,14 +99,14 @@ pub fn generate(
     })
 }
 
-/// Claims the path. A store appears there in the same way as an experiment does.
+/// Claims the path. A store appears there whole or not at all.
 fn claim(path: &Path) -> Result<Destination, Error> {
     let refused = |problem| Error::Place { path: path.to_owned(), problem };
     let text = path.to_str().ok_or_else(|| refused("its name is not valid UTF-8"))?;
     if path.file_name().is_none() {
         return Err(refused("it does not end with a name"));
     }
-    if soma_io::local_path(text).is_none() {
+    if storage::local_path(text).is_none() {
         return Err(refused("stores are written to a local folder; copy it from there"));
     }
     Ok(Destination::claim(text, Existing::Keep, &[])?)
