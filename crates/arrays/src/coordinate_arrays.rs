@@ -39,6 +39,15 @@ pub(crate) struct CoordinateArrays<'a> {
     skipped: Vec<SkippedCoordinates>,
 }
 
+/// The result of looking for the array of a dimension's coordinates.
+#[derive(Debug)]
+enum Found {
+    Nothing,
+    /// There is an array that is not read, for this reason.
+    Skipped(String),
+    Coordinates(Coordinates),
+}
+
 impl<'a> CoordinateArrays<'a> {
     /// Reads from `storage` on up to `threads` threads.
     pub(crate) fn new(storage: &'a Arc<dyn Storage>, threads: usize) -> Self {
@@ -75,14 +84,18 @@ impl<'a> CoordinateArrays<'a> {
         len: u64,
     ) -> Result<Option<Arc<Coordinates>>, Error> {
         let Some(path) = coordinate_path(array, dimension) else { return Ok(None) };
-        let found = match self.known.get(&path) {
-            Some(found) => found.clone(),
-            None => {
-                let found = self.read(&path, dimension)?.map(Arc::new);
-                self.known.insert(path.clone(), found.clone());
-                found
-            }
-        };
+        if !self.known.contains_key(&path) {
+            let read = match self.read(&path, dimension)? {
+                Found::Coordinates(read) => Some(Arc::new(read)),
+                Found::Nothing => None,
+                Found::Skipped(reason) => {
+                    self.skipped.push(SkippedCoordinates { array: path.clone(), reason });
+                    None
+                }
+            };
+            self.known.insert(path.clone(), read);
+        }
+        let found = self.known.get(&path).cloned().flatten();
         match found {
             Some(found) if found.len() as u64 != len => {
                 let text = format!("it has {} values, and {array} has {len}", found.len());
@@ -101,30 +114,25 @@ impl<'a> CoordinateArrays<'a> {
         }
     }
 
-    /// Notes that an array was not read.
-    fn skip(&mut self, path: &str, reason: String) -> Result<Option<Coordinates>, Error> {
-        self.skipped.push(SkippedCoordinates { array: path.to_owned(), reason });
-        Ok(None)
-    }
-
-    /// Reads the coordinates in the array at `path`. `None` if there is no such array, or if it is
-    /// skipped.
-    fn read(&mut self, path: &str, dimension: &str) -> Result<Option<Coordinates>, Error> {
+    /// Reads the coordinates in the array at `path`.
+    fn read(&self, path: &str, dimension: &str) -> Result<Found, Error> {
         let store = Arc::new(Store::new(Arc::clone(self.storage)));
         let array = match Array::open(store, &format!("/{path}")) {
             Ok(array) => array,
-            Err(ArrayCreateError::MissingMetadata) => return Ok(None),
-            Err(ArrayCreateError::StorageError(_)) if self.is_group(path) => return Ok(None),
+            Err(ArrayCreateError::MissingMetadata) => return Ok(Found::Nothing),
+            Err(ArrayCreateError::StorageError(_)) if self.is_group(path) => {
+                return Ok(Found::Nothing);
+            }
             Err(error @ ArrayCreateError::StorageError(_)) => {
                 return Err(self.failed(path, dimension, error.into()));
             }
             Err(error) => match self.strings_without_fill(path) {
                 Some(array) => array,
-                None => return self.skip(path, format!("is not supported: {error}")),
+                None => return Ok(Found::Skipped(format!("is not supported: {error}"))),
             },
         };
         if let Some(reason) = not_coordinates(&array, dimension) {
-            return self.skip(path, reason);
+            return Ok(Found::Skipped(reason));
         }
         let attributes = array.attributes().clone();
         let values = if array.data_type().is::<StringDataType>() {
@@ -143,17 +151,17 @@ impl<'a> CoordinateArrays<'a> {
                         Some(packing) => values.unpacked(packing),
                         None => values,
                     }),
-                    Ok(None) => return self.skip(path, "has numbers beyond 2^63".to_owned()),
+                    Ok(None) => return Ok(Found::Skipped("has numbers beyond 2^63".to_owned())),
                     Err(error) => Err(error),
                 },
                 Err(Error::Element { stored, .. }) => {
-                    return self.skip(path, format!("has elements of type {stored}"));
+                    return Ok(Found::Skipped(format!("has elements of type {stored}")));
                 }
                 Err(error) => Err(error.into()),
             }
         };
         let values = values.map_err(|source| self.failed(path, dimension, source))?;
-        Ok(Some(Coordinates::new(dimension, values, attributes)))
+        Ok(Found::Coordinates(Coordinates::new(dimension, values, attributes)))
     }
 
     /// Whether the metadata at `path` is that of a group.
@@ -260,15 +268,19 @@ fn decode_strings<T: IntoStrings>(
 
 /// Numbers in a type that holds each of them; `None` if one is larger than an `i64`.
 fn typed(element: ElementType, bytes: &[u8]) -> Option<CoordinateValues> {
-    fn integers<T: AnyBitPattern + TryInto<i64>>(bytes: &[u8]) -> Option<CoordinateValues> {
-        let all = bytemuck::cast_slice::<u8, T>(bytes).iter().map(|n| (*n).try_into().ok());
-        Some(CoordinateValues::Integers(all.collect::<Option<_>>()?))
+    fn integers<T: AnyBitPattern + TryInto<i64>>(bytes: &[u8]) -> Option<Vec<i64>> {
+        let all = bytemuck::cast_slice::<u8, T>(bytes).iter();
+        all.map(|n| (*n).try_into().ok()).collect()
     }
-    fn floats<T: AnyBitPattern + Into<f64>>(bytes: &[u8]) -> Option<CoordinateValues> {
-        let all = bytemuck::cast_slice::<u8, T>(bytes).iter().map(|x| (*x).into());
-        Some(CoordinateValues::Floats(all.collect()))
+    fn floats<T: AnyBitPattern + Into<f64>>(bytes: &[u8]) -> CoordinateValues {
+        let all = bytemuck::cast_slice::<u8, T>(bytes).iter();
+        CoordinateValues::Floats(all.map(|x| (*x).into()).collect())
     }
-    match element {
+    let integers = match element {
+        ElementType::F16 => return Some(floats::<f16>(bytes)),
+        ElementType::BF16 => return Some(floats::<bf16>(bytes)),
+        ElementType::F32 => return Some(floats::<f32>(bytes)),
+        ElementType::F64 => return Some(floats::<f64>(bytes)),
         ElementType::Bool | ElementType::U8 => integers::<u8>(bytes),
         ElementType::I8 => integers::<i8>(bytes),
         ElementType::I16 => integers::<i16>(bytes),
@@ -277,9 +289,6 @@ fn typed(element: ElementType, bytes: &[u8]) -> Option<CoordinateValues> {
         ElementType::U16 => integers::<u16>(bytes),
         ElementType::U32 => integers::<u32>(bytes),
         ElementType::U64 => integers::<u64>(bytes),
-        ElementType::F16 => floats::<f16>(bytes),
-        ElementType::BF16 => floats::<bf16>(bytes),
-        ElementType::F32 => floats::<f32>(bytes),
-        ElementType::F64 => floats::<f64>(bytes),
-    }
+    };
+    integers.map(CoordinateValues::Integers)
 }
