@@ -45,7 +45,7 @@ impl ArraySamples {
     /// Opens the arrays of `spec` in `storage`. Reads their metadata, and the coordinates of their
     /// dimensions.
     ///
-    /// A dimension's coordinates are the one-dimensional array of its name in the array's own group.
+    /// A dimension's coordinates are the one-dimensional array of its name in the array's group.
     /// There need not be one. [`skipped_coordinates`](Self::skipped_coordinates) lists those that
     /// are not read.
     ///

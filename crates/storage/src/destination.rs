@@ -7,9 +7,9 @@
 //! ([`Destination::leftover`]). A folder of that name without the marker belongs to somebody else,
 //! and nothing is written there.
 //!
-//! A data set that is to be replaced stays unchanged until the new one is complete, and is exchanged
-//! for it in one step. At an address that is not a local path nothing is renamed: the writer writes
-//! last what makes the data set open.
+//! A data set that is to be replaced stays unchanged until the new one is complete, and is
+//! exchanged for it in one step. At an address that is not a local path nothing is renamed: the
+//! writer must write last the file without which the data set does not open.
 
 mod apart;
 mod disk;
@@ -92,8 +92,8 @@ impl Destination {
     /// - [`DestinationError::Irreplaceable`]: something there cannot be replaced.
     /// - [`DestinationError::SetAside`]: a killed run has moved a data set away, and something else
     ///   is in its place.
-    /// - [`DestinationError::SourceAtRisk`]: a source equals, contains or lies in the destination or
-    ///   the folder beside it.
+    /// - [`DestinationError::SourceAtRisk`]: a source equals, contains or lies in the destination
+    ///   or the folder beside it.
     /// - [`DestinationError::NoName`]: the path does not end with a name.
     /// - [`DestinationError::NotOurs`]: that folder exists, and no run of this program made it.
     /// - [`DestinationError::Busy`]: another process writes to the same place.
@@ -154,10 +154,10 @@ impl Destination {
     /// local.
     ///
     /// # Errors
-    /// [`DestinationError::Exists`] or [`DestinationError::Irreplaceable`] if something has appeared
-    /// there meanwhile; [`DestinationError::File`] if a file operation fails. If the data set has
-    /// its new name but syncing the name failed, the replaced one stays in the marked folder until
-    /// the next run.
+    /// [`DestinationError::Exists`] or [`DestinationError::Irreplaceable`] if something has
+    /// appeared there meanwhile; [`DestinationError::File`] if a file operation fails. If the data
+    /// set has its new name but syncing the name failed, the replaced one stays in the marked
+    /// folder until the next run.
     pub fn publish(self) -> Result<Option<u64>, DestinationError> {
         match self.0 {
             Place::Remote { .. } => Ok(None),

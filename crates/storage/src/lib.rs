@@ -1,4 +1,4 @@
-//! Files of a folder or of an object store, read through one small trait; and the place of new data.
+//! Files of a folder or of an object store, read through one small trait; places for new data.
 //!
 //! A [`Storage`] lists folders, gives sizes, and reads ranges of bytes. It is rooted at one data
 //! set (an array, a store of samples); paths below it are relative, with `/` between names. A

@@ -1,5 +1,5 @@
-//! xarray opens the stores of `generate`, and crate `arrays` those of xarray: values, dimensions and
-//! coordinates are the same.
+//! xarray opens the stores of `generate`, and crate `arrays` those of xarray. Values, dimensions
+//! and coordinates are the same.
 //!
 //! The interpreter is the one that `SOMAFEED_PYTHON` names (`cargo xtask test` sets it). Without it
 //! nothing is compared, unless `SOMAFEED_REQUIRE_PYTHON` demands it.

@@ -1,8 +1,8 @@
 //! The marked folder that contains a data set until it is complete.
 //!
 //! The marker is also the lock. It lies inside the folder, so that a user's own folder at the same
-//! path is never mistaken for ours. The data set lies one level below, so that the marker never becomes
-//! part of it.
+//! path is never mistaken for ours. The data set lies one level below, so that the marker never
+//! becomes part of it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
