@@ -1,5 +1,5 @@
-//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, for the interoperability
-//! tests and for `read-chunks`.
+//! `cargo xtask python`: a Python environment with the pinned tiledbsoma and xarray, for the
+//! interoperability tests and for `read-chunks`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,46 +12,55 @@ use crate::progress::print_line;
 
 const REQUIREMENTS: &str = include_str!("../requirements/tiledbsoma.txt");
 const VERSION: &str = "2.3.0";
+const XARRAY_VERSION: &str = "2026.9.0";
 const VARIABLE: &str = "SOMAFEED_PYTHON";
 
 /// The interpreter of the environment, made if missing. One that the user names is preferred if it
-/// has the pinned tiledbsoma.
+/// has the pinned packages.
 pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
-        check_tiledbsoma(&named)
+        check_packages(&named)
             .with_context(|| format!("{VARIABLE}={} cannot be used", named.display()))?;
         print_line(&format!("using {VARIABLE}={}", named.display()));
         return Ok(named);
     }
     let environment = Environment {
         folder: format!("python-tiledbsoma-{VERSION}"),
-        what: format!("tiledbsoma {VERSION}"),
+        what: format!("tiledbsoma {VERSION} and xarray {XARRAY_VERSION}"),
         requirements: REQUIREMENTS.to_owned(),
         download: "about 300 MB".to_owned(),
-        instead: format!("set {VARIABLE} to an interpreter that has tiledbsoma {VERSION}"),
+        instead: format!(
+            "set {VARIABLE} to an interpreter that has tiledbsoma {VERSION} and xarray \
+             {XARRAY_VERSION}"
+        ),
         oldest: OLDEST,
         newest: NEWEST,
     };
-    environment.prepare(check_tiledbsoma)
+    environment.prepare(check_packages)
 }
 
-fn check_tiledbsoma(python: &Path) -> anyhow::Result<()> {
+fn check_packages(python: &Path) -> anyhow::Result<()> {
+    check_version(python, "tiledbsoma", VERSION)?;
+    check_version(python, "xarray", XARRAY_VERSION)
+}
+
+fn check_version(python: &Path, package: &str, wanted: &str) -> anyhow::Result<()> {
     let output = Command::new(python)
-        .args(["-c", "import tiledbsoma; print(tiledbsoma.__version__)"])
+        .args(["-c", &format!("import {package}; print({package}.__version__)")])
         .output()
         .with_context(|| format!("cannot run {}", python.display()))?;
     if !output.status.success() {
         bail!(
-            "{} cannot import tiledbsoma: {}",
+            "{} cannot import {package}: {}; install {package} {wanted} for it",
             python.display(),
             last_line(&String::from_utf8_lossy(&output.stderr))
         );
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     let found = printed.trim();
-    if found != VERSION {
-        bail!("{} has tiledbsoma {found}, needed is {VERSION}", python.display());
+    if found != wanted {
+        bail!("{} has {package} {found}, needed is {wanted}", python.display());
     }
     Ok(())
 }
@@ -63,16 +72,25 @@ mod tests {
 
     #[test]
     fn requirements_pin_every_package() {
-        assert!(REQUIREMENTS.lines().any(|line| line == format!("tiledbsoma=={VERSION}")));
+        for (package, version) in [("tiledbsoma", VERSION), ("xarray", XARRAY_VERSION)] {
+            let pin = format!("{package}=={version}");
+            assert!(REQUIREMENTS.lines().any(|line| line == pin), "{pin}");
+        }
         assert_pinned(REQUIREMENTS);
     }
 
     #[test]
-    fn a_python_without_tiledbsoma_is_refused() {
-        let error =
-            format!("{:#}", check_tiledbsoma(Path::new("/nonexistent/python")).unwrap_err());
+    fn a_python_without_the_packages_is_refused() {
+        let error = format!("{:#}", check_packages(Path::new("/nonexistent/python")).unwrap_err());
         assert!(error.contains("cannot run /nonexistent/python"), "{error}");
-        let error = format!("{:#}", check_tiledbsoma(Path::new("/bin/false")).unwrap_err());
-        assert!(error.contains("cannot import tiledbsoma"), "{error}");
+        for package in ["tiledbsoma", "xarray"] {
+            let checked = check_version(Path::new("/bin/false"), package, "1.0");
+            let error = format!("{:#}", checked.unwrap_err());
+            assert!(error.contains(&format!("cannot import {package}")), "{error}");
+            assert!(error.contains(&format!("install {package} 1.0")), "{error}");
+        }
+        // Prints nothing, which is not a version.
+        let error = check_version(Path::new("/bin/true"), "xarray", "1.0").unwrap_err();
+        assert!(error.to_string().contains("needed is 1.0"), "{error}");
     }
 }

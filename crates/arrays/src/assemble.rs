@@ -11,11 +11,13 @@ use crate::block::ArrayBlock;
 use crate::error::Error;
 use crate::slot::Slot;
 use crate::variable::OpenVariable;
+use crate::window::Window;
 
 /// Makes batches: a batch that lies within one block shares its memory, others are copied.
 #[derive(Debug)]
 pub struct ArrayAssembler {
     variables: Arc<[OpenVariable]>,
+    window: Window,
     samples: Vec<u64>,
     /// Samples of the batch in the making.
     n_wanted: usize,
@@ -35,8 +37,8 @@ enum Values {
 }
 
 impl ArrayAssembler {
-    pub(crate) fn new(variables: Arc<[OpenVariable]>) -> Self {
-        Self { variables, samples: Vec::new(), n_wanted: 0, values: Values::None }
+    pub(crate) fn new(variables: Arc<[OpenVariable]>, window: Window) -> Self {
+        Self { variables, window, samples: Vec::new(), n_wanted: 0, values: Values::None }
     }
 
     /// New memory for the batch.
@@ -120,6 +122,7 @@ impl Assemble for ArrayAssembler {
             variables: Arc::clone(&self.variables),
             values,
             samples: std::mem::take(&mut self.samples),
+            window: self.window,
             place,
         })
     }

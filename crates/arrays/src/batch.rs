@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use pipeline::BatchPlace;
 
+use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
 use crate::slot::Slot;
 use crate::variable::OpenVariable;
+use crate::window::Window;
 
 /// Samples in the order of the plan: for each variable, an array of shape `[samples, ...]`.
 ///
@@ -20,6 +22,7 @@ pub struct ArrayBatch {
     /// The memory of each variable, and the batch's bytes in it.
     pub(crate) values: Vec<(Arc<Slot>, Range<usize>)>,
     pub(crate) samples: Vec<u64>,
+    pub(crate) window: Window,
     pub(crate) place: BatchPlace,
 }
 
@@ -44,19 +47,22 @@ impl ArrayBatch {
         self.variables.iter().zip(&self.values).map(|(variable, (slot, bytes))| VariableValues {
             variable,
             bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
-            n_samples: self.samples.len(),
+            samples: &self.samples,
+            window: self.window,
         })
     }
 
     /// Takes the batch apart: the values of each variable, in the order of the settings.
     pub fn into_values(self) -> impl Iterator<Item = OwnedValues> {
-        let Self { variables, values, samples, .. } = self;
+        let Self { variables, values, samples, window, .. } = self;
+        let samples: Arc<[u64]> = samples.into();
         values.into_iter().enumerate().map(move |(idx, (slot, bytes))| OwnedValues {
             variables: Arc::clone(&variables),
             idx,
             slot,
             bytes,
-            n_samples: samples.len(),
+            samples: Arc::clone(&samples),
+            window,
         })
     }
 
@@ -71,7 +77,8 @@ impl ArrayBatch {
 pub struct VariableValues<'a> {
     variable: &'a OpenVariable,
     bytes: &'a [u8],
-    n_samples: usize,
+    samples: &'a [u64],
+    window: Window,
 }
 
 impl<'a> VariableValues<'a> {
@@ -91,7 +98,7 @@ impl<'a> VariableValues<'a> {
         let n_steps = self.variable.steps.len();
         let steps = (n_steps != 1).then_some(n_steps);
         let row = self.variable.geometry.row_shape.iter().copied();
-        std::iter::once(self.n_samples).chain(steps).chain(row).collect()
+        std::iter::once(self.samples.len()).chain(steps).chain(row).collect()
     }
 
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
@@ -105,6 +112,23 @@ impl<'a> VariableValues<'a> {
     /// The steps relative to each sample's own.
     pub fn steps(&self) -> &'a [i64] {
         &self.variable.steps
+    }
+
+    /// The coordinates of the selected indices of a dimension of the array, which is not the
+    /// first. `None` if the dimension does not exist or has no coordinates. All batches share them.
+    pub fn coordinates(&self, dimension: &str) -> Option<&'a Coordinates> {
+        let names = self.variable.dimensions.iter().skip(1);
+        let mut pairs = names.zip(&self.variable.coordinates);
+        let (_, coordinates) = pairs.find(|(name, _)| *name == dimension)?;
+        coordinates.as_deref()
+    }
+
+    /// The coordinates of the array's first dimension, times for example: one for each sample and
+    /// step, in C order of `[samples, steps]`. `None` if the dimension has no coordinates.
+    pub fn sample_coordinates(&self) -> Option<Coordinates> {
+        let of_steps = self.variable.step_coordinates.as_deref()?;
+        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample);
+        Some(of_steps.pick(self.samples.iter().flat_map(of_sample)))
     }
 
     /// The values in C order.
@@ -139,7 +163,8 @@ pub struct OwnedValues {
     slot: Arc<Slot>,
     /// The values in the slot.
     bytes: Range<usize>,
-    n_samples: usize,
+    samples: Arc<[u64]>,
+    window: Window,
 }
 
 impl OwnedValues {
@@ -148,7 +173,8 @@ impl OwnedValues {
         VariableValues {
             variable: &self.variables[self.idx],
             bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
-            n_samples: self.n_samples,
+            samples: &self.samples,
+            window: self.window,
         }
     }
 

@@ -21,6 +21,23 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
+    /// The array that has the name of a dimension cannot be read, or has another length.
+    #[error(
+        "cannot read the coordinates {array} of dimension {dimension} in {place}; to do without \
+         them, set `SampleSpec::coordinates` to false"
+    )]
+    Coordinates {
+        /// Path of the array of coordinates within the storage.
+        array: String,
+        /// The dimension.
+        dimension: String,
+        /// The storage.
+        place: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
     /// The array has no dimension, so it has no samples.
     #[error("the Zarr array {array} is a single value: samples are made of the first dimension")]
     NoRows {

@@ -14,6 +14,10 @@
 //! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
 //!   read at once, and batches arrive in the plan's order.
 //!
+//! Batches carry the coordinates of their dimensions ([`VariableValues::coordinates`],
+//! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
+//! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
+//!
 //! Crate `zarrs` reads the metadata of Zarr v2 and v3, and decodes everything but chunks that are
 //! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
 //! into their place. A chunk that is not stored reads as the array's fill value.
@@ -27,22 +31,38 @@
 //! # use zarrs::array::{ArrayBuilder, data_type};
 //! # let folder = tempfile::tempdir()?;
 //! # let store = std::sync::Arc::new(zarrs::filesystem::FilesystemStore::new(folder.path())?);
-//! # let stored = ArrayBuilder::new(vec![10, 2, 3], vec![4, 2, 3], data_type::float32(), 0.0_f32);
-//! # let stored = stored.build(store, "/fields")?;
+//! # let mut stored =
+//! #     ArrayBuilder::new(vec![10, 2, 3], vec![4, 2, 3], data_type::float32(), 0.0_f32);
+//! # let stored = stored.dimension_names(Some(["time", "lat", "channel"]));
+//! # let stored = stored.build(store.clone(), "/fields")?;
 //! # stored.store_metadata()?;
 //! # let values: Vec<f32> = (0..60_u8).map(f32::from).collect();
 //! # stored.store_array_subset(&stored.subset_all(), &values)?;
+//! # let mut names = ArrayBuilder::new(vec![3], vec![3], data_type::string(), "");
+//! # let names = names.dimension_names(Some(["channel"])).build(store.clone(), "/channel")?;
+//! # names.store_metadata()?;
+//! # names.store_array_subset(&names.subset_all(), &["t2m", "u10", "sun"])?;
+//! # let mut times = ArrayBuilder::new(vec![10], vec![10], data_type::int64(), 0_i64);
+//! # let hours = serde_json::json!({"units": "hours since 2026-01-01"});
+//! # times.attributes(hours.as_object().unwrap().clone());
+//! # let times = times.dimension_names(Some(["time"])).build(store, "/time")?;
+//! # times.store_metadata()?;
+//! # let hours: Vec<i64> = (0..10).map(|step| step * 6).collect();
+//! # times.store_array_subset(&times.subset_all(), &hours)?;
 //! use std::sync::Arc;
 //!
-//! use arrays::{ArrayBatch, ArraySamples, Indices, SampleSpec, Variable};
+//! use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
 //! use pipeline::{Pipeline, PipelineSpec};
 //! use storage::LocalStorage;
 //!
-//! // An array `fields` of 10 steps of 2 x 3 values. A sample has the step before and its own as
-//! // `inputs`, and of the step after it the first two columns as `targets`.
+//! // An array `fields` (time, lat, channel) of 10 steps of 2 x 3 values. A sample has two weather
+//! // channels of the step before and of its own as `inputs`, of the step after it as `targets`,
+//! // and the known sunlight of that step as `forcings`.
+//! let weather = Variable::new("fields").select("channel", ["t2m", "u10"]);
 //! let spec = SampleSpec::new([
-//!     Variable::new("fields").named("inputs").steps([-1, 0]),
-//!     Variable::new("fields").named("targets").steps([1]).select(2, Indices::Range(0..2)),
+//!     weather.clone().named("inputs").steps([-1, 0]),
+//!     weather.named("targets").steps([1]),
+//!     Variable::new("fields").named("forcings").steps([1]).select("channel", ["sun"]),
 //! ]);
 //! let samples = ArraySamples::open(Arc::new(LocalStorage::new(folder.path())), &spec)?;
 //! assert_eq!(samples.n_samples(), 8);
@@ -53,8 +73,15 @@
 //! for batch in pipeline.epoch(0)? {
 //!     let batch = batch?;
 //!     let [inputs, targets] = ["inputs", "targets"].map(|name| batch.variable(name).unwrap());
-//!     assert_eq!((inputs.shape(), targets.shape()), (vec![4, 2, 2, 3], vec![4, 2, 2]));
-//!     assert_eq!(inputs.values::<f32>()?.len(), 48);
+//!     assert_eq!((inputs.shape(), targets.shape()), (vec![4, 2, 2, 2], vec![4, 2, 2]));
+//!     assert_eq!(inputs.values::<f32>()?.len(), 32);
+//!
+//!     let channels = inputs.coordinates("channel").unwrap();
+//!     assert_eq!(channels.strings().unwrap(), ["t2m", "u10"]);
+//!     // The times of the two steps of each of the four samples.
+//!     let times = inputs.sample_coordinates().unwrap();
+//!     assert_eq!(times.attribute("units"), Some("hours since 2026-01-01"));
+//!     assert_eq!(times.integers().unwrap()[1], 6 + 6 * batch.samples()[0] as i64);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -68,11 +95,14 @@ mod block;
 mod chunk_files;
 mod chunk_task;
 mod convert;
+mod coordinate_arrays;
+mod coordinates;
 mod decoder;
 mod element;
 mod error;
 mod fetch_far;
 mod geometry;
+mod labels;
 mod part;
 mod read;
 mod samples;
@@ -86,8 +116,10 @@ mod window;
 pub use assemble::ArrayAssembler;
 pub use batch::{ArrayBatch, OwnedValues, VariableValues};
 pub use block::ArrayBlock;
+pub use coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 pub use element::{Element, ElementType};
 pub use error::Error;
+pub use labels::{Label, Selection};
 pub use samples::{ArraySamples, ReadScratch};
 pub use selection::Indices;
 pub use spec::{Dimension, ReadStrategy, SampleSpec, Variable};

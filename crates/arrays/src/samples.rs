@@ -9,6 +9,8 @@ use crate::assemble::ArrayAssembler;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{Worker, tasks};
+use crate::coordinate_arrays::CoordinateArrays;
+use crate::coordinates::SkippedCoordinates;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::read::{self, Counts};
@@ -21,6 +23,7 @@ use crate::window::Window;
 pub struct ArraySamples {
     storage: Arc<dyn Storage>,
     variables: Arc<[OpenVariable]>,
+    skipped: Arc<[SkippedCoordinates]>,
     window: Window,
     read: ReadStrategy,
     threads: usize,
@@ -38,12 +41,18 @@ impl std::fmt::Debug for ArraySamples {
 }
 
 impl ArraySamples {
-    /// Opens the arrays of `spec` in `storage`. Reads their metadata only.
+    /// Opens the arrays of `spec` in `storage`. Reads their metadata, and the coordinates of their
+    /// dimensions.
+    ///
+    /// A dimension's coordinates are the one-dimensional array of its name in the array's group.
+    /// There need not be one. [`skipped_coordinates`](Self::skipped_coordinates) lists those that
+    /// are not read.
     ///
     /// # Errors
     /// An array does not exist, or its metadata, its chunks or its elements are not supported; it
-    /// has no dimension; a selected dimension or index does not exist; the arrays differ in the
-    /// number of steps; there is no sample.
+    /// has no dimension; a selected dimension, index or label does not exist; the arrays differ in
+    /// the number of steps; there is no sample; coordinates are damaged or have another length than
+    /// their dimension.
     pub fn open(storage: Arc<dyn Storage>, spec: &SampleSpec) -> Result<Self, Error> {
         for (idx, variable) in spec.variables.iter().enumerate() {
             if spec.variables[..idx].iter().any(|other| other.name == variable.name) {
@@ -51,12 +60,17 @@ impl ArraySamples {
                 return Err(Error::Spec { reason });
             }
         }
-        let variables: Result<Vec<_>, Error> =
-            spec.variables.iter().map(|variable| OpenVariable::open(&storage, variable)).collect();
-        let variables: Arc<[OpenVariable]> = variables?.into();
-        let window = Window::new(&variables, spec)?;
         let (read, threads) = (spec.read, spec.threads.max(1));
-        Ok(Self { storage, variables, window, read, threads })
+        let mut arrays = CoordinateArrays::new(&storage, threads);
+        let mut variables = Vec::with_capacity(spec.variables.len());
+        for variable in &spec.variables {
+            let coordinates = (&mut arrays, spec.coordinates);
+            variables.push(OpenVariable::open(&storage, variable, coordinates)?);
+        }
+        let skipped = arrays.into_skipped().into();
+        let variables: Arc<[OpenVariable]> = variables.into();
+        let window = Window::new(&variables, spec)?;
+        Ok(Self { storage, variables, skipped, window, read, threads })
     }
 
     /// The number of samples.
@@ -72,6 +86,13 @@ impl ArraySamples {
     /// The name of each variable, with the type of its elements in batches.
     pub fn elements(&self) -> impl Iterator<Item = (&str, ElementType)> {
         self.variables.iter().map(|variable| (variable.name.as_str(), variable.element))
+    }
+
+    /// The arrays that have a dimension's name and were not read as its coordinates: they are not
+    /// one-dimensional, have another dimension, or elements or codecs that are not supported, more
+    /// than 2^20 values, or more than 64 MiB.
+    pub fn skipped_coordinates(&self) -> &[SkippedCoordinates] {
+        &self.skipped
     }
 
     /// Bytes of a sample in a batch, all variables together.
@@ -203,6 +224,6 @@ impl Source for ArraySamples {
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
-        Ok(ArrayAssembler::new(Arc::clone(&self.variables)))
+        Ok(ArrayAssembler::new(Arc::clone(&self.variables), self.window))
     }
 }

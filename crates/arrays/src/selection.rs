@@ -26,6 +26,15 @@ impl Indices {
         self.len() == 0
     }
 
+    /// The indices, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        let (range, list) = match self {
+            Self::Range(range) => (range.clone(), [].as_slice()),
+            Self::List(list) => (0..0, list.as_slice()),
+        };
+        range.chain(list.iter().copied())
+    }
+
     /// The reason why they cannot be indices of a dimension of `len`.
     pub(crate) fn problem(&self, len: u64) -> Option<String> {
         let last = match self {

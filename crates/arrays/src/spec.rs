@@ -1,6 +1,6 @@
 //! What a sample consists of, and how it is read: plain data.
 
-use crate::selection::Indices;
+use crate::labels::Selection;
 
 /// How the samples of one or several arrays are made and read.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +20,14 @@ pub struct SampleSpec {
     /// Threads that read and decode one block, including the calling one. More than the block has
     /// chunks (in one step and one range of the second dimension) gain nothing.
     pub threads: usize,
+    /// Whether the coordinates of all dimensions are looked for. Without them, opening takes fewer
+    /// requests.
+    pub coordinates: bool,
 }
 
 impl SampleSpec {
-    /// Samples of `variables`, one for each step, read by stacked reads on one thread.
+    /// Samples of `variables` with their coordinates, one for each step, read by stacked reads on
+    /// one thread.
     pub fn new(variables: impl IntoIterator<Item = Variable>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
@@ -32,6 +36,7 @@ impl SampleSpec {
             stride: 1,
             read: ReadStrategy::Stacked,
             threads: 1,
+            coordinates: true,
         }
     }
 }
@@ -56,8 +61,8 @@ pub struct Variable {
     /// Steps relative to the sample's own, in the order of the batch: `[0]`, or `[-1, 0]` for the
     /// step before and its own.
     pub steps: Vec<i64>,
-    /// Chosen indices of dimensions, by name or position; all of those that are not named.
-    pub select: Vec<(Dimension, Indices)>,
+    /// Chosen parts of dimensions, by name or position; all of those that are not named.
+    pub select: Vec<(Dimension, Selection)>,
     /// Whether elements are converted to `f32`. Packed integers (attributes `scale_factor` and
     /// `add_offset`) always are.
     pub as_f32: bool,
@@ -84,10 +89,15 @@ impl Variable {
         Self { steps: steps.into_iter().collect(), ..self }
     }
 
-    /// Chooses indices of a dimension.
+    /// Chooses indices of a dimension, or coordinates: `select("lat", Indices::Range(8..184))`,
+    /// `select("channel", ["t2m", "u10"])`, `select("level", Selection::labels([500, 850]))`.
     #[must_use]
-    pub fn select(mut self, dimension: impl Into<Dimension>, indices: Indices) -> Self {
-        self.select.push((dimension.into(), indices));
+    pub fn select(
+        mut self,
+        dimension: impl Into<Dimension>,
+        selection: impl Into<Selection>,
+    ) -> Self {
+        self.select.push((dimension.into(), selection.into()));
         self
     }
 

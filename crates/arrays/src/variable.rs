@@ -9,10 +9,13 @@ use zarrs::plugin::ExtensionName as _;
 
 use crate::chunk_files::ChunkFiles;
 use crate::convert::{Convert, Packing};
+use crate::coordinate_arrays::CoordinateArrays;
+use crate::coordinates::Coordinates;
 use crate::decoder::Decoder;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::geometry::Geometry;
+use crate::labels::Selection;
 use crate::selection::Indices;
 use crate::slot::Pool;
 use crate::spec::{Dimension, Variable};
@@ -36,6 +39,10 @@ pub(crate) struct OpenVariable {
     pub(crate) dimensions: Vec<String>,
     /// The selected indices of all dimensions but the first.
     pub(crate) selected: Vec<Indices>,
+    /// The coordinates of the selected indices, for all dimensions but the first.
+    pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
+    /// The coordinates of the first dimension.
+    pub(crate) step_coordinates: Option<Arc<Coordinates>>,
     /// The stored element of chunks that are not stored.
     pub(crate) fill: Vec<u8>,
     /// Length of the first dimension.
@@ -45,38 +52,90 @@ pub(crate) struct OpenVariable {
 }
 
 impl OpenVariable {
-    pub(crate) fn open(storage: &Arc<dyn Storage>, spec: &Variable) -> Result<Self, Error> {
+    /// Opens the array of a variable. Takes the coordinates of its dimensions from `arrays` if
+    /// `with_coordinates`, or if a selection needs them.
+    pub(crate) fn open(
+        storage: &Arc<dyn Storage>,
+        spec: &Variable,
+        (arrays, with_coordinates): (&mut CoordinateArrays<'_>, bool),
+    ) -> Result<Self, Error> {
         let path = spec.path.trim_matches('/').to_owned();
-        let failed = |source| Error::Open { array: path.clone(), place: storage.place(), source };
         let store = Arc::new(Store::new(Arc::clone(storage)));
-        let array =
-            Array::open(store, &format!("/{path}")).map_err(|error| failed(error.into()))?;
-        let Some((n_steps, _)) = array.shape().split_first() else {
+        let array = Array::open(store, &format!("/{path}")).map_err(|error| Error::Open {
+            array: path.clone(),
+            place: storage.place(),
+            source: error.into(),
+        })?;
+        if array.shape().is_empty() {
+            return Err(Error::NoRows { array: path });
+        }
+        let dimensions = dimension_names(&array);
+        let needs = |(_, selection): &(_, Selection)| matches!(selection, Selection::Labels(_));
+        let coordinates = if with_coordinates || spec.select.iter().any(needs) {
+            arrays.of_array(&path, &dimensions, array.shape())?
+        } else {
+            vec![None; dimensions.len()]
+        };
+        let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
+        let selected = known.selected(&spec.select, &coordinates, arrays)?;
+        let (step_coordinates, others) = match coordinates.split_first() {
+            Some((first, others)) => (first.clone(), others),
+            None => (None, [].as_slice()),
+        };
+        let lens = array.shape().iter().skip(1);
+        let cut = others.iter().zip(&selected).zip(lens).map(|((of, indices), len)| {
+            let of = of.as_ref()?;
+            let is_whole = indices.len() == *len;
+            Some(if is_whole { Arc::clone(of) } else { Arc::new(of.pick(indices.iter())) })
+        });
+        let coordinates = cut.collect();
+        let opened = Self::build(array, path, &storage.place(), selected)?;
+        Ok(Self {
+            name: spec.name.clone(),
+            steps: spec.steps.clone(),
+            coordinates,
+            step_coordinates,
+            ..if spec.as_f32 { opened.into_f32() } else { opened }
+        })
+    }
+
+    /// A one-dimensional array, whole and with its elements as stored.
+    pub(crate) fn whole(array: Array<Store>, path: &str, place: &str) -> Result<Self, Error> {
+        let opened = Self::build(array, path.to_owned(), place, Vec::new())?;
+        Ok(Self { convert: Convert::Copy, element: opened.stored, ..opened })
+    }
+
+    /// The array as a variable of its own name, at the sample's own step.
+    fn build(
+        array: Array<Store>,
+        path: String,
+        place: &str,
+        selected: Vec<Indices>,
+    ) -> Result<Self, Error> {
+        let failed = |source| Error::Open { array: path.clone(), place: place.to_owned(), source };
+        let Some(n_steps) = array.shape().first().copied() else {
             return Err(Error::NoRows { array: path });
         };
-        let n_steps = *n_steps;
         if !is_regular(&array) {
             return Err(failed("its chunks do not have the same shape everywhere".into()));
         }
         let stored = element_type(&array, &path)?;
         let dimensions = dimension_names(&array);
-        let selected = selected(&array, &path, &dimensions, &spec.select)?;
         let fill = array.fill_value().as_ne_bytes().to_vec();
-        let packing = Packing::of(array.attributes(), fill_value_v2(&array));
-        let convert = match (packing, spec.as_f32 && stored != ElementType::F32) {
-            (None, false) => Convert::Copy,
-            (packing, _) => Convert::ToF32 { from: stored, packing },
+        let convert = match Packing::of(array.attributes(), fill_value_v2(&array)) {
+            None => Convert::Copy,
+            packing => Convert::ToF32 { from: stored, packing },
         };
         let element = if convert == Convert::Copy { stored } else { ElementType::F32 };
         let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
         let (files, (chunk_shape, codecs)) = ChunkFiles::new(array).map_err(failed)?;
         let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
         let too_large = || Error::TooLarge { array: path.clone(), what: "a row or a chunk" };
-        let most_bytes = stored.n_bytes().max(element.n_bytes());
+        let most_bytes = stored.n_bytes().max(ElementType::F32.n_bytes());
         let geometry = Geometry::new(&lens, &selected, most_bytes).ok_or_else(too_large)?;
         Ok(Self {
-            name: spec.name.clone(),
-            steps: spec.steps.clone(),
+            name: path.clone(),
+            steps: vec![0],
             decoder: Decoder::new(codecs, chunk_shape, data_type, fill_value),
             files,
             convert,
@@ -85,11 +144,22 @@ impl OpenVariable {
             geometry,
             dimensions,
             selected,
+            coordinates: Vec::new(),
+            step_coordinates: None,
             fill,
             n_steps,
             path,
             pool: Arc::default(),
         })
+    }
+
+    /// The same with elements converted to `f32`.
+    fn into_f32(self) -> Self {
+        if self.element == ElementType::F32 {
+            return self;
+        }
+        let convert = Convert::ToF32 { from: self.stored, packing: None };
+        Self { convert, element: ElementType::F32, ..self }
     }
 
     /// Bytes of the selected part of a row.
@@ -133,7 +203,7 @@ fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> 
 }
 
 /// The fill value of an array in Zarr v2, if its metadata has one that is a number.
-fn fill_value_v2(array: &Array<Store>) -> Option<f64> {
+pub(crate) fn fill_value_v2(array: &Array<Store>) -> Option<f64> {
     match array.metadata() {
         ArrayMetadata::V2(metadata) => match &metadata.fill_value {
             FillValueMetadata::Number(number) => number.as_f64(),
@@ -144,7 +214,7 @@ fn fill_value_v2(array: &Array<Store>) -> Option<f64> {
 }
 
 /// The names of an array's dimensions; empty where it has none.
-fn dimension_names(array: &Array<Store>) -> Vec<String> {
+pub(crate) fn dimension_names(array: &Array<Store>) -> Vec<String> {
     let n = array.dimensionality();
     if let Some(names) = array.dimension_names() {
         return names.iter().map(|name| name.clone().unwrap_or_default()).collect();
@@ -156,47 +226,72 @@ fn dimension_names(array: &Array<Store>) -> Vec<String> {
     if names.len() == n { names } else { vec![String::new(); n] }
 }
 
-/// The selected indices of each dimension but the first.
-fn selected(
-    array: &Array<Store>,
-    path: &str,
-    names: &[String],
-    select: &[(Dimension, Indices)],
-) -> Result<Vec<Indices>, Error> {
-    let refused = |dimension: &Dimension, reason: String| Error::Select {
-        array: path.to_owned(),
-        dimension: dimension.to_string(),
-        reason,
-    };
-    let mut all: Vec<Indices> = array.shape().iter().map(|len| Indices::Range(0..*len)).collect();
-    for (dimension, indices) in select {
-        let at = match dimension {
-            Dimension::Position(at) => Some(*at).filter(|at| *at < all.len()),
-            Dimension::Name(name) => names.iter().position(|known| known == name),
-        };
-        let Some(at) = at else {
-            let known = if names.iter().all(String::is_empty) {
-                format!("the array has {} dimensions without names", all.len())
-            } else {
-                format!("the dimensions are {}", names.join(", "))
+/// The dimensions of an array.
+struct Dimensions<'a> {
+    array: &'a str,
+    names: &'a [String],
+    shape: &'a [u64],
+}
+
+impl Dimensions<'_> {
+    /// The selected indices of each dimension but the first.
+    fn selected(
+        &self,
+        select: &[(Dimension, Selection)],
+        coordinates: &[Option<Arc<Coordinates>>],
+        arrays: &CoordinateArrays<'_>,
+    ) -> Result<Vec<Indices>, Error> {
+        let Self { array, names, shape } = *self;
+        let mut all: Vec<Indices> = shape.iter().map(|len| Indices::Range(0..*len)).collect();
+        for (dimension, selection) in select {
+            let Some(at) = self.position(dimension) else {
+                let known = if names.iter().all(String::is_empty) {
+                    format!("the array has {} dimensions without names", all.len())
+                } else {
+                    format!("the dimensions are {}", names.join(", "))
+                };
+                return Err(self.refused(dimension, known));
             };
-            return Err(refused(dimension, known));
-        };
-        if at == 0 {
-            let reason = "samples are made of it: set start and stride".to_owned();
-            return Err(refused(dimension, reason));
-        }
-        all[at] = indices.clone();
-    }
-    for (at, (indices, len)) in all.iter().zip(array.shape()).enumerate().skip(1) {
-        if let Some(reason) = indices.problem(*len) {
-            let dimension = match names.get(at).filter(|name| !name.is_empty()) {
-                Some(name) => Dimension::Name(name.clone()),
-                None => Dimension::Position(at),
+            if at == 0 {
+                let reason = "samples are made of it: set start and stride".to_owned();
+                return Err(self.refused(dimension, reason));
+            }
+            all[at] = match (selection, coordinates.get(at)) {
+                (Selection::Indices(indices), _) => indices.clone(),
+                (Selection::Labels(labels), Some(Some(of))) => {
+                    of.indices_of(labels).map_err(|reason| self.refused(dimension, reason))?
+                }
+                (Selection::Labels(_), _) => {
+                    let reason = names.get(at).and_then(|name| arrays.problem(array, name));
+                    let reason = match reason {
+                        Some(reason) => format!("the array of its coordinates {reason}"),
+                        None => "it has no coordinates: select by index".to_owned(),
+                    };
+                    return Err(self.refused(dimension, reason));
+                }
             };
-            return Err(refused(&dimension, reason));
+        }
+        for (at, (indices, len)) in all.iter().zip(shape).enumerate().skip(1) {
+            if let Some(reason) = indices.problem(*len) {
+                let dimension = match names.get(at).filter(|name| !name.is_empty()) {
+                    Some(name) => Dimension::Name(name.clone()),
+                    None => Dimension::Position(at),
+                };
+                return Err(self.refused(&dimension, reason));
+            }
+        }
+        Ok(all.split_off(1))
+    }
+
+    fn position(&self, dimension: &Dimension) -> Option<usize> {
+        match dimension {
+            Dimension::Position(at) => Some(*at).filter(|at| *at < self.shape.len()),
+            Dimension::Name(name) => self.names.iter().position(|known| known == name),
         }
     }
-    all.remove(0);
-    Ok(all)
+
+    fn refused(&self, dimension: &Dimension, reason: String) -> Error {
+        let (array, dimension) = (self.array.to_owned(), dimension.to_string());
+        Error::Select { array, dimension, reason }
+    }
 }

@@ -90,6 +90,9 @@ pub enum Error {
         /// Bytes that are allowed.
         budget_bytes: u64,
     },
+    /// The destination cannot be written to.
+    #[error(transparent)]
+    Destination(#[from] soma_io::DestinationError),
     /// The experiment could not be written.
     #[error(transparent)]
     Write(#[from] soma_io::Error),

@@ -118,6 +118,9 @@ pub enum Error {
         /// Arrow's error.
         source: arrow_schema::ArrowError,
     },
+    /// The destination cannot be written to.
+    #[error(transparent)]
+    Destination(#[from] soma_io::DestinationError),
     /// The experiment could not be read or written.
     #[error(transparent)]
     Soma(#[from] soma_io::Error),

@@ -38,7 +38,7 @@ pub use cells::DatasetSlice;
 pub use error::Error;
 pub use genes::Genes;
 pub use slice::{SliceEvent, SliceReport, SliceSpec, slice};
-pub use soma_io::{ColumnChoice, Existing};
+pub use soma_io::{ColumnChoice, Existing, REPLACE_EXPERIMENT};
 
 /// The column that numbers the rows of a data frame.
 const JOINID: &str = "soma_joinid";

@@ -37,7 +37,7 @@ pub enum Error {
 
     /// The folder of the store cannot be claimed, or the finished store cannot get its name.
     #[error(transparent)]
-    Destination(#[from] soma_io::Error),
+    Destination(#[from] storage::DestinationError),
 
     /// There is not enough memory.
     #[error("cannot allocate {n_bytes} bytes for {what}: make it smaller, or use fewer threads")]

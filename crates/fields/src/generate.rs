@@ -1,10 +1,11 @@
 //! Weather-like fields as Zarr arrays, from a seed.
 //!
 //! [`generate()`] writes a group with the arrays `inputs` (sample, lat, lon, input_channels) and
-//! `targets` (sample, lat, lon, target_channels), and the coordinates `sample`, `lat` and `lon`.
-//! The targets of a sample are the first channels of the inputs one step of time later. Fields are
-//! smooth patterns that move along the circles of latitude, with a little noise. So a model can
-//! learn them, and codecs gain as little as they do on real weather.
+//! `targets` (sample, lat, lon, target_channels), and the coordinates of each dimension: numbers of
+//! samples, degrees, names of channels (`temperature_0`). The targets of a sample are the first
+//! channels of the inputs one step of time later. Fields are smooth patterns that move along the
+//! circles of latitude, with a little noise. So a model can learn them, and codecs gain as little
+//! as they do on real weather.
 //!
 //! xarray opens the store. Stores of Zarr 2 have consolidated metadata; stores of Zarr 3 have not,
 //! because it is not a part of that version's specification.
@@ -24,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use half::f16;
-use soma_io::{Destination, Existing};
+use storage::{Destination, Existing};
 
 use crate::Error;
 pub use layout::{Codec, Layout, StoredElement, ZarrVersion};
@@ -98,14 +99,14 @@ pub fn generate(
     })
 }
 
-/// Claims the path. A store appears there in the same way as an experiment does.
+/// Claims the path. A store appears there whole or not at all.
 fn claim(path: &Path) -> Result<Destination, Error> {
     let refused = |problem| Error::Place { path: path.to_owned(), problem };
     let text = path.to_str().ok_or_else(|| refused("its name is not valid UTF-8"))?;
     if path.file_name().is_none() {
         return Err(refused("it does not end with a name"));
     }
-    if soma_io::local_path(text).is_none() {
+    if storage::local_path(text).is_none() {
         return Err(refused("stores are written to a local folder; copy it from there"));
     }
     Ok(Destination::claim(text, Existing::Keep, &[])?)

@@ -122,6 +122,9 @@ pub enum Error {
     /// The measured reads could not be planned.
     #[error("reads to measure cannot be planned: {0}")]
     Plan(#[from] shuffle::Error),
+    /// The destination cannot be written to.
+    #[error(transparent)]
+    Destination(#[from] soma_io::DestinationError),
     /// The experiment could not be read or written.
     #[error(transparent)]
     Experiment(#[from] soma_io::Error),

@@ -1,8 +1,5 @@
 //! Errors of this crate.
 
-use std::io;
-use std::path::PathBuf;
-
 /// An error of this crate: which action failed, on which object, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -148,76 +145,6 @@ pub enum Error {
         /// Their type.
         datatype: String,
     },
-    /// The destination of a new experiment exists.
-    #[error("{uri} exists already: choose another place, or remove it first")]
-    Exists {
-        /// The destination.
-        uri: String,
-    },
-    /// The destination of a new experiment has something that cannot be replaced.
-    #[error("{place} cannot be replaced: {problem}; choose another place, or remove it first")]
-    Irreplaceable {
-        /// The destination.
-        place: String,
-        /// The reason.
-        problem: String,
-    },
-    /// An earlier run moved an experiment away to replace it and did not finish; its destination
-    /// now has something that may or may not be the complete new experiment.
-    #[error(
-        "{} is the experiment that was at {} until a run that did not end well moved it away; if what is at {} now is what you want, remove {}; otherwise move that away, and the next run puts the old one back",
-        .replaced.display(), .target.display(), .target.display(), .replaced.display()
-    )]
-    SetAside {
-        /// The original path of the experiment.
-        target: PathBuf,
-        /// The path that it was moved to.
-        replaced: PathBuf,
-    },
-    /// Writing would overwrite, remove or extend the data that is being read.
-    #[error(
-        "cannot write to {place}: it {relation} {read}, which is read meanwhile; choose another place"
-    )]
-    SourceAtRisk {
-        /// The destination of the write.
-        place: String,
-        /// Relation of the destination to the data that is read: `is`, `holds` or `lies in`.
-        relation: &'static str,
-        /// The data that is read.
-        read: String,
-    },
-    /// The temporary folder of a new experiment exists and was not made by this crate.
-    #[error(
-        "cannot write to {}: it would be written in {} first, which is there already and has no marker of an unfinished run; move or remove that, or choose another place",
-        .target.display(), .path.display()
-    )]
-    NotOurs {
-        /// The destination of the experiment.
-        target: PathBuf,
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Another process is writing the same experiment.
-    #[error(
-        "{} is being written by another process, which holds the lock {}: wait for it, or choose another place",
-        .path.display(), .lock.display()
-    )]
-    Busy {
-        /// The experiment.
-        path: PathBuf,
-        /// The lock file.
-        lock: PathBuf,
-    },
-    /// The operating system reported an error.
-    #[error("cannot {action} {}: {source}", .path.display())]
-    File {
-        /// The action that failed.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
     /// A column of a data frame cannot be copied to another experiment.
     #[error(
         "column {column} of {uri} cannot be written to another experiment: {problem}; leave it out"
@@ -272,6 +199,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The destination of a new experiment cannot be written to.
+    #[error(transparent)]
+    Destination(#[from] storage::DestinationError),
     /// An address or a parameter of the config cannot be used.
     #[error(transparent)]
     Storage(#[from] storage::Error),
@@ -304,15 +234,6 @@ pub enum Error {
         /// Its message.
         message: String,
     },
-}
-
-/// Returns a function that wraps an error of the operating system in [`Error::File`].
-#[cfg(feature = "libtiledb")]
-pub(crate) fn file_error<'a>(
-    action: &'static str,
-    path: &'a std::path::Path,
-) -> impl FnOnce(io::Error) -> Error + 'a {
-    move |source| Error::File { action, path: path.to_owned(), source }
 }
 
 /// A filter on one line; only the surroundings of `position` if it is long.

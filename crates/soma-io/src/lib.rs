@@ -50,8 +50,6 @@ pub mod contract;
 mod dataframe;
 #[cfg(feature = "libtiledb")]
 mod dataframe_query;
-#[cfg(feature = "libtiledb")]
-mod destination;
 mod error;
 #[cfg(feature = "libtiledb")]
 mod experiment;
@@ -64,6 +62,8 @@ mod memory;
 mod native;
 mod reader;
 mod reader_choice;
+#[cfg(feature = "libtiledb")]
+mod replacement;
 mod rows;
 #[cfg(feature = "libtiledb")]
 mod soma_object;
@@ -77,8 +77,6 @@ pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 #[cfg(feature = "libtiledb")]
 pub use dataframe::DataFrame;
-#[cfg(feature = "libtiledb")]
-pub use destination::{Destination, Existing, check_apart};
 pub use error::Error;
 #[cfg(feature = "libtiledb")]
 pub use experiment::{Experiment, Measurement, OpenOptions};
@@ -91,11 +89,14 @@ pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
+#[cfg(feature = "libtiledb")]
+pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
 #[cfg(feature = "libtiledb")]
 pub use sparse_array::SparseNdArray;
 pub use storage::{
-    CacheStats, CacheUse, Config, ReadLimit, ReadLimitUse, environment_secrets, local_path,
+    CacheStats, CacheUse, Config, Destination, DestinationError, Existing, ReadLimit, ReadLimitUse,
+    check_apart, environment_secrets, local_path,
 };
 #[cfg(feature = "libtiledb")]
 pub use tiledb::Filter;

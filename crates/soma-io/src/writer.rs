@@ -92,7 +92,7 @@ impl ExperimentWriter {
         let context = Context::new(&config)?;
         let vfs = tiledb::Vfs::new(&context)?;
         if vfs.is_file(&uri)? || (vfs.is_dir(&uri)? && !vfs.ls(&uri)?.is_empty()) {
-            return Err(Error::Exists { uri });
+            return Err(storage::DestinationError::Exists { uri }.into());
         }
         let measurement = format!("{uri}/ms/{}", spec.measurement);
         for folder in [&uri, &format!("{uri}/ms"), &measurement, &format!("{measurement}/X")] {

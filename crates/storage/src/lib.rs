@@ -1,4 +1,4 @@
-//! Files of a folder or of an object store, read through one small trait.
+//! Files of a folder or of an object store, read through one small trait; places for new data.
 //!
 //! A [`Storage`] lists folders, gives sizes, and reads ranges of bytes. It is rooted at one data
 //! set (an array, a store of samples); paths below it are relative, with `/` between names. A
@@ -70,6 +70,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Writing
+//!
+//! A [`Destination`] is a place where a new data set appears whole or not at all: it is written
+//! inside a marked folder beside its place, synced to disk, and renamed at the end.
+//!
+//! ```
+//! use storage::{Destination, Existing};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let place = folder.path().join("genes");
+//! let destination = Destination::claim(place.to_str().unwrap(), Existing::Keep, &[])?;
+//! std::fs::create_dir(destination.uri())?;
+//! std::fs::write(format!("{}/chr1", destination.uri()), "ACGT")?;
+//! assert!(!place.exists());
+//! assert_eq!(destination.publish()?, Some(4));
+//! assert_eq!(std::fs::read(place.join("chr1"))?, b"ACGT");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Features
 //!
 //! `s3`, `gcs` and `azure` add the clients of these stores, with an HTTP client and TLS. None is
@@ -82,6 +101,7 @@ mod address;
 mod cache;
 #[cfg(feature = "http")]
 mod cloud;
+mod destination;
 mod environment;
 mod error;
 mod files;
@@ -101,6 +121,7 @@ pub use object_store;
 
 pub use address::local_path;
 pub use cache::{CacheSpec, CacheStats, CacheUse, CachedStorage, NeverChanges};
+pub use destination::{Destination, DestinationError, Existing, Replaceable, check_apart};
 pub use error::Error;
 pub use files::Files;
 pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};

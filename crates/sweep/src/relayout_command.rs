@@ -17,7 +17,7 @@ use relayout::{
     VALUE_CODECS,
 };
 use serde_json::json;
-use soma_io::{Existing, Experiment, OpenOptions};
+use soma_io::{Existing, Experiment, OpenOptions, REPLACE_EXPERIMENT};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -100,7 +100,7 @@ impl RelayoutArgs {
             reader: self.reader.into(),
             memory_bytes: self.memory.as_u64(),
             temporary: self.temporary.clone(),
-            existing: if self.force { Existing::Replace } else { Existing::Keep },
+            existing: if self.force { REPLACE_EXPERIMENT } else { Existing::Keep },
             config: pairs("--config", &self.config)?,
             ..RelayoutSpec::default()
         })

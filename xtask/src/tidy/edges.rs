@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 24] = [
     "worktime",
     "csr",
     "storage",

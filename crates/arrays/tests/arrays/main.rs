@@ -4,6 +4,7 @@
 
 mod changed;
 mod conversions;
+mod coordinates;
 mod damaged;
 mod epochs;
 mod far;

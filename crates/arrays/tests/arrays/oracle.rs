@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrays::{Indices, Variable};
+use arrays::{Indices, Selection, Variable};
 use proptest::prelude::*;
 use zarrs::array::{ArrayBuilder, BytesToBytesCodecTraits, codec, data_type};
 use zarrs::filesystem::FilesystemStore;
@@ -111,8 +111,8 @@ pub(crate) fn expected(shape: &[u64], variable: &Variable, step: u64) -> Vec<f64
             let chosen = variable.select.iter().find(|(of, _)| *of == dim.into());
             let indices: Vec<u64> = match chosen {
                 None => (0..*len).collect(),
-                Some((_, Indices::Range(range))) => range.clone().collect(),
-                Some((_, Indices::List(list))) => list.clone(),
+                Some((_, Selection::Indices(Indices::Range(range)))) => range.clone().collect(),
+                Some((_, Selection::Indices(Indices::List(list)))) => list.clone(),
                 Some(_) => unreachable!("no other kind is generated"),
             };
             at = at

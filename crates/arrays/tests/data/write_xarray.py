@@ -1,7 +1,8 @@
-"""Writes the stores `xarray-v2` and `xarray-v3` beside this script with xarray: `python write_xarray.py`.
+"""Writes the stores `xarray-*` and `labels-*` beside this script with xarray: `python write_xarray.py`.
 
 Element i of `t`, counted in C order, is i / 8, and missing where i is a multiple of 11. `u` has the
-same numbers packed as int16, `mask` whether they are there.
+same numbers packed as int16, `mask` whether they are there. The group `weather` of `labels-*` has
+coordinates of every kind: strings of both kinds, packed numbers, times in several chunks.
 """
 
 import shutil
@@ -34,3 +35,21 @@ for version in (2, 3):
     shutil.rmtree(path, ignore_errors=True)
     encoding = {"u": packed | {"chunks": (1, 2, 5)}, "t": {"chunks": (2, 4, 3)}}
     dataset.to_zarr(path, zarr_format=version, encoding=encoding)
+
+labels = xr.Dataset(
+    {"t": (("time", "channel", "level", "member"), np.arange(5 * 4 * 3 * 2.0).reshape(5, 4, 3, 2))},
+    coords={
+        "time": pd.date_range("2026-01-01", periods=5, freq="6h"),
+        "channel": ("channel", ["t2m", "u10", "v10", "précipitation"], {"long_name": "name of the channel"}),
+        "level": ("level", [1000.0, 850.0, 500.5], {"units": "hPa"}),
+        "member": ("member", np.array(["control", "first"], dtype=object)),
+    },
+)
+encoding = {
+    "time": {"chunks": (2,), "units": "hours since 2026-01-01", "dtype": "int32"},
+    "level": {"dtype": "int16", "scale_factor": 0.5, "add_offset": 100.0},
+}
+for version in (2, 3):
+    path = here / f"labels-v{version}"
+    shutil.rmtree(path, ignore_errors=True)
+    labels.to_zarr(path, group="weather", zarr_format=version, encoding=encoding)

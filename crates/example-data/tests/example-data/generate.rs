@@ -173,7 +173,7 @@ fn what_is_there_stays_as_it_is() {
     let before = read(&path);
     let again = generate(path.to_str().unwrap(), &spec(20, 20), &mut |_| {});
     assert!(
-        matches!(again, Err(Error::Write(soma_io::Error::Exists { uri })) if uri == path.to_str().unwrap())
+        matches!(again, Err(Error::Destination(soma_io::DestinationError::Exists { uri })) if uri == path.to_str().unwrap())
     );
     assert_eq!(read(&path), before);
     assert_eq!(names(folder.path()), ["data"]);

@@ -378,5 +378,8 @@ fn files_that_are_not_there_or_twice_are_errors() {
     File::create(folder.target()).unwrap();
     fs::remove_file(folder.source().join("matrix.mtx")).unwrap();
     let existing = folder.import_with(&ImportSpec::default());
-    assert!(matches!(existing, Err(Error::Write(soma_io::Error::Exists { .. }))), "{existing:?}");
+    assert!(
+        matches!(existing, Err(Error::Destination(soma_io::DestinationError::Exists { .. }))),
+        "{existing:?}"
+    );
 }

@@ -40,7 +40,10 @@ fn a_killed_run_never_looks_whole_and_the_next_one_cleans_up() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let meanwhile = generate(target.to_str().unwrap(), &spec(10), &mut |_| {});
-    assert!(matches!(meanwhile, Err(Error::Write(soma_io::Error::Busy { .. }))), "{meanwhile:?}");
+    assert!(
+        matches!(meanwhile, Err(Error::Destination(soma_io::DestinationError::Busy { .. }))),
+        "{meanwhile:?}"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!target.exists());

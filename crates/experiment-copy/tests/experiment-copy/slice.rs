@@ -13,7 +13,8 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use example_data::{GenerateSpec, generate};
 use experiment_copy::{
-    ColumnChoice, DatasetSlice, Error, Existing, Genes, SliceEvent, SliceReport, SliceSpec, slice,
+    ColumnChoice, DatasetSlice, Error, Genes, REPLACE_EXPERIMENT, SliceEvent, SliceReport,
+    SliceSpec, slice,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
@@ -262,8 +263,11 @@ fn more_cells_than_are_looked_at_together() {
     assert!(found.x.values.iter().map(|value| *value as usize).eq(expected));
     // The fifth data set has the fewest cells, 79,999; the first has the most.
     let datasets = DatasetSlice { column: "dataset_id".into(), start: 4, end: None, sorted: true };
-    let spec =
-        SliceSpec { datasets: Some(datasets), existing: Existing::Replace, ..SliceSpec::default() };
+    let spec = SliceSpec {
+        datasets: Some(datasets),
+        existing: REPLACE_EXPERIMENT,
+        ..SliceSpec::default()
+    };
     let report = slice(&open(&from), to.to_str().unwrap(), &spec, &mut go_on).unwrap();
     assert_eq!(report.n_cells, 130_001);
 }
@@ -313,11 +317,14 @@ fn an_experiment_is_not_replaced_by_a_part_of_itself() {
     let from = source().0.path().join("from");
     let roundabout = source().0.path().join("../").join(source().0.path()).join("from");
     let spec =
-        SliceSpec { genes: Genes::First(1), existing: Existing::Replace, ..SliceSpec::default() };
+        SliceSpec { genes: Genes::First(1), existing: REPLACE_EXPERIMENT, ..SliceSpec::default() };
     for to in [&from, &roundabout] {
         let error = take(&spec, to).unwrap_err();
         assert!(
-            matches!(error, Error::Soma(soma_io::Error::SourceAtRisk { relation: "is", .. })),
+            matches!(
+                error,
+                Error::Destination(soma_io::DestinationError::SourceAtRisk { relation: "is", .. })
+            ),
             "{error}"
         );
     }

@@ -18,6 +18,8 @@ pub(crate) struct ElementType {
 
 pub(crate) const F64: ElementType = ElementType { v2: "<f8", v3: "float64", n_bytes: 8 };
 pub(crate) const I64: ElementType = ElementType { v2: "<i8", v3: "int64", n_bytes: 8 };
+/// Strings of any length.
+pub(crate) const STRING: ElementType = ElementType { v2: "|O", v3: "string", n_bytes: 1 };
 
 impl ElementType {
     /// The type of the values of inputs and targets.
@@ -30,7 +32,15 @@ impl ElementType {
     }
 
     fn zero(self) -> Value {
-        if self.v3.starts_with("float") { json!(0.0) } else { json!(0) }
+        match self.v3 {
+            "string" => json!(""),
+            name if name.starts_with("float") => json!(0.0),
+            _ => json!(0),
+        }
+    }
+
+    fn is_string(self) -> bool {
+        self.v3 == STRING.v3
     }
 }
 
@@ -60,7 +70,7 @@ impl Variable {
                 "compressor": self.compressor(),
                 "fill_value": null,
                 "order": "C",
-                "filters": null,
+                "filters": self.element.is_string().then(|| json!([{ "id": "vlen-utf8" }])),
                 "dimension_separator": ".",
             }),
             ZarrVersion::V3 => json!({
@@ -106,7 +116,8 @@ impl Variable {
 
     fn codecs(&self) -> Value {
         let bytes = json!({ "name": "bytes", "configuration": { "endian": "little" } });
-        let mut codecs = vec![bytes.clone()];
+        let strings = json!({ "name": "vlen-utf8", "configuration": {} });
+        let mut codecs = vec![if self.element.is_string() { strings } else { bytes.clone() }];
         codecs.extend(match self.codec {
             Codec::None => None,
             Codec::Zstd(level) => Some(json!({

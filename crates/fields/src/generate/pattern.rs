@@ -34,24 +34,25 @@ const REACH: f64 = 2.6;
 /// A physical quantity: the values of a group are like those of one.
 #[derive(Debug, Clone, Copy)]
 struct Quantity {
+    name: &'static str,
     mean: f64,
     spread: f64,
 }
 
 const QUANTITIES: [Quantity; 7] = [
     // Temperature in K.
-    Quantity { mean: 280.0, spread: 20.0 },
+    Quantity { name: "temperature", mean: 280.0, spread: 20.0 },
     // Wind to the east and to the north in m/s.
-    Quantity { mean: 5.0, spread: 10.0 },
-    Quantity { mean: 0.0, spread: 8.0 },
+    Quantity { name: "wind_east", mean: 5.0, spread: 10.0 },
+    Quantity { name: "wind_north", mean: 0.0, spread: 8.0 },
     // Specific humidity in kg/kg.
-    Quantity { mean: 0.01, spread: 0.003 },
+    Quantity { name: "humidity", mean: 0.01, spread: 0.003 },
     // Pressure in hPa.
-    Quantity { mean: 1010.0, spread: 12.0 },
+    Quantity { name: "pressure", mean: 1010.0, spread: 12.0 },
     // Height of a pressure level in m.
-    Quantity { mean: 5500.0, spread: 150.0 },
+    Quantity { name: "height", mean: 5500.0, spread: 150.0 },
     // Vertical wind in Pa/s.
-    Quantity { mean: 0.0, spread: 0.2 },
+    Quantity { name: "wind_up", mean: 0.0, spread: 0.2 },
 ];
 
 impl Quantity {
@@ -60,12 +61,22 @@ impl Quantity {
     }
 }
 
+/// Name of a channel: its quantity and its level, counted from 0.
+pub(crate) fn channel_name(channel: usize) -> String {
+    let (group_idx, lane) = (channel / GROUP, channel % GROUP);
+    let level = group_idx / QUANTITIES.len() * GROUP + lane;
+    format!("{}_{level}", Quantity::of_group(group_idx).name)
+}
+
 /// Bounds of all values of the first channels.
 pub(crate) fn bounds(n_channels: usize) -> (f64, f64) {
     let quantities = (0..n_channels.div_ceil(GROUP)).map(Quantity::of_group);
-    quantities.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), Quantity { mean, spread }| {
-        (low.min(mean - REACH * spread), high.max(mean + REACH * spread))
-    })
+    quantities.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(low, high), Quantity { mean, spread, .. }| {
+            (low.min(mean - REACH * spread), high.max(mean + REACH * spread))
+        },
+    )
 }
 
 /// The patterns of a group, point after point in the order of the grid.
@@ -231,7 +242,7 @@ mod tests {
         let spec = FieldSpec { n_lat: 24, n_lon: 48, seed: 3, ..FieldSpec::default() };
         for group_idx in 0..QUANTITIES.len() {
             let patterns = Patterns::new(&spec, group_idx).unwrap();
-            let Quantity { mean, spread } = Quantity::of_group(group_idx);
+            let Quantity { mean, spread, .. } = Quantity::of_group(group_idx);
             let (low, high) = bounds((group_idx + 1) * GROUP);
             let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
             // Where two patterns lie on each other depends on the time.

@@ -12,6 +12,7 @@ use super::GenerateSpec;
 use super::element::Packing;
 use super::layout::Codec;
 use super::metadata::{self, ElementType, Variable};
+use super::pattern::channel_name;
 use super::spec::FieldSpec;
 use crate::Error;
 
@@ -54,16 +55,23 @@ impl Store {
         let zarr = spec.layout.zarr;
         let [inputs, targets] = Kind::BOTH.map(|kind| kind.variable(spec));
         let [sample, lat, lon] = coordinates(&spec.fields);
-        let variables = [inputs, targets, sample, lat, lon];
+        let channels = Kind::BOTH.map(|kind| kind.coordinate(&spec.fields));
+        let [input_channels, target_channels] = channels;
+        let variables = [inputs, targets, sample, lat, lon, input_channels, target_channels];
         for (name, content) in metadata::files(zarr, attributes(&spec.fields), &variables) {
             self.write_json(&name, &content)?;
         }
-        let [inputs, targets, sample, lat, lon] = &variables;
+        let [inputs, targets, sample, lat, lon, channels @ ..] = &variables;
         let FieldSpec { n_samples, n_lat, n_lon, .. } = spec.fields;
         let numbers: Vec<i64> = (0..n_samples as i64).collect();
         self.write_coordinate(spec, sample, &numbers)?;
         self.write_coordinate(spec, lat, &latitudes(n_lat))?;
         self.write_coordinate(spec, lon, &longitudes(n_lon))?;
+        for (kind, variable) in Kind::BOTH.into_iter().zip(channels) {
+            let n_channels = kind.n_channels(&spec.fields) as usize;
+            let names: Vec<String> = (0..n_channels).map(channel_name).collect();
+            self.write_coordinate(spec, variable, &names)?;
+        }
         Ok([
             self.field_array(spec, Kind::Inputs, inputs)?,
             self.field_array(spec, Kind::Targets, targets)?,
@@ -214,10 +222,36 @@ impl Kind {
             attributes,
         }
     }
+
+    /// The names of the channels.
+    fn coordinate(self, fields: &FieldSpec) -> Variable {
+        let attributes = [("long_name", "quantity and level of the channel")];
+        coordinate(self.channels(), self.n_channels(fields), metadata::STRING, &attributes)
+    }
 }
 
+/// The coordinates of samples and points, with the attributes of the CF conventions.
 fn coordinates(fields: &FieldSpec) -> [Variable; 3] {
-    let coordinate = |name, n, element, units: Option<&str>| Variable {
+    let sample = [("long_name", "number of the sample")];
+    let direction = |name: &'static str, units: &'static str| {
+        [("standard_name", name), ("long_name", name), ("units", units)]
+    };
+    let lat = direction("latitude", "degrees_north");
+    let lon = direction("longitude", "degrees_east");
+    [
+        coordinate("sample", fields.n_samples, metadata::I64, &sample),
+        coordinate("lat", fields.n_lat, metadata::F64, &lat),
+        coordinate("lon", fields.n_lon, metadata::F64, &lon),
+    ]
+}
+
+fn coordinate(
+    name: &'static str,
+    n: u64,
+    element: ElementType,
+    attributes: &[(&str, &str)],
+) -> Variable {
+    Variable {
         name,
         dimensions: vec![name],
         shape: vec![n],
@@ -225,13 +259,8 @@ fn coordinates(fields: &FieldSpec) -> [Variable; 3] {
         shard: None,
         element,
         codec: Codec::None,
-        attributes: units.map(|units| ("units".to_owned(), json!(units))).into_iter().collect(),
-    };
-    [
-        coordinate("sample", fields.n_samples, metadata::I64, None),
-        coordinate("lat", fields.n_lat, metadata::F64, Some("degrees_north")),
-        coordinate("lon", fields.n_lon, metadata::F64, Some("degrees_east")),
-    ]
+        attributes: attributes.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect(),
+    }
 }
 
 /// Attributes of the group.

@@ -87,6 +87,10 @@ fn check(layout: &Layout) {
     assert_eq!(read::<i64>(&store, "sample"), [0, 1, 2, 3, 4]);
     assert_eq!(read::<f64>(&store, "lat"), [-67.5, -22.5, 22.5, 67.5]);
     assert_eq!(read::<f64>(&store, "lon"), [0.0, 60.0, 120.0, 180.0, 240.0, 300.0]);
+    let channels = read::<String>(&store, "input_channels");
+    assert_eq!(channels[..2], ["temperature_0", "temperature_1"]);
+    assert_eq!(channels[15..17], ["temperature_15", "wind_east_0"]);
+    assert_eq!(read::<String>(&store, "target_channels"), channels[..3]);
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn xarray_finds_dimensions_and_no_missing_values() {
 
     let consolidated = json_file(&v2.join(".zmetadata"));
     assert_eq!(consolidated["metadata"]["targets/.zattrs"], attributes);
-    assert_eq!(consolidated["metadata"].as_object().unwrap().len(), 2 + 2 * 5);
+    assert_eq!(consolidated["metadata"].as_object().unwrap().len(), 2 + 2 * 7);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod measurements;
 mod peers;
 mod program;
 mod whole;
+mod xarray;
 
 use std::path::Path;
 

@@ -32,7 +32,10 @@ fn what_cannot_be_is_refused() {
         assert_eq!(names(folder.path()), ["from"]);
     }
     let error = lay_out(&from, &from, &default()).unwrap_err();
-    assert!(matches!(error, Error::Experiment(soma_io::Error::Exists { .. })), "{error:?}");
+    assert!(
+        matches!(error, Error::Destination(soma_io::DestinationError::Exists { .. })),
+        "{error:?}"
+    );
     let source = open(&from).unwrap();
     let remote = relayout(&source, "s3://bucket/x", &default(), &mut |_| ControlFlow::Continue(()));
     assert!(matches!(remote, Err(Error::NoTemporary { .. })), "{remote:?}");
@@ -47,7 +50,7 @@ fn what_is_read_is_never_written_to() {
     for from in [&inner, &temporary.with_extension("temporary.partial")] {
         write(from, &rows, 40);
     }
-    let replace = RelayoutSpec { existing: soma_io::Existing::Replace, ..RelayoutSpec::default() };
+    let replace = RelayoutSpec { existing: soma_io::REPLACE_EXPERIMENT, ..RelayoutSpec::default() };
     let there = names(folder.path());
     for (from, to, spec) in [
         ("to.partial", "to", RelayoutSpec::default()),
@@ -64,7 +67,7 @@ fn what_is_read_is_never_written_to() {
         let [from, to] = [from, to].map(|name| folder.path().join(name));
         let error = lay_out(&from, &to, &spec).unwrap_err();
         assert!(
-            matches!(error, Error::Experiment(soma_io::Error::SourceAtRisk { .. })),
+            matches!(error, Error::Destination(soma_io::DestinationError::SourceAtRisk { .. })),
             "{to:?}: {error}"
         );
         let there_now = names(folder.path());
@@ -83,7 +86,10 @@ fn the_users_own_folder_beside_the_new_experiment_stays() {
         let own = folder.path().join(name);
         write(&own, &rows, 40);
         let error = lay_out(&from, &to, &RelayoutSpec::default()).unwrap_err();
-        assert!(matches!(error, Error::Experiment(soma_io::Error::NotOurs { .. })), "{error}");
+        assert!(
+            matches!(error, Error::Destination(soma_io::DestinationError::NotOurs { .. })),
+            "{error}"
+        );
         assert_eq!(read_x(&own, soma_io::ReaderChoice::Native), rows);
         assert_eq!(names(folder.path()), ["from", name]);
         std::fs::remove_dir_all(own).unwrap();
@@ -181,7 +187,7 @@ fn two_at_once_do_not_disturb_each_other() {
     relayout(&source, to.to_str().unwrap(), &spec, &mut |_| {
         let second = lay_out(&from, &to, &spec);
         assert!(
-            matches!(second, Err(Error::Experiment(soma_io::Error::Busy { .. }))),
+            matches!(second, Err(Error::Destination(soma_io::DestinationError::Busy { .. }))),
             "{second:?}"
         );
         ControlFlow::Continue(())

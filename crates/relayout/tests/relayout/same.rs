@@ -199,7 +199,7 @@ fn an_experiment_makes_way_for_another_one_laid_out_anew() {
     let rows = rows(200, 100, 20);
     write(&from, &rows, 100);
     write(&to, &rows[..50].to_vec(), 100);
-    let spec = RelayoutSpec { existing: soma_io::Existing::Replace, ..RelayoutSpec::default() };
+    let spec = RelayoutSpec { existing: soma_io::REPLACE_EXPERIMENT, ..RelayoutSpec::default() };
     lay_out(&from, &to, &spec).unwrap();
     check(&to, &rows, &(0..200).collect::<Vec<u64>>(), None);
     // Once more, shuffled.

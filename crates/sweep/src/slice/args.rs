@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use bench_run::{Address, UsageError, key_value, pairs};
 use bytesize::ByteSize;
 use clap::Args;
-use experiment_copy::{ColumnChoice, DatasetSlice, Existing, Genes, SliceSpec};
+use experiment_copy::{ColumnChoice, DatasetSlice, Existing, Genes, REPLACE_EXPERIMENT, SliceSpec};
 use grid_point::{ReaderFlag, share_with_libtiledb};
 use soma_io::{AxisQuery, Config, RowRanges, ValueFilter};
 
@@ -136,7 +136,7 @@ impl SliceArgs {
             joinid_column: self.keep_joinids.clone(),
             reader: self.reader.into(),
             memory_bytes: self.memory.as_u64(),
-            existing: if self.force { Existing::Replace } else { Existing::Keep },
+            existing: if self.force { REPLACE_EXPERIMENT } else { Existing::Keep },
             config: self.writing_config()?,
             ..SliceSpec::default()
         })

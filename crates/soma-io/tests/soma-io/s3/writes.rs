@@ -1,8 +1,8 @@
 //! Writing an experiment to a bucket equals writing to a folder.
 
 use soma_io::{
-    ColumnChoice, Destination, Error, Existing, Experiment, ExperimentWriter, FrameCopy,
-    OpenOptions,
+    ColumnChoice, Destination, DestinationError, Error, Existing, Experiment, ExperimentWriter,
+    FrameCopy, OpenOptions, REPLACE_EXPERIMENT,
 };
 
 use crate::s3::places::{READERS, Stored, every_cell, reader_of, rows};
@@ -51,7 +51,7 @@ fn what_is_written_to_a_bucket_is_read_from_it() {
     }
     // Existing objects are not overwritten.
     let again = ExperimentWriter::create(&address, spec).unwrap_err();
-    assert!(matches!(again, Error::Exists { .. }), "{again}");
-    let replaced = Destination::claim(&address, Existing::Replace, &[]).unwrap_err();
-    assert!(matches!(replaced, Error::Irreplaceable { .. }), "{replaced}");
+    assert!(matches!(again, Error::Destination(DestinationError::Exists { .. })), "{again}");
+    let replaced = Destination::claim(&address, REPLACE_EXPERIMENT, &[]).unwrap_err();
+    assert!(matches!(replaced, DestinationError::Irreplaceable { .. }), "{replaced}");
 }

@@ -1,4 +1,4 @@
-//! However a run ends, it leaves only complete experiments, and it removes no data of others.
+//! However a run ends, it leaves only complete data sets, and it removes no data of others.
 
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn claim(target: &Path, existing: Existing) -> Result<Destination, Error> {
+fn claim(target: &Path, existing: Existing) -> Result<Destination, DestinationError> {
     Destination::claim(target.to_str().unwrap(), existing, &[])
 }
 
@@ -30,25 +30,19 @@ fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     fs::rename(&kept, &folder).unwrap();
 }
 
-/// An experiment without members, and a file in its folder that identifies it.
+/// A data set of the kind that may be replaced, and a file in its folder that identifies it.
 fn experiment(at: &Path, content: &str) {
-    group(at, Some("SOMAExperiment"));
+    fs::create_dir_all(at.join("__group")).unwrap();
     fs::write(at.join("content"), content).unwrap();
 }
 
-/// A TileDB group, with or without a SOMA type.
-fn group(at: &Path, object_type: Option<&str>) {
-    fs::create_dir_all(at).unwrap();
-    let context = tiledb::Context::new(&tiledb::Config::new()).unwrap();
-    let at = at.to_str().unwrap();
-    tiledb::Group::create(&context, at).unwrap();
-    let group = tiledb::Group::open_for_writing(&context, at).unwrap();
-    if let Some(object_type) = object_type {
-        group.put_metadata("soma_object_type", &object_type.into()).unwrap();
-        group.put_metadata("soma_encoding_version", &"1.1.0".into()).unwrap();
-    }
-    group.close().unwrap();
-}
+const REPLACE: Existing = Existing::Replace(Replaceable {
+    what: "a folder with a group",
+    check: |place| {
+        let is_group = Path::new(place).join("__group").is_dir();
+        if is_group { Ok(()) } else { Err(format!("{place} has none")) }
+    },
+});
 
 fn local(claimed: Destination) -> Claim {
     match claimed.0 {
@@ -74,7 +68,9 @@ fn what_was_written_gets_its_name_at_the_end() {
     assert_eq!(names(&target), ["a"]);
     assert_eq!(fs::read_to_string(target.join("a/b")).unwrap(), "12345");
     let again = Destination::claim(&format!("file://{}", target.display()), Existing::Keep, &[]);
-    assert!(matches!(again, Err(Error::Exists { uri }) if uri == target.to_str().unwrap()));
+    assert!(
+        matches!(again, Err(DestinationError::Exists { uri }) if uri == target.to_str().unwrap())
+    );
     assert_eq!(names(target.parent().unwrap()), ["data"]);
 }
 
@@ -96,7 +92,7 @@ fn writing_can_begin_anew() {
     claimed.clear().unwrap();
     assert!(!Path::new(claimed.uri()).exists());
     let second = claim(&target, Existing::Keep);
-    assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+    assert!(matches!(second, Err(DestinationError::Busy { .. })), "{second:?}");
     experiment(Path::new(claimed.uri()), "second");
     claimed.publish().unwrap();
     assert_eq!(content(&target), "second");
@@ -107,7 +103,7 @@ fn writing_can_begin_anew() {
 fn what_a_killed_run_left_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
-    killed(&target, Existing::Keep, |claim| experiment(&claim.holding.experiment(), "half"));
+    killed(&target, Existing::Keep, |claim| experiment(&claim.holding.data(), "half"));
     assert_eq!(names(folder.path()), ["x.partial"]);
     let claimed = claim(&target, Existing::Keep).unwrap();
     assert_eq!(claimed.leftover(), Some(folder.path().join("x.partial").as_path()));
@@ -138,7 +134,10 @@ fn what_is_not_marked_stays() {
     let partial = folder.path().join("x.partial");
     let refused = |what: &str| {
         let error = claim(&target, Existing::Keep).unwrap_err();
-        assert!(matches!(&error, Error::NotOurs { path, .. } if *path == partial), "{what}");
+        assert!(
+            matches!(&error, DestinationError::NotOurs { path, .. } if *path == partial),
+            "{what}"
+        );
         assert_eq!(names(folder.path()).first().unwrap(), "elsewhere", "{what}");
     };
     let elsewhere = folder.path().join("elsewhere");
@@ -168,7 +167,7 @@ fn what_is_not_marked_stays() {
 fn what_the_user_put_into_a_marked_folder_stays() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
-    killed(&target, Existing::Keep, |claim| experiment(&claim.holding.experiment(), "half"));
+    killed(&target, Existing::Keep, |claim| experiment(&claim.holding.data(), "half"));
     fs::write(folder.path().join("x.partial/thesis"), "kept").unwrap();
     drop(claim(&target, Existing::Keep).unwrap());
     assert_eq!(names(&folder.path().join("x.partial")), ["thesis"]);
@@ -188,14 +187,14 @@ fn a_source_is_never_written_to() {
     let check = |source: &str, place: &str, existing: Existing, relation: &str| {
         let error = Destination::claim(place, existing, &["s3://bucket/x", source]).unwrap_err();
         assert!(
-            matches!(&error, Error::SourceAtRisk { relation: found, .. } if *found == relation),
+            matches!(&error, DestinationError::SourceAtRisk { relation: found, .. } if *found == relation),
             "{source} to {place}: {error}"
         );
         assert_eq!(content(&root.join("z.partial/experiment")), "kept");
         assert_eq!(names(&root), ["links", "z.partial"]);
     };
     let (source, partial) = (source.to_str().unwrap(), partial.to_str().unwrap());
-    let replace = Existing::Replace;
+    let replace = REPLACE;
     // The destination.
     check(source, source, replace, "is");
     check(source, &format!("{source}/"), replace, "is");
@@ -226,9 +225,8 @@ fn the_experiment_that_a_source_lies_in_is_not_replaced() {
     experiment(&target.join("inner"), "kept");
     let source = target.join("inner");
     let target = target.to_str().unwrap();
-    let error =
-        Destination::claim(target, Existing::Replace, &[source.to_str().unwrap()]).unwrap_err();
-    assert!(matches!(error, Error::SourceAtRisk { relation: "holds", .. }), "{error}");
+    let error = Destination::claim(target, REPLACE, &[source.to_str().unwrap()]).unwrap_err();
+    assert!(matches!(error, DestinationError::SourceAtRisk { relation: "holds", .. }), "{error}");
     assert_eq!(content(&source), "kept");
 }
 
@@ -236,7 +234,7 @@ fn the_experiment_that_a_source_lies_in_is_not_replaced() {
 fn addresses_are_compared_by_their_names() {
     let check = |source: &str, place: &str| {
         check_apart(&[source], &[place]).err().map(|error| match error {
-            Error::SourceAtRisk { relation, .. } => relation,
+            DestinationError::SourceAtRisk { relation, .. } => relation,
             other => panic!("{other}"),
         })
     };
@@ -261,7 +259,7 @@ fn addresses_are_compared_by_their_names() {
         assert_eq!(check(&format!("{source}/b"), place), Some("holds"), "{source}");
     }
     let claimed = Destination::claim(place, Existing::Keep, &["s3://bucket/a"]);
-    assert!(matches!(claimed, Err(Error::SourceAtRisk { .. })), "{claimed:?}");
+    assert!(matches!(claimed, Err(DestinationError::SourceAtRisk { .. })), "{claimed:?}");
 }
 
 #[test]
@@ -271,7 +269,7 @@ fn two_runs_do_not_write_the_same_experiment() {
     let first = claim(&target, Existing::Keep).unwrap();
     fs::create_dir(first.uri()).unwrap();
     let second = claim(&target, Existing::Keep);
-    assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+    assert!(matches!(second, Err(DestinationError::Busy { .. })), "{second:?}");
     assert!(Path::new(first.uri()).exists());
     first.publish().unwrap();
     assert_eq!(names(folder.path()), ["x"]);
@@ -295,7 +293,7 @@ fn claims_that_come_and_go_exclude_each_other() {
                             n_claimed.fetch_add(1, SeqCst);
                             n_inside.fetch_sub(1, SeqCst);
                         }
-                        Err(Error::Busy { .. }) => {}
+                        Err(DestinationError::Busy { .. }) => {}
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -319,7 +317,7 @@ fn a_place_must_have_a_name() {
     let folder = tempfile::tempdir().unwrap();
     for place in [Path::new("/"), &folder.path().join("..")] {
         let error = claim(place, Existing::Keep).unwrap_err();
-        assert!(matches!(error, Error::Address { .. }), "{error}");
+        assert!(matches!(error, DestinationError::NoName { .. }), "{error}");
     }
     assert!(names(folder.path()).is_empty());
 }
@@ -336,7 +334,7 @@ fn all_is_on_the_disk_before_it_gets_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     let claimed = local(claim(&target, Existing::Keep).unwrap());
-    let (holding, written) = (claimed.holding.folder().to_owned(), claimed.holding.experiment());
+    let (holding, written) = (claimed.holding.folder().to_owned(), claimed.holding.data());
     for made in ["__group", "obs"] {
         fs::create_dir_all(written.join(made)).unwrap();
     }
@@ -394,8 +392,8 @@ fn the_old_experiment_stays_while_the_disk_may_not_have_the_new_ones_name() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let claimed = local(claim(&target, Existing::Replace).unwrap());
-    let exchanged = claimed.holding.experiment();
+    let claimed = local(claim(&target, REPLACE).unwrap());
+    let exchanged = claimed.holding.data();
     experiment(&exchanged, "new");
     let failed = claimed.publish(&mut |path| {
         if path == folder.path() { Err(io::Error::other("the disk is gone")) } else { Ok(()) }
@@ -403,7 +401,7 @@ fn the_old_experiment_stays_while_the_disk_may_not_have_the_new_ones_name() {
     assert!(failed.unwrap_err().to_string().contains("the disk is gone"));
     assert_eq!((content(&target), content(&exchanged)), ("new".to_owned(), "old".to_owned()));
     // The next run sees that the disk has it, and cleans up.
-    drop(claim(&target, Existing::Replace).unwrap());
+    drop(claim(&target, REPLACE).unwrap());
     assert_eq!(content(&target), "new");
     assert_eq!(names(folder.path()), ["x"]);
 }
@@ -413,8 +411,8 @@ fn what_does_not_reach_the_disk_gets_no_name() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let claimed = local(claim(&target, Existing::Replace).unwrap());
-    experiment(&claimed.holding.experiment(), "new");
+    let claimed = local(claim(&target, REPLACE).unwrap());
+    experiment(&claimed.holding.data(), "new");
     let failed = claimed.publish(&mut |path| {
         if path.ends_with("__group") { Err(io::Error::other("the disk is gone")) } else { Ok(()) }
     });
@@ -428,11 +426,11 @@ fn what_is_replaced_stays_until_the_new_one_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let failed = claim(&target, Existing::Replace).unwrap();
+    let failed = claim(&target, REPLACE).unwrap();
     experiment(Path::new(failed.uri()), "new");
     drop(failed);
     assert_eq!(content(&target), "old");
-    let whole = claim(&target, Existing::Replace).unwrap();
+    let whole = claim(&target, REPLACE).unwrap();
     experiment(Path::new(whole.uri()), "new");
     assert_eq!(content(&target), "old");
     whole.publish().unwrap();
@@ -445,37 +443,37 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let claimed = local(claim(&target, Existing::Replace).unwrap());
-    experiment(&claimed.holding.experiment(), "new");
+    let claimed = local(claim(&target, REPLACE).unwrap());
+    experiment(&claimed.holding.data(), "new");
     claimed.rename_in_two_steps().unwrap();
     assert_eq!(content(&target), "new");
     claimed.sync_renames(&mut disk::sync).unwrap();
     drop(claimed);
     assert_eq!(names(folder.path()), ["x"]);
     // Killed after the first step.
-    killed(&target, Existing::Replace, |claim| {
+    killed(&target, REPLACE, |claim| {
         fs::rename(&target, claim.holding.replaced()).unwrap();
-        experiment(&claim.holding.experiment(), "newer");
+        experiment(&claim.holding.data(), "newer");
     });
     let marker = folder.path().join("x.partial/somafeed-unfinished");
     let marker = fs::read_to_string(marker).unwrap();
     assert!(marker.contains("`replaced`") && marker.contains("may be the only copy"), "{marker}");
-    let next = claim(&target, Existing::Replace).unwrap();
+    let next = claim(&target, REPLACE).unwrap();
     assert_eq!(content(&target), "new");
     assert!(next.leftover().is_some());
     drop(next);
     assert_eq!(names(folder.path()), ["x"]);
     // Killed after the second step was synced; the new experiment stays, or is moved elsewhere.
     for is_moved in [false, true] {
-        killed(&target, Existing::Replace, |claim| {
-            experiment(&claim.holding.experiment(), "newer");
+        killed(&target, REPLACE, |claim| {
+            experiment(&claim.holding.data(), "newer");
             claim.rename_in_two_steps().unwrap();
             claim.sync_renames(&mut disk::sync).unwrap();
         });
         if is_moved {
             fs::rename(&target, folder.path().join("y")).unwrap();
         }
-        drop(claim(&target, Existing::Replace).unwrap());
+        drop(claim(&target, REPLACE).unwrap());
         assert_eq!(target.exists(), !is_moved);
         assert_eq!(content(&folder.path().join(if is_moved { "y" } else { "x" })), "newer");
         assert_eq!(names(folder.path()).len(), 1);
@@ -490,7 +488,7 @@ fn what_was_set_aside_goes_only_if_its_successor_is_known_to_be_there() {
     // For any state of the note on disk.
     for note in [None, Some(""), Some("The new")] {
         experiment(&target, "old");
-        killed(&target, Existing::Replace, |claim| {
+        killed(&target, REPLACE, |claim| {
             fs::rename(&target, claim.holding.replaced()).unwrap();
             if let Some(note) = note {
                 fs::write(claim.holding.folder().join("published"), note).unwrap();
@@ -498,14 +496,14 @@ fn what_was_set_aside_goes_only_if_its_successor_is_known_to_be_there() {
         });
         experiment(&target, "somebody else's");
         for _ in 0..2 {
-            let refused = claim(&target, Existing::Replace).unwrap_err();
-            assert!(matches!(refused, Error::SetAside { .. }), "{refused}");
+            let refused = claim(&target, REPLACE).unwrap_err();
+            assert!(matches!(refused, DestinationError::SetAside { .. }), "{refused}");
             assert!(refused.to_string().contains("x.partial/replaced"), "{refused}");
             assert_eq!(content(&target), "somebody else's");
             assert_eq!(content(&replaced), "old");
         }
         fs::remove_dir_all(&target).unwrap();
-        drop(claim(&target, Existing::Replace).unwrap());
+        drop(claim(&target, REPLACE).unwrap());
         assert_eq!(content(&target), "old");
         assert_eq!(names(folder.path()), ["x"]);
         fs::remove_dir_all(&target).unwrap();
@@ -517,7 +515,7 @@ fn a_run_that_cannot_take_the_second_step_leaves_both() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let claimed = local(claim(&target, Existing::Replace).unwrap());
+    let claimed = local(claim(&target, REPLACE).unwrap());
     fs::rename(&target, claimed.holding.replaced()).unwrap();
     experiment(&target, "somebody else's");
     drop(claimed);
@@ -530,7 +528,7 @@ fn where_the_second_step_fails_the_old_experiment_is_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     experiment(&target, "old");
-    let claimed = local(claim(&target, Existing::Replace).unwrap());
+    let claimed = local(claim(&target, REPLACE).unwrap());
     // Nothing is there to be renamed.
     claimed.rename_in_two_steps().unwrap_err();
     assert!(!target.exists());
@@ -540,45 +538,64 @@ fn where_the_second_step_fails_the_old_experiment_is_put_back() {
 }
 
 #[test]
-fn only_an_experiment_is_replaced() {
+fn only_what_may_be_replaced_is() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     let refused = |place: &str, why: &str| {
-        let refused = Destination::claim(place, Existing::Replace, &[]).unwrap_err();
-        assert!(matches!(refused, Error::Irreplaceable { .. }), "{refused}");
+        let refused = Destination::claim(place, REPLACE, &[]).unwrap_err();
+        assert!(matches!(refused, DestinationError::Irreplaceable { .. }), "{refused}");
         let refused = refused.to_string();
         assert!(refused.contains(why) && refused.contains("choose another place"), "{refused}");
     };
     refused("s3://bucket/x", "object store");
-    let place = target.to_str().unwrap();
-    let kinds = [
-        (None, "neither a TileDB group nor an array"),
-        (Some(None), "not of SOMA"),
-        (Some(Some("SOMACollection")), "SOMACollection"),
-        (Some(Some("SOMAMeasurement")), "SOMAMeasurement"),
-    ];
-    for (kind, why) in kinds {
-        match kind {
-            None => fs::create_dir(&target).unwrap(),
-            Some(object_type) => group(&target, object_type),
-        }
-        // Like a collection of experiments.
-        experiment(&target.join("inner"), "kept");
-        refused(place, why);
-        assert_eq!(content(&target.join("inner")), "kept");
-        assert_eq!(names(folder.path()), ["x"]);
-        fs::remove_dir_all(&target).unwrap();
-    }
-    // Parts of an experiment, and a link to one.
-    experiment(&target, "kept");
-    group(&target.join("ms"), Some("SOMACollection"));
-    group(&target.join("ms/RNA/X"), Some("SOMACollection"));
-    for part in ["ms", "ms/RNA/X"] {
-        refused(target.join(part).to_str().unwrap(), "SOMACollection");
-        assert!(target.join(part).join("__group").exists());
-    }
+    experiment(&target.join("inner"), "kept");
+    refused(target.to_str().unwrap(), "only a folder with a group is replaced, and");
+    assert_eq!(content(&target.join("inner")), "kept");
+    assert_eq!(names(folder.path()), ["x"]);
     let link = folder.path().join("link");
-    symlink(&target, &link).unwrap();
+    symlink(target.join("inner"), &link).unwrap();
     refused(link.to_str().unwrap(), "link");
     assert_eq!(names(folder.path()), ["link", "x"]);
+}
+
+#[test]
+fn folders_of_earlier_versions_are_cleared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, partial) = (folder.path().join("x"), folder.path().join("x.partial"));
+    let marker =
+        "somafeed writes an experiment here, and moves it to its own name when it is whole.
+Unless a somafeed process is running, this folder is left from a run that was killed or failed.
+The next run that writes to the same name clears it.
+Look before you remove it yourself: a folder named `replaced` in it is the experiment that the new
+one was to replace, and may be the only copy. Move that back to its own name first.
+";
+    let write_marker = |text: &str| {
+        fs::create_dir(&partial).unwrap();
+        fs::write(partial.join("somafeed-unfinished"), text).unwrap();
+    };
+    write_marker(marker);
+    experiment(&partial.join("experiment"), "half");
+    assert!(claim(&target, Existing::Keep).unwrap().leftover().is_some());
+    assert!(names(folder.path()).is_empty());
+
+    // Killed while it wrote the marker.
+    write_marker(&marker[..30]);
+    drop(claim(&target, Existing::Keep).unwrap());
+    assert!(names(folder.path()).is_empty());
+
+    // With and without the note that the old experiment is not needed any more.
+    let note = "The new experiment has its name: `replaced` is not needed any more.\n";
+    for note in [Some(note), None] {
+        write_marker(marker);
+        experiment(&partial.join("replaced"), "old");
+        experiment(&target, "new");
+        if let Some(note) = note {
+            fs::write(partial.join("published"), note).unwrap();
+        }
+        let claimed = claim(&target, REPLACE);
+        assert_eq!(claimed.is_ok(), note.is_some(), "{claimed:?}");
+        drop(claimed);
+        assert_eq!(content(&target), "new");
+        assert_eq!(partial.exists(), note.is_none());
+    }
 }

@@ -1,7 +1,7 @@
-//! The marked folder that contains an experiment until it is complete.
+//! The marked folder that contains a data set until it is complete.
 //!
 //! The marker is also the lock. It lies inside the folder, so that a user's own folder at the same
-//! path is never mistaken for ours. The experiment lies one level below, so that the marker never
+//! path is never mistaken for ours. The data set lies one level below, so that the marker never
 //! becomes part of it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -10,28 +10,38 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::disk::{is_there, remove, sync, sync_folder};
-use crate::Error;
-use crate::error::file_error;
+use super::error::{DestinationError, file_error};
 
 const MARKER_FILE: &str = "somafeed-unfinished";
 const MARKER: &str = "\
+somafeed writes data here, and moves it to its own name when it is whole.
+Unless a somafeed process is running, this folder is left from a run that was killed or failed.
+The next run that writes to the same name clears it.
+Look before you remove it yourself: a folder named `replaced` in it is the data that the new was to
+replace, and may be the only copy. Move that back to its own name first.
+";
+/// The marker that versions wrote before 2026-11-23. Their folders are still ours.
+const EARLIER_MARKER: &str = "\
 somafeed writes an experiment here, and moves it to its own name when it is whole.
 Unless a somafeed process is running, this folder is left from a run that was killed or failed.
 The next run that writes to the same name clears it.
 Look before you remove it yourself: a folder named `replaced` in it is the experiment that the new
 one was to replace, and may be the only copy. Move that back to its own name first.
 ";
-const EXPERIMENT: &str = "experiment";
+/// The folder of the new data set. Folders of earlier versions have the same name in them.
+const DATA: &str = "experiment";
 const REPLACED: &str = "replaced";
 const PUBLISHED: &str = "published";
-const PUBLISHED_TEXT: &str =
+const PUBLISHED_TEXT: &str = "The new data has its name: `replaced` is not needed any more.\n";
+/// The note of versions with the [earlier marker](EARLIER_MARKER).
+const EARLIER_PUBLISHED_TEXT: &str =
     "The new experiment has its name: `replaced` is not needed any more.\n";
 
 /// A folder with our marker, locked by this process. Dropping it removes the folder, unless it is
 /// [kept](Self::keep).
 #[derive(Debug)]
 pub(super) struct Holding {
-    /// The final path of the experiment.
+    /// The final path of the data set.
     target: PathBuf,
     folder: PathBuf,
     /// Keeps the lock until the end.
@@ -42,10 +52,10 @@ pub(super) struct Holding {
 
 impl Holding {
     /// Creates, marks and locks `folder`; or locks the one that a killed run left, and empties it.
-    pub(super) fn take(target: &Path, folder: PathBuf) -> Result<Self, Error> {
+    pub(super) fn take(target: &Path, folder: PathBuf) -> Result<Self, DestinationError> {
         let (marker, had_leftover) = lock(target, &folder)?;
         if had_leftover && let Some(parent) = folder.parent() {
-            // The previous run may have exchanged two experiments without syncing that to disk.
+            // The previous run may have exchanged two data sets without syncing that to disk.
             sync_folder(parent)?;
         }
         // From here on a failure removes the folder again.
@@ -59,12 +69,12 @@ impl Holding {
         &self.folder
     }
 
-    /// The path to write the experiment to.
-    pub(super) fn experiment(&self) -> PathBuf {
-        self.folder.join(EXPERIMENT)
+    /// The path to write the data set to.
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.join(DATA)
     }
 
-    /// Path of the old experiment during a replacement, on file systems that cannot exchange two
+    /// Path of the old data set during a replacement, on file systems that cannot exchange two
     /// folders.
     pub(super) fn replaced(&self) -> PathBuf {
         self.folder.join(REPLACED)
@@ -79,9 +89,9 @@ impl Holding {
         self.folder.join(PUBLISHED)
     }
 
-    /// Records on disk that the new experiment has its name, so that the old one, which was set
+    /// Records on disk that the new data set has its name, so that the old one, which was set
     /// aside, may be removed. Call this once both renames are on disk.
-    pub(super) fn note_published(&self) -> Result<(), Error> {
+    pub(super) fn note_published(&self) -> Result<(), DestinationError> {
         let path = self.note();
         let write = || {
             let mut note = File::create(&path)?;
@@ -97,22 +107,22 @@ impl Holding {
         self.keep = true;
     }
 
-    /// Puts back an experiment that was set aside and has no successor, and removes everything else
-    /// that a run creates here. Fails if an experiment was set aside and the owner of the one in
+    /// Puts back a data set that was set aside and has no successor, and removes everything else
+    /// that a run creates here. Fails if one was set aside and the owner of the one in
     /// its place is unknown.
-    pub(super) fn clear(&self) -> Result<(), Error> {
+    pub(super) fn clear(&self) -> Result<(), DestinationError> {
         let (replaced, note) = (self.replaced(), self.note());
         let is_published = self.is_published()?;
         if is_there(&replaced)? && !is_published {
             if is_there(&self.target)? {
-                return Err(Error::SetAside { target: self.target.clone(), replaced });
+                return Err(DestinationError::SetAside { target: self.target.clone(), replaced });
             }
             fs::rename(&replaced, &self.target).map_err(file_error("put back", &self.target))?;
         }
-        for left in [replaced, self.experiment()] {
+        for left in [replaced, self.data()] {
             remove(&left).map_err(file_error("remove what an unfinished run left in", &left))?;
         }
-        // The note is removed after the experiment it is about, and is gone from disk before
+        // The note is removed after the data set it is about, and is gone from disk before
         // another one is set aside.
         if is_published {
             sync_folder(&self.folder)?;
@@ -124,12 +134,15 @@ impl Holding {
         Ok(())
     }
 
-    /// Whether a run has noted that the new experiment has its name. A truncated note does not
+    /// Whether a run has noted that the new data set has its name. A truncated note does not
     /// count.
-    fn is_published(&self) -> Result<bool, Error> {
+    fn is_published(&self) -> Result<bool, DestinationError> {
         let note = self.note();
         match fs::read(&note) {
-            Ok(text) => Ok(text == PUBLISHED_TEXT.as_bytes()),
+            Ok(text) => {
+                let known = [PUBLISHED_TEXT, EARLIER_PUBLISHED_TEXT];
+                Ok(known.iter().any(|known| text == known.as_bytes()))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(file_error("read", &note)(error)),
         }
@@ -150,7 +163,7 @@ impl Drop for Holding {
 }
 
 /// Marks the folder and locks the marker. Returns whether the folder existed.
-fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
+fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> {
     let path = folder.join(MARKER_FILE);
     let failed = |source| file_error("lock", &path)(source);
     loop {
@@ -172,7 +185,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
         match marker.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::Busy { path: target.to_owned(), lock: path });
+                return Err(DestinationError::Busy { path: target.to_owned(), lock: path });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
@@ -184,12 +197,14 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
         }
         let mut text = Vec::new();
         marker.read_to_end(&mut text).map_err(failed)?;
-        if text != MARKER.as_bytes() {
+        let markers = [MARKER, EARLIER_MARKER].map(str::as_bytes);
+        if !markers.contains(&text.as_slice()) {
             // A run that was killed while it wrote the marker left nothing else in the folder.
-            if !MARKER.as_bytes().starts_with(&text) || !holds_only_marker(folder)? {
+            let is_begun = markers.iter().any(|marker| marker.starts_with(&text));
+            if !is_begun || !holds_only_marker(folder)? {
                 return Err(not_ours(target, folder));
             }
-            mark(&mut marker, &text, folder).map_err(|source| {
+            mark(&mut marker, folder).map_err(|source| {
                 // Without a complete marker the next run could not tell whose folder it is.
                 drop(fs::remove_file(&path));
                 drop(fs::remove_dir(folder));
@@ -201,7 +216,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), Error> {
 }
 
 /// Creates the folder. Returns whether it existed.
-fn make(folder: &Path) -> Result<bool, Error> {
+fn make(folder: &Path) -> Result<bool, DestinationError> {
     match fs::create_dir(folder) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
@@ -210,7 +225,7 @@ fn make(folder: &Path) -> Result<bool, Error> {
 }
 
 /// Whether the folder has a marker or is empty. Somebody else's folder must not even get a marker.
-fn may_be_ours(folder: &Path) -> Result<bool, Error> {
+fn may_be_ours(folder: &Path) -> Result<bool, DestinationError> {
     let inspected = || {
         if !fs::symlink_metadata(folder)?.is_dir() {
             return Ok(false);
@@ -229,7 +244,7 @@ fn may_be_ours(folder: &Path) -> Result<bool, Error> {
     }
 }
 
-fn holds_only_marker(folder: &Path) -> Result<bool, Error> {
+fn holds_only_marker(folder: &Path) -> Result<bool, DestinationError> {
     let failed = |source| file_error("list", folder)(source);
     for entry in fs::read_dir(folder).map_err(failed)? {
         if entry.map_err(failed)?.file_name() != MARKER_FILE {
@@ -239,13 +254,14 @@ fn holds_only_marker(folder: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Completes the marker, and syncs it to disk before anything is written beside it.
-fn mark(marker: &mut File, found: &[u8], folder: &Path) -> io::Result<()> {
-    marker.write_all(&MARKER.as_bytes()[found.len()..])?;
+/// Writes the marker, and syncs it to disk before anything is written beside it.
+fn mark(marker: &mut File, folder: &Path) -> io::Result<()> {
+    marker.set_len(0)?;
+    marker.write_all(MARKER.as_bytes())?;
     marker.sync_all()?;
     sync(folder)
 }
 
-fn not_ours(target: &Path, folder: &Path) -> Error {
-    Error::NotOurs { target: target.to_owned(), path: folder.to_owned() }
+fn not_ours(target: &Path, folder: &Path) -> DestinationError {
+    DestinationError::NotOurs { target: target.to_owned(), path: folder.to_owned() }
 }

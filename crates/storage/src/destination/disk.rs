@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use crate::Error;
-use crate::error::file_error;
+use super::error::{DestinationError, file_error};
 
 /// Whether anything has this name, including a broken link.
-pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
+pub(super) fn is_there(path: &Path) -> Result<bool, DestinationError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -32,7 +31,7 @@ pub(super) fn sync(path: &Path) -> io::Result<()> {
 }
 
 /// Like [`sync`], for a folder, with a typed error.
-pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
+pub(super) fn sync_folder(path: &Path) -> Result<(), DestinationError> {
     sync(path).map_err(file_error("sync", path))
 }
 
@@ -41,7 +40,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
 pub(super) fn create_folders(
     path: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
-) -> Result<(), Error> {
+) -> Result<(), DestinationError> {
     let missing = path.ancestors().take_while(|folder| !folder.exists()).count();
     fs::create_dir_all(path).map_err(file_error("create the folder", path))?;
     for parent in path.ancestors().skip(1).take(missing) {
@@ -55,7 +54,7 @@ pub(super) fn create_folders(
 pub(super) fn sync_below(
     folder: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
-) -> Result<u64, Error> {
+) -> Result<u64, DestinationError> {
     let failed = |source| file_error("list", folder)(source);
     let mut n_bytes = 0;
     for entry in fs::read_dir(folder).map_err(failed)? {

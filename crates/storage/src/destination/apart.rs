@@ -5,10 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use storage::local_path;
-
-use crate::Error;
-use crate::error::file_error;
+use super::error::{DestinationError, file_error};
+use crate::address::local_path;
 
 /// Fails if one of `sources` equals, contains or lies in one of `places`, which need not exist yet.
 /// All are local paths or addresses.
@@ -17,8 +15,8 @@ use crate::error::file_error;
 /// repeated mounts of a folder are resolved.
 ///
 /// # Errors
-/// [`Error::SourceAtRisk`]; [`Error::File`] if a source cannot be inspected.
-pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), Error> {
+/// [`DestinationError::SourceAtRisk`]; [`DestinationError::File`] if a source cannot be inspected.
+pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), DestinationError> {
     for source in sources {
         for place in places {
             let relation = match (local_path(source), local_path(place)) {
@@ -27,7 +25,7 @@ pub fn check_apart(sources: &[&str], places: &[&str]) -> Result<(), Error> {
                 _ => None,
             };
             if let Some(relation) = relation {
-                return Err(Error::SourceAtRisk {
+                return Err(DestinationError::SourceAtRisk {
                     place: (*place).to_owned(),
                     relation,
                     read: (*source).to_owned(),
@@ -50,7 +48,7 @@ fn identities(path: &Path) -> io::Result<Vec<Identity>> {
     fs::canonicalize(path)?.ancestors().map(identity).collect()
 }
 
-fn local_relation(source: &Path, place: &Path) -> Result<Option<&'static str>, Error> {
+fn local_relation(source: &Path, place: &Path) -> Result<Option<&'static str>, DestinationError> {
     let source_chain = match identities(source) {
         // Reading the source will report this.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
