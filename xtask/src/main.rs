@@ -54,6 +54,7 @@ Commands:
               cargo xtask fields generate ~/data/weather --samples 64
               cargo xtask fields sweep ~/data/weather -B 16 -t 1,2
               cargo xtask fields queue ~/data/weather --consumer 500
+              cargo xtask fields sweep ~/data/weather -w 4 --queue 4 --link 30ms,90MB/s,1GB/s
               cargo xtask fields peers ~/data/weather
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc

@@ -9,14 +9,13 @@ use worktime::ThreadTime;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::error::Error;
-use crate::slot::{Pool, Slot};
+use crate::slot::Slot;
 use crate::variable::OpenVariable;
 
 /// Makes batches: a batch that lies within one block shares its memory, others are copied.
 #[derive(Debug)]
 pub struct ArrayAssembler {
     variables: Arc<[OpenVariable]>,
-    pool: Arc<Pool>,
     samples: Vec<u64>,
     /// Samples of the batch in the making.
     n_wanted: usize,
@@ -36,15 +35,16 @@ enum Values {
 }
 
 impl ArrayAssembler {
-    pub(crate) fn new(variables: Arc<[OpenVariable]>, pool: Arc<Pool>) -> Self {
-        Self { variables, pool, samples: Vec::new(), n_wanted: 0, values: Values::None }
+    pub(crate) fn new(variables: Arc<[OpenVariable]>) -> Self {
+        Self { variables, samples: Vec::new(), n_wanted: 0, values: Values::None }
     }
 
     /// New memory for the batch.
     fn slots(&self) -> Result<Vec<Slot>, Error> {
         let slot = |variable: &OpenVariable| {
             let n_bytes = variable.sample_bytes().saturating_mul(self.n_wanted as u64);
-            let slot = usize::try_from(n_bytes).ok().and_then(|n_bytes| self.pool.take(n_bytes));
+            let slot =
+                usize::try_from(n_bytes).ok().and_then(|n_bytes| variable.pool.take(n_bytes));
             slot.ok_or(Error::Memory { bytes: n_bytes, n_samples: self.n_wanted })
         };
         self.variables.iter().map(slot).collect()

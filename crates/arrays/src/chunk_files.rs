@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use storage::{Piece, Storage};
+use storage::{FileVersion, Piece, Storage};
 use zarrs::array::codec::{
     CodecChain, ShardingCodecConfiguration, ShardingCodecConfigurationV1, ShardingIndexLocation,
 };
@@ -22,11 +22,37 @@ use crate::decoder::panic_message;
 use crate::error::Cause;
 use crate::store::Store;
 
-/// The file of a chunk, and the chunk's bytes in it; all of them if `range` is `None`.
+/// The file of a chunk, and the place of its bytes if it is in a shard.
 #[derive(Debug)]
 pub(crate) struct ChunkFile {
     pub(crate) file: String,
-    pub(crate) range: Option<Range<u64>>,
+    /// `None` if the file is the chunk.
+    pub(crate) in_shard: Option<PlaceInShard>,
+}
+
+/// The place of a chunk in a shard.
+#[derive(Debug)]
+pub(crate) struct PlaceInShard {
+    pub(crate) range: Range<u64>,
+    /// The version of the shard whose index gave the place. In another version, other bytes may lie
+    /// there.
+    pub(crate) version: Arc<FileVersion>,
+}
+
+/// Fails if a file is no longer in the version `first`.
+pub(crate) fn check_version(
+    storage: &dyn Storage,
+    file: &str,
+    first: &FileVersion,
+) -> Result<(), Cause> {
+    match storage.versions(&[file]).pop() {
+        Some(Ok(now)) if now == *first => Ok(()),
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Err(format!(
+            "{file} changed while the array was open: its index, or a part of it, was read before; open the array again"
+        )
+        .into()),
+    }
 }
 
 /// The chunks of an array that are decoded as a whole: within a shard, those inside.
@@ -69,12 +95,14 @@ impl ChunkFiles {
     ) -> Result<Option<ChunkFile>, Cause> {
         let Some(shards) = &self.sharded else {
             let file = self.array.chunk_key(chunk).as_str().to_owned();
-            return Ok(Some(ChunkFile { file, range: None }));
+            return Ok(Some(ChunkFile { file, in_shard: None }));
         };
         let per_shard = &shards.chunks_per_shard;
         let shard: Vec<u64> = chunk.iter().zip(per_shard).map(|(at, n)| at / n).collect();
         let file = self.array.chunk_key(&shard).as_str().to_owned();
-        let Some(index) = shards.index(storage, &file)? else { return Ok(None) };
+        let Some(KnownShard { index, version }) = shards.known(storage, &file)? else {
+            return Ok(None);
+        };
         let at = chunk.iter().zip(per_shard).fold(0, |at, (idx, n)| at * n + idx % n) as usize;
         let Some([start, len]) = index.get(at) else {
             return Err("the shard's index is too short".into());
@@ -84,12 +112,21 @@ impl ChunkFiles {
             return Ok(None);
         }
         let end = start.checked_add(*len).ok_or("the shard's index is damaged")?;
-        Ok(Some(ChunkFile { file, range: Some(*start..end) }))
+        let range = *start..end;
+        Ok(Some(ChunkFile { file, in_shard: Some(PlaceInShard { range, version }) }))
     }
 }
 
 /// The index of a shard: for each of its chunks in C order, the first byte and the number of bytes.
 type ShardIndex = Arc<[[u64; 2]]>;
+
+/// A shard whose index was read.
+#[derive(Clone)]
+struct KnownShard {
+    index: ShardIndex,
+    /// The version of the file before its index was read.
+    version: Arc<FileVersion>,
+}
 
 /// The shards of an array.
 ///
@@ -102,8 +139,8 @@ struct Shards {
     index_codecs: CodecChain,
     index_bytes: u64,
     is_at_end: bool,
-    /// The indices read so far, by their shard's file; `None` for one that does not exist.
-    indices: Mutex<HashMap<String, Option<ShardIndex>>>,
+    /// The shards whose index was read, by their file; `None` for one that does not exist.
+    known: Mutex<HashMap<String, Option<KnownShard>>>,
 }
 
 impl Shards {
@@ -132,28 +169,32 @@ impl Shards {
             index_codecs,
             index_bytes,
             is_at_end: sharding.index_location == ShardingIndexLocation::End,
-            indices: Mutex::default(),
+            known: Mutex::default(),
         })
     }
 
-    /// The index of a shard; `None` if there is no such file.
-    fn index(&self, storage: &dyn Storage, file: &str) -> Result<Option<ShardIndex>, Cause> {
-        let known = self.indices.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
-        if let Some(index) = known {
-            return Ok(index);
+    /// A shard with its index; `None` if there is no such file.
+    fn known(&self, storage: &dyn Storage, file: &str) -> Result<Option<KnownShard>, Cause> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
+        if let Some(shard) = known {
+            return Ok(shard);
         }
-        let index = match self.read_index(storage, file) {
-            Ok(bytes) => Some(self.decode(&bytes)?),
+        let shard = match self.read_index(storage, file) {
+            Ok((bytes, version)) => {
+                Some(KnownShard { index: self.decode(&bytes)?, version: Arc::new(version) })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
-        let mut indices = self.indices.lock().unwrap_or_else(PoisonError::into_inner);
-        indices.insert(file.to_owned(), index.clone());
-        Ok(index)
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // All threads go by the index that was there first.
+        Ok(known.entry(file.to_owned()).or_insert(shard).clone())
     }
 
-    fn read_index(&self, storage: &dyn Storage, file: &str) -> io::Result<Vec<u8>> {
-        let size = storage.size(file)?;
+    /// The index of a shard as stored, and the version of the file before it was read.
+    fn read_index(&self, storage: &dyn Storage, file: &str) -> io::Result<(Vec<u8>, FileVersion)> {
+        let version = storage.versions(&[file]).pop().ok_or(io::ErrorKind::UnexpectedEof)??;
+        let size = version.size;
         let too_short = || {
             let text = format!("{file}: has {size} bytes, its index alone {}", self.index_bytes);
             io::Error::new(io::ErrorKind::UnexpectedEof, text)
@@ -163,7 +204,7 @@ impl Shards {
         let range = start..start + self.index_bytes;
         let mut bytes = vec![0; self.index_bytes as usize];
         storage.read(&[Piece { file, range }], &mut bytes)?;
-        Ok(bytes)
+        Ok((bytes, version))
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<ShardIndex, Cause> {

@@ -1,13 +1,16 @@
 //! Reads and decodes the chunks of one task into the rows that want them.
 
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
-use storage::{Piece, Storage};
+use storage::{FileVersion, Piece, Storage};
 use worktime::ThreadTime;
 
-use crate::chunk_files::ChunkFile;
+use crate::chunk_files::{ChunkFile, PlaceInShard, check_version};
 use crate::decoder::Contexts;
 use crate::error::Cause;
+use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
 use crate::read::{Counts, Failure};
 use crate::variable::OpenVariable;
@@ -150,43 +153,70 @@ impl Worker {
         }
         for task in tasks {
             let (variable, segment) = (task.variable, task.segment);
+            let mut shard = ReadShard::default();
             for chunk in &segment.chunks {
                 let indices = task.indices(chunk);
-                let found = variable.files.find(storage, &indices);
-                let read = found.and_then(|found| self.read_near(storage, task, chunk, found));
+                let read = self.read_near(storage, task, (chunk, &indices), &mut shard);
                 read.map_err(|source| failure(variable, &indices, &source))?;
             }
+            let checked = shard.check(storage);
+            checked.map_err(|source| failure(variable, &shard.chunk, &source))?;
         }
         Ok(())
     }
 
-    /// Reads a chunk from a storage that answers at once.
+    /// Reads a chunk from a storage that answers at once. `shard` is the one that was read last.
     fn read_near(
         &mut self,
         storage: &dyn Storage,
         task: &mut Task<'_>,
-        chunk: &SelectedChunk,
-        found: Option<ChunkFile>,
+        (chunk, indices): (&SelectedChunk, &[u64]),
+        shard: &mut ReadShard,
     ) -> Result<(), Cause> {
-        let Some(ChunkFile { file, range }) = found else {
+        let Some(ChunkFile { file, in_shard }) = task.variable.files.find(storage, indices)? else {
             task.fill(chunk);
             return Ok(());
         };
-        let start = worktime::now();
-        let range = match range {
-            Some(range) => range,
-            None => match storage.size(&file) {
-                Ok(size) => 0..size,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        let Some(PlaceInShard { range, version }) = in_shard else {
+            let version = match storage.versions(&[&file]).pop() {
+                Some(Ok(version)) => version,
+                Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
                     task.fill(chunk);
                     return Ok(());
                 }
-                Err(error) => return Err(error.into()),
-            },
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err("the storage knows no version of it".into()),
+            };
+            let read = self.read_range(storage, task, chunk, (&file, 0..version.size));
+            // A chunk that changed meanwhile may be of two versions.
+            return if storage.keeps_versions() {
+                read
+            } else {
+                check_version(storage, &file, &version).and(read)
+            };
         };
+        // Shards are compared when all of a task's chunks in them were read.
+        if shard.file != file {
+            shard.check(storage)?;
+            *shard = ReadShard { file, version: Some(version), chunk: indices.to_vec() };
+        }
+        let read = self.read_range(storage, task, chunk, (&shard.file, range));
+        // Bytes that make no chunk may come from another version.
+        read.or_else(|cause| shard.check(storage).and(Err(cause)))
+    }
+
+    /// Reads a range of a file, which is a chunk.
+    fn read_range(
+        &mut self,
+        storage: &dyn Storage,
+        task: &mut Task<'_>,
+        chunk: &SelectedChunk,
+        (file, range): (&str, Range<u64>),
+    ) -> Result<(), Cause> {
+        let start = worktime::now();
         let (variable, chunk_bytes) = (task.variable, task.variable.chunk_bytes());
         let n_bytes = stored_len(&range, chunk_bytes, variable.decoder.is_raw())?;
-        let piece = [Piece { file: &file, range }];
+        let piece = [Piece { file, range }];
         if variable.decoder.is_raw()
             && let Some(into) = task.direct(chunk)
         {
@@ -214,7 +244,8 @@ impl Worker {
                 let indices = task.indices(chunk);
                 let found = task.variable.files.find(storage, &indices);
                 let found = found.and_then(|found| {
-                    let range = found.as_ref().and_then(|found| found.range.as_ref());
+                    let place = found.as_ref().and_then(|found| found.in_shard.as_ref());
+                    let range = place.map(|place| &place.range);
                     let (len, is_raw) =
                         (task.variable.chunk_bytes(), task.variable.decoder.is_raw());
                     range.map_or(Ok(0), |range| stored_len(range, len, is_raw)).map(|_| found)
@@ -224,7 +255,15 @@ impl Worker {
             }
         }
         let start = worktime::now();
-        let fetched = fetch_all(storage, wanted.iter().filter_map(|(.., found)| found.as_ref()));
+        let stored: Vec<_> = wanted
+            .iter()
+            .filter_map(|(idx, _, indices, found)| Some((idx, indices, found.as_ref()?)))
+            .collect();
+        let files: Vec<&ChunkFile> = stored.iter().map(|(.., file)| *file).collect();
+        let fetched = fetch_all(storage, &files).map_err(|(at, error)| match stored.get(at) {
+            Some((idx, indices, _)) => failure(tasks[**idx].variable, indices, &error),
+            None => Failure { path: String::new(), source: error },
+        })?;
         self.counts.fetched(0, worktime::now() - start);
         let mut fetched = fetched.into_iter();
         for (idx, chunk, indices, found) in &wanted {
@@ -284,49 +323,25 @@ fn place(
     Ok(())
 }
 
-/// The files, or parts of them, in their order; `None` for those that do not exist.
-fn fetch_all<'a>(
-    storage: &dyn Storage,
-    files: impl Iterator<Item = &'a ChunkFile>,
-) -> Vec<io::Result<Option<Vec<u8>>>> {
-    let files: Vec<&ChunkFile> = files.collect();
-    let names: Vec<&str> =
-        files.iter().filter(|file| file.range.is_none()).map(|file| file.file.as_str()).collect();
-    let mut whole = storage.read_files(&names).into_iter();
-    let pieces: Vec<Piece<'_>> = files
-        .iter()
-        .filter_map(|file| Some(Piece { file: &file.file, range: file.range.clone()? }))
-        .collect();
-    let mut parts = read_pieces(storage, &pieces).into_iter();
-    let absent = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    files
-        .iter()
-        .map(|file| {
-            let from = if file.range.is_none() { whole.next() } else { parts.next() };
-            match from.unwrap_or_else(|| Err(absent())) {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(error),
-            }
-        })
-        .collect()
+/// The shard that a task read last, to be compared with the version that its index has.
+#[derive(Debug, Default)]
+struct ReadShard {
+    file: String,
+    version: Option<Arc<FileVersion>>,
+    /// The indices of the first chunk that was read of it.
+    chunk: Vec<u64>,
 }
 
-/// Reads pieces together, each into its own buffer.
-fn read_pieces(storage: &dyn Storage, pieces: &[Piece<'_>]) -> Vec<io::Result<Vec<u8>>> {
-    let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
-    let mut all = vec![0; pieces.iter().map(len).sum()];
-    if let Err(error) = storage.read(pieces, &mut all) {
-        let again = |_: &Piece<'_>| Err(io::Error::new(error.kind(), error.to_string()));
-        return pieces.iter().map(again).collect();
+impl ReadShard {
+    /// Fails if the shard changed since its index was read.
+    fn check(&self, storage: &dyn Storage) -> Result<(), Cause> {
+        match &self.version {
+            Some(version) if !storage.keeps_versions() => {
+                check_version(storage, &self.file, version)
+            }
+            _ => Ok(()),
+        }
     }
-    let mut rest = all.as_slice();
-    let each = pieces.iter().map(|piece| {
-        let (bytes, after) = rest.split_at(len(piece));
-        rest = after;
-        Ok(bytes.to_vec())
-    });
-    each.collect()
 }
 
 /// The first `n_bytes` of a buffer, which grows if needed.
@@ -340,11 +355,7 @@ fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> &mut [u8] {
 
 /// Bytes of a stored chunk, after a check that they are plausible: a buffer of that size is
 /// allocated.
-fn stored_len(
-    range: &std::ops::Range<u64>,
-    chunk_bytes: usize,
-    is_raw: bool,
-) -> Result<usize, Cause> {
+fn stored_len(range: &Range<u64>, chunk_bytes: usize, is_raw: bool) -> Result<usize, Cause> {
     let stored = range.end.saturating_sub(range.start);
     // Codecs add little to what they cannot compress.
     let most = (chunk_bytes as u64).saturating_mul(2).saturating_add(1 << 16);

@@ -18,6 +18,11 @@
 //! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
 //! into their place. A chunk that is not stored reads as the array's fill value.
 //!
+//! Files may change while arrays are open. A shard that changed since its index was read is an
+//! error, and so is a chunk file that changes while it is read: all that is delivered of a file is
+//! of one version. Open the arrays again to read the new one. In a folder, a change within the same
+//! tick of the system's clock is not seen.
+//!
 //! ```
 //! # use zarrs::array::{ArrayBuilder, data_type};
 //! # let folder = tempfile::tempdir()?;
@@ -66,6 +71,7 @@ mod convert;
 mod decoder;
 mod element;
 mod error;
+mod fetch_far;
 mod geometry;
 mod part;
 mod read;

@@ -12,7 +12,6 @@ use crate::chunk_task::{Worker, tasks};
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::read::{self, Counts};
-use crate::slot::Pool;
 use crate::spec::{ReadStrategy, SampleSpec};
 use crate::variable::OpenVariable;
 use crate::window::Window;
@@ -25,7 +24,6 @@ pub struct ArraySamples {
     window: Window,
     read: ReadStrategy,
     threads: usize,
-    pool: Arc<Pool>,
 }
 
 impl std::fmt::Debug for ArraySamples {
@@ -58,7 +56,7 @@ impl ArraySamples {
         let variables: Arc<[OpenVariable]> = variables?.into();
         let window = Window::new(&variables, spec)?;
         let (read, threads) = (spec.read, spec.threads.max(1));
-        Ok(Self { storage, variables, window, read, threads, pool: Arc::default() })
+        Ok(Self { storage, variables, window, read, threads })
     }
 
     /// The number of samples.
@@ -166,7 +164,7 @@ impl Source for ArraySamples {
         for (at, variable) in self.variables.iter().enumerate() {
             let n_bytes = variable.sample_bytes().saturating_mul(samples.len() as u64);
             let made = usize::try_from(n_bytes).ok();
-            made.and_then(|n_bytes| into.slot(at, n_bytes, &self.pool))
+            made.and_then(|n_bytes| into.slot(at, n_bytes, &variable.pool))
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
         let one_read = match self.read {
@@ -205,6 +203,6 @@ impl Source for ArraySamples {
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
-        Ok(ArrayAssembler::new(Arc::clone(&self.variables), Arc::clone(&self.pool)))
+        Ok(ArrayAssembler::new(Arc::clone(&self.variables)))
     }
 }

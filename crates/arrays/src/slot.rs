@@ -2,50 +2,64 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Buffers of dropped slots, for reuse by later ones of about the same size.
+use memmap2::MmapMut;
+
+/// Memory of one variable's dropped slots, for reuse by later ones.
 #[derive(Debug, Default)]
-pub(crate) struct Pool(Mutex<Vec<Vec<u64>>>);
+pub(crate) struct Pool(Mutex<Vec<MmapMut>>);
 
 impl Pool {
-    /// Takes a slot of `n_bytes`, in the smallest memory of a returned one that is large enough, if
-    /// there is any. Its bytes are arbitrary. `None` if memory is lacking.
+    /// Takes a slot of `n_bytes`, in the memory of a returned one if there is any that is large
+    /// enough. Its bytes are arbitrary. `None` if memory is lacking.
     pub(crate) fn take(self: &Arc<Self>, n_bytes: usize) -> Option<Slot> {
-        let n_words = n_bytes.div_ceil(size_of::<u64>());
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sizes = || free.iter().map(Vec::len).enumerate();
-        let fitting = sizes().filter(|(_, len)| n_words <= *len).min_by_key(|(_, len)| *len);
-        let words = if let Some((at, _)) = fitting {
+        let memory = if let Some(at) = free.iter().position(|memory| n_bytes <= memory.len()) {
             free.swap_remove(at)
         } else {
             // One that is too small goes first, so that the pool does not keep both.
             free.pop();
             drop(free);
-            bytemuck::allocation::try_zeroed_vec(n_words).ok()?
+            mapped(n_bytes)?
         };
-        Some(Slot { words, n_bytes, pool: Arc::clone(self) })
+        Some(Slot { memory: Some(memory), n_bytes, pool: Arc::clone(self) })
     }
+}
+
+/// Memory of the operating system, in large pages where it has them: a batch of fields has hundreds
+/// of megabytes, and the first touch of each page costs more than decoding into it.
+fn mapped(n_bytes: usize) -> Option<MmapMut> {
+    // An empty mapping is an error.
+    let memory = MmapMut::map_anon(n_bytes.max(1)).ok()?;
+    #[cfg(target_os = "linux")]
+    {
+        // Without large pages the memory is as good, only slower at first.
+        drop(memory.advise(memmap2::Advice::HugePage));
+    }
+    Some(memory)
 }
 
 /// Bytes of consecutive rows, aligned for any element.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    words: Vec<u64>,
+    /// Present until it is dropped.
+    memory: Option<MmapMut>,
     n_bytes: usize,
     pool: Arc<Pool>,
 }
 
 impl Slot {
     pub(crate) fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.words).get(..self.n_bytes).unwrap_or_default()
+        self.memory.as_ref().and_then(|memory| memory.get(..self.n_bytes)).unwrap_or_default()
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(&mut self.words).get_mut(..self.n_bytes).unwrap_or_default()
+        let n_bytes = self.n_bytes;
+        self.memory.as_mut().and_then(|memory| memory.get_mut(..n_bytes)).unwrap_or_default()
     }
 
     /// Sets the number of bytes. Returns false if its memory is too small.
     pub(crate) fn resize(&mut self, n_bytes: usize) -> bool {
-        let fits = n_bytes <= size_of_val(self.words.as_slice());
+        let fits = n_bytes as u64 <= self.memory_bytes();
         if fits {
             self.n_bytes = n_bytes;
         }
@@ -54,13 +68,14 @@ impl Slot {
 
     /// Bytes that its memory takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        size_of_val(self.words.as_slice()) as u64
+        self.memory.as_ref().map_or(0, |memory| memory.len() as u64)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let words = std::mem::take(&mut self.words);
-        self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+        if let Some(memory) = self.memory.take() {
+            self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::selection::Indices;
+use crate::slot::Pool;
 use crate::spec::{Dimension, Variable};
 use crate::store::Store;
 
@@ -39,6 +40,8 @@ pub(crate) struct OpenVariable {
     pub(crate) fill: Vec<u8>,
     /// Length of the first dimension.
     pub(crate) n_steps: u64,
+    /// Memory of its batches.
+    pub(crate) pool: Arc<Pool>,
 }
 
 impl OpenVariable {
@@ -85,6 +88,7 @@ impl OpenVariable {
             fill,
             n_steps,
             path,
+            pool: Arc::default(),
         })
     }
 

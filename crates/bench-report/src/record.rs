@@ -98,6 +98,9 @@ column_group! {
         pub loader: Option<String>,
         /// The kind of samples: `cells` or `fields`. Null in older files, which means cells.
         pub workload: Option<String>,
+        /// The part of the samples: `training` or `validation`, each with a loader of its own in one
+        /// process; null is all of them.
+        pub part: Option<String>,
         /// How a block becomes batches: `np.array`, `scipy.csr` or `native` for cells, `stacked`,
         /// `per-sample` or `plain-read` for fields; a peer's name if it has its own way.
         pub chunk_method: String,
@@ -155,6 +158,11 @@ column_group! {
         /// How that limit was enforced: `bucket`, which counts requested bytes, or `kernel`, which
         /// counts bytes read from the disk.
         pub io_limit_by: Option<String>,
+        /// The link that the data was read over, like `30ms,90MB/s,1GB/s`: the latency of a
+        /// request, the rate of a connection and the rate of all; null if it was read where it is.
+        pub link: Option<String>,
+        /// Limit in bytes of the cache on disk in front of an object store; null if there was none.
+        pub storage_cache: Option<u64>,
         /// State of the page cache when the epoch began: `warm`, `unknown`, `cold-dropped` (the
         /// whole machine's cache was dropped) or `cold-advised` (the kernel was advised to drop the
         /// data's files).
@@ -191,6 +199,7 @@ impl GridPoint {
         );
         let sometimes = [
             self.peer().map(str::to_owned),
+            self.part.clone(),
             self.transform.clone(),
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
@@ -202,6 +211,8 @@ impl GridPoint {
             self.keep_decoded.map(|bytes| format!("keep{bytes}")),
             self.io_limit
                 .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
+            self.link.as_ref().map(|link| format!("link {link}")),
+            self.storage_cache.map(|bytes| format!("cache{bytes}")),
             self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
             self.point_memory_limit.map(|bytes| format!("limit{bytes}")),
             self.point_memory_limit_by.clone(),

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::bench;
+use crate::bench::{self, ServeLinkArgs};
 use crate::generate_command::GenerateArgs;
 use crate::peers_command::PeersArgs;
 use crate::queue_command::QueueArgs;
@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// Measure one point: reads the order from stdin, writes events to stdout
     #[command(hide = true, name = bench::SUBCOMMAND)]
     Point,
+    /// Serve a folder over a link until stdin closes: the process that `--link` starts
+    #[command(hide = true, name = bench::SERVE_LINK)]
+    ServeLink(ServeLinkArgs),
 }
 
 #[cfg(test)]
@@ -80,6 +83,9 @@ mod tests {
             &["fields", "sweep"],
             &["fields", "sweep", "x", "--strategies", "slow"],
             &["fields", "queue", "x", "--depth", "-1"],
+            &["fields", "queue", "x", "--link", "fast"],
+            &["fields", "sweep", "x", "--link", "1ms", "--cache-size", "1GiB"],
+            &["fields", "peers", "x", "--python", "p", "--link", "1ms"],
             &["fields", "peers", "x"],
             &["fields", "peers", "x", "--python", "p", "--repetitions", "0"],
             &["fields", "peers", "x", "--python", "p", "-B", "0"],

@@ -32,9 +32,11 @@ pub mod generate;
 mod generate_command;
 mod peers;
 mod peers_command;
+mod published;
 mod queue_command;
 mod queue_picture;
 mod sweep_command;
+mod sweep_picture;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,6 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Queue(args) => queue_command::run(&args, &arguments),
         Command::Peers(args) => peers_command::run(&args, &arguments),
+        Command::ServeLink(args) => bench::serve_link(&args),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     exit_code(outcome, &secrets)

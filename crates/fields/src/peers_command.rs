@@ -68,6 +68,7 @@ impl PeersArgs {
             // An epoch has a batch at least.
             epochs: self.batches,
             together: true,
+            validation: 0,
             seed: self.data.seed,
         }
     }
@@ -98,12 +99,13 @@ impl Runner {
 
 /// Checks the readers, measures them beside ours and prints a table.
 pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let data = args.data.data();
+    let data = args.data.near_data();
     let store = local_path(&data.uri)
         .ok_or_else(|| UsageError::new("the readers take a store on a local disk"))?;
     let point = args.point();
     let n_runs = args.repetitions * (args.readers.len() as u64 + 3);
-    let mut measuring = Measuring::begin(&args.data, &point, (n_runs, "runs"), arguments)?;
+    let mut measuring =
+        Measuring::begin(&args.data, data.clone(), &point, (n_runs, "runs"), arguments)?;
     let task = ReaderTask {
         store: store.canonicalize().with_context(|| format!("cannot open {}", store.display()))?,
         arrays: data.arrays.clone(),

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use bench_report::{EPOCHS_FILE, EpochRecord, Measured, Spread, write_text};
 use clap::Args;
 
-use crate::bench::{BenchFlags, Point, Strategy};
+use crate::bench::{BenchFlags, Point, Strategy, sentence};
 use crate::drain::{Queue, first_empty, first_empty_measured};
+use crate::published::{NOTE, PublishedQueue, QUEUES};
 use crate::queue_picture::{QueueLine, draw};
 
 /// Flags of `queue`.
@@ -56,6 +57,7 @@ impl QueueArgs {
             max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
             epochs: 1,
             together: false,
+            validation: 0,
             seed: self.bench.data.seed,
         };
         pairs.map(point).collect()
@@ -167,13 +169,16 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let text = format!(
         "# How a queue drains\n\n```sh\n{}\n```\n\nBatches of {} samples, a consumer that sleeps \
          {} ms on each, workers with {} threads each; {} s to fill the queue. Requests are counted \
-         from 0.\n\n{table}\n\
-         ![queue depth over iterations](queue.svg)\n",
+         from 0.{}\n\n{table}\n\
+         ![queue depth over iterations](queue.svg)\n\n{NOTE}; batches of 16, a consumer of 1 s, \
+         30 requests:\n\n{}",
         command.unwrap_or_default(),
         args.batch,
         args.consumer,
         args.threads,
         args.fill,
+        measuring.records.first().map(|record| sentence(&record.point)).unwrap_or_default(),
+        published_table(),
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
     for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {
@@ -203,6 +208,18 @@ fn table(drains: &[Drain]) -> String {
         ));
     }
     rows.concat()
+}
+
+/// The published rows in Markdown.
+fn published_table() -> String {
+    let head =
+        "| workers | queue | s an iteration | first empty |\n| ---: | ---: | ---: | ---: |\n";
+    let rows = QUEUES.iter().map(|row| {
+        let PublishedQueue { workers, queue, secs, first_empty } = row;
+        let first_empty = first_empty.map_or_else(String::new, |n| n.to_string());
+        format!("| {workers} | {queue} | {secs} | {first_empty} |\n")
+    });
+    std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_report::{EPOCHS_FILE, EpochRecord, Spread, write_text};
+use bench_report::{EPOCHS_FILE, EpochRecord, GridPoint, Measured, Spread, write_text};
 use bench_run::grouped;
 use clap::Args;
 
-use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second};
+use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second, sentence};
+use crate::published::NOTE;
+use crate::sweep_picture::{RateLine, draw};
 
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
@@ -38,6 +40,13 @@ pub(crate) struct SweepArgs {
     /// Epochs of each point, in its process
     #[arg(short = 'E', long, value_name = "N", default_value_t = 1)]
     epochs: u64,
+    /// Leave the last N samples to a second loader that reads them after each epoch; it is started,
+    /// and its queue fills, while the last quarter of the epoch goes on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    validation: u64,
+    /// Milliseconds that the consumer spends on a batch
+    #[arg(long, value_name = "MS", default_value_t = 0.0)]
+    consumer: f64,
 }
 
 impl SweepArgs {
@@ -51,11 +60,16 @@ impl SweepArgs {
                     threads: (*threads).max(1),
                     workers: self.workers,
                     queue: self.queue,
-                    consumer_millis: 0.0,
+                    consumer_millis: self.consumer,
                     fill_secs: 0.0,
                     max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
                     epochs: self.epochs.max(1),
                     together: false,
+                    // The floor is that of all samples.
+                    validation: match strategy {
+                        Strategy::PlainRead => 0,
+                        Strategy::Stacked | Strategy::PerSample => self.validation,
+                    },
                     seed: self.bench.data.seed,
                 }));
             }
@@ -69,65 +83,135 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let points = args.points();
     let mut measuring = args.bench.begin(&points, arguments)?;
     measuring.measure_all(&points, args.bench.repeat)?;
-    let table = table(&measuring.records, measuring.sample_bytes());
+    let rows = rows(&measuring.records, measuring.sample_bytes());
+    let table = table(&rows);
     println!("{table}");
+    let picture = write_text(measuring.folder(), "rates.svg", &draw(&lines(&rows))?)?;
     let text = format!(
         "# Reading fields\n\n```sh\n{}\n```\n\nMB are 10^6 bytes of samples as delivered (of a plain \
          read, of files), the first batch included; medians, with the range. The page cache was \
-         {}.\n\n{table}\n",
+         {}.{}\n\n{table}\n![MB/s over threads](rates.svg)\n\n{NOTE}.\n",
         measuring.records.first().map(|record| record.run.command.as_str()).unwrap_or_default(),
         measuring.records.first().map(|record| record.point.cache.as_str()).unwrap_or_default(),
+        measuring.records.first().map(|record| sentence(&record.point)).unwrap_or_default(),
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
-    println!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
+    for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {
+        println!("{}", path.display());
+    }
     Ok(measuring.verdict())
 }
 
-/// The table in Markdown: a row for each point.
-fn table(records: &[EpochRecord], sample_bytes: u64) -> String {
-    let head = "| batch | threads | how | MB/s | s a batch | CPU s | peak GB |\n\
-                    | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n";
-    let mut rows = vec![head.to_owned()];
-    let mut ids: Vec<String> = Vec::new();
+/// The figures of a point in one epoch, over its repetitions.
+struct Row<'a> {
+    point: &'a GridPoint,
+    /// The number of the epoch, if its process had several.
+    epoch: Option<u64>,
+    /// Megabytes of samples a second; `None` if it failed.
+    rate: Option<Spread>,
+    secs_per_batch: Option<f64>,
+    first_wait_secs: Option<f64>,
+    cpu_secs: Option<f64>,
+    peak_gb: Option<f64>,
+}
+
+/// A row for each point and each of its epochs, in the order of measurement.
+fn rows(records: &[EpochRecord], sample_bytes: u64) -> Vec<Row<'_>> {
+    let has_epochs = records.iter().any(|record| record.measured.epoch.is_some_and(|n| 0 < n));
+    let key =
+        |record: &EpochRecord| (record.point.id(), record.measured.epoch.filter(|_| has_epochs));
+    let mut keys = Vec::new();
+    let mut rows = Vec::new();
     for record in records {
-        let id = record.point.id();
-        if ids.contains(&id) {
+        let of_record = key(record);
+        if keys.contains(&of_record) {
             continue;
         }
         let same: Vec<&EpochRecord> =
-            records.iter().filter(|other| other.point.id() == id).collect();
-        ids.push(id);
-        let median = |of: &dyn Fn(&EpochRecord) -> Option<f64>| {
-            let values: Vec<f64> = same.iter().filter_map(|record| of(record)).collect();
-            Spread::of(values)
+            records.iter().filter(|other| key(other) == of_record).collect();
+        let spread = |of: &dyn Fn(&EpochRecord) -> Option<f64>| {
+            Spread::of(same.iter().filter_map(|record| of(record)))
         };
-        let rate = median(&|record| megabytes_per_second(record, sample_bytes));
-        let rate = rate.map_or_else(
-            || "failed".to_owned(),
-            |spread| {
-                format!("{} ({} to {})", whole(spread.median), whole(spread.min), whole(spread.max))
-            },
-        );
-        let secs = median(&|record| {
-            Some(record.measured.elapsed? / record.measured.n_batches.filter(|n| *n > 0)? as f64)
+        let median = |of: &dyn Fn(&EpochRecord) -> Option<f64>| spread(of).map(|of| of.median);
+        rows.push(Row {
+            point: &record.point,
+            epoch: of_record.1,
+            rate: spread(&|record| megabytes_per_second(record, sample_bytes)),
+            secs_per_batch: median(&|record| {
+                let Measured { elapsed, n_batches, .. } = &record.measured;
+                Some((*elapsed)? / n_batches.filter(|n| *n > 0)? as f64)
+            }),
+            first_wait_secs: median(&|record| record.measured.batch_wait_secs.first().copied()),
+            cpu_secs: median(&|record| record.measured.cpu_secs),
+            peak_gb: median(&|record| Some(record.measured.max_mem? as f64 / 1e9)),
         });
-        let cpu = median(&|record| record.measured.cpu_secs);
-        let peak = median(&|record| Some(record.measured.max_mem? as f64 / 1e9));
-        let number = |spread: Option<Spread>, digits: usize| {
-            spread.map_or_else(String::new, |spread| format!("{:.digits$}", spread.median))
-        };
-        let point = &record.point;
-        rows.push(format!(
-            "| {} | {} | {} | {rate} | {} | {} | {} |\n",
-            point.batch_size,
-            point.n_threads.unwrap_or(1),
-            point.chunk_method,
-            number(secs, 3),
-            number(cpu, 2),
-            number(peak, 2),
-        ));
+        keys.push(of_record);
     }
-    rows.concat()
+    rows
+}
+
+/// The table in Markdown. Parts and epochs have columns if there are several.
+fn table(rows: &[Row<'_>]) -> String {
+    let has_parts = rows.iter().any(|row| row.point.part.is_some());
+    let has_epochs = rows.iter().any(|row| row.epoch.is_some());
+    let head = ["batch", "threads", "how"];
+    let varying = [(has_parts, "samples"), (has_epochs, "epoch")];
+    let varying = varying.into_iter().filter_map(|(is_shown, name)| is_shown.then_some(name));
+    let figures = ["MB/s", "s a batch", "first batch s", "CPU s", "peak GB"];
+    let head: Vec<&str> = head.into_iter().chain(varying).chain(figures).collect();
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule = head.iter().map(|name| match *name {
+        "how" | "samples" => "---".to_owned(),
+        _ => "---:".to_owned(),
+    });
+    let rule: Vec<String> = rule.collect();
+    let head: Vec<String> = head.into_iter().map(str::to_owned).collect();
+    let number = |number: Option<f64>, digits: usize| {
+        number.map_or_else(String::new, |number| format!("{number:.digits$}"))
+    };
+    let body = rows.iter().map(|row| {
+        let point = row.point;
+        let rate = row.rate.map_or_else(
+            || "failed".to_owned(),
+            |rate| format!("{} ({} to {})", whole(rate.median), whole(rate.min), whole(rate.max)),
+        );
+        let mut cells = vec![
+            point.batch_size.to_string(),
+            point.n_threads.unwrap_or(1).to_string(),
+            point.chunk_method.clone(),
+        ];
+        if has_parts {
+            cells.push(point.part.clone().unwrap_or_else(|| "all".to_owned()));
+        }
+        if has_epochs {
+            cells.push(row.epoch.map_or_else(String::new, |epoch| epoch.to_string()));
+        }
+        cells.extend([
+            rate,
+            number(row.secs_per_batch, 3),
+            number(row.first_wait_secs, 4),
+            number(row.cpu_secs, 2),
+            number(row.peak_gb, 2),
+        ]);
+        line(&cells)
+    });
+    [line(&head), line(&rule)].into_iter().chain(body).collect()
+}
+
+/// The lines of the picture: rates over threads, in the first epoch.
+fn lines(rows: &[Row<'_>]) -> Vec<RateLine> {
+    let mut lines: Vec<RateLine> = Vec::new();
+    for row in rows.iter().filter(|row| row.epoch.is_none_or(|epoch| epoch == 0)) {
+        let Some(rate) = row.rate else { continue };
+        let GridPoint { chunk_method, part, batch_size, n_threads, .. } = row.point;
+        let name = part.iter().fold(chunk_method.clone(), |name, part| format!("{name}, {part}"));
+        let rate = (n_threads.unwrap_or(1), rate.median);
+        match lines.iter_mut().find(|line| line.name == name && line.batch == *batch_size) {
+            Some(line) => line.rates.push(rate),
+            None => lines.push(RateLine { name, batch: *batch_size, rates: vec![rate] }),
+        }
+    }
+    lines
 }
 
 fn whole(number: f64) -> String {

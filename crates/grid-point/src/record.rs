@@ -38,6 +38,8 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         point_memory_limit: None,
         point_memory_limit_by: None,
         io_limit: io_limit(data),
+        link: None,
+        storage_cache: None,
         io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }
@@ -72,6 +74,8 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         point_memory_limit: None,
         point_memory_limit_by: None,
         io_limit: io_limit(data),
+        link: None,
+        storage_cache: None,
         io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }

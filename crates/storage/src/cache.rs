@@ -439,6 +439,10 @@ impl Storage for CachedStorage {
         self.inner.coalesce()
     }
 
+    fn keeps_versions(&self) -> bool {
+        self.inner.keeps_versions()
+    }
+
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
     }

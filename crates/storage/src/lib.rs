@@ -108,4 +108,4 @@ pub use local::LocalStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};
-pub use storage::{Coalesce, Entry, FileVersion, Piece, Storage};
+pub use storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, Storage};

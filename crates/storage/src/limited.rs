@@ -210,6 +210,10 @@ impl Storage for LimitedStorage {
         Coalesce { prefetch: false, ..self.inner.coalesce() }
     }
 
+    fn keeps_versions(&self) -> bool {
+        self.inner.keeps_versions()
+    }
+
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
     }

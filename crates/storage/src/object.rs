@@ -33,7 +33,7 @@ use tokio::task::AbortHandle;
 use self::ahead::{Ahead, Begun, Limits, Source};
 use self::request::{Pending, Promise, promise};
 use self::versions::Versions;
-use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, Storage};
 
 /// How long a dropped storage waits for its threads. Requests end as soon as they next wait for the
 /// network.
@@ -214,15 +214,25 @@ impl Storage for ObjectStorage {
         // The ranges taken have made room.
         self.requests.begin_ahead();
         for Answer { at, len, from } in answers {
-            let (bytes, skip) = match from {
-                Origin::Sent(sent) => (sent.pending.wait()?, 0),
-                Origin::Ahead { piece, range, pending, skip } => match pending.wait() {
-                    Ok(bytes) => (bytes, skip),
+            let (sent, skip) = match from {
+                Origin::Sent(sent) => (sent.pending.wait(), 0),
+                Origin::Ahead { piece, range, pending, skip } => {
                     // Nobody sent for fetching ahead, so its failure is no error until the read
                     // itself has tried.
-                    Err(_) => (self.requests.begin(pieces[piece].file, range).pending.wait()?, 0),
-                },
+                    let again = |_| {
+                        let again = self.requests.begin(pieces[piece].file, range);
+                        Ok((again.pending.wait()?, 0))
+                    };
+                    match pending.wait().map(|bytes| (bytes, skip)).or_else(again) {
+                        Ok((bytes, skip)) => (Ok(bytes), skip),
+                        Err(error) => (Err(error), 0),
+                    }
+                }
             };
+            let bytes = sent.map_err(|error| match piece_at(pieces, at) {
+                Some(piece) => FailedPiece::wrap(piece, error),
+                None => error,
+            })?;
             let part = bytes.get(skip..skip + len).ok_or(io::ErrorKind::UnexpectedEof)?;
             into[at..at + len].copy_from_slice(part);
         }
@@ -273,9 +283,23 @@ impl Storage for ObjectStorage {
         }
     }
 
+    /// Each answer is compared with the version that was read first.
+    fn keeps_versions(&self) -> bool {
+        true
+    }
+
     fn requests(&self) -> Option<u64> {
         Some(self.requests.n_sent.load(Ordering::Relaxed))
     }
+}
+
+/// The piece whose bytes have place `at` among those of all pieces.
+fn piece_at<'a, 'b>(pieces: &'a [Piece<'b>], at: usize) -> Option<&'a Piece<'b>> {
+    let mut end = 0_u64;
+    pieces.iter().find(|piece| {
+        end += piece.range.end.saturating_sub(piece.range.start);
+        (at as u64) < end
+    })
 }
 
 /// The names of `listed` in `folder`.

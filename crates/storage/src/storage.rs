@@ -1,6 +1,6 @@
 //! The trait that a folder and an object store share.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io;
 use std::ops::Range;
 
@@ -68,6 +68,12 @@ pub trait Storage: Debug + Send + Sync {
     /// How ranges are best joined and batched.
     fn coalesce(&self) -> Coalesce;
 
+    /// Whether reads fail once a file is in another version than the one that was read first. If
+    /// not, who reads a file in several calls compares its [versions](Storage::versions).
+    fn keeps_versions(&self) -> bool {
+        false
+    }
+
     /// Requests sent so far, for bytes, sizes and listings; `None` for a storage without requests,
     /// such as a folder.
     fn requests(&self) -> Option<u64> {
@@ -109,6 +115,39 @@ pub struct FileVersion {
     pub size: u64,
     /// Changes whenever the file does: an ETag, or the time of the last change.
     pub tag: Option<String>,
+}
+
+/// The piece that made a read of several pieces fail. A storage that reads them at the same time
+/// puts it into its [`io::Error`] ([`io::Error::get_ref`]); it reads like the error of the piece.
+#[derive(Debug)]
+pub struct FailedPiece {
+    /// The file.
+    pub file: String,
+    /// The bytes, or those among them that failed.
+    pub range: Range<u64>,
+    /// The error.
+    pub error: io::Error,
+}
+
+impl FailedPiece {
+    /// An error of the same kind that names the piece.
+    pub(crate) fn wrap(piece: &Piece<'_>, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        let (file, range) = (piece.file.to_owned(), piece.range.clone());
+        io::Error::new(kind, Self { file, range, error })
+    }
+}
+
+impl fmt::Display for FailedPiece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.error, f)
+    }
+}
+
+impl std::error::Error for FailedPiece {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
 }
 
 /// A range of bytes of a file.

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 25] = [
     "worktime",
     "csr",
     "storage",
@@ -20,6 +20,7 @@ const ORDER: [&str; 23] = [
     "arrays",
     "bench-report",
     "bench-run",
+    "link",
     "fields",
     "loader",
     "torch-feed",
@@ -32,7 +33,7 @@ const ORDER: [&str; 23] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 12] = [
+const LIMITED: [(&str, &[&str], &[&str]); 13] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -44,6 +45,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 12] = [
     ("arrays", &["storage", "pipeline", "worktime"], &["shuffle"]),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
+    ("link", &[], &["storage"]),
     ("xtask", &[], &[]),
 ];
 

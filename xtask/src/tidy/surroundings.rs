@@ -14,6 +14,8 @@ const CLOCK: Surroundings = Surroundings {
         "crates/fields/src/bench/measure.rs",
         "crates/grid-point/",
         "xtask/",
+        // The rates of a link.
+        "crates/link/src/pace.rs",
         // Durations of a run, in its report.
         "crates/example-data/src/generate.rs",
         "crates/example-data/src/tenx.rs",

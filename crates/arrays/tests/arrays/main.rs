@@ -2,10 +2,12 @@
 //! oracle.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod changed;
 mod conversions;
 mod damaged;
 mod epochs;
 mod far;
+mod faults;
 mod oracle;
 mod settings;
 mod sharing;

@@ -23,12 +23,15 @@ const SETTINGS = {
   n_threads: "threads",
   read_threads: "blocks read at once",
   workload: "kind of samples",
+  part: "part of the samples",
   memory_limit: "memory limit",
   keep_decoded: "limit of values kept decoded",
   point_memory_limit: "memory limit of the process",
   point_memory_limit_by: "enforcement of that limit",
   io_limit: "rate limit of reads",
   io_limit_by: "enforcement of the rate limit",
+  link: "link to the data",
+  storage_cache: "cache on disk",
   max_batches: "batches of an epoch",
   drop_last: "short batch left out",
   soma_buffer_size: "read buffer",
@@ -42,7 +45,7 @@ const SETTINGS = {
   total_rows: "number of cells",
   n_cols: "number of genes",
 };
-const BYTES = ["memory_limit", "keep_decoded", "point_memory_limit", "io_limit", "soma_buffer_size"];
+const BYTES = ["memory_limit", "keep_decoded", "point_memory_limit", "io_limit", "storage_cache", "soma_buffer_size"];
 // Labels of settings that only the details of a point show.
 const DETAILS = { seed: "seed", total_nnz: "non-zeros of X", entropy_of: "label of the entropy" };
 const NONE = "none";

@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use arrays::ArrayBatch;
-use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
+use arrays::{ArrayBatch, ArraySamples};
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
 use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
 use jiff::Timestamp;
+use memmap2::MmapMut;
 use pipeline::{EpochStats, Pipeline};
 use shuffle::{Order as RowOrder, PlanSpec};
+use storage::OpenedStorage;
 
 use super::chained::Chained;
 use super::plain_read::ChunkList;
-use super::point::{Point, Strategy};
+use super::point::{Point, Strategy, VALIDATION};
 use super::task::{FieldAnswer, FieldData, FieldTask};
 
 /// Reads an order from stdin, performs it and reports on stdout.
@@ -29,7 +31,7 @@ fn perform(order: &Order<FieldTask>, reporter: &mut Reporter<FieldAnswer>) -> an
     }
 }
 
-/// Measures the epochs of the loader.
+/// Measures the epochs of the loader and, after each, those of the validation loader.
 fn load(
     data: &FieldData,
     point: &Point,
@@ -37,36 +39,79 @@ fn load(
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
     let opening = Instant::now();
-    let samples = Arc::new(data.samples(point)?);
-    let pipeline = Pipeline::new(samples, point.spec(), ArrayBatch::n_samples)?;
+    let opened = data.open()?;
+    let (training, validation) = data.parts(&opened.storage, point)?;
+    let training = pipeline(training, point)?;
+    let validation = validation.map(|samples| pipeline(samples, point)).transpose()?;
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
-    ensure!(
-        pipeline.n_batches() > 0,
-        "{} samples do not fill a batch of {}",
-        pipeline.source().n_samples(),
-        point.batch
-    );
-    let of_rows = pipeline.n_batches() * point.batch;
-    let mut epochs = pipeline.epochs(0..point.epochs);
-    for span in point.records() {
+    let recorded = || data.recorded(point, cache);
+    let mut epochs = training.epochs(0..point.epochs);
+    for span in point.spans() {
         let mut batches = Chained::begin(&mut epochs, span.end - span.start)?;
         if span.start == 0 {
             std::thread::sleep(Duration::from_secs_f64(point.fill_secs));
         }
-        let meter = ProcessMeter::start()?;
-        let (start_dt, start) = (Timestamp::now(), Instant::now());
-        let consumed = consume(start, &mut batches, point, of_rows, reporter)?;
+        // The validation loader starts, and its queue fills, while training goes on.
+        let n_batches = point.max_batches.unwrap_or(u64::MAX).min(training.n_batches());
+        let (starts_at, mut waiting) = (n_batches - n_batches.div_ceil(4), None);
+        let of_training = batches.by_ref().zip(0..).map(|(batch, idx)| {
+            if let Some(validation) = validation.as_ref().filter(|_| idx == starts_at) {
+                waiting = Some(validation.epoch(span.start)?);
+            }
+            batch
+        });
+        let mut record =
+            measure(of_training, &training, point, (recorded(), span.start), reporter)?;
         let stats = batches.end();
-        let mut record = record(&consumed, point, cache, (span.start, start_dt));
-        meter.finish(&mut record.measured)?;
+        enter_cache(&mut record.measured, &opened);
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);
         if let [stats] = stats.as_slice() {
             enter_stages(&mut record, stats);
         }
         reporter.answer(Box::new(record))?;
+        if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
+            let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
+            let mut record =
+                measure(of_validation, validation, point, (recorded(), span.start), reporter)?;
+            record.point.part = Some(VALIDATION.to_owned());
+            let stats = batches.stats();
+            enter_cache(&mut record.measured, &opened);
+            enter_reads(&mut record, std::slice::from_ref(&stats));
+            enter_stages(&mut record, &stats);
+            reporter.answer(Box::new(record))?;
+        }
     }
     Ok(())
+}
+
+/// The engine over these samples.
+fn pipeline(samples: ArraySamples, point: &Point) -> anyhow::Result<Pipeline<ArraySamples>> {
+    let pipeline = Pipeline::new(Arc::new(samples), point.spec(), ArrayBatch::n_samples)?;
+    ensure!(
+        pipeline.n_batches() > 0,
+        "{} samples do not fill a batch of {}",
+        pipeline.source().n_samples(),
+        point.batch
+    );
+    Ok(pipeline)
+}
+
+/// Takes the batches of an epoch, and measures the process meanwhile.
+fn measure(
+    batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,
+    pipeline: &Pipeline<ArraySamples>,
+    point: &Point,
+    (recorded, epoch): (GridPoint, u64),
+    reporter: &mut Reporter<FieldAnswer>,
+) -> anyhow::Result<EpochRecord> {
+    let of_rows = pipeline.n_batches() * point.batch;
+    let meter = ProcessMeter::start()?;
+    let (start_dt, start) = (Timestamp::now(), Instant::now());
+    let consumed = consume(start, batches, point, of_rows, reporter)?;
+    let mut record = record(&consumed, recorded, (epoch, start_dt));
+    meter.finish(&mut record.measured)?;
+    Ok(record)
 }
 
 /// Takes the batches: touches nothing, sleeps as long as the point says.
@@ -98,14 +143,19 @@ fn plain_read(
     cache: &str,
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
-    let samples = data.samples(point)?;
-    let storage = data.storage()?;
-    let list = ChunkList::new(&*storage, &data.arrays)
+    let opened = data.open()?;
+    let storage = &opened.storage;
+    let samples = data.samples_in(storage, point)?;
+    let list = ChunkList::new(&*data.listed_storage()?, &data.arrays)
         .with_context(|| format!("cannot list the chunks of {}", data.uri))?;
     let files_per_batch = (list.len() as u64 * point.batch / samples.n_samples().max(1)).max(1);
     let n_bytes = list.n_bytes();
-    // Large enough for any batch, and not touched yet: like the loader's.
-    let mut buffer = vec![0; list.most_bytes(files_per_batch) as usize];
+    // Large enough for any batch, in large pages and not touched yet: like the loader's.
+    let mut buffer = MmapMut::map_anon((list.most_bytes(files_per_batch) as usize).max(1))?;
+    #[cfg(target_os = "linux")]
+    {
+        drop(buffer.advise(memmap2::Advice::HugePage));
+    }
     let order = PlanSpec {
         n_rows: list.len() as u64,
         chunk_rows: 1,
@@ -113,7 +163,7 @@ fn plain_read(
         order: RowOrder::Shuffled,
         seed: point.seed,
     };
-    for span in point.records() {
+    for span in point.spans() {
         let mut plan: Vec<Vec<usize>> = Vec::new();
         for epoch in span.clone() {
             plan.extend(order.epoch(epoch)?.map(|block| {
@@ -125,12 +175,13 @@ fn plain_read(
         let (mut n_read, threads) = (0, point.threads);
         let batches = plan.iter().filter(|files| files.len() as u64 == files_per_batch);
         let read = batches.map(|files| {
-            n_read += list.read(&*storage, files, &mut buffer, threads)?;
+            n_read += list.read(&**storage, files, &mut buffer, threads)?;
             Ok(())
         });
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
-        let mut record = record(&consumed, point, cache, (span.start, start_dt));
+        let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
+        enter_cache(&mut record.measured, &opened);
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
         let share = consumed.batches.len() as u64 * files_per_batch;
@@ -142,8 +193,7 @@ fn plain_read(
 
 fn record(
     consumed: &ConsumedEpoch,
-    point: &Point,
-    cache: &str,
+    point: GridPoint,
     (epoch, start_dt): (u64, Timestamp),
 ) -> EpochRecord {
     let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
@@ -160,19 +210,28 @@ fn record(
     let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
     EpochRecord {
         versions: Versions { somafeed, ..Versions::default() },
-        point: point.recorded(cache),
+        point,
         measured,
         stages,
         ..EpochRecord::default()
     }
 }
 
-/// Adds up the bytes that the epochs of a record read.
+/// Copies the counts of the cache on disk, if there is one.
+fn enter_cache(measured: &mut Measured, opened: &OpenedStorage) {
+    if let Some(stats) = opened.cache.as_ref().map(|cache| cache.stats()) {
+        measured.cache_hits = Some(stats.hits);
+        measured.cache_misses = Some(stats.misses);
+    }
+}
+
+/// Adds up the requests and bytes that the epochs of a record read.
 fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
     let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
     record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
     record.measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
     record.measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
+    record.measured.requests = sum(&|stats| stats.read.requests);
     record.measured.fill_rates();
 }
 

@@ -42,6 +42,11 @@ impl FromStr for Strategy {
     }
 }
 
+/// The part of the samples that the first loader reads where a second one reads the rest.
+const TRAINING: &str = "training";
+/// The part that the second loader reads.
+pub(crate) const VALIDATION: &str = "validation";
+
 /// A point of the grid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
@@ -62,12 +67,19 @@ pub(crate) struct Point {
     pub(crate) epochs: u64,
     /// Whether all epochs make one record, which `max_batches` cuts off, instead of one each.
     pub(crate) together: bool,
+    /// The last samples, which a second loader reads after each epoch; 0 if the loader reads all.
+    pub(crate) validation: u64,
     pub(crate) seed: u64,
 }
 
 impl Point {
-    /// The epochs of each record.
-    pub(crate) fn records(&self) -> Vec<Range<u64>> {
+    /// The number of records that it makes.
+    pub(crate) fn n_records(&self) -> usize {
+        self.spans().len() * if self.validation > 0 { 2 } else { 1 }
+    }
+
+    /// The epochs of each record of the first loader.
+    pub(crate) fn spans(&self) -> Vec<Range<u64>> {
         if self.together {
             return std::iter::once(0..self.epochs).collect();
         }
@@ -93,6 +105,7 @@ impl Point {
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
         GridPoint {
+            part: (self.validation > 0).then(|| TRAINING.to_owned()),
             loader: Some(OWN_LOADER.to_owned()),
             workload: Some("fields".to_owned()),
             chunk_method: self.strategy.name().to_owned(),

@@ -16,6 +16,8 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 
 use super::SUBCOMMAND;
+use super::far::{FarAccess, FarFlags};
+use super::link_process::LinkProcess;
 use super::point::{Point, Strategy};
 use super::task::{FieldAnswer, FieldData, FieldTask};
 
@@ -44,9 +46,14 @@ pub(crate) struct DataFlags {
 }
 
 impl DataFlags {
-    /// The data.
-    pub(crate) fn data(&self) -> FieldData {
-        FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone() }
+    /// The data, read as `far` says.
+    pub(crate) fn data(&self, far: FarAccess) -> FieldData {
+        FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone(), far }
+    }
+
+    /// The data, read where it is.
+    pub(crate) fn near_data(&self) -> FieldData {
+        self.data(FarAccess::default())
     }
 }
 
@@ -55,6 +62,8 @@ impl DataFlags {
 pub(crate) struct BenchFlags {
     #[command(flatten)]
     pub(crate) data: DataFlags,
+    #[command(flatten)]
+    far: FarFlags,
     /// Batches after which an epoch is cut off; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
     pub(crate) max_batches: u64,
@@ -72,7 +81,12 @@ impl BenchFlags {
     ) -> anyhow::Result<Measuring> {
         let first = points.first().context("there is no point to measure")?;
         let n_runs = points.len() as u64 * self.repeat;
-        Measuring::begin(&self.data, first, (n_runs, "points"), arguments)
+        let (link, far) = self.far.begin(self.data.uri.full())?;
+        let data = self.data.data(far);
+        let mut measuring =
+            Measuring::begin(&self.data, data, first, (n_runs, "points"), arguments)?;
+        measuring.link = link;
+        Ok(measuring)
     }
 }
 
@@ -97,6 +111,8 @@ pub(crate) struct Measuring {
     /// Bytes of a sample in a batch.
     sample_bytes: u64,
     is_cold: bool,
+    /// The server that the data is read from; it ends with the measurement.
+    link: Option<LinkProcess>,
     pub(crate) records: Vec<EpochRecord>,
 }
 
@@ -105,14 +121,16 @@ impl Measuring {
     /// `of` says how many of what are measured, for the progress.
     pub(crate) fn begin(
         flags: &DataFlags,
+        data: FieldData,
         first: &Point,
         of: (u64, &str),
         arguments: &[OsString],
     ) -> anyhow::Result<Self> {
-        let data = flags.data();
         let mut session = Session::begin(Display::new(of.0, of.1, flags.quiet))?;
-        let samples = data.samples(first)?;
-        let (n_samples, sample_bytes) = (samples.n_samples(), samples.sample_bytes());
+        let (samples, validation) = data.parts(&data.storage()?, first)?;
+        let n_validation = validation.map_or(0, |samples| samples.n_samples());
+        let n_samples = samples.n_samples() + n_validation;
+        let sample_bytes = samples.sample_bytes();
         let info = DataInfo {
             uri: shown_uri(&flags.uri.to_string()),
             total_rows: n_samples,
@@ -135,7 +153,8 @@ impl Measuring {
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
         let rows = Rows::new(folder, run, host);
         let records = Vec::new();
-        Ok(Self { session, rows, data, info, sample_bytes, is_cold: flags.cold, records })
+        let (is_cold, link) = (flags.cold, None);
+        Ok(Self { session, rows, data, info, sample_bytes, is_cold, link, records })
     }
 
     /// Measures all points, round by round, so that changes over time affect all points alike.
@@ -167,8 +186,8 @@ impl Measuring {
         let process = ProcessSpec::new(command, &order, self.data.secrets())?;
         let job = Job {
             name: point.to_string(),
-            recorded: point.recorded(cache),
-            n_records: point.records().len(),
+            recorded: self.data.recorded(point, cache),
+            n_records: point.n_records(),
             repeat,
         };
         self.run(&job, process, |record: FieldAnswer| Some(*record))

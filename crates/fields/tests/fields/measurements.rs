@@ -104,3 +104,89 @@ fn a_damaged_chunk_ends_the_point_with_its_name() {
         assert!(message.contains(part), "{message}");
     }
 }
+
+#[test]
+fn epochs_and_a_validation_loader_are_measured_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let arguments = "sweep store -B 4 -t 1 -w 1 --queue 1 -E 2 --validation 8 --strategies stacked,plain-read \
+                     -q -d results";
+    let (code, table, messages) = run(folder.path(), arguments);
+    assert_eq!(code, Some(0), "{messages}");
+    let rows = read(&folder.path().join("results")).unwrap();
+    let of = |part: Option<&'static str>| {
+        let these = rows.iter().filter(move |row| row.point.part.as_deref() == part);
+        these.map(|row| (row.measured.epoch, row.measured.n_rows)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Some("training")), [(Some(0), Some(16)), (Some(1), Some(16))]);
+    assert_eq!(of(Some("validation")), [(Some(0), Some(8)), (Some(1), Some(8))]);
+    // The floor reads all.
+    assert_eq!(of(None), [(Some(0), Some(24)), (Some(1), Some(24))]);
+    assert!(table.contains("| stacked | validation | 1 |"), "{table}");
+    let picture = std::fs::read_to_string(folder.path().join("results/rates.svg")).unwrap();
+    assert!(picture.contains("stacked, training") && picture.contains("published"), "{picture}");
+    let (code, _, messages) = run(folder.path(), "sweep store -B 4 -t 1 --validation 24 -q");
+    assert!(code == Some(1) && messages.contains("none to training"), "{messages}");
+}
+
+#[test]
+fn a_link_is_in_the_way_of_every_read() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    // 24 samples in 12 batches: each reads 2 chunks of 2 samples, all at once.
+    let arguments = "sweep store -B 2 -t 1 -q -d results --link 20ms,4MB/s,8MB/s";
+    let (code, _, messages) = run(folder.path(), arguments);
+    assert_eq!(code, Some(0), "{messages}");
+    let rows = read(&folder.path().join("results")).unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        assert_eq!(row.measured.status, Status::Ok, "{row:?}");
+        assert_eq!(row.measured.n_rows, Some(24));
+        assert_eq!(row.measured.bytes_read, Some(24 * 4 * 8 * 5 * 4), "{row:?}");
+        assert_eq!(row.point.link.as_deref(), Some("20ms,4MB/s,8MB/s"));
+        assert!(row.point.id().contains("link 20ms,4MB/s,8MB/s"), "{}", row.point.id());
+        assert!(12.0 * 0.02 <= row.measured.elapsed.unwrap(), "{row:?}");
+    }
+    let loaded = rows.iter().find(|row| row.point.chunk_method == "stacked").unwrap();
+    assert_eq!(loaded.measured.requests, Some(48));
+    let readme = std::fs::read_to_string(folder.path().join("results/README.md")).unwrap();
+    assert!(readme.contains("Read over a link of 20ms,4MB/s,8MB/s."), "{readme}");
+}
+
+#[test]
+fn a_cache_keeps_the_chunks_of_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let arguments = "queue store --depth 2 -w 1 -B 4 --consumer 0 --fill 0 -q --repeat 2 -d results \
+                     --link 1ms --cache kept --cache-size 1GiB";
+    let (code, _, messages) = run(folder.path(), arguments);
+    assert_eq!(code, Some(0), "{messages}");
+    let rows = read(&folder.path().join("results")).unwrap();
+    assert_eq!(rows.len(), 2);
+    for (row, hits, misses) in [(&rows[0], 0, 48), (&rows[1], 48, 0)] {
+        assert_eq!(row.measured.status, Status::Ok, "{row:?}");
+        assert_eq!(row.point.storage_cache, Some(1 << 30));
+        let counts = (row.measured.cache_hits, row.measured.cache_misses);
+        assert_eq!(counts, (Some(hits), Some(misses)));
+    }
+    let (code, _, messages) = run(folder.path(), "sweep store -q --cache kept");
+    assert_eq!(code, Some(2), "{messages}");
+    assert!(messages.contains("--link"), "{messages}");
+}
+
+#[test]
+fn the_server_of_a_link_ends_with_its_parent() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fields"));
+    command.arg("serve-link").arg(folder.path()).args(["--link", "30ms"]);
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    std::net::TcpStream::connect(address.trim()).unwrap();
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+    assert!(std::net::TcpStream::connect(address.trim()).is_err());
+}

@@ -1,0 +1,78 @@
+//! The server of a measurement over a link, in a process of its own: its work is not counted as
+//! the loader's.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use link::{LinkServer, LinkSpec};
+
+/// The subcommand of the server's process; hidden.
+pub(crate) const SUBCOMMAND: &str = "serve-link";
+
+/// Flags of the server's process.
+#[derive(Debug, Args)]
+pub(crate) struct ServeLinkArgs {
+    /// The folder to serve
+    folder: PathBuf,
+    /// Latency and rates
+    #[arg(long)]
+    link: LinkSpec,
+}
+
+/// Serves a folder until stdin closes; prints the server's address first.
+pub(crate) fn serve(args: &ServeLinkArgs) -> anyhow::Result<ExitCode> {
+    let server = LinkServer::start(&args.folder, args.link)?;
+    let mut out = std::io::stdout();
+    writeln!(out, "{}", server.address()).and_then(|()| out.flush())?;
+    // The parent holds the other end. It closes when the parent ends, whatever ends it.
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A running server's process; killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LinkProcess {
+    child: Child,
+    /// Host and port.
+    address: String,
+}
+
+impl LinkProcess {
+    /// Starts this program again as a server over `folder`, and waits for its address.
+    pub(crate) fn start(folder: &Path, link: LinkSpec) -> anyhow::Result<Self> {
+        let program = std::env::current_exe()
+            .context("cannot find the program itself to start it as a server")?;
+        let mut command = Command::new(program);
+        command.arg(SUBCOMMAND).arg(folder).args(["--link", &link.to_string()]);
+        // In a group of its own: Ctrl-C is the parent's to handle, which ends it in the end.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let child = command.spawn().context("cannot start the server of the link")?;
+        let mut process = Self { child, address: String::new() };
+        if let Some(out) = process.child.stdout.take() {
+            BufReader::new(out).read_line(&mut process.address)?;
+        }
+        process.address.truncate(process.address.trim_end().len());
+        ensure!(
+            !process.address.is_empty(),
+            "the server of the link ended at once; its error is above"
+        );
+        Ok(process)
+    }
+
+    /// Host and port of the server.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl Drop for LinkProcess {
+    fn drop(&mut self) {
+        // It has nothing to keep. Both fail only if it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

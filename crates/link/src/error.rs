@@ -1,0 +1,34 @@
+//! Errors of starting a server and of the text of a link.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder does not exist or cannot be opened.
+    #[error("cannot serve the folder {}", .folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The threads of the server, or its port, could not be had.
+    #[error("cannot start a server on the loopback interface")]
+    Start {
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A text is not a link.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a link: {problem}; write a latency, the rate of a connection and the rate of all, like 30ms,90MB/s,1GB/s"
+)]
+pub struct SpecError {
+    pub(crate) text: String,
+    pub(crate) problem: String,
+}

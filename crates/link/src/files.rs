@@ -1,0 +1,149 @@
+//! Files of the served folder, and what their answers say of them.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+
+use crate::request_path::is_below;
+
+/// Why a key has no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoFile {
+    /// There is no file of this name.
+    Absent,
+    /// The name leads out of the folder, or the system refuses the file.
+    Refused,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: File,
+    pub(crate) facts: Facts,
+}
+
+/// Size and time of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) size: u64,
+    /// Nanoseconds of the last change after 1970; 0 if it is not known.
+    changed: i128,
+}
+
+impl Facts {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let changed = metadata.modified().map_or(0, nanoseconds);
+        Self { size: metadata.len(), changed }
+    }
+
+    /// The tag, in quotes: equal as long as size and time are.
+    pub(crate) fn etag(&self) -> String {
+        format!("\"{:x}-{:x}\"", self.size, self.changed)
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        Timestamp::from_nanosecond(self.changed).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// The time as HTTP writes it.
+    pub(crate) fn http_date(&self) -> String {
+        self.timestamp().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+
+    /// The time as S3's lists write it.
+    pub(crate) fn list_date(&self) -> String {
+        self.timestamp().strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string()
+    }
+}
+
+fn nanoseconds(time: SystemTime) -> i128 {
+    let nanos = |duration: std::time::Duration| i128::try_from(duration.as_nanos()).unwrap_or(0);
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => nanos(after),
+        Err(before) => -nanos(before.duration()),
+    }
+}
+
+/// A folder whose files are served, and none outside of it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    /// Without symbolic links.
+    root: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn new(root: &Path) -> io::Result<Self> {
+        let root = root.canonicalize()?;
+        if !root.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self { root })
+    }
+
+    /// The path of `key`, which may lead through symbolic links, but not out of the folder.
+    pub(crate) fn path(&self, key: &str) -> Result<PathBuf, NoFile> {
+        if !is_below(key) {
+            return Err(NoFile::Refused);
+        }
+        let path = self.root.join(key).canonicalize().map_err(|error| no_file(&error))?;
+        if path.starts_with(&self.root) { Ok(path) } else { Err(NoFile::Refused) }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Opens the file of a key.
+    pub(crate) fn open(&self, key: &str) -> Result<OpenFile, NoFile> {
+        let file = File::open(self.path(key)?).map_err(|error| no_file(&error))?;
+        let metadata = file.metadata().map_err(|error| no_file(&error))?;
+        if !metadata.is_file() {
+            return Err(NoFile::Absent);
+        }
+        Ok(OpenFile { file, facts: Facts::of(&metadata) })
+    }
+}
+
+fn no_file(error: &io::Error) -> NoFile {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+            NoFile::Absent
+        }
+        _ => NoFile::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_out_of_the_folder_are_refused() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "x").unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        std::fs::create_dir(inside.path().join("a")).unwrap();
+        std::fs::write(inside.path().join("a/b"), "xyz").unwrap();
+        std::os::unix::fs::symlink(outside.path(), inside.path().join("out")).unwrap();
+        std::os::unix::fs::symlink(inside.path().join("a"), inside.path().join("in")).unwrap();
+        let folder = Folder::new(inside.path()).unwrap();
+        assert_eq!(folder.open("in/b").unwrap().facts.size, 3);
+        assert_eq!(folder.open("out/secret").err(), Some(NoFile::Refused));
+        assert_eq!(folder.open("../x").err(), Some(NoFile::Refused));
+        assert_eq!(folder.open("a").err(), Some(NoFile::Absent));
+        assert_eq!(folder.open("a/b/c").err(), Some(NoFile::Absent));
+        assert_eq!(folder.open("absent").err(), Some(NoFile::Absent));
+    }
+
+    #[test]
+    fn times_are_written_as_their_readers_expect() {
+        let facts = Facts { size: 26, changed: 784_111_777_500_000_000 };
+        assert_eq!(facts.http_date(), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(facts.list_date(), "1994-11-06T08:49:37.000Z");
+        assert_eq!(facts.etag(), "\"1a-ae1b981da166f00\"");
+        assert_ne!(facts.etag(), Facts { changed: facts.changed + 1, ..facts }.etag());
+    }
+}

@@ -1,0 +1,152 @@
+//! The server: a port on loopback, and threads of its own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::body::{Buffers, Rates};
+use crate::error::Error;
+use crate::files::Folder;
+use crate::pace::Pace;
+use crate::service::Service;
+use crate::spec::LinkSpec;
+
+/// Threads that read and send.
+const N_THREADS: usize = 2;
+
+/// How long a dropped server waits for its threads; they wait for nothing but the network.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long to wait before the next connection after the system refused one, for instance because
+/// too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A server over a folder, on a free port of the loopback interface.
+///
+/// Dropping it closes its connections, frees the port and ends its threads.
+#[derive(Debug)]
+pub struct LinkServer {
+    address: SocketAddr,
+    folder: PathBuf,
+    spec: LinkSpec,
+    service: Arc<Service>,
+    /// `Some` until the server is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// Counts of a server so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkCounts {
+    /// Requests received.
+    pub requests: u64,
+    /// Bytes of bodies sent.
+    pub bytes_sent: u64,
+    /// Connections accepted.
+    pub connections: u64,
+}
+
+impl LinkServer {
+    /// Serves `folder` as `spec` says.
+    ///
+    /// # Errors
+    /// The folder cannot be opened, or the port or the threads cannot be had.
+    pub fn start(folder: impl AsRef<Path>, spec: LinkSpec) -> Result<Self, Error> {
+        let folder = folder.as_ref().to_owned();
+        let opened = Folder::new(&folder)
+            .map_err(|source| Error::Folder { folder: folder.clone(), source })?;
+        let failed = |source| Error::Start { source };
+        let service = Arc::new(Service {
+            folder: opened,
+            latency: spec.latency,
+            buffers: Buffers::default(),
+            requests: AtomicU64::new(0),
+            bytes_sent: Arc::default(),
+            connections: AtomicU64::new(0),
+        });
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(N_THREADS)
+            .thread_name("link-server")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let listener = {
+            let _entered = runtime.enter();
+            TcpListener::from_std(listener).map_err(failed)?
+        };
+        drop(runtime.spawn(listen(listener, Arc::clone(&service), spec)));
+        Ok(Self { address, folder, spec, service, runtime: Some(runtime) })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The served folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The link.
+    pub fn spec(&self) -> LinkSpec {
+        self.spec
+    }
+
+    /// Its counts so far.
+    pub fn counts(&self) -> LinkCounts {
+        let Service { requests, bytes_sent, connections, .. } = &*self.service;
+        LinkCounts {
+            requests: requests.load(Ordering::Relaxed),
+            bytes_sent: bytes_sent.load(Ordering::Relaxed),
+            connections: connections.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for LinkServer {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A thread of another runtime must not wait for this one.
+            if Handle::try_current().is_ok() {
+                runtime.shutdown_background();
+            } else {
+                runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+            }
+        }
+    }
+}
+
+/// Accepts connections until the runtime ends.
+async fn listen(listener: TcpListener, service: Arc<Service>, spec: LinkSpec) -> ! {
+    let total = spec.total_bytes_per_sec.map(|rate| Arc::new(Pace::new(rate)));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        service.connections.fetch_add(1, Ordering::Relaxed);
+        let connection = spec.connection_bytes_per_sec.map(|rate| Arc::new(Pace::new(rate)));
+        let rates = Rates { connection, total: total.clone() };
+        drop(tokio::spawn(serve(stream, Arc::clone(&service), rates)));
+    }
+}
+
+async fn serve(stream: TcpStream, service: Arc<Service>, rates: Rates) {
+    // Without it the last piece of an answer may wait for the client's acknowledgement. If it
+    // cannot be set, answers come all the same.
+    drop(stream.set_nodelay(true));
+    let answer = service_fn(move |request| Arc::clone(&service).answer(request, rates.clone()));
+    // An error is the client's: it closed the connection, or does not speak HTTP.
+    drop(http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await);
+}
