@@ -98,8 +98,8 @@ column_group! {
         pub loader: Option<String>,
         /// The kind of samples: `cells` or `fields`. Null in older files, which means cells.
         pub workload: Option<String>,
-        /// The part of the samples: `training` or `validation`, each with a loader of its own in one
-        /// process; null is all of them.
+        /// The part of the samples: `training` or `validation`, each with a loader of its own in
+        /// one process; null is all of them.
         pub part: Option<String>,
         /// How a block becomes batches: `np.array`, `scipy.csr` or `native` for cells, `stacked`,
         /// `per-sample` or `plain-read` for fields; a peer's name if it has its own way.
