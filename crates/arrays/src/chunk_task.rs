@@ -290,9 +290,15 @@ impl Worker {
             return Ok(());
         };
         let start = worktime::now();
-        let encoded = words(&mut self.encoded, bytes.len());
-        encoded.copy_from_slice(&bytes);
-        place(task, chunk, encoded, (&mut self.decoded, &mut self.contexts))?;
+        let decoding = (&mut self.decoded, &mut self.contexts);
+        if task.variable.decoder.is_raw() && task.direct(chunk).is_none() {
+            // Elements are taken out of the bytes themselves, which must be aligned for that.
+            let encoded = words(&mut self.encoded, bytes.len());
+            encoded.copy_from_slice(&bytes);
+            place(task, chunk, encoded, decoding)?;
+        } else {
+            place(task, chunk, &bytes, decoding)?;
+        }
         let chunk_bytes = task.variable.chunk_bytes() as u64;
         self.counts.fetched(bytes.len() as u64, ThreadTime::default());
         self.counts.bytes_decoded += chunk_bytes;

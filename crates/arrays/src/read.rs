@@ -16,6 +16,17 @@ use crate::error::Cause;
 /// Bytes of tasks that justify another thread: starting one takes as long as copying these.
 const BYTES_PER_THREAD: usize = 256 << 10;
 
+/// Bytes that a thread asks an object store for at once: several chunks of fields, so that many
+/// requests are under way.
+const FAR_BYTES: u64 = 64 << 20;
+
+/// Bytes of tasks that a thread fetches together, at least: none from a folder, which answers at
+/// once.
+pub(crate) fn fetched_bytes(storage: &dyn Storage) -> u64 {
+    let is_far = storage.requests().is_some();
+    if is_far { storage.coalesce().batch_bytes.max(FAR_BYTES) } else { 0 }
+}
+
 /// An array that cannot be read, and why.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -67,9 +78,7 @@ pub(crate) fn run<'a>(
     if workers.len() < n_threads {
         workers.resize_with(n_threads, Worker::default);
     }
-    // A folder answers at once; an object store is asked for many files at a time.
-    let is_far = storage.requests().is_some();
-    let taken_bytes = if is_far { storage.coalesce().batch_bytes as usize } else { 0 };
+    let taken_bytes = fetched_bytes(storage) as usize;
     let queue = Queue {
         tasks: Mutex::new(tasks.into_iter()),
         failure: Mutex::new(None),

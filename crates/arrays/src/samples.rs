@@ -156,15 +156,16 @@ impl Source for ArraySamples {
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
         let block = self.bytes_of(block_rows);
         let chunk = self.variables.iter().map(OpenVariable::chunk_bytes).max().unwrap_or(0) as u64;
-        let chunk = chunk.max(self.storage.coalesce().batch_bytes);
+        // The last task may bring them over by nearly a chunk.
+        let reading = read::fetched_bytes(&*self.storage) + chunk.saturating_mul(2);
         // A batch within a block shares its memory, so the consumer's keeps a whole block.
         let is_shared = batch_rows != 0 && block_rows.is_multiple_of(batch_rows);
         Ok(Need {
             block,
             largest: block,
             batch: if is_shared { 0 } else { self.bytes_of(batch_rows) },
-            // Each thread has a chunk as stored, and decoded.
-            reading: chunk.saturating_mul(2).saturating_mul(self.threads as u64),
+            // Each thread has what it fetched together, a chunk as stored, and decoded.
+            reading: reading.saturating_mul(self.threads as u64),
             other: block,
         })
     }
