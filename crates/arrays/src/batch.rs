@@ -178,6 +178,11 @@ impl OwnedValues {
         }
     }
 
+    /// The memory of the values alone, without the arrays and their storage. It stays in its place.
+    pub fn into_memory(self) -> ValuesMemory {
+        ValuesMemory { _slot: self.slot }
+    }
+
     /// The values in C order, for writing. They begin at a multiple of 8 bytes, and stay where they
     /// are while `self` lives, also when it is moved.
     ///
@@ -188,4 +193,10 @@ impl OwnedValues {
         let bytes = Arc::get_mut(&mut self.slot)?.bytes_mut();
         (self.bytes == (0..bytes.len())).then_some(bytes)
     }
+}
+
+/// Memory of values. Dropping it returns it for later batches.
+#[derive(Debug)]
+pub struct ValuesMemory {
+    _slot: Arc<Slot>,
 }

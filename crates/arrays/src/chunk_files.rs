@@ -49,7 +49,7 @@ pub(crate) fn check_version(
         Some(Ok(now)) if now == *first => Ok(()),
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
         _ => Err(format!(
-            "{file} changed while the array was open: its index, or a part of it, was read before; open the array again"
+            "{file} changed while the array was open: its index, or a part of it, was read before; open its storage and the array again"
         )
         .into()),
     }

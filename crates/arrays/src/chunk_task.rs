@@ -75,6 +75,11 @@ impl Task<'_> {
         self.rows.iter().map(|row| row.into.len()).sum()
     }
 
+    /// Bytes of its chunks, whole and decoded: about as many are fetched, at most.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        (self.segment.chunks.len() * self.variable.chunk_bytes()) as u64
+    }
+
     /// The indices of a chunk.
     fn indices(&self, chunk: &SelectedChunk) -> Vec<u64> {
         std::iter::once(self.chunk_row).chain(chunk.indices.iter().copied()).collect()

@@ -157,7 +157,8 @@ impl<'a> CoordinateArrays<'a> {
                 Err(Error::Element { stored, .. }) => {
                     return Ok(Found::Skipped(format!("has elements of type {stored}")));
                 }
-                Err(error) => Err(error.into()),
+                // Its metadata was read: the rest is about what is supported.
+                Err(error) => return Ok(Found::Skipped(format!("is not supported: {error}"))),
             }
         };
         let values = values.map_err(|source| self.failed(path, dimension, source))?;
@@ -230,7 +231,10 @@ fn not_coordinates(array: &Array<Store>, dimension: &str) -> Option<String> {
     if MAX_VALUES < len {
         return Some(format!("has {len} values, more than {MAX_VALUES}"));
     }
-    let chunk = array.chunk_shape(&[0]).ok()?.first()?.get();
+    let Ok(chunk) = array.chunk_shape(&[0]) else {
+        return Some("has chunks without a shape".to_owned());
+    };
+    let chunk = chunk.first().map_or(len, |chunk| chunk.get());
     let element = array.data_type().fixed_size().unwrap_or(1) as u64;
     let n_bytes = chunk.max(len).saturating_mul(element);
     (MAX_BYTES < n_bytes).then(|| format!("takes {n_bytes} bytes, more than {MAX_BYTES}"))

@@ -61,7 +61,7 @@ struct Queue<'a> {
     failure: Mutex<Option<Failure>>,
     storage: &'a dyn Storage,
     /// Bytes of tasks that a thread takes at once.
-    taken_bytes: usize,
+    taken_bytes: u64,
     stop: &'a Stop,
 }
 
@@ -78,7 +78,9 @@ pub(crate) fn run<'a>(
     if workers.len() < n_threads {
         workers.resize_with(n_threads, Worker::default);
     }
-    let taken_bytes = fetched_bytes(storage) as usize;
+    // Each thread gets a share of a small block, too.
+    let fetched: u64 = tasks.iter().map(Task::fetched_bytes).sum();
+    let taken_bytes = fetched_bytes(storage).min(fetched.div_ceil(n_threads as u64));
     let queue = Queue {
         tasks: Mutex::new(tasks.into_iter()),
         failure: Mutex::new(None),
@@ -131,7 +133,7 @@ impl<'a> Queue<'a> {
         let (mut taken, mut n_bytes) = (Vec::new(), 0);
         while taken.is_empty() || n_bytes < self.taken_bytes {
             let Some(task) = left.next() else { break };
-            n_bytes += task.n_bytes();
+            n_bytes += task.fetched_bytes();
             taken.push(task);
         }
         taken

@@ -156,17 +156,25 @@ impl Source for ArraySamples {
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
         let block = self.bytes_of(block_rows);
         let chunk = self.variables.iter().map(OpenVariable::chunk_bytes).max().unwrap_or(0) as u64;
-        // The last task may bring them over by nearly a chunk.
-        let reading = read::fetched_bytes(&*self.storage) + chunk.saturating_mul(2);
-        // A batch within a block shares its memory, so the consumer's keeps a whole block.
-        let is_shared = batch_rows != 0 && block_rows.is_multiple_of(batch_rows);
+        // Each thread has a chunk as stored, and decoded. From far away it also has what it fetched
+        // together, which the last task may bring over the limit.
+        let reading = match read::fetched_bytes(&*self.storage) {
+            0 => chunk.saturating_mul(2),
+            fetched => {
+                let task = self.variables.iter().map(OpenVariable::task_bytes).max().unwrap_or(0);
+                chunk.saturating_mul(2).saturating_add(fetched).saturating_add(task)
+            }
+        };
+        // A batch within a block shares its memory, so the consumer's keeps a whole block. A batch
+        // that is its block keeps it to itself.
+        let is_shared =
+            batch_rows != 0 && block_rows != batch_rows && block_rows.is_multiple_of(batch_rows);
         Ok(Need {
             block,
             largest: block,
             batch: if is_shared { 0 } else { self.bytes_of(batch_rows) },
-            // Each thread has what it fetched together, a chunk as stored, and decoded.
             reading: reading.saturating_mul(self.threads as u64),
-            other: block,
+            other: if is_shared { block } else { 0 },
         })
     }
 

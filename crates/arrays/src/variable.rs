@@ -177,6 +177,12 @@ impl OpenVariable {
         self.chunk_row_bytes() * self.geometry.chunk_rows as usize
     }
 
+    /// Bytes of the decoded chunks of the largest task.
+    pub(crate) fn task_bytes(&self) -> u64 {
+        let chunks = self.geometry.segments.iter().map(|segment| segment.chunks.len()).max();
+        (chunks.unwrap_or(0) * self.chunk_bytes()) as u64
+    }
+
     /// Bytes of a decoded chunk in one index of the first dimension.
     pub(crate) fn chunk_row_bytes(&self) -> usize {
         self.geometry.chunk_row_len * self.stored.n_bytes()
@@ -286,6 +292,8 @@ impl Dimensions<'_> {
     fn position(&self, dimension: &Dimension) -> Option<usize> {
         match dimension {
             Dimension::Position(at) => Some(*at).filter(|at| *at < self.shape.len()),
+            // A dimension without a name has the empty one.
+            Dimension::Name(name) if name.is_empty() => None,
             Dimension::Name(name) => self.names.iter().position(|known| known == name),
         }
     }

@@ -66,7 +66,7 @@ impl Window {
 
     /// The step that a sample is about.
     pub(crate) fn step(&self, sample: u64) -> u64 {
-        self.start + sample * self.stride
+        self.start.saturating_add(sample.saturating_mul(self.stride))
     }
 
     /// The steps of a sample in a variable.

@@ -211,6 +211,9 @@ fn lines(rows: &[Row<'_>]) -> Vec<RateLine> {
             None => lines.push(RateLine { name, batch: *batch_size, rates: vec![rate] }),
         }
     }
+    for line in &mut lines {
+        line.rates.sort_by_key(|(threads, _)| *threads);
+    }
     lines
 }
 

@@ -26,7 +26,7 @@ const PIECE_BYTES: Range<u64> = 4 << 10..128 << 10;
 /// A piece takes no longer than this at the rate, unless it has the least bytes.
 const PIECE_TIME: Duration = Duration::from_millis(5);
 
-/// The most buffers that are kept for later pieces.
+/// Buffers kept for later pieces, at most.
 const KEPT_BUFFERS: usize = 64;
 
 /// The rates that a connection keeps.
@@ -39,7 +39,7 @@ pub(crate) struct Rates {
 impl Rates {
     /// Waits until `n_bytes` may be sent.
     async fn wait(&self, n_bytes: u64) {
-        // Its own rate first: who waits for it must not hold a turn of the others.
+        // Its own rate first: a sender that waits for its own rate must not delay others.
         for pace in [&self.connection, &self.total].into_iter().flatten() {
             pace.wait(n_bytes).await;
         }

@@ -15,7 +15,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The threads of the server, or its port, could not be had.
+    /// The threads of the server, or its port, are not available.
     #[error("cannot start a server on the loopback interface")]
     Start {
         /// The system's error.

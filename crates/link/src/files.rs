@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,8 +15,10 @@ use crate::request_path::is_below;
 pub(crate) enum NoFile {
     /// There is no file of this name.
     Absent,
-    /// The name leads out of the folder, or the system refuses the file.
+    /// The name leads out of the folder, or the file may not be read.
     Refused,
+    /// The system fails, for instance because too many files are open.
+    Failed,
 }
 
 /// A file that is open.
@@ -25,10 +28,12 @@ pub(crate) struct OpenFile {
     pub(crate) facts: Facts,
 }
 
-/// Size and time of a file.
+/// Size, time and identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) size: u64,
+    /// Device and inode: copies of a file have others.
+    identity: [u64; 2],
     /// Nanoseconds of the last change after 1970; 0 if it is not known.
     changed: i128,
 }
@@ -36,12 +41,13 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         let changed = metadata.modified().map_or(0, nanoseconds);
-        Self { size: metadata.len(), changed }
+        Self { size: metadata.len(), identity: [metadata.dev(), metadata.ino()], changed }
     }
 
-    /// The tag, in quotes: equal as long as size and time are.
+    /// The tag, in quotes: equal as long as the file is the same, and its size and time are.
     pub(crate) fn etag(&self) -> String {
-        format!("\"{:x}-{:x}\"", self.size, self.changed)
+        let [device, inode] = self.identity;
+        format!("\"{:x}-{:x}-{device:x}-{inode:x}\"", self.size, self.changed)
     }
 
     fn timestamp(&self) -> Timestamp {
@@ -98,13 +104,20 @@ impl Folder {
 
     /// Opens the file of a key.
     pub(crate) fn open(&self, key: &str) -> Result<OpenFile, NoFile> {
-        let file = File::open(self.path(key)?).map_err(|error| no_file(&error))?;
-        let metadata = file.metadata().map_err(|error| no_file(&error))?;
-        if !metadata.is_file() {
+        let path = self.path(key)?;
+        // Opening a pipe would wait for its other end.
+        if !metadata(&path)?.is_file() {
             return Err(NoFile::Absent);
         }
+        let file = File::open(&path).map_err(|error| no_file(&error))?;
+        let metadata = file.metadata().map_err(|error| no_file(&error))?;
         Ok(OpenFile { file, facts: Facts::of(&metadata) })
     }
+}
+
+/// The metadata of the file or folder at `path`.
+pub(crate) fn metadata(path: &Path) -> Result<Metadata, NoFile> {
+    std::fs::metadata(path).map_err(|error| no_file(&error))
 }
 
 fn no_file(error: &io::Error) -> NoFile {
@@ -112,7 +125,8 @@ fn no_file(error: &io::Error) -> NoFile {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
             NoFile::Absent
         }
-        _ => NoFile::Refused,
+        io::ErrorKind::PermissionDenied => NoFile::Refused,
+        _ => NoFile::Failed,
     }
 }
 
@@ -140,10 +154,10 @@ mod tests {
 
     #[test]
     fn times_are_written_as_their_readers_expect() {
-        let facts = Facts { size: 26, changed: 784_111_777_500_000_000 };
+        let facts = Facts { size: 26, identity: [1, 10], changed: 784_111_777_500_000_000 };
         assert_eq!(facts.http_date(), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(facts.list_date(), "1994-11-06T08:49:37.000Z");
-        assert_eq!(facts.etag(), "\"1a-ae1b981da166f00\"");
+        assert_eq!(facts.etag(), "\"1a-ae1b981da166f00-1-a\"");
         assert_ne!(facts.etag(), Facts { changed: facts.changed + 1, ..facts }.etag());
     }
 }

@@ -6,13 +6,13 @@ use std::io;
 use std::path::Path;
 
 use crate::BUCKET;
-use crate::files::{Facts, Folder};
-use crate::request_path::{is_below, parameter};
+use crate::files::{Facts, Folder, metadata};
+use crate::request_path::{decoded, is_below, parameter};
 
 /// The most keys of a page, and their number if the request names none.
 const PAGE_KEYS: usize = 1000;
 
-/// What a list is asked for.
+/// A request for a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListRequest {
     prefix: String,
@@ -27,6 +27,7 @@ impl ListRequest {
     /// The list that a query asks for; `None` if it asks for another delimiter than `/`, or is not
     /// UTF-8.
     pub(crate) fn of_query(query: &str) -> Option<Self> {
+        decoded(query)?;
         let text = |name: &str| parameter(query, name).unwrap_or_default();
         let delimiter = text("delimiter");
         if !["", "/"].contains(&delimiter.as_str()) {
@@ -53,21 +54,22 @@ pub(crate) fn list(folder: &Folder, request: &ListRequest) -> io::Result<String>
     // Folders of the prefix; the rest of it is the beginning of a name.
     let base = request.prefix.rfind('/').map_or("", |at| &request.prefix[..at]);
     if base.is_empty() {
-        collect(folder.root(), "", request, &mut all)?;
+        collect(folder, folder.root(), "", request, &mut all)?;
     } else if is_below(base)
         && let Ok(path) = folder.path(base)
     {
-        collect(&path, &format!("{base}/"), request, &mut all)?;
+        collect(folder, &path, &format!("{base}/"), request, &mut all)?;
     }
     all.retain(|listed| request.after < listed.key);
     all.sort_by(|a, b| a.key.cmp(&b.key));
-    let is_truncated = request.most < all.len();
+    let is_truncated = 0 < request.most && request.most < all.len();
     all.truncate(request.most);
     Ok(xml(request, &all, is_truncated))
 }
 
 /// Adds the files below `path`, whose keys begin with `base`.
 fn collect(
+    folder: &Folder,
     path: &Path,
     base: &str,
     request: &ListRequest,
@@ -86,8 +88,10 @@ fn collect(
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let key = format!("{base}{name}");
-        // A link that leads nowhere, or a file that was removed meanwhile.
-        let Ok(metadata) = fs::metadata(entry.path()) else { continue };
+        // A link that leads nowhere or out of the folder, or a file that was removed meanwhile.
+        let Ok(metadata) = folder.path(&key).and_then(|path| metadata(&path)) else {
+            continue;
+        };
         if metadata.is_file() && key.starts_with(&request.prefix) {
             into.push(Listed { key, facts: Some(Facts::of(&metadata)) });
         } else if metadata.is_dir() {
@@ -96,7 +100,7 @@ fn collect(
             if is_wanted && request.by_folder {
                 into.push(Listed { key, facts: None });
             } else if is_wanted && !entry.file_type()?.is_symlink() {
-                collect(&entry.path(), &key, request, into)?;
+                collect(folder, &entry.path(), &key, request, into)?;
             }
         }
     }
@@ -191,6 +195,8 @@ mod tests {
             (deep[..2].iter().map(|key| (*key).to_owned()).collect(), true)
         );
         assert_eq!(all("max-keys=2&continuation-token=a%2Fc%2F1").0, deep[2..4]);
+        assert_eq!(all("max-keys=0"), (Vec::new(), false));
         assert!(ListRequest::of_query("delimiter=x").is_none());
+        assert!(ListRequest::of_query("prefix=%ff").is_none());
     }
 }

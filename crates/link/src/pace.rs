@@ -8,10 +8,10 @@ use std::num::NonZeroU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of so long a time may come at once after a pause, or after a late wake-up.
+/// Bytes of this time may come at once after a pause, or after a late wake-up.
 const MOST_CREDIT: Duration = Duration::from_millis(20);
 
-/// A rate of bytes that senders keep together.
+/// A rate of bytes that senders share.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_per_sec: NonZeroU64,

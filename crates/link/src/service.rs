@@ -109,8 +109,12 @@ impl Service {
                 Answer::error(StatusCode::NOT_FOUND, "NoSuchKey", "there is no such file", path)
             }
             Err(NoFile::Refused) => {
-                let message = "the path leaves the folder, or the file cannot be opened";
+                let message = "the path leaves the folder, or the file may not be read";
                 Answer::error(StatusCode::FORBIDDEN, "AccessDenied", message, path)
+            }
+            Err(NoFile::Failed) => {
+                let message = "the file cannot be opened now";
+                Answer::error(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message, path)
             }
         }
     }

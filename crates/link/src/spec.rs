@@ -35,7 +35,8 @@ const MOST_LATENCY: Duration = Duration::from_mins(1);
 /// `unlimited`: `30ms,90MB/s,unlimited` limits each connection alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkSpec {
-    /// Time from the end of a request to the first byte of its answer.
+    /// Time from the end of a request to the first byte of its answer; rounded up to whole
+    /// milliseconds when it is waited for.
     pub latency: Duration,
     /// Bytes per second of each connection; `None` for no limit.
     pub connection_bytes_per_sec: Option<NonZeroU64>,

@@ -80,7 +80,7 @@ impl<S: Source> Cutter<S> {
             && self.queue.is_empty()
         {
             // A failure is in the queue, or ends it.
-            reading.read_next(scratch)?;
+            reading.announce_or_read(scratch)?;
         }
         Ok(self.queue.recv().ok())
     }

@@ -186,21 +186,27 @@ impl<S: Source> Reading<S> {
     /// come in the order of the plan.
     pub(crate) fn run(&self) -> Result<(), S::Error> {
         let mut scratch = S::Scratch::default();
-        while self.read_next(&mut scratch)? {}
+        while self.fill_next(false, &mut scratch)? {}
         Ok(())
     }
 
+    /// Announces the next epoch if the current one has no more blocks, else reads its next block:
+    /// for a consumer that reads each block when it needs it.
+    pub(crate) fn announce_or_read(&self, scratch: &mut S::Scratch) -> Result<(), S::Error> {
+        self.fill_next(true, scratch).map(drop)
+    }
+
     /// Reads the next block. Returns false if there is none, it cannot be read, or the consumer
-    /// stopped.
-    pub(crate) fn read_next(&self, scratch: &mut S::Scratch) -> Result<bool, S::Error> {
-        let Some(mut work) = self.next_work()? else { return Ok(false) };
+    /// stopped; with `stops_at_epoch` also if an epoch was announced instead.
+    fn fill_next(&self, stops_at_epoch: bool, scratch: &mut S::Scratch) -> Result<bool, S::Error> {
+        let Some(mut work) = self.next_work(stops_at_epoch)? else { return Ok(false) };
         let Some(read) = self.fill(&mut work, scratch).transpose() else { return Ok(false) };
         let has_failed = read.is_err();
         let is_wanted = work.done.send(read.map(|()| work.memory)).is_ok();
         Ok(is_wanted && !has_failed)
     }
 
-    fn next_work(&self) -> Result<NextWork<S>, S::Error> {
+    fn next_work(&self, stops_at_epoch: bool) -> Result<NextWork<S>, S::Error> {
         let mut dispatch = self.dispatch.lock().unwrap_or_else(|poisoned| {
             // A thread that panicked under the lock may have taken work that is now lost.
             let mut dispatch = poisoned.into_inner();
@@ -229,6 +235,8 @@ impl<S: Source> Reading<S> {
                 *current = Some(Current::new(&start, plan, None));
                 if to.send(Queued::Epoch(Box::new(start))).is_err() {
                     *queue = None;
+                } else if stops_at_epoch {
+                    return Ok(None);
                 }
                 continue;
             };

@@ -251,12 +251,13 @@ pub(crate) fn lend_values(
         }
     }
     let data = bytes.as_mut_ptr().cast();
+    let memory = values.into_memory();
     // SAFETY: `strides` made the strides. `bytes` are initialized, and as many and aligned as the
     // tensor needs, as checked above. The types that `lend` accepts are numbers, for which all bits
     // are valid, and bool, whose bytes are 0 or 1 by now. `bytes_mut` returns bytes only of memory
-    // that `values` own alone, which stay in their place while `values` live. The closure owns
-    // `values` from here on, so nobody can reach the memory through them until it drops them.
-    unsafe { lend(data, kind, shape, &strides, move || drop(values)) }
+    // that `values` own alone, and `into_memory` leaves it in its place. The closure owns it from
+    // here on, so nobody can reach it in another way until it is dropped.
+    unsafe { lend(data, kind, shape, &strides, move || drop(memory)) }
 }
 
 impl Memory {

@@ -22,7 +22,7 @@ pub(crate) struct FarFlags {
     #[arg(long, value_name = "LINK")]
     link: Option<LinkSpec>,
     /// Keep chunks from a link or an object store in this folder, for later processes, too
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "cold")]
     cache: Option<PathBuf>,
     /// Most bytes in that folder
     #[arg(long, value_name = "SIZE", default_value = "32GiB", requires = "cache")]
@@ -56,20 +56,16 @@ impl FarFlags {
     }
 }
 
-/// Starts a server over the folder that the store lies in.
+/// Starts a server over a store. Nothing else is served: any user of the machine may ask it.
 fn serve(store: &Path, link: LinkSpec) -> anyhow::Result<(LinkProcess, Served)> {
     let cannot = || format!("cannot serve {}", store.display());
     let store = store.canonicalize().with_context(cannot)?;
-    let name = store.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let (Some(folder), Some(name)) = (store.parent(), name) else {
-        return Err(anyhow::anyhow!("its folder has no name")).with_context(cannot);
-    };
-    let process = LinkProcess::start(folder, link)?;
+    let process = LinkProcess::start(&store, link)?;
     let address = process.address().to_owned();
-    Ok((process, Served { link: link.to_string(), address, key: name }))
+    Ok((process, Served { link: link.to_string(), address }))
 }
 
-/// How a store is read that is not read where it is.
+/// How to read a store over a link or through a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct FarAccess {
     served: Option<Served>,
@@ -82,7 +78,6 @@ struct Served {
     link: String,
     /// Host and port.
     address: String,
-    key: String,
 }
 
 /// A cache on disk of chunks from far away.
@@ -105,13 +100,13 @@ impl FarAccess {
             set("soma.cache_limit_bytes", &limit_bytes.to_string());
         }
         let (address, config) = match &self.served {
-            Some(Served { address, key, .. }) => {
+            Some(Served { address, .. }) => {
                 set("vfs.s3.endpoint_override", address);
                 set("vfs.s3.scheme", "http");
                 set("vfs.s3.region", "us-east-1");
                 set("vfs.s3.no_sign_request", "true");
                 set("vfs.s3.use_virtual_addressing", "false");
-                (format!("s3://{BUCKET}/{key}"), config)
+                (format!("s3://{BUCKET}"), config)
             }
             None => (uri.to_owned(), storage::complete_config(uri, &config)?),
         };

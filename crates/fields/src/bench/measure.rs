@@ -61,9 +61,8 @@ fn load(
             batch
         });
         let mut record =
-            measure(of_training, &training, point, (recorded(), span.start), reporter)?;
+            measure(of_training, (&training, &opened), point, (recorded(), span.start), reporter)?;
         let stats = batches.end();
-        enter_cache(&mut record.measured, &opened);
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);
         if let [stats] = stats.as_slice() {
@@ -72,11 +71,10 @@ fn load(
         reporter.answer(Box::new(record))?;
         if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
-            let mut record =
-                measure(of_validation, validation, point, (recorded(), span.start), reporter)?;
+            let of = (validation, &opened);
+            let mut record = measure(of_validation, of, point, (recorded(), span.start), reporter)?;
             record.point.part = Some(VALIDATION.to_owned());
             let stats = batches.stats();
-            enter_cache(&mut record.measured, &opened);
             enter_reads(&mut record, std::slice::from_ref(&stats));
             enter_stages(&mut record, &stats);
             reporter.answer(Box::new(record))?;
@@ -100,17 +98,19 @@ fn pipeline(samples: ArraySamples, point: &Point) -> anyhow::Result<Pipeline<Arr
 /// Takes the batches of an epoch, and measures the process meanwhile.
 fn measure(
     batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,
-    pipeline: &Pipeline<ArraySamples>,
+    (pipeline, opened): (&Pipeline<ArraySamples>, &OpenedStorage),
     point: &Point,
     (recorded, epoch): (GridPoint, u64),
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<EpochRecord> {
     let of_rows = pipeline.n_batches() * point.batch;
+    let requests = opened.storage.requests();
     let meter = ProcessMeter::start()?;
     let (start_dt, start) = (Timestamp::now(), Instant::now());
     let consumed = consume(start, batches, point, of_rows, reporter)?;
     let mut record = record(&consumed, recorded, (epoch, start_dt));
     meter.finish(&mut record.measured)?;
+    enter_counts(&mut record.measured, opened, requests);
     Ok(record)
 }
 
@@ -170,6 +170,7 @@ fn plain_read(
                 block.chunks.into_iter().flatten().map(|file| file as usize).collect()
             }));
         }
+        let requests = storage.requests();
         let meter = ProcessMeter::start()?;
         let (start_dt, start) = (Timestamp::now(), Instant::now());
         let (mut n_read, threads) = (0, point.threads);
@@ -181,7 +182,7 @@ fn plain_read(
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
         let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
-        enter_cache(&mut record.measured, &opened);
+        enter_counts(&mut record.measured, &opened, requests);
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
         let share = consumed.batches.len() as u64 * files_per_batch;
@@ -217,21 +218,22 @@ fn record(
     }
 }
 
-/// Copies the counts of the cache on disk, if there is one.
-fn enter_cache(measured: &mut Measured, opened: &OpenedStorage) {
+/// Enters the requests since there were `before` of them, and the counts of the cache on disk.
+fn enter_counts(measured: &mut Measured, opened: &OpenedStorage, before: Option<u64>) {
+    let now = opened.storage.requests();
+    measured.requests = now.zip(before).map(|(now, before)| now - before);
     if let Some(stats) = opened.cache.as_ref().map(|cache| cache.stats()) {
         measured.cache_hits = Some(stats.hits);
         measured.cache_misses = Some(stats.misses);
     }
 }
 
-/// Adds up the requests and bytes that the epochs of a record read.
+/// Adds up the bytes that the epochs of a record read.
 fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
     let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
     record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
     record.measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
     record.measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
-    record.measured.requests = sum(&|stats| stats.read.requests);
     record.measured.fill_rates();
 }
 

@@ -42,7 +42,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// The part of the samples that the first loader reads where a second one reads the rest.
+/// The part of the samples that the first loader reads if a second one reads the rest.
 const TRAINING: &str = "training";
 /// The part that the second loader reads.
 pub(crate) const VALIDATION: &str = "validation";

@@ -56,7 +56,7 @@ impl Versions {
             Some(first) if *first == found => Ok(()),
             Some(first) => {
                 let what = format!(
-                    "{key} was replaced while the array was open: it was {first}, and is {found}; open the array again"
+                    "{key} was replaced while the array was open: it was {first}, and is {found}; open the storage and the array again"
                 );
                 Err(io::Error::other(what))
             }

@@ -62,7 +62,7 @@ fn an_array_written_anew_has_to_be_opened_anew() {
         panic!("{error}")
     };
     assert!(file.starts_with("memory://array/__fragments/"), "{file}");
-    assert!(source.to_string().contains("open the array again"), "{source}");
+    assert!(source.to_string().contains("the array again"), "{source}");
     assert_eq!(out.nnz(), 0);
 }
 
