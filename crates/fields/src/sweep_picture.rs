@@ -55,7 +55,7 @@ fn draw_panel(panel: &Panel<'_>, batch: u64, lines: &[&RateLine]) -> anyhow::Res
         .margin(10)
         .x_label_area_size(36)
         .y_label_area_size(54)
-        .build_cartesian_2d((1_f64..most_threads as f64).log_scale().base(2.0), 0.0..1.25 * most)
+        .build_cartesian_2d((1_f64..most_threads as f64).log_scale().base(2.0), 0.0..1.45 * most)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
