@@ -10,8 +10,8 @@ pub struct SampleSpec {
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
     pub start: Option<u64>,
-    /// Samples are about steps before this one; `None` is the number of steps. The last samples look
-    /// beyond it if their variables look ahead.
+    /// Samples are about steps before this one; `None` is the number of steps. The last samples
+    /// look beyond it if their variables look ahead.
     pub end: Option<u64>,
     /// Steps from one sample to the next.
     pub stride: u64,

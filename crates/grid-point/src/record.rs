@@ -13,6 +13,7 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
         workload: Some("cells".to_owned()),
+        part: None,
         chunk_method: spec.block_form.name().to_owned(),
         batch_size: spec.batch_rows,
         chunk_size: spec.chunk_rows,
@@ -50,6 +51,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
         workload: Some("cells".to_owned()),
+        part: None,
         chunk_method: point.method.clone(),
         batch_size: point.batch_rows,
         chunk_size: point.chunk_rows,
