@@ -17,21 +17,21 @@ use crate::variable::OpenVariable;
 
 /// A row that wants chunks of a task.
 #[derive(Debug)]
-struct RowTarget<'a> {
+pub(crate) struct RowTarget<'a> {
     /// The row's index in the chunk.
     row_in_chunk: usize,
     /// The memory of the segment in this row.
-    into: &'a mut [u8],
+    pub(crate) into: &'a mut [u8],
 }
 
 /// The chunks of one segment in one range of the first dimension, and the rows that want them.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    variable: &'a OpenVariable,
+    pub(crate) variable: &'a OpenVariable,
     /// The chunks' index in the first dimension.
     chunk_row: u64,
-    segment: &'a Segment,
-    rows: Vec<RowTarget<'a>>,
+    pub(crate) segment: &'a Segment,
+    pub(crate) rows: Vec<RowTarget<'a>>,
 }
 
 /// The tasks that read the rows `steps` of a variable into `into`, one after another.
@@ -81,7 +81,7 @@ impl Task<'_> {
     }
 
     /// The indices of a chunk.
-    fn indices(&self, chunk: &SelectedChunk) -> Vec<u64> {
+    pub(crate) fn indices(&self, chunk: &SelectedChunk) -> Vec<u64> {
         std::iter::once(self.chunk_row).chain(chunk.indices.iter().copied()).collect()
     }
 
@@ -112,7 +112,7 @@ impl Task<'_> {
     }
 
     /// Writes the fill value where a chunk that is not stored would go.
-    fn fill(&mut self, chunk: &SelectedChunk) {
+    pub(crate) fn fill(&mut self, chunk: &SelectedChunk) {
         let Self { variable, rows, .. } = self;
         let n_to = variable.element.n_bytes();
         let mut stored = [0_u64];
@@ -134,11 +134,11 @@ impl Task<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     /// A chunk as stored. Words, so that elements in it are aligned.
-    encoded: Vec<u64>,
+    pub(crate) encoded: Vec<u64>,
     /// A chunk decoded.
     decoded: Vec<u64>,
     contexts: Contexts,
-    counts: Counts,
+    pub(crate) counts: Counts,
 }
 
 impl Worker {
@@ -158,6 +158,10 @@ impl Worker {
         }
         for task in tasks {
             let (variable, segment) = (task.variable, task.segment);
+            if task.is_interleaved() {
+                self.run_interleaved(storage, task)?;
+                continue;
+            }
             let mut shard = ReadShard::default();
             for chunk in &segment.chunks {
                 let indices = task.indices(chunk);
@@ -356,7 +360,7 @@ impl ReadShard {
 }
 
 /// The first `n_bytes` of a buffer, which grows if needed.
-fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> &mut [u8] {
+pub(crate) fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> &mut [u8] {
     let n_words = n_bytes.div_ceil(size_of::<u64>());
     if buffer.len() < n_words {
         *buffer = bytemuck::zeroed_vec(n_words);
@@ -366,7 +370,11 @@ fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> &mut [u8] {
 
 /// Bytes of a stored chunk, after a check that they are plausible: a buffer of that size is
 /// allocated.
-fn stored_len(range: &Range<u64>, chunk_bytes: usize, is_raw: bool) -> Result<usize, Cause> {
+pub(crate) fn stored_len(
+    range: &Range<u64>,
+    chunk_bytes: usize,
+    is_raw: bool,
+) -> Result<usize, Cause> {
     let stored = range.end.saturating_sub(range.start);
     // Codecs add little to what they cannot compress.
     let most = (chunk_bytes as u64).saturating_mul(2).saturating_add(1 << 16);
@@ -379,7 +387,7 @@ fn stored_len(range: &Range<u64>, chunk_bytes: usize, is_raw: bool) -> Result<us
     Ok(stored as usize)
 }
 
-fn failure(variable: &OpenVariable, indices: &[u64], source: &Cause) -> Failure {
+pub(crate) fn failure(variable: &OpenVariable, indices: &[u64], source: &Cause) -> Failure {
     let mut text = format!("chunk {indices:?}: {source}");
     let mut cause = source.source();
     while let Some(error) = cause {

@@ -102,6 +102,7 @@ mod element;
 mod error;
 mod fetch_far;
 mod geometry;
+mod interleaved;
 mod labels;
 mod part;
 mod read;

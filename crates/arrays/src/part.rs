@@ -70,6 +70,45 @@ impl Part {
     pub(crate) fn for_each_run(&self, mut f: impl FnMut(Run)) {
         visit(&self.dims, (0, 0), &mut f);
     }
+
+    /// Selected indices of the outermost dimension.
+    pub(crate) fn n_outer(&self) -> usize {
+        self.dims.first().map_or(0, |outer| outer.runs.iter().map(|run| run.len).sum())
+    }
+
+    /// Elements of the chunk in one index of the outermost dimension.
+    pub(crate) fn outer_stride(&self) -> usize {
+        self.dims.iter().skip(1).map(|dim| dim.chunk_len).product()
+    }
+
+    /// A part of the selected indices of the outermost dimension, counted from the first.
+    pub(crate) fn band(&self, indices: Range<usize>) -> Self {
+        let mut dims = self.dims.clone();
+        if let Some(outer) = dims.first_mut() {
+            let mut at = 0;
+            let runs = outer.runs.iter().filter_map(|run| {
+                let (start, end) = (at.max(indices.start), (at + run.len).min(indices.end));
+                let skipped = start - at;
+                at += run.len;
+                (start < end).then(|| Run {
+                    src: run.src + skipped,
+                    dst: run.dst + skipped,
+                    len: end - start,
+                })
+            });
+            outer.runs = runs.collect();
+        }
+        Self { dims }
+    }
+
+    /// The elements of the chunk from the first selected index of the outermost dimension to the
+    /// last one.
+    pub(crate) fn span(&self) -> Range<usize> {
+        let runs = self.dims.first().map_or(&[][..], |outer| &outer.runs);
+        let stride = self.outer_stride();
+        let start = runs.first().map_or(0, |run| run.src * stride);
+        runs.last().map_or(0..0, |run| start..(run.src + run.len) * stride)
+    }
 }
 
 /// Visits the runs of `dims`, which lie at the given places in the chunk and in the row.
@@ -83,10 +122,83 @@ fn visit(dims: &[PartDim], (src, dst): (usize, usize), f: &mut impl FnMut(Run)) 
     }
     let src_stride: usize = inner.iter().map(|dim| dim.chunk_len).product();
     let dst_stride: usize = inner.iter().map(|dim| dim.row_len).product();
+    if let [PartDim { runs, .. }] = inner
+        && let [one] = runs[..]
+    {
+        // A short run for each place: a call for each would take longer than the copy.
+        for run in &outer.runs {
+            let places = (src + run.src * src_stride, dst + run.dst * dst_stride);
+            for i in 0..run.len {
+                let (src, dst) = (places.0 + i * src_stride, places.1 + i * dst_stride);
+                f(Run { src: src + one.src, dst: dst + one.dst, len: one.len });
+            }
+        }
+        return;
+    }
     for run in &outer.runs {
         for i in 0..run.len {
             let places = (src + (run.src + i) * src_stride, dst + (run.dst + i) * dst_stride);
             visit(inner, places, f);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::selection::{Indices, by_chunk};
+
+    fn runs_of(part: &Part) -> Vec<[usize; 3]> {
+        let mut all = Vec::new();
+        part.for_each_run(|Run { src, dst, len }| all.push([src, dst, len]));
+        all
+    }
+
+    proptest! {
+        /// The bands of a part have its runs, in its order, within their spans.
+        #[test]
+        fn bands_have_the_runs_of_their_part(
+            lens in prop::collection::vec(1..6_u64, 2..4),
+            chunk_lens in prop::collection::vec(1..6_u64, 3),
+            taken in prop::collection::vec(any::<bool>(), 15),
+            step in 1..4_usize,
+        ) {
+            let by_dim: Vec<Vec<ChunkRuns>> = lens
+                .iter()
+                .zip(&chunk_lens)
+                .enumerate()
+                .map(|(idx, (len, chunk))| {
+                    let of_dim = &taken[5 * idx..];
+                    let all = (0..*len).filter(|at| of_dim[*at as usize]).collect();
+                    by_chunk(&Indices::List(all), *chunk)
+                })
+                .collect();
+            prop_assume!(by_dim.iter().all(|chunks| !chunks.is_empty()));
+            let row_lens = by_dim.iter().map(|chunks| {
+                chunks.iter().flat_map(|of| &of.runs).map(|run| run.len).sum::<usize>()
+            });
+            let lens: Vec<(usize, usize)> =
+                chunk_lens.iter().map(|len| *len as usize).zip(row_lens).collect();
+            let first: Vec<&ChunkRuns> = by_dim.iter().map(|chunks| &chunks[0]).collect();
+            let part = Part::new(&first, &lens, 0);
+            let mut of_bands = Vec::new();
+            for start in (0..part.n_outer()).step_by(step) {
+                let band = part.band(start..part.n_outer().min(start + step));
+                let span = band.span();
+                let runs = runs_of(&band);
+                for [src, _, len] in &runs {
+                    prop_assert!(span.start <= *src && src + len <= span.end);
+                }
+                of_bands.extend(runs);
+            }
+            // A run that goes on in the next band is one in the part.
+            let elements = |runs: Vec<[usize; 3]>| -> Vec<[usize; 2]> {
+                let each = runs.into_iter().flat_map(|[src, dst, len]| (0..len).map(move |i| [src + i, dst + i]));
+                each.collect()
+            };
+            prop_assert_eq!(elements(of_bands), elements(runs_of(&part)));
         }
     }
 }
