@@ -30,6 +30,7 @@ mod drain;
 mod error;
 pub mod generate;
 mod generate_command;
+mod panels;
 mod peers;
 mod peers_command;
 mod published;

@@ -1,9 +1,10 @@
 //! The picture of the queue experiment: queue depth over iterations, a panel for each number of
 //! workers, a line for each depth.
 
-use anyhow::{Context as _, anyhow};
-use plotters::coord::Shift;
+use anyhow::Context as _;
 use plotters::prelude::*;
+
+use crate::panels::{Axes, Panel, begin_chart, draw_names, draw_panels, failed};
 
 /// A measured queue.
 pub(crate) struct QueueLine {
@@ -19,31 +20,18 @@ pub(crate) struct QueueLine {
 /// Width and height of a panel in pixels.
 const PANEL: (u32, u32) = (560, 340);
 
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
 /// Draws the lines as SVG. The predicted drain of each is a triangle on the axis.
 pub(crate) fn draw(lines: &[QueueLine]) -> anyhow::Result<String> {
-    let mut text = String::new();
-    draw_into(&mut text, lines).context("cannot draw the queues")?;
-    Ok(text)
-}
-
-fn draw_into(text: &mut String, lines: &[QueueLine]) -> anyhow::Result<()> {
     let mut workers: Vec<u64> = lines.iter().map(|line| line.workers).collect();
     workers.sort_unstable();
     workers.dedup();
-    let n_columns = workers.len().clamp(1, 2);
-    let n_rows = workers.len().div_ceil(n_columns).max(1);
-    let size = (PANEL.0 * n_columns as u32, PANEL.1 * n_rows as u32);
-    let root = SVGBackend::with_string(text, size).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| anyhow!("{error}"))?;
     let n = lines.iter().map(|line| line.ready.len()).max().unwrap_or(1) as f64;
     let most = lines.iter().flat_map(|line| &line.ready).fold(1.0_f64, |most, n| most.max(*n));
-    for (panel, workers) in root.split_evenly((n_rows, n_columns)).iter().zip(&workers) {
+    let drawn = draw_panels(&workers, 2, PANEL, |panel, workers| {
         let these: Vec<&QueueLine> = lines.iter().filter(|line| line.workers == *workers).collect();
-        draw_panel(panel, *workers, &these, (n, most))?;
-    }
-    root.present().map_err(|error| anyhow!("{error}"))
+        draw_panel(panel, *workers, &these, (n, most))
+    });
+    drawn.context("cannot draw the queues")
 }
 
 /// Draws the queues of one number of workers; all panels have the same axes.
@@ -53,24 +41,9 @@ fn draw_panel(
     lines: &[&QueueLine],
     (n, most): (f64, f64),
 ) -> anyhow::Result<()> {
-    let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     let name = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
-    let mut chart = ChartBuilder::on(panel)
-        .caption(name, ("sans-serif", 15))
-        .margin(10)
-        .x_label_area_size(36)
-        .y_label_area_size(44)
-        .build_cartesian_2d(0.0..n, 0.0..most + 0.5)
-        .map_err(|error| failed(&error))?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .x_desc("iteration")
-        .y_desc("batches ready")
-        .x_label_formatter(&|at| format!("{at:.0}"))
-        .y_label_formatter(&|at| format!("{at:.0}"))
-        .draw()
-        .map_err(|error| failed(&error))?;
+    let axes = Axes { x: ("iteration", 0.0..n), y: ("batches ready", 0.0..most + 0.5) };
+    let mut chart = begin_chart(panel, &name, axes)?;
     for (idx, line) in lines.iter().enumerate() {
         let color = Palette99::pick(idx).to_rgba();
         // Lines of whole numbers lie on one another: each is moved a little.
@@ -86,13 +59,7 @@ fn draw_panel(
             chart.draw_series([mark]).map_err(|error| failed(&error))?;
         }
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()
-        .map_err(|error| failed(&error))
+    draw_names(&mut chart)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The picture of a sweep: megabytes a second over threads, a panel for each batch size, with the
 //! published figures as dashed lines.
 
-use anyhow::{Context as _, anyhow};
-use plotters::coord::Shift;
+use anyhow::Context as _;
 use plotters::prelude::*;
 
+use crate::panels::{Axes, Panel, begin_chart, draw_names, draw_panels, failed};
 use crate::published::READING;
 
 /// A way of reading batches of one size.
@@ -18,54 +18,32 @@ pub(crate) struct RateLine {
 /// Width and height of a panel in pixels.
 const PANEL: (u32, u32) = (620, 400);
 
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
 /// Draws the lines as SVG.
 pub(crate) fn draw(lines: &[RateLine]) -> anyhow::Result<String> {
-    let mut text = String::new();
-    draw_into(&mut text, lines).context("cannot draw the rates")?;
-    Ok(text)
-}
-
-fn draw_into(text: &mut String, lines: &[RateLine]) -> anyhow::Result<()> {
     let mut batches: Vec<u64> = lines.iter().map(|line| line.batch).collect();
     batches.sort_unstable();
     batches.dedup();
-    let size = (PANEL.0 * batches.len().max(1) as u32, PANEL.1);
-    let root = SVGBackend::with_string(text, size).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| anyhow!("{error}"))?;
-    for (panel, batch) in root.split_evenly((1, batches.len().max(1))).iter().zip(&batches) {
+    let drawn = draw_panels(&batches, batches.len(), PANEL, |panel, batch| {
         let these: Vec<&RateLine> = lines.iter().filter(|line| line.batch == *batch).collect();
-        draw_panel(panel, *batch, &these)?;
-    }
-    root.present().map_err(|error| anyhow!("{error}"))
+        draw_panel(panel, *batch, &these)
+    });
+    drawn.context("cannot draw the rates")
 }
 
 /// Draws the lines of one batch size.
 fn draw_panel(panel: &Panel<'_>, batch: u64, lines: &[&RateLine]) -> anyhow::Result<()> {
-    let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     let published = || READING.iter().filter(|line| line.batch == batch);
     let measured = lines.iter().flat_map(|line| line.rates.iter().copied());
     let all: Vec<(u64, f64)> =
         measured.chain(published().flat_map(|line| line.rates().collect::<Vec<_>>())).collect();
     let most_threads = all.iter().map(|(threads, _)| *threads).max().unwrap_or(1).max(2);
     let most = all.iter().map(|(_, rate)| *rate).fold(1.0, f64::max);
-    let mut chart = ChartBuilder::on(panel)
-        .caption(format!("batches of {batch}"), ("sans-serif", 15))
-        .margin(10)
-        .x_label_area_size(36)
-        .y_label_area_size(54)
-        .build_cartesian_2d((1_f64..most_threads as f64).log_scale().base(2.0), 0.0..1.45 * most)
-        .map_err(|error| failed(&error))?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .x_desc("threads")
-        .y_desc("MB/s")
-        .x_label_formatter(&|at| format!("{at:.0}"))
-        .y_label_formatter(&|at| format!("{at:.0}"))
-        .draw()
-        .map_err(|error| failed(&error))?;
+    let axes = Axes {
+        x: ("threads", (1_f64..most_threads as f64).log_scale().base(2.0)),
+        // Room for the names.
+        y: ("MB/s", 0.0..1.45 * most),
+    };
+    let mut chart = begin_chart(panel, &format!("batches of {batch}"), axes)?;
     for (idx, line) in lines.iter().enumerate() {
         let color = Palette99::pick(idx).to_rgba();
         let points: Vec<(f64, f64)> =
@@ -87,13 +65,7 @@ fn draw_panel(panel: &Panel<'_>, batch: u64, lines: &[&RateLine]) -> anyhow::Res
             .label(format!("published: {}", line.name))
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 5, y)], color.stroke_width(2)));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()
-        .map_err(|error| failed(&error))
+    draw_names(&mut chart)
 }
 
 #[cfg(test)]
