@@ -104,13 +104,13 @@ fn measure(
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<EpochRecord> {
     let of_rows = pipeline.n_batches() * point.batch;
-    let requests = opened.storage.requests();
+    let before = StorageCounts::of(opened);
     let meter = ProcessMeter::start()?;
     let (start_dt, start) = (Timestamp::now(), Instant::now());
     let consumed = consume(start, batches, point, of_rows, reporter)?;
     let mut record = record(&consumed, recorded, (epoch, start_dt));
     meter.finish(&mut record.measured)?;
-    enter_counts(&mut record.measured, opened, requests);
+    before.enter_since(opened, &mut record.measured);
     Ok(record)
 }
 
@@ -170,7 +170,7 @@ fn plain_read(
                 block.chunks.into_iter().flatten().map(|file| file as usize).collect()
             }));
         }
-        let requests = storage.requests();
+        let before = StorageCounts::of(&opened);
         let meter = ProcessMeter::start()?;
         let (start_dt, start) = (Timestamp::now(), Instant::now());
         let (mut n_read, threads) = (0, point.threads);
@@ -182,7 +182,7 @@ fn plain_read(
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
         let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
-        enter_counts(&mut record.measured, &opened, requests);
+        before.enter_since(&opened, &mut record.measured);
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
         let share = consumed.batches.len() as u64 * files_per_batch;
@@ -218,13 +218,27 @@ fn record(
     }
 }
 
-/// Enters the requests since there were `before` of them, and the counts of the cache on disk.
-fn enter_counts(measured: &mut Measured, opened: &OpenedStorage, before: Option<u64>) {
-    let now = opened.storage.requests();
-    measured.requests = now.zip(before).map(|(now, before)| now - before);
-    if let Some(stats) = opened.cache.as_ref().map(|cache| cache.stats()) {
-        measured.cache_hits = Some(stats.hits);
-        measured.cache_misses = Some(stats.misses);
+/// The requests of a storage so far, and the hits and misses of its cache on disk.
+struct StorageCounts {
+    requests: Option<u64>,
+    cache: Option<(u64, u64)>,
+}
+
+impl StorageCounts {
+    fn of(opened: &OpenedStorage) -> Self {
+        let stats = opened.cache.as_ref().map(|cache| cache.stats());
+        let cache = stats.map(|stats| (stats.hits, stats.misses));
+        Self { requests: opened.storage.requests(), cache }
+    }
+
+    /// Enters what has come since.
+    fn enter_since(&self, opened: &OpenedStorage, measured: &mut Measured) {
+        let now = Self::of(opened);
+        measured.requests = now.requests.zip(self.requests).map(|(now, before)| now - before);
+        if let Some(((hits, misses), (hits_before, misses_before))) = now.cache.zip(self.cache) {
+            measured.cache_hits = Some(hits - hits_before);
+            measured.cache_misses = Some(misses - misses_before);
+        }
     }
 }
 
