@@ -74,7 +74,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wanted = ["a", "b", "c"].map(str::to_owned);
         assert!(!EarlierRows::read(folder.path(), &wanted).unwrap().has("a", 0, 1));
-        let rows = [
+        let rows = vec![
             row(Some("a"), 0, 0, Status::Ok),
             row(Some("a"), 0, 1, Status::Ok),
             row(Some("a"), 1, 0, Status::Ok),
