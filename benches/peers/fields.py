@@ -43,6 +43,8 @@ from typing import Any
 
 import numpy as np
 
+from measuring import print_event, status_bytes
+
 Task = dict[str, Any]
 Batch = list[np.ndarray]
 """The values of a batch, an array for each of the order's arrays; the first dimension is the sample."""
@@ -221,17 +223,6 @@ def measure(read: Read, task: Task) -> dict[str, Any]:
         "start_mem_bytes": start_mem_bytes,
         "max_mem": status_bytes("VmHWM:"),
     }
-
-
-def status_bytes(entry: str) -> int:
-    """An entry of `/proc/self/status`; `VmHWM` is the peak over the process's whole life."""
-    with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith(entry))
-    return int(line.split()[1]) * 1024
-
-
-def print_event(event: Any) -> None:
-    print(json.dumps(event), flush=True)
 
 
 if __name__ == "__main__":
