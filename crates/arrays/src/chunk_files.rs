@@ -55,6 +55,16 @@ pub(crate) fn check_version(
     }
 }
 
+/// The version of a file; `None` if there is no file.
+pub(crate) fn version_of(storage: &dyn Storage, file: &str) -> Result<Option<FileVersion>, Cause> {
+    match storage.versions(&[file]).pop() {
+        Some(Ok(version)) => Ok(Some(version)),
+        Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Some(Err(error)) => Err(error.into()),
+        None => Err("the storage knows no version of it".into()),
+    }
+}
+
 /// The chunks of an array that are decoded as a whole: within a shard, those inside.
 pub(crate) struct ChunkFiles {
     array: Array<Store>,

@@ -1,13 +1,12 @@
 //! Reads and decodes the chunks of one task into the rows that want them.
 
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use storage::{FileVersion, Piece, Storage};
 use worktime::ThreadTime;
 
-use crate::chunk_files::{ChunkFile, PlaceInShard, check_version};
+use crate::chunk_files::{ChunkFile, PlaceInShard, check_version, version_of};
 use crate::decoder::Contexts;
 use crate::error::Cause;
 use crate::fetch_far::fetch_all;
@@ -100,14 +99,10 @@ impl Task<'_> {
     /// Copies the selected part of a decoded chunk to its rows.
     fn scatter(&mut self, chunk: &SelectedChunk, decoded: &[u8]) {
         let Self { variable, rows, .. } = self;
-        let (n_from, n_to) = (variable.stored.n_bytes(), variable.element.n_bytes());
         let row_bytes = variable.chunk_row_bytes();
         for RowTarget { row_in_chunk, into } in rows {
             let row = &decoded[*row_in_chunk * row_bytes..][..row_bytes];
-            chunk.part.for_each_run(|run| {
-                let from = &row[run.src * n_from..][..run.len * n_from];
-                variable.convert.run(from, &mut into[run.dst * n_to..][..run.len * n_to]);
-            });
+            variable.scatter(&chunk.part, (row, 0), into);
         }
     }
 
@@ -187,14 +182,9 @@ impl Worker {
             return Ok(());
         };
         let Some(PlaceInShard { range, version }) = in_shard else {
-            let version = match storage.versions(&[&file]).pop() {
-                Some(Ok(version)) => version,
-                Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    task.fill(chunk);
-                    return Ok(());
-                }
-                Some(Err(error)) => return Err(error.into()),
-                None => return Err("the storage knows no version of it".into()),
+            let Some(version) = version_of(storage, &file)? else {
+                task.fill(chunk);
+                return Ok(());
             };
             let read = self.read_range(storage, task, chunk, (&file, 0..version.size));
             // A chunk that changed meanwhile may be of two versions.

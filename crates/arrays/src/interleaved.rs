@@ -4,19 +4,16 @@
 //! once for each chunk. A band is a range of the second dimension: small enough that its part of
 //! the row stays in the caches until all chunks have written theirs.
 
-use std::io;
 use std::sync::Arc;
 
 use storage::{FileVersion, Piece, Storage};
 
-use crate::chunk_files::check_version;
+use crate::chunk_files::{check_version, version_of};
 use crate::chunk_task::{Task, Worker, failure, stored_len, words};
-use crate::convert::Convert;
 use crate::error::Cause;
 use crate::geometry::SelectedChunk;
 use crate::part::Part;
 use crate::read::Failure;
-use crate::selection::Run;
 use crate::variable::OpenVariable;
 
 /// Bytes of a band in all chunks together.
@@ -89,7 +86,7 @@ impl Worker {
         into: &mut [u8],
     ) -> Result<(), Cause> {
         let begun = worktime::now();
-        let (n_from, n_to) = (variable.stored.n_bytes(), variable.element.n_bytes());
+        let n_from = variable.stored.n_bytes();
         let span = part.span();
         let range =
             one.start + (span.start * n_from) as u64..one.start + (span.end * n_from) as u64;
@@ -97,16 +94,7 @@ impl Worker {
         let encoded = words(&mut self.encoded, n_bytes);
         storage.read(&[Piece { file: &one.file, range }], encoded)?;
         let fetched = worktime::now();
-        let from = |run: &Run| &encoded[(run.src - span.start) * n_from..][..run.len * n_from];
-        if variable.convert == Convert::Copy {
-            part.for_each_run(|run| {
-                into[run.dst * n_to..][..run.len * n_to].copy_from_slice(from(&run));
-            });
-        } else {
-            part.for_each_run(|run| {
-                variable.convert.run(from(&run), &mut into[run.dst * n_to..][..run.len * n_to]);
-            });
-        }
+        variable.scatter(part, (encoded, span.start), into);
         self.counts.fetched(n_bytes as u64, fetched - begun);
         self.counts.bytes_decoded += n_bytes as u64;
         self.counts.times.decode += worktime::now() - fetched;
@@ -124,11 +112,9 @@ fn find<'a>(
     let Some(found) = variable.files.find(storage, indices)? else { return Ok(None) };
     let (range, version) = match found.in_shard {
         Some(place) => (place.range, place.version),
-        None => match storage.versions(&[&found.file]).pop() {
-            Some(Ok(version)) => (0..version.size, Arc::new(version)),
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Some(Err(error)) => return Err(error.into()),
-            None => return Err("the storage knows no version of it".into()),
+        None => match version_of(storage, &found.file)? {
+            Some(version) => (0..version.size, Arc::new(version)),
+            None => return Ok(None),
         },
     };
     stored_len(&range, variable.chunk_bytes(), true)?;

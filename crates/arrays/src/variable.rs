@@ -16,7 +16,8 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::labels::Selection;
-use crate::selection::Indices;
+use crate::part::Part;
+use crate::selection::{Indices, Run};
 use crate::slot::Pool;
 use crate::spec::{Dimension, Variable};
 use crate::store::Store;
@@ -175,6 +176,23 @@ impl OpenVariable {
     /// Bytes of a decoded chunk.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.chunk_row_bytes() * self.geometry.chunk_rows as usize
+    }
+
+    /// Puts a part of a chunk's row into `into`. `from` are decoded elements; the first of them has
+    /// this place in the chunk.
+    pub(crate) fn scatter(&self, part: &Part, (from, first): (&[u8], usize), into: &mut [u8]) {
+        let (n_from, n_to) = (self.stored.n_bytes(), self.element.n_bytes());
+        let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
+        // Runs may be short: what is asked for each of them counts.
+        if self.convert == Convert::Copy {
+            part.for_each_run(|run| {
+                into[run.dst * n_to..][..run.len * n_to].copy_from_slice(from(&run));
+            });
+        } else {
+            part.for_each_run(|run| {
+                self.convert.run(from(&run), &mut into[run.dst * n_to..][..run.len * n_to]);
+            });
+        }
     }
 
     /// Bytes of the decoded chunks of the largest task.
