@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 27] = [
     "worktime",
     "csr",
     "storage",
@@ -17,11 +17,14 @@ const ORDER: [&str; 24] = [
     "relayout",
     "densify",
     "pipeline",
+    "slots",
     "arrays",
+    "images",
     "bench-report",
     "bench-run",
     "link",
     "fields",
+    "cubes",
     "loader",
     "torch-feed",
     "somafeed",
@@ -33,7 +36,7 @@ const ORDER: [&str; 24] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 13] = [
+const LIMITED: [(&str, &[&str], &[&str]); 15] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -42,7 +45,9 @@ const LIMITED: [(&str, &[&str], &[&str]); 13] = [
     ("shuffle", &[], &[]),
     ("densify", &["csr"], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
-    ("arrays", &["storage", "pipeline", "worktime"], &["shuffle"]),
+    ("slots", &[], &[]),
+    ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
+    ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
     ("link", &[], &["storage"]),

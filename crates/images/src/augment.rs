@@ -1,0 +1,1 @@
+//! Random affine maps and flips of images and masks.

@@ -1,0 +1,1 @@
+//! Files of cubes: Tivita, blosc with a pickle header, and packed.

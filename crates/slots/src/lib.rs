@@ -1,0 +1,2 @@
+//! Memory of batches that goes round.
+#![forbid(unsafe_code)]
