@@ -1,0 +1,143 @@
+//! Batches of images.
+
+use std::sync::Arc;
+
+use arrays::{Element, ElementType};
+use pipeline::BatchPlace;
+use slots::{CopyGuard, Slot, SlotMemory};
+
+use crate::block::Skipped;
+use crate::error::Error;
+use crate::open_key::OpenKey;
+
+/// Images in the order of the plan: for each key an array of shape `[samples, ...]`.
+///
+/// A batch in a slot of a ring occupies it until it is dropped, or until the copy that
+/// [`into_copy`](Self::into_copy) announces has ended. Nothing overwrites it meanwhile.
+#[derive(Debug)]
+pub struct ImageBatch {
+    pub(crate) keys: Arc<[OpenKey]>,
+    pub(crate) memory: BatchBytes,
+    pub(crate) samples: Vec<u64>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) n_planned: usize,
+    pub(crate) place: BatchPlace,
+}
+
+/// The memory of a batch.
+#[derive(Debug)]
+pub(crate) enum BatchBytes {
+    /// A slot of the ring.
+    Slot(Arc<Slot>),
+    /// Memory of its own, for each key.
+    Owned(Vec<Box<dyn SlotMemory>>),
+}
+
+impl ImageBatch {
+    /// The number of samples.
+    pub fn n_samples(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The number of samples that the plan has for this batch: those in it and those that could not
+    /// be read.
+    pub fn n_planned(&self) -> usize {
+        self.n_planned
+    }
+
+    /// The numbers of the samples.
+    pub fn samples(&self) -> &[u64] {
+        &self.samples
+    }
+
+    /// The images that could not be read, if the settings skip them.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// The batch's position in its epoch.
+    pub fn place(&self) -> BatchPlace {
+        self.place
+    }
+
+    /// The arrays of the batch, in the order of the settings.
+    pub fn keys(&self) -> impl Iterator<Item = KeyValues<'_>> {
+        let n_samples = self.samples.len();
+        self.keys.iter().enumerate().map(move |(idx, key)| {
+            let bytes = match &self.memory {
+                BatchBytes::Slot(slot) => slot.key(idx),
+                BatchBytes::Owned(memory) => memory.get(idx).map_or(&[][..], |of| of.bytes()),
+            };
+            let bytes = bytes.get(..n_samples * key.n_bytes()).unwrap_or_default();
+            KeyValues { key, bytes, n_samples }
+        })
+    }
+
+    /// The array of a key; `None` if there is none of that name.
+    pub fn key(&self, name: &str) -> Option<KeyValues<'_>> {
+        self.keys().find(|values| values.name() == name)
+    }
+
+    /// Whether the batch lies in memory that a device reads without a detour.
+    pub fn is_pinned(&self) -> bool {
+        match &self.memory {
+            BatchBytes::Slot(slot) => slot.is_pinned(),
+            BatchBytes::Owned(memory) => memory.iter().all(|of| of.is_pinned()),
+        }
+    }
+
+    /// Ends the host's use of the batch while a device still copies from it. The slot is free when
+    /// the guard is dropped, so drop it when the copy has ended. `None` if the batch has memory of
+    /// its own, which is freed now.
+    pub fn into_copy(self) -> Option<CopyGuard> {
+        match self.memory {
+            BatchBytes::Slot(slot) => Arc::into_inner(slot).map(Slot::copying),
+            BatchBytes::Owned(_) => None,
+        }
+    }
+}
+
+/// The values of one key in a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyValues<'a> {
+    key: &'a OpenKey,
+    bytes: &'a [u8],
+    n_samples: usize,
+}
+
+impl<'a> KeyValues<'a> {
+    /// The name of the key.
+    pub fn name(&self) -> &'a str {
+        &self.key.name
+    }
+
+    /// The type of the elements.
+    pub fn element(&self) -> ElementType {
+        self.key.element
+    }
+
+    /// The shape: samples, then the shape of an image's array.
+    pub fn shape(&self) -> Vec<usize> {
+        std::iter::once(self.n_samples).chain(self.key.shape.iter().copied()).collect()
+    }
+
+    /// The values in C order.
+    ///
+    /// # Errors
+    /// The elements are not of type `T`.
+    pub fn values<T: Element>(&self) -> Result<&'a [T], Error> {
+        if !T::is(self.element()) {
+            return Err(Error::WrongElement {
+                key: self.name().to_owned(),
+                element: self.element(),
+                wanted: std::any::type_name::<T>(),
+            });
+        }
+        Ok(bytemuck::cast_slice(self.bytes))
+    }
+
+    /// The values in C order, as the machine's bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads the images of a block on one or several threads.
+//!
+//! A task is an image: it owns the memory that the image's arrays are decoded into, so threads
+//! share nothing but the list of tasks.
+
+use std::sync::{Mutex, PoisonError};
+
+use pipeline::Stop;
+use worktime::{ReadTimes, ThreadTime};
+
+use crate::error::Error;
+use crate::read_image::{ImageReader, Worker};
+
+/// An image to be read.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    /// Its place in the block.
+    pub(crate) at: usize,
+    pub(crate) sample: u64,
+    /// The memory of each key.
+    pub(crate) slices: Vec<&'a mut [u8]>,
+}
+
+/// An image that could not be read.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Its place in the block.
+    pub(crate) at: usize,
+    pub(crate) sample: u64,
+    pub(crate) error: Error,
+}
+
+/// Bytes and time of reading.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_decoded: u64,
+    pub(crate) times: ReadTimes,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.bytes_read += other.bytes_read;
+        self.bytes_decoded += other.bytes_decoded;
+        self.times += other.times;
+    }
+
+    pub(crate) fn fetched(&mut self, bytes: u64, time: ThreadTime) {
+        self.bytes_read += bytes;
+        self.times.fetch += time;
+    }
+}
+
+/// The tasks that are left, and what came of the others.
+struct Queue<'a> {
+    tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
+    failures: Mutex<Vec<Failure>>,
+    /// Whether the first failure ends the block.
+    stops_at_failure: bool,
+    reader: &'a ImageReader,
+    epoch: u64,
+    stop: &'a Stop,
+}
+
+/// Runs `tasks` on up to `n_threads` threads, including the calling one. `workers` are used again.
+/// Returns what failed, in the order of the block: the first failure, or, if damaged images are to
+/// be skipped, all. Returns early, without a failure, once `stop` is set.
+pub(crate) fn run(
+    reader: &ImageReader,
+    epoch: u64,
+    tasks: Vec<Task<'_>>,
+    (workers, n_threads, stops_at_failure): (&mut Vec<Worker>, usize, bool),
+    stop: &Stop,
+) -> Result<(Counts, Vec<Failure>), std::io::Error> {
+    let n_threads = n_threads.min(tasks.len()).max(1);
+    if workers.len() < n_threads {
+        workers.resize_with(n_threads, Worker::default);
+    }
+    let queue = Queue {
+        tasks: Mutex::new(tasks.into_iter()),
+        failures: Mutex::default(),
+        stops_at_failure,
+        reader,
+        epoch,
+        stop,
+    };
+    std::thread::scope(|scope| {
+        let (mine, others) = workers.split_at_mut(1);
+        for worker in others.iter_mut().take(n_threads - 1) {
+            let thread = std::thread::Builder::new().name("images-read".to_owned());
+            let queue = &queue;
+            thread.spawn_scoped(scope, move || queue.drain(worker))?;
+        }
+        for worker in mine {
+            queue.drain(worker);
+        }
+        Ok::<(), std::io::Error>(())
+    })?;
+    let mut counts = Counts::default();
+    for worker in workers.iter_mut() {
+        counts.add(worker.take_counts());
+    }
+    let mut failures = queue.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failures.sort_by_key(|failure| failure.at);
+    Ok((counts, failures))
+}
+
+impl<'a> Queue<'a> {
+    /// Reads images until none is left, one fails for good, or the block is no longer wanted.
+    fn drain(&self, worker: &mut Worker) {
+        while let Some(mut task) = self.next() {
+            let read = worker.read(self.reader, (task.sample, self.epoch), &mut task.slices, self.stop);
+            if let Err(error) = read {
+                let failure = Failure { at: task.at, sample: task.sample, error };
+                self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Task<'a>> {
+        if self.stop.is_set() {
+            return None;
+        }
+        if self.stops_at_failure
+            && !self.failures.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        {
+            return None;
+        }
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+}

@@ -1,0 +1,307 @@
+//! Images as a source of the engine.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pipeline::{BlockBytes, BlockRows, Need, PipelineSpec, ReadStats, Source, Stop};
+use slots::{Allocate as _, Mapped, Ring, Slot, SlotMemory};
+
+use crate::assemble::{ImageAssembler, not_its_block};
+use crate::batch::ImageBatch;
+use crate::block::{BlockMemory, ImageBlock, Skipped};
+use crate::data_set::{DataSet, Form};
+use crate::error::Error;
+use crate::image_files::ImageFile;
+use crate::open_key::{OpenKey, open_keys};
+use crate::read::{Counts, Failure, Task, run};
+use crate::read_image::{ImageReader, Worker};
+use crate::spec::{BatchMemory, ImageSpec, Origin, WhenDamaged};
+use crate::zarr_arrays::ZarrArrays;
+
+/// Number of slots with which the engine never waits for one, if the consumer has at most `n_kept`
+/// batches when it asks for the next.
+///
+/// At most `1 + prefetch_blocks` blocks, `prefetch_batches` waiting batches and one in the making
+/// exist besides those of the consumer.
+pub fn n_slots(spec: &PipelineSpec, n_kept: usize) -> usize {
+    [1, spec.prefetch_blocks, spec.prefetch_batches, 1, n_kept]
+        .into_iter()
+        .fold(0, usize::saturating_add)
+}
+
+/// A source of image cubes.
+#[derive(Debug, Clone)]
+pub struct ImageSamples {
+    reader: Arc<ImageReader>,
+    keys: Arc<[OpenKey]>,
+    spec: ImageSpec,
+    ring: Option<Arc<Ring>>,
+}
+
+impl ImageSamples {
+    /// Opens the images of `data`, read as `spec` says. Looks whether all files exist, and reads
+    /// masks of the first image. Allocates the ring, if there is one.
+    ///
+    /// # Errors
+    /// Files of the form are missing (unless damaged images are skipped); an array of the first
+    /// image does not exist or cannot be treated as the settings want; memory is lacking.
+    pub fn open(data: &DataSet, spec: &ImageSpec) -> Result<Self, Error> {
+        let zarr = match spec.form {
+            Form::Zarr => Some(ZarrArrays::open(data, &spec.keys)?),
+            _ => None,
+        };
+        if spec.when_damaged == WhenDamaged::Fail {
+            check_presence(data, spec)?;
+        }
+        let keys: Arc<[OpenKey]> = open_keys(data, spec, zarr.as_ref())?.into();
+        if let Some(arrays) = &zarr
+            && (arrays.n_images() as usize) < data.n_images()
+        {
+            let (stored, n) = (arrays.n_images(), data.n_images());
+            let reason = format!("the Zarr arrays have {stored} images, the list has {n}");
+            return Err(Error::Spec { reason });
+        }
+        let ring = match &spec.memory {
+            BatchMemory::Collated => None,
+            BatchMemory::Ring { n_slots, n_samples, allocate } => {
+                let bytes_of = |key: &OpenKey| {
+                    let lacking =
+                        || Error::Memory { bytes: u64::MAX, n_samples: *n_samples };
+                    key.n_bytes().checked_mul(*n_samples).ok_or_else(lacking)
+                };
+                let key_bytes = keys.iter().map(bytes_of).collect::<Result<Vec<usize>, Error>>()?;
+                Some(Ring::new(*n_slots, &key_bytes, &**allocate)?)
+            }
+        };
+        let reader = Arc::new(ImageReader::new(data.clone(), spec, &keys, zarr)?);
+        Ok(Self { reader, keys, spec: spec.clone(), ring })
+    }
+
+    /// The number of samples.
+    pub fn n_samples(&self) -> u64 {
+        self.reader.data().n_images() as u64
+    }
+
+    /// The images.
+    pub fn data(&self) -> &DataSet {
+        self.reader.data()
+    }
+
+    /// Bytes of a sample in a batch, all keys together.
+    pub fn sample_bytes(&self) -> u64 {
+        self.keys.iter().map(|key| key.n_bytes() as u64).sum()
+    }
+
+    /// The ring of slots, if batches lie in one.
+    pub fn ring(&self) -> Option<&Arc<Ring>> {
+        self.ring.as_ref()
+    }
+
+    /// Reads the samples of a block, each into its slices of `memory`. Returns those that failed.
+    fn fill(
+        &self,
+        rows: &BlockRows<'_>,
+        (samples, memory): (&[u64], Vec<Vec<&mut [u8]>>),
+        (workers, stop): (&mut Vec<Worker>, &Stop),
+    ) -> Result<(Counts, Vec<Failure>), Error> {
+        let tasks = samples.iter().zip(memory).enumerate();
+        let tasks = tasks.map(|(at, (sample, slices))| Task { at, sample: *sample, slices });
+        let stops_at_failure = self.spec.when_damaged == WhenDamaged::Fail;
+        let with = (workers, self.spec.threads, stops_at_failure);
+        let (counts, mut failures) =
+            run(&self.reader, rows.place.epoch, tasks.collect(), with, stop)
+                .map_err(|source| Error::Thread { source })?;
+        if stops_at_failure && !failures.is_empty() {
+            return Err(failures.swap_remove(0).error);
+        }
+        Ok((counts, failures))
+    }
+
+    /// Reads a block into a slot of the ring.
+    fn read_slot(
+        &self,
+        ring: &Arc<Ring>,
+        (rows, into): (&BlockRows<'_>, &mut ImageBlock),
+        with: (&mut Vec<Worker>, &Stop),
+    ) -> Result<Counts, Error> {
+        let samples = rows.delivered();
+        let mut slot = ring.take()?;
+        let mut memory: Vec<Vec<&mut [u8]>> = samples.iter().map(|_| Vec::new()).collect();
+        for (key, bytes) in self.keys.iter().zip(slot.keys_mut()) {
+            if bytes.len() < samples.len() * key.n_bytes() {
+                return Err(not_its_block());
+            }
+            for (sample, bytes) in memory.iter_mut().zip(bytes.chunks_exact_mut(key.n_bytes())) {
+                sample.push(bytes);
+            }
+        }
+        let (counts, failures) = self.fill(rows, (&samples, memory), with)?;
+        into.samples = self.close_gaps(&mut slot, samples, &failures);
+        into.skipped = failures.into_iter().map(skipped).collect();
+        into.memory = BlockMemory::Slot(Arc::new(slot));
+        Ok(counts)
+    }
+
+    /// Moves the samples of a slot together where others could not be read. Returns the samples
+    /// that are left.
+    fn close_gaps(&self, slot: &mut Slot, samples: Vec<u64>, failures: &[Failure]) -> Vec<u64> {
+        if failures.is_empty() {
+            return samples;
+        }
+        let is_left = |at: &usize| failures.iter().all(|failure| failure.at != *at);
+        let left: Vec<usize> = (0..samples.len()).filter(is_left).collect();
+        for (key, bytes) in self.keys.iter().zip(slot.keys_mut()) {
+            let n_bytes = key.n_bytes();
+            for (to, from) in left.iter().enumerate() {
+                bytes.copy_within(from * n_bytes..(from + 1) * n_bytes, to * n_bytes);
+            }
+        }
+        left.into_iter().map(|at| samples[at]).collect()
+    }
+
+    /// Reads a block, each cube into memory of its own.
+    fn read_cubes(
+        &self,
+        (rows, into): (&BlockRows<'_>, &mut ImageBlock),
+        with: (&mut Vec<Worker>, &Stop),
+    ) -> Result<Counts, Error> {
+        let samples = rows.delivered();
+        let lacking = || Error::Memory {
+            bytes: self.sample_bytes().saturating_mul(samples.len() as u64),
+            n_samples: samples.len(),
+        };
+        let allocate = |key: &OpenKey| Mapped.allocate(key.n_bytes()).ok_or_else(lacking);
+        let cube = |_| self.keys.iter().map(allocate).collect();
+        let mut cubes: Vec<Vec<Box<dyn SlotMemory>>> =
+            samples.iter().map(cube).collect::<Result<_, Error>>()?;
+        let memory = cubes
+            .iter_mut()
+            .zip(samples.iter())
+            .map(|(cube, _)| cube.iter_mut().map(|array| array.bytes_mut()).collect())
+            .collect();
+        let (counts, failures) = self.fill(rows, (&samples, memory), with)?;
+        let mut cubes: Vec<Option<_>> = cubes.into_iter().map(Some).collect();
+        for failure in &failures {
+            cubes[failure.at] = None;
+        }
+        into.samples = samples;
+        into.skipped = failures.into_iter().map(skipped).collect();
+        into.memory = BlockMemory::Cubes(cubes);
+        Ok(counts)
+    }
+}
+
+fn skipped(failure: Failure) -> Skipped {
+    Skipped { sample: failure.sample, error: Arc::new(failure.error) }
+}
+
+/// Checks that each image has a file of each key.
+fn check_presence(data: &DataSet, spec: &ImageSpec) -> Result<(), Error> {
+    let mut checked: Vec<&Origin> = Vec::new();
+    for key in &spec.keys {
+        let is_file = spec.form.file_format().is_some();
+        if !is_file || checked.contains(&&key.origin) {
+            continue;
+        }
+        checked.push(&key.origin);
+        let files: Vec<ImageFile> = (0..data.n_images())
+            .map(|sample| ImageFile::of_key(data, spec.form, &key.origin, sample))
+            .collect::<Result<_, Error>>()?;
+        let Some((folder, _)) = files.first().and_then(|file| file.path.rsplit_once('/')) else {
+            continue;
+        };
+        let place = data.storage().place();
+        let listed = data.storage().list(folder);
+        let listed = listed
+            .map_err(|source| Error::List { place: place.clone(), source: source.into() })?;
+        let present: HashSet<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
+        let is_missing = |file: &&ImageFile| {
+            !file.path.rsplit_once('/').is_some_and(|(_, name)| present.contains(name))
+        };
+        let mut missing = files.iter().filter(is_missing);
+        if let Some(first) = missing.next() {
+            return Err(Error::Missing {
+                folder: folder.to_owned(),
+                place,
+                first: first.path.clone(),
+                n_missing: 1 + missing.count(),
+                n_images: data.n_images(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a reading thread uses again from block to block.
+#[derive(Debug, Default)]
+pub struct ReadScratch(Vec<Worker>);
+
+impl Source for ImageSamples {
+    type Block = ImageBlock;
+    type Batch = ImageBatch;
+    type Error = Error;
+    type Scratch = ReadScratch;
+    type Assembler = ImageAssembler;
+
+    fn n_rows(&self) -> u64 {
+        self.n_samples()
+    }
+
+    fn fingerprint(&self) -> String {
+        self.reader.fingerprint()
+    }
+
+    fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
+        let bytes_of = |n_rows: u64| n_rows.saturating_mul(self.sample_bytes());
+        // A thread has a file as stored, and a cube that is decoded before it is converted or
+        // augmented.
+        let cube = self.keys.iter().map(|key| key.stored_bytes() as u64).max().unwrap_or(0);
+        let reading = cube.saturating_mul(2).saturating_mul(self.spec.threads.max(1) as u64);
+        let (block, batch) = (bytes_of(block_rows), bytes_of(batch_rows));
+        let Some(ring) = &self.ring else {
+            return Ok(Need { block, largest: block, batch, reading, other: 0 });
+        };
+        let fits = block_rows <= batch_rows || batch_rows == 0;
+        if !fits {
+            return Err(not_its_block());
+        }
+        // All slots exist from the start, whatever is read ahead.
+        let other = (ring.n_slots() as u64).saturating_mul(ring.slot_bytes() as u64);
+        Ok(Need { block: 0, largest: 0, batch: 0, reading, other })
+    }
+
+    fn block_bytes(&self, block: &ImageBlock) -> BlockBytes {
+        let now = if self.ring.is_some() { 0 } else { block.memory_bytes() };
+        BlockBytes { now, most: now }
+    }
+
+    fn read(
+        &self,
+        rows: &BlockRows<'_>,
+        into: &mut ImageBlock,
+        scratch: &mut ReadScratch,
+        stop: &Stop,
+    ) -> Result<ReadStats, Error> {
+        *into = ImageBlock::default();
+        let with = (&mut scratch.0, stop);
+        let counts = match &self.ring {
+            Some(ring) => self.read_slot(ring, (rows, into), with)?,
+            None => self.read_cubes((rows, into), with)?,
+        };
+        let n_samples = into.samples.len();
+        let n_values: usize =
+            self.keys.iter().map(|key| key.shape.iter().product::<usize>()).sum();
+        Ok(ReadStats {
+            values: (n_values * n_samples) as u64,
+            bytes_read: Some(counts.bytes_read),
+            bytes_decoded: Some(counts.bytes_decoded),
+            bytes_needed: Some(self.sample_bytes() * n_samples as u64),
+            times: Some(counts.times),
+            ..ReadStats::default()
+        })
+    }
+
+    fn assembler(&self, _batch_rows: u64) -> Result<ImageAssembler, Error> {
+        Ok(ImageAssembler::new(Arc::clone(&self.keys)))
+    }
+}
