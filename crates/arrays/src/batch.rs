@@ -95,10 +95,7 @@ impl<'a> VariableValues<'a> {
     /// The shape: samples, then steps if the variable has more than one, then the selected part of
     /// the array's dimensions but the first.
     pub fn shape(&self) -> Vec<usize> {
-        let n_steps = self.variable.steps.len();
-        let steps = (n_steps != 1).then_some(n_steps);
-        let row = self.variable.geometry.row_shape.iter().copied();
-        std::iter::once(self.samples.len()).chain(steps).chain(row).collect()
+        std::iter::once(self.samples.len()).chain(self.variable.sample_shape()).collect()
     }
 
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more

@@ -88,6 +88,12 @@ impl ArraySamples {
         self.variables.iter().map(|variable| (variable.name.as_str(), variable.element))
     }
 
+    /// The shape of a variable in a batch of one sample, without the samples; `None` if there is no
+    /// variable of that name.
+    pub fn sample_shape(&self, variable: &str) -> Option<Vec<usize>> {
+        self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_shape)
+    }
+
     /// The arrays that have a dimension's name and were not read as its coordinates: they are not
     /// one-dimensional, have another dimension, or elements or codecs that are not supported, more
     /// than 2^20 values, or more than 64 MiB.

@@ -168,6 +168,12 @@ impl OpenVariable {
         self.geometry.row_len * self.element.n_bytes()
     }
 
+    /// Shape of a sample: its steps, if there are several, then the selected part of a step.
+    pub(crate) fn sample_shape(&self) -> Vec<usize> {
+        let steps = (self.steps.len() != 1).then_some(self.steps.len());
+        steps.into_iter().chain(self.geometry.row_shape.iter().copied()).collect()
+    }
+
     /// Bytes of a sample.
     pub(crate) fn sample_bytes(&self) -> u64 {
         (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
