@@ -9,6 +9,7 @@ use slots::{CopyGuard, Slot, SlotMemory};
 use crate::block::Skipped;
 use crate::error::Error;
 use crate::open_key::OpenKey;
+use crate::spec::Role;
 
 /// Images in the order of the plan: for each key an array of shape `[samples, ...]`.
 ///
@@ -22,6 +23,17 @@ pub struct ImageBatch {
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) n_planned: usize,
     pub(crate) place: BatchPlace,
+}
+
+/// The memory of a batch that was taken apart: the arrays of its keys, in the order of the settings.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImageMemory {
+    /// A slot of the ring, which is free when this is dropped. Each key may have room for more
+    /// samples than the batch has.
+    Slot(Slot),
+    /// Memory of its own for each key.
+    Owned(Vec<Box<dyn SlotMemory>>),
 }
 
 /// The memory of a batch.
@@ -86,6 +98,21 @@ impl ImageBatch {
         }
     }
 
+    /// Takes the memory out of the batch, to lend it or to write to it. The batch is returned if
+    /// something else shares its memory, which no batch of an epoch's iterator does.
+    ///
+    /// # Errors
+    /// The batch itself, if its memory is shared.
+    pub fn into_memory(self) -> Result<ImageMemory, Self> {
+        match self.memory {
+            BatchBytes::Slot(slot) => match Arc::try_unwrap(slot) {
+                Ok(slot) => Ok(ImageMemory::Slot(slot)),
+                Err(slot) => Err(Self { memory: BatchBytes::Slot(slot), ..self }),
+            },
+            BatchBytes::Owned(memory) => Ok(ImageMemory::Owned(memory)),
+        }
+    }
+
     /// Ends the host's use of the batch while a device still copies from it. The slot is free when
     /// the guard is dropped, so drop it when the copy has ended. `None` if the batch has memory of
     /// its own, which is freed now.
@@ -114,6 +141,11 @@ impl<'a> KeyValues<'a> {
     /// The type of the elements.
     pub fn element(&self) -> ElementType {
         self.key.element
+    }
+
+    /// Whether the array has no pixels: augmentation leaves it as it is.
+    pub fn is_plain(&self) -> bool {
+        self.key.role == Role::Plain
     }
 
     /// The shape: samples, then the shape of an image's array.

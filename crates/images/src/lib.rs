@@ -32,7 +32,7 @@ mod spec;
 mod zarr_arrays;
 
 pub use assemble::ImageAssembler;
-pub use batch::{ImageBatch, KeyValues};
+pub use batch::{ImageBatch, ImageMemory, KeyValues};
 pub use block::{ImageBlock, Skipped};
 pub use data_set::{DataSet, Form, Image, ImageList, LIST_FILE, LIST_VERSION};
 pub use error::Error;

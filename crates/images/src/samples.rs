@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrays::ElementType;
 use pipeline::{BlockBytes, BlockRows, Need, PipelineSpec, ReadStats, Source, Stop};
 use slots::{Allocate as _, Mapped, Ring, Slot, SlotMemory};
 
@@ -90,6 +91,11 @@ impl ImageSamples {
     /// Bytes of a sample in a batch, all keys together.
     pub fn sample_bytes(&self) -> u64 {
         self.keys.iter().map(|key| key.n_bytes() as u64).sum()
+    }
+
+    /// The name of each key, with the type of its elements in batches.
+    pub fn elements(&self) -> impl Iterator<Item = (&str, ElementType)> {
+        self.keys.iter().map(|key| (key.name.as_str(), key.element))
     }
 
     /// The ring of slots, if batches lie in one.

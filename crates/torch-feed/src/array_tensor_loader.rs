@@ -3,13 +3,15 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use arrays::{ArrayBatch, ArraySamples};
+use arrays::ArraySamples;
 use pipeline::{Epoch, EpochStats, LoaderState, Pipeline, PipelineSpec};
 use tch::Device;
 
-use crate::array_tensors::{ArrayTensors, kind_of};
-use crate::device::TorchDevice;
+use crate::array_tensors::ArrayTensors;
+use crate::copies_ahead::CopiesAhead;
+use crate::device::{CopyDevice, TorchDevice};
 use crate::error::Error;
+use crate::tensor_source::TensorSource;
 
 /// Delivers samples of arrays as tensors, epoch by epoch.
 ///
@@ -45,84 +47,102 @@ use crate::error::Error;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// With the feature `images` it delivers image cubes, too: `ArrayTensorLoader<ImageSamples>`. In a
+/// ring of [`PinnedSlots`](crate::PinnedSlots) they are copied to a GPU without waiting
+/// ([`copies_ahead`](Self::copies_ahead)).
 #[derive(Debug)]
-pub struct ArrayTensorLoader {
-    pipeline: Pipeline<ArraySamples>,
-    device: Device,
+pub struct ArrayTensorLoader<S: TensorSource = ArraySamples> {
+    pipeline: Pipeline<S>,
+    device: Arc<TorchDevice>,
+    target: Device,
+    copies_ahead: usize,
 }
 
-impl ArrayTensorLoader {
+impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
     /// Makes a loader of `samples` whose tensors are on the CPU.
     ///
     /// # Errors
     /// torch has no tensors of a variable's elements; the settings do not fit together.
-    pub fn new(samples: ArraySamples, spec: PipelineSpec) -> Result<Self, Error> {
-        for (variable, element) in samples.elements() {
-            kind_of(variable, element)?;
-        }
-        let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples)?;
-        Ok(Self { pipeline, device: Device::Cpu })
+    pub fn new(samples: S, spec: PipelineSpec) -> Result<Self, Error> {
+        samples.check_elements()?;
+        let pipeline =
+            Pipeline::new(Arc::new(samples), spec, S::n_samples_of).map_err(Into::into)?;
+        let device = Arc::new(TorchDevice::cpu());
+        Ok(Self { pipeline, device, target: Device::Cpu, copies_ahead: 0 })
     }
 
-    /// Copies each batch to `device` when it is delivered, and waits for the copy. Batches on their
-    /// way are not in pinned memory, unlike those of [`TensorLoader`](crate::TensorLoader).
+    /// Copies each batch to `device` when it is delivered. Waits for the copy before the next batch
+    /// is taken, unless [`copies_ahead`](Self::copies_ahead) allows more.
     ///
     /// # Errors
     /// torch does not see this GPU.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
-        TorchDevice::new(device)?;
-        Ok(Self { device, ..self })
+        Ok(Self { device: Arc::new(TorchDevice::new(device)?), target: device, ..self })
+    }
+
+    /// Lets copies of up to `n_batches` batches be under way when the next batch is taken, so that
+    /// the host does not wait for the device. Their host memory is kept as long, so a ring needs as
+    /// many slots more. Only copies from pinned memory go on by themselves.
+    #[must_use]
+    pub fn copies_ahead(self, n_batches: usize) -> Self {
+        Self { copies_ahead: n_batches, ..self }
     }
 
     /// The inner pipeline: its samples, settings and number of batches.
-    pub fn pipeline(&self) -> &Pipeline<ArraySamples> {
+    pub fn pipeline(&self) -> &Pipeline<S> {
         &self.pipeline
     }
 
     /// The device of the tensors.
     pub fn device(&self) -> Device {
-        self.device
+        self.target
     }
 
     /// Starts an epoch. The same number gives the same batches again.
     ///
     /// # Errors
     /// The epoch cannot be planned, or its memory does not fit the budget.
-    pub fn epoch(&self, epoch: u64) -> Result<ArrayTensorEpoch, Error> {
-        Ok(self.tensors_of(self.pipeline.epoch(epoch)?))
+    pub fn epoch(&self, epoch: u64) -> Result<ArrayTensorEpoch<S>, Error> {
+        Ok(self.tensors_of(self.pipeline.epoch(epoch).map_err(Into::into)?))
     }
 
     /// Continues an epoch from a saved state, like [`Pipeline::resume`].
     ///
     /// # Errors
     /// The state is of other samples or settings.
-    pub fn resume(&self, state: &LoaderState) -> Result<ArrayTensorEpoch, Error> {
-        Ok(self.tensors_of(self.pipeline.resume(state)?))
+    pub fn resume(&self, state: &LoaderState) -> Result<ArrayTensorEpoch<S>, Error> {
+        Ok(self.tensors_of(self.pipeline.resume(state).map_err(Into::into)?))
     }
 
     /// Starts a range of epochs without a gap between them, like [`Pipeline::epochs`].
     pub fn epochs(
         &self,
         numbers: impl RangeBounds<u64>,
-    ) -> impl Iterator<Item = Result<ArrayTensorEpoch, Error>> + '_ {
-        self.pipeline.epochs(numbers).map(|epoch| Ok(self.tensors_of(epoch?)))
+    ) -> impl Iterator<Item = Result<ArrayTensorEpoch<S>, Error>> + '_ {
+        let epochs = self.pipeline.epochs(numbers);
+        epochs.map(|epoch| Ok(self.tensors_of(epoch.map_err(Into::into)?)))
     }
 
-    fn tensors_of(&self, epoch: Epoch<ArraySamples>) -> ArrayTensorEpoch {
-        ArrayTensorEpoch { epoch, device: self.device, failed: false }
+    fn tensors_of(&self, epoch: Epoch<S>) -> ArrayTensorEpoch<S> {
+        let device: Arc<dyn CopyDevice> = Arc::clone(&self.device) as _;
+        let copies =
+            (self.target != Device::Cpu).then(|| CopiesAhead::new(device, self.copies_ahead));
+        ArrayTensorEpoch { epoch, copies, failed: false }
     }
 }
 
 /// The batches of one epoch as tensors. It ends its threads when it is dropped, and ends after an
 /// error.
 #[derive(Debug)]
-pub struct ArrayTensorEpoch {
-    epoch: Epoch<ArraySamples>,
-    device: Device,
+pub struct ArrayTensorEpoch<S: TensorSource = ArraySamples> {
+    epoch: Epoch<S>,
+    /// `None` if tensors stay on the CPU.
+    copies: Option<CopiesAhead>,
     failed: bool,
 }
 
-impl ArrayTensorEpoch {
+impl<S: TensorSource<Error: Into<Error>>> ArrayTensorEpoch<S> {
     /// The engine's counts and times so far. Waits do not include making tensors or copying to a
     /// device.
     pub fn stats(&self) -> EpochStats {
@@ -138,18 +158,28 @@ impl ArrayTensorEpoch {
     pub fn n_batches(&self) -> u64 {
         self.epoch.n_batches()
     }
+
+    /// The next batch's tensors, on the device.
+    fn next_tensors(&mut self) -> Option<Result<ArrayTensors, Error>> {
+        if let Some(copies) = &mut self.copies {
+            copies.settle();
+        }
+        let tensors = self.epoch.next()?.map_err(Into::into).and_then(S::tensors_of);
+        Some(match &mut self.copies {
+            Some(copies) => tensors.and_then(|tensors| copies.copy(tensors)),
+            None => tensors,
+        })
+    }
 }
 
-impl Iterator for ArrayTensorEpoch {
+impl<S: TensorSource<Error: Into<Error>>> Iterator for ArrayTensorEpoch<S> {
     type Item = Result<ArrayTensors, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
             return None;
         }
-        let batch = self.epoch.next()?.map_err(Error::from);
-        let tensors = batch.and_then(ArrayTensors::new);
-        let tensors = tensors.and_then(|tensors| tensors.to_device(self.device));
+        let tensors = self.next_tensors()?;
         self.failed = tensors.is_err();
         Some(tensors)
     }

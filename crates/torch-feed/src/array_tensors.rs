@@ -1,10 +1,14 @@
 //! One batch of array samples as tensors.
 
 use arrays::{ArrayBatch, ElementType, OwnedValues};
+#[cfg(feature = "images")]
+use images::ImageBatch;
 use pipeline::BatchPlace;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::Error;
+#[cfg(feature = "images")]
+use crate::memory::lend_images;
 use crate::memory::lend_values;
 
 /// Samples of arrays as tensors: for each variable, one of shape `[samples, ...]`.
@@ -39,6 +43,45 @@ impl ArrayTensors {
         let (samples, place) = (batch.samples().to_vec(), batch.place());
         let variables = batch.into_values().map(VariableTensor::new).collect::<Result<_, _>>()?;
         Ok(Self { variables, samples, place })
+    }
+
+    /// Makes the tensors of a batch of images, on the CPU: one for each key, of shape
+    /// `[samples, height, width, channels]`, or without channels for masks. They borrow the batch's
+    /// memory; a slot of a ring is free when the last of them is dropped.
+    ///
+    /// # Errors
+    /// torch has no tensors of a key's elements (u16, u32, u64), or no memory.
+    #[cfg(feature = "images")]
+    pub fn from_images(batch: ImageBatch) -> Result<Self, Error> {
+        const DIMENSIONS: [&str; 4] = ["sample", "height", "width", "channel"];
+        let (samples, place) = (batch.samples().to_vec(), batch.place());
+        let mut named = Vec::new();
+        let mut tensors = Vec::new();
+        for values in batch.keys() {
+            let kind = kind_of(values.name(), values.element())?;
+            let n_values = values.bytes().len() / values.element().n_bytes();
+            let shape = torch_shape(&values.shape(), n_values)?;
+            let is_image = shape.len() <= DIMENSIONS.len() && !values.is_plain();
+            let dimensions = DIMENSIONS.iter().take(if is_image { shape.len() } else { 0 });
+            let dimensions = dimensions.map(|name| (*name).to_owned()).collect();
+            named.push((values.name().to_owned(), dimensions));
+            tensors.push((kind, shape));
+        }
+        let lent = match batch.into_memory() {
+            Ok(memory) => lend_images(memory, &tensors),
+            // Something else shares the memory.
+            Err(batch) => batch
+                .keys()
+                .zip(&tensors)
+                .map(|(values, (kind, shape))| copied(values.bytes(), *kind, shape))
+                .collect(),
+        };
+        let lent = lent.map_err(Error::torch("a tensor of a key's values"))?;
+        let variables = named
+            .into_iter()
+            .zip(lent)
+            .map(|((name, dimensions), tensor)| VariableTensor { name, dimensions, tensor });
+        Ok(Self { variables: variables.collect(), samples, place })
     }
 
     /// The tensor of a variable: samples, then steps if there is more than one, then the selected
@@ -87,14 +130,23 @@ impl ArrayTensors {
         if device == Device::Cpu && self.tensors().all(|(_, of)| of.device() == Device::Cpu) {
             return Ok(self);
         }
-        let copied = self.variables.into_iter().map(|variable| {
-            let tensor = variable.tensor.f_to(device)?;
-            Ok(VariableTensor { tensor, ..variable })
+        self.copies(|tensor| {
+            tensor.f_to(device).map_err(Error::torch("a copy of a variable's values on the device"))
+        })
+    }
+
+    /// The same batch with a copy of each tensor.
+    pub(crate) fn copies(
+        &self,
+        mut copy: impl FnMut(&Tensor) -> Result<Tensor, Error>,
+    ) -> Result<Self, Error> {
+        let variables = self.variables.iter().map(|variable| {
+            let VariableTensor { name, dimensions, tensor } = variable;
+            let (name, dimensions) = (name.clone(), dimensions.clone());
+            Ok(VariableTensor { name, dimensions, tensor: copy(tensor)? })
         });
-        let copied: Result<_, _> = copied.collect();
-        let variables =
-            copied.map_err(Error::torch("a copy of a variable's values on the device"))?;
-        Ok(Self { variables, ..self })
+        let variables = variables.collect::<Result<_, Error>>()?;
+        Ok(Self { variables, samples: self.samples.clone(), place: self.place })
     }
 
     fn variable(&self, name: &str) -> Result<&VariableTensor, Error> {
@@ -112,10 +164,8 @@ impl VariableTensor {
         let kind = kind_of(values.name(), values.element())?;
         let name = values.name().to_owned();
         let dimensions = values.dimensions().into_iter().map(str::to_owned).collect();
-        let shape = values.shape().into_iter().map(i64::try_from).collect::<Result<Vec<_>, _>>();
-        let shape = shape.map_err(|_| Error::TooLarge {
-            n_values: values.bytes().len() / values.element().n_bytes(),
-        })?;
+        let n_values = values.bytes().len() / values.element().n_bytes();
+        let shape = torch_shape(&values.shape(), n_values)?;
         let tensor = if owned.bytes_mut().is_some() {
             lend_values(owned, kind, &shape)
         } else {
@@ -124,6 +174,12 @@ impl VariableTensor {
         let tensor = tensor.map_err(Error::torch("a tensor of a variable's values"))?;
         Ok(Self { name, dimensions, tensor })
     }
+}
+
+/// A shape as torch counts.
+fn torch_shape(shape: &[usize], n_values: usize) -> Result<Vec<i64>, Error> {
+    let shape = shape.iter().map(|length| i64::try_from(*length)).collect::<Result<Vec<_>, _>>();
+    shape.map_err(|_| Error::TooLarge { n_values })
 }
 
 /// Copies values into memory of torch's own.

@@ -13,6 +13,11 @@ pub enum Error {
     #[error(transparent)]
     Arrays(#[from] arrays::Error),
 
+    /// Image cubes cannot be opened or read.
+    #[cfg(feature = "images")]
+    #[error(transparent)]
+    Images(#[from] images::Error),
+
     /// torch, or tch, has no tensors of a variable's elements.
     #[cfg(feature = "arrays")]
     #[error(

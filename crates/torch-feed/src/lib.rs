@@ -60,15 +60,21 @@ mod array_tensor_loader;
 mod array_tensors;
 mod batch;
 mod buffers;
+#[cfg(feature = "arrays")]
+mod copies_ahead;
 mod device;
 mod error;
 mod linear_classifier;
 mod memory;
+#[cfg(feature = "images")]
+mod pinned_slots;
 mod pool;
 mod row_values;
 mod staging;
 mod stored_type;
 mod tensor_loader;
+#[cfg(feature = "arrays")]
+mod tensor_source;
 #[cfg(test)]
 mod tests;
 
@@ -80,6 +86,10 @@ pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};
 pub use error::Error;
 pub use linear_classifier::LinearClassifier;
+#[cfg(feature = "images")]
+pub use pinned_slots::PinnedSlots;
 pub use row_values::RowValues;
 pub use tch;
 pub use tensor_loader::{TensorEpoch, TensorLoader};
+#[cfg(feature = "arrays")]
+pub use tensor_source::TensorSource;

@@ -1,7 +1,8 @@
 //! Memory that Rust writes and tensors then borrow: the only file of this crate that needs
 //! `unsafe`.
 //!
-//! Torch allocates the memory of cells ([`Memory`]), crate `arrays` that of arrays (`OwnedValues`).
+//! Torch allocates the memory of cells ([`Memory`]), crates `arrays` and `images` that of arrays
+//! (`OwnedValues`) and images (`ImageMemory`, in memory that torch pinned or in any other).
 //! A piece of memory either belongs to Rust or is lent to torch as a tensor ([`Memory::lend`],
 //! `lend_values`), never both. torch counts the users of a tensor's storage: clones, views, slices,
 //! autograd. When the last of them is dropped, torch calls the storage's deleter, and the memory
@@ -15,12 +16,18 @@
 
 use std::ffi::c_void;
 use std::fmt;
+#[cfg(feature = "images")]
+use std::sync::{Arc, Mutex};
 use std::{ptr, slice};
 
 #[cfg(feature = "arrays")]
 use arrays::OwnedValues;
 use half::f16;
+#[cfg(feature = "images")]
+use images::ImageMemory;
 use loader::{ElementType, ElementsMut};
+#[cfg(feature = "images")]
+use slots::SlotMemory;
 use tch::{Device, Kind, TchError, Tensor};
 use torch_sys::C_tensor;
 
@@ -232,32 +239,158 @@ pub(crate) fn lend_values(
     kind: Kind,
     shape: &[i64],
 ) -> Result<Tensor, TchError> {
-    let refused = || TchError::Shape(format!("{shape:?} of {kind:?}: other memory"));
-    let (n_values, strides) = strides(shape).ok_or_else(refused)?;
-    let size = kind.elt_size_in_bytes();
-    let bytes = values.bytes_mut().ok_or_else(refused)?;
-    let is_aligned = bytes.as_ptr().addr().is_multiple_of(size);
-    if n_values.checked_mul(size) != Some(bytes.len()) || !is_aligned {
-        return Err(refused());
-    }
-    if bytes.is_empty() {
-        // torch never calls the deleter of memory without an address.
-        return Tensor::f_empty(shape, (kind, Device::Cpu));
-    }
-    if kind == Kind::Bool {
-        // Other numbers than these two are not values of C++'s bool.
-        for byte in bytes.iter_mut() {
-            *byte = u8::from(*byte != 0);
-        }
-    }
-    let data = bytes.as_mut_ptr().cast();
+    let bytes = values.bytes_mut().ok_or_else(|| refused(kind, shape))?;
+    let lendable = Lendable::new(bytes, kind, shape)?;
     let memory = values.into_memory();
-    // SAFETY: `strides` made the strides. `bytes` are initialized, and as many and aligned as the
-    // tensor needs, as checked above. The types that `lend` accepts are numbers, for which all bits
-    // are valid, and bool, whose bytes are 0 or 1 by now. `bytes_mut` returns bytes only of memory
-    // that `values` own alone, and `into_memory` leaves it in its place. The closure owns it from
-    // here on, so nobody can reach it in another way until it is dropped.
-    unsafe { lend(data, kind, shape, &strides, move || drop(memory)) }
+    // SAFETY: `bytes_mut` returns bytes only of memory that `values` own alone, and `into_memory`
+    // leaves it in its place. The closure owns it from here on, so nobody can reach it in another
+    // way until it is dropped.
+    unsafe { lendable.lend(move || drop(memory)) }
+}
+
+/// Lends the keys of a batch of images as contiguous tensors, without a copy: each has the first
+/// bytes of its key. A slot is free when the last tensor of it is dropped.
+///
+/// # Errors
+/// There are other numbers of keys and tensors; a tensor is larger than its key; torch's errors.
+#[cfg(feature = "images")]
+pub(crate) fn lend_images(
+    memory: ImageMemory,
+    tensors: &[(Kind, Vec<i64>)],
+) -> Result<Vec<Tensor>, TchError> {
+    match memory {
+        ImageMemory::Slot(mut slot) => {
+            let keys = slot.keys_mut().into_iter().zip(tensors);
+            let lendable = keys.map(|(bytes, (kind, shape))| Lendable::first(bytes, *kind, shape));
+            let lendable = lendable.collect::<Result<Vec<Lendable<'_>>, TchError>>()?;
+            let slot = Arc::new(slot);
+            let lent = lendable.into_iter().map(|key| {
+                let slot = Arc::clone(&slot);
+                // SAFETY: the slot had one owner, whose keys are disjoint and stay in their place.
+                // Only the closures own it from here on, and they do nothing but drop it.
+                unsafe { key.lend(move || drop(slot)) }
+            });
+            lent.collect()
+        }
+        ImageMemory::Owned(memory) => {
+            let lent = memory.into_iter().zip(tensors).map(|(mut memory, (kind, shape))| {
+                let key = Lendable::first(memory.bytes_mut(), *kind, shape)?;
+                // SAFETY: the memory has one owner and stays in its place; the closure owns it from
+                // here on, and does nothing but drop it.
+                unsafe { key.lend(move || drop(memory)) }
+            });
+            lent.collect()
+        }
+        _ => Err(TchError::Kind(format!("{memory:?} cannot be lent"))),
+    }
+}
+
+/// Bytes that are valid values of a tensor.
+#[cfg(feature = "arrays")]
+struct Lendable<'a> {
+    /// The address of the values; null if there are none.
+    data: *mut c_void,
+    kind: Kind,
+    shape: &'a [i64],
+    strides: Vec<i64>,
+}
+
+#[cfg(feature = "arrays")]
+impl<'a> Lendable<'a> {
+    /// Checks that `bytes` are the values of a tensor, all of them.
+    fn new(bytes: &mut [u8], kind: Kind, shape: &'a [i64]) -> Result<Self, TchError> {
+        let (n_values, strides) = strides(shape).ok_or_else(|| refused(kind, shape))?;
+        let size = kind.elt_size_in_bytes();
+        let is_aligned = bytes.as_ptr().addr().is_multiple_of(size);
+        if n_values.checked_mul(size) != Some(bytes.len()) || !is_aligned {
+            return Err(refused(kind, shape));
+        }
+        if kind == Kind::Bool {
+            // Other numbers than these two are not values of C++'s bool.
+            for byte in bytes.iter_mut() {
+                *byte = u8::from(*byte != 0);
+            }
+        }
+        let data = if bytes.is_empty() { ptr::null_mut() } else { bytes.as_mut_ptr().cast() };
+        Ok(Self { data, kind, shape, strides })
+    }
+
+    /// Checks that `bytes` begin with the values of a tensor.
+    #[cfg(feature = "images")]
+    fn first(bytes: &mut [u8], kind: Kind, shape: &'a [i64]) -> Result<Self, TchError> {
+        let n_bytes = strides(shape).and_then(|(n, _)| n.checked_mul(kind.elt_size_in_bytes()));
+        let bytes = n_bytes.and_then(|n_bytes| bytes.get_mut(..n_bytes));
+        Self::new(bytes.ok_or_else(|| refused(kind, shape))?, kind, shape)
+    }
+
+    /// Lends the bytes. `give_back` is called, or dropped, when the last tensor is.
+    ///
+    /// # Safety
+    /// The bytes stay where they were until `give_back` is called or dropped, and nobody else reads
+    /// or writes them.
+    unsafe fn lend(self, give_back: impl FnOnce() + Send + 'static) -> Result<Tensor, TchError> {
+        let Self { data, kind, shape, strides } = self;
+        if data.is_null() {
+            // torch never calls the deleter of memory without an address.
+            return Tensor::f_empty(shape, (kind, Device::Cpu));
+        }
+        // SAFETY: `new` made the strides, and checked that the bytes are as many and aligned as the
+        // tensor needs. Being bytes of a slice they are initialized, and the types that `lend`
+        // accepts are numbers, for which all bits are valid, and bool, whose bytes are 0 or 1. The
+        // caller guarantees the rest.
+        unsafe { lend(data, kind, shape, &strides, give_back) }
+    }
+}
+
+/// The error that memory is not what a tensor needs.
+#[cfg(feature = "arrays")]
+fn refused(kind: Kind, shape: &[i64]) -> TchError {
+    TchError::Shape(format!("{shape:?} of {kind:?}: other memory"))
+}
+
+/// Pinned memory of torch, for the slots of a ring.
+#[cfg(feature = "images")]
+#[derive(Debug)]
+pub(crate) struct PinnedMemory {
+    /// The bytes of the tensor.
+    bytes: &'static mut [u8],
+    is_pinned: bool,
+    /// Owns the bytes; in a lock because tensors cannot be shared between threads.
+    _tensor: Mutex<Tensor>,
+}
+
+#[cfg(feature = "images")]
+impl PinnedMemory {
+    /// Allocates `n_bytes` zeros, pinned for a GPU if one is given.
+    ///
+    /// # Errors
+    /// torch's errors, if there is no memory, or none that can be pinned.
+    pub(crate) fn zeros(n_bytes: usize, pinned_for: Option<Device>) -> Result<Self, TchError> {
+        let n_values = n_bytes.div_ceil(size_of::<f32>()).max(1);
+        let Memory { tensor, .. } = Memory::zeros(n_values, ValueType::F32, pinned_for)?;
+        let n_bytes = n_values * size_of::<f32>();
+        // SAFETY: `Memory::zeros` made a tensor on the CPU whose storage has this many contiguous,
+        // initialized bytes, and nobody else has the tensor or a view of it. It is never used
+        // again but to be dropped, together with the bytes, which leave this type only borrowed
+        // from it.
+        let bytes = unsafe { slice::from_raw_parts_mut(tensor.data_ptr().cast::<u8>(), n_bytes) };
+        Ok(Self { bytes, is_pinned: pinned_for.is_some(), _tensor: Mutex::new(tensor) })
+    }
+}
+
+#[cfg(feature = "images")]
+impl SlotMemory for PinnedMemory {
+    fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.is_pinned
+    }
 }
 
 impl Memory {

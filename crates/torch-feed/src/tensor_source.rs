@@ -1,0 +1,76 @@
+//! Sources whose batches become tensors.
+
+use arrays::{ArrayBatch, ArraySamples};
+#[cfg(feature = "images")]
+use images::{ImageBatch, ImageSamples};
+use pipeline::Source;
+
+use crate::array_tensors::{ArrayTensors, kind_of};
+use crate::error::Error;
+
+/// A source of samples that are arrays: those of crate `arrays`, and with the feature `images`
+/// image cubes.
+pub trait TensorSource: Source + sealed::Sealed {
+    /// Checks that torch has tensors of all elements.
+    ///
+    /// # Errors
+    /// It has none of some: u16, u32 or u64.
+    #[doc(hidden)]
+    fn check_elements(&self) -> Result<(), Error>;
+
+    /// Number of the plan's samples in a batch.
+    #[doc(hidden)]
+    fn n_samples_of(batch: &Self::Batch) -> usize;
+
+    /// Makes the tensors of a batch, on the CPU.
+    ///
+    /// # Errors
+    /// torch's errors.
+    #[doc(hidden)]
+    fn tensors_of(batch: Self::Batch) -> Result<ArrayTensors, Error>;
+}
+
+mod sealed {
+    /// Other crates cannot implement [`TensorSource`](super::TensorSource).
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for ArraySamples {}
+
+impl TensorSource for ArraySamples {
+    fn check_elements(&self) -> Result<(), Error> {
+        for (variable, element) in self.elements() {
+            kind_of(variable, element)?;
+        }
+        Ok(())
+    }
+
+    fn n_samples_of(batch: &ArrayBatch) -> usize {
+        batch.n_samples()
+    }
+
+    fn tensors_of(batch: ArrayBatch) -> Result<ArrayTensors, Error> {
+        ArrayTensors::new(batch)
+    }
+}
+
+#[cfg(feature = "images")]
+impl sealed::Sealed for ImageSamples {}
+
+#[cfg(feature = "images")]
+impl TensorSource for ImageSamples {
+    fn check_elements(&self) -> Result<(), Error> {
+        for (key, element) in self.elements() {
+            kind_of(key, element)?;
+        }
+        Ok(())
+    }
+
+    fn n_samples_of(batch: &ImageBatch) -> usize {
+        batch.n_planned()
+    }
+
+    fn tensors_of(batch: ImageBatch) -> Result<ArrayTensors, Error> {
+        ArrayTensors::from_images(batch)
+    }
+}
