@@ -6,6 +6,7 @@
 
 pub mod blosc;
 mod error;
+mod normalize;
 pub mod packed;
 mod scratch;
 pub mod tivita;
@@ -13,6 +14,7 @@ pub mod tivita;
 use arrays::ElementType;
 
 pub use error::FileError;
+pub use normalize::{Norm, normalize};
 pub use scratch::DecodeScratch;
 
 /// A format of files of cubes.
