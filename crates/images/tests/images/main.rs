@@ -1,0 +1,3 @@
+//! Tests of crate `images`.
+
+mod files;
