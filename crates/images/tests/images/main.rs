@@ -1,3 +1,4 @@
 //! Tests of crate `images`.
 
+mod files;
 mod samples;
