@@ -2,6 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::generate_command::GenerateArgs;
+
 /// Writes image cubes, and measures feeding them to a device.
 #[derive(Debug, Parser)]
 #[command(name = "cubes", version, about, max_term_width = 110)]
@@ -11,4 +13,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    /// Write a data set of image cubes with labels, from a seed
+    Generate(GenerateArgs),
+}

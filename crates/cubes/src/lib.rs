@@ -1,4 +1,7 @@
 //! The `cubes` program: commands on image cubes.
+//!
+//! - `generate` writes a data set of cubes from a seed, as a library ([`generate::generate`]) and
+//!   as a command (`generate_command`).
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -6,6 +9,20 @@
 )]
 
 mod cli;
+mod error;
+mod form;
+mod form_flags;
+mod form_folder;
+mod forms;
+pub mod generate;
+mod generate_command;
+mod image_list;
+mod memory;
+mod normalization;
+mod parallel;
+mod precision;
+mod segmentation;
+mod zarr_store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,7 +30,13 @@ use std::process::ExitCode;
 use bench_run::{Secrets, exit_code, refused_command_line};
 use clap::Parser as _;
 
-use cli::Cli;
+use cli::{Cli, Command};
+pub use error::Error;
+pub use form::Form;
+pub use forms::FormSpec;
+pub use normalization::Normalization;
+pub use precision::Precision;
+pub use zarr_store::ZarrCodec;
 
 /// Runs the program on a command line (program name first) and returns its exit code.
 ///
@@ -26,6 +49,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused_command_line(error, &secrets),
     };
-    let outcome: anyhow::Result<ExitCode> = match cli.command {};
+    let outcome: anyhow::Result<ExitCode> = match cli.command {
+        Command::Generate(args) => generate_command::run(&args),
+    };
     exit_code(outcome, &secrets)
 }
