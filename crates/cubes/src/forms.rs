@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use arrays::ElementType;
+use clap::ValueEnum as _;
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 use images::files::{StoredArray, blosc, tivita};
@@ -54,7 +55,9 @@ pub(crate) struct FormSettings {
 impl fmt::Display for FormSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { normalization, codec } = self;
-        write!(f, "normalisation {normalization:?} and codec {codec}")
+        let normalization = normalization.to_possible_value();
+        let name = normalization.as_ref().map_or("", |value| value.get_name());
+        write!(f, "normalisation {name} and codec {codec}")
     }
 }
 
@@ -152,6 +155,8 @@ pub(crate) struct NewImage<'a> {
     /// Its number in the list of images.
     pub(crate) idx: u64,
     pub(crate) name: &'a str,
+    /// The file that its cube is from.
+    pub(crate) path: &'a Path,
     /// Its labels, if the data have any.
     pub(crate) segmentation: Option<&'a Segmentation>,
     /// The forms to write.
@@ -179,6 +184,11 @@ impl<'a> CubeWriter<'a> {
         Self { forms, threads, halves: Vec::new() }
     }
 
+    /// Fails if the caller interrupted the run.
+    pub(crate) fn check_interrupted(&self) -> Result<(), Error> {
+        self.threads.check_interrupted()
+    }
+
     /// Writes the forms of an image. `cube` has reflectances, and is normalised in place.
     pub(crate) fn write(
         &mut self,
@@ -203,7 +213,11 @@ impl<'a> CubeWriter<'a> {
         }
         let mut halves = std::mem::take(&mut self.halves);
         resized(&mut halves, cube.len(), "a cube of 16 bits")?.convert_from_f32_slice(cube);
-        written.precision = Some(Precision::of(cube, &halves));
+        let precision = Precision::of(cube, &halves);
+        if !precision.largest.is_finite() {
+            return Err(Error::bad_file(image.path, "it has a value that exceeds 16 bits, 65,504"));
+        }
+        written.precision = Some(precision);
         let bytes = bytemuck::must_cast_slice(&halves);
         if wants(Form::Raw16) {
             let file = blosc::write_array(&array(ElementType::F16), bytes, level);
@@ -212,7 +226,7 @@ impl<'a> CubeWriter<'a> {
         if wants(Form::Zarr)
             && let Some(store) = &self.forms.zarr
         {
-            self.threads.check_interrupted()?;
+            self.check_interrupted()?;
             written.n_bytes += store.write(image.idx, &halves, image.segmentation)?;
         }
         self.halves = halves;
@@ -226,7 +240,7 @@ impl<'a> CubeWriter<'a> {
         form: Form,
         file: Result<Vec<u8>, images::files::FileError>,
     ) -> Result<u64, Error> {
-        self.threads.check_interrupted()?;
+        self.check_interrupted()?;
         let Some((_, place)) = self.forms.files.iter().find(|(of, _)| *of == form) else {
             return Ok(0);
         };

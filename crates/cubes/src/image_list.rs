@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::error::Cause;
-use crate::form::Form;
 use crate::forms::FormSettings;
 
 /// Name of the list in the folder of the data.
@@ -90,20 +89,6 @@ impl ImageList {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Fails if the settings of a form differ from those with which it was written.
-    pub(crate) fn check_form(&self, form: Form, settings: &FormSettings) -> Result<(), Error> {
-        match self.forms.get(form.name()) {
-            Some(written) if written != settings => Err(Error::Settings {
-                problem: format!(
-                    "{form} was written with {written}, not with {settings}: use the same \
-                     settings, or remove the folder {} and `{form}` from {LIST_FILE}",
-                    form.folder()
-                ),
-            }),
-            _ => Ok(()),
-        }
-    }
-
     fn check(&self) -> Result<(), String> {
         if self.version != VERSION {
             return Err(format!("version {} of the list; expected {VERSION}", self.version));
@@ -143,10 +128,7 @@ mod tests {
         let again = ImageList::read(folder.path()).unwrap().unwrap();
         assert_eq!(again.others["license"], "CC0");
         assert_eq!(again.images[0].others["age"], 3);
-        again.check_form(Form::Raw16, &settings).unwrap();
-        again.check_form(Form::Raw32, &settings).unwrap();
-        let other = FormSettings { normalization: Normalization::L2, ..settings };
-        assert!(again.check_form(Form::Raw16, &other).unwrap_err().is_usage());
+        assert_eq!(again.forms["raw16"], settings);
     }
 
     #[test]

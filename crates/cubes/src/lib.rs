@@ -1,7 +1,30 @@
 //! The `cubes` program: commands on image cubes.
 //!
 //! - `generate` writes a data set of cubes from a seed, as a library ([`generate::generate`]) and
-//!   as a command (`generate_command`).
+//!   as a command (`generate_command`);
+//! - `preprocess` writes cubes of Tivita's files in other forms, as a library
+//!   ([`preprocess::preprocess`]) and as a command (`preprocess_command`).
+//!
+//! ```
+//! use cubes::generate::{CubeSpec, GenerateSpec, generate};
+//! use cubes::preprocess::{PreprocessSpec, preprocess};
+//! use cubes::{Form, FormSpec};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let data = folder.path().join("data");
+//! let forms = |forms: &[Form]| FormSpec { forms: forms.to_vec(), ..FormSpec::default() };
+//! let spec = GenerateSpec {
+//!     cubes: CubeSpec { n_images: 3, shape: [12, 16, 10], ..CubeSpec::default() },
+//!     forms: forms(&[Form::Dat]),
+//!     ..GenerateSpec::default()
+//! };
+//! generate(&data, &spec, &mut |n_images| assert!(n_images <= 3))?;
+//! let spec = PreprocessSpec { forms: forms(&[Form::Raw16]), ..PreprocessSpec::default() };
+//! let report = preprocess(&data, &spec, &mut |_| {}, &mut |_| {})?;
+//! assert_eq!(report.n_written, 3);
+//! assert!(data.join("raw16/P001_000001.blosc").is_file());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -21,6 +44,8 @@ mod memory;
 mod normalization;
 mod parallel;
 mod precision;
+pub mod preprocess;
+mod preprocess_command;
 mod segmentation;
 mod zarr_store;
 
@@ -51,6 +76,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome: anyhow::Result<ExitCode> = match cli.command {
         Command::Generate(args) => generate_command::run(&args),
+        Command::Preprocess(args) => preprocess_command::run(&args),
     };
     exit_code(outcome, &secrets)
 }

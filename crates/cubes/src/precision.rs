@@ -5,7 +5,7 @@ use half::f16;
 /// The error of 16-bit floating point against the 32-bit values that it was made of.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Precision {
-    /// Number of values.
+    /// Number of finite values.
     pub n_values: u64,
     /// Sum of absolute errors.
     sum: f64,
@@ -18,11 +18,12 @@ pub struct Precision {
 }
 
 impl Precision {
-    /// Compares values with what they became.
+    /// Compares values with what they became. Those that are not finite have no error.
     pub(crate) fn of(values: &[f32], stored: &[f16]) -> Self {
-        let mut precision = Self { n_values: values.len() as u64, ..Self::default() };
-        for (value, stored) in values.iter().zip(stored) {
+        let mut precision = Self::default();
+        for (value, stored) in values.iter().zip(stored).filter(|(value, _)| value.is_finite()) {
             let error = f64::from((stored.to_f32() - value).abs());
+            precision.n_values += 1;
             precision.sum += error;
             precision.largest = precision.largest.max(error);
             if *value != 0.0 {
@@ -74,6 +75,8 @@ mod tests {
         parts.add(&Precision::of(&values[1..], &stored[1..]));
         assert_eq!(parts, all);
         assert_eq!(all.n_values, 4);
+        let infinite = Precision::of(&[f32::INFINITY, 70_000.0], &[f16::INFINITY; 2]);
+        assert_eq!((infinite.n_values, infinite.largest), (1, f64::INFINITY));
         // 65,000 lies between 64,992 and 65,024.
         assert_eq!(all.largest, 8.0);
         assert!((all.mean() - 2.0).abs() < 1e-3, "{}", all.mean());

@@ -30,7 +30,7 @@ pub struct CubeSpec {
 
 impl CubeSpec {
     /// The noise for which cubes compress as well as htc's do.
-    pub const DEFAULT_NOISE: f64 = 0.018;
+    pub const DEFAULT_NOISE: f64 = 0.014;
 }
 
 impl Default for CubeSpec {

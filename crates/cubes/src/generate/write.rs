@@ -39,7 +39,8 @@ pub(crate) fn write_images(
         let name = &list.images[image as usize].name;
         write_segmentation(&segmentations, name, shape, &segmentation)?;
         let segmentation = Some(&segmentation);
-        let image = NewImage { idx: image, name, segmentation, forms: &spec.forms.forms };
+        let forms = &spec.forms.forms;
+        let image = NewImage { idx: image, name, path: folder, segmentation, forms };
         writer.write(&image, cube)
     };
     let mut precisions = vec![None; n_images as usize];
