@@ -2,6 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::generate_command::GenerateArgs;
+use crate::preprocess_command::PreprocessArgs;
+
 /// Writes image cubes, and measures feeding them to a device.
 #[derive(Debug, Parser)]
 #[command(name = "cubes", version, about, max_term_width = 110)]
@@ -11,4 +14,9 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    /// Write a data set of image cubes with labels, from a seed
+    Generate(GenerateArgs),
+    /// Write the cubes of Tivita's files in other forms; does what an earlier run left to do
+    Preprocess(PreprocessArgs),
+}
