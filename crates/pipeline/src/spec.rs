@@ -25,7 +25,8 @@ pub struct PipelineSpec {
     pub world: World,
     /// Pieces of the order that are each shuffled separately ([`BatchSpec::lanes`]). A rank keeps
     /// one block in memory for each lane that it delivers. `None` means one lane per rank, and one
-    /// lane if rows come in stored or listed order; a loader that first resumes takes the lanes of the state.
+    /// lane if rows come in stored or listed order; a loader that first resumes takes the lanes of
+    /// the state.
     pub lanes: Option<u64>,
     /// What to do with rows that do not fill a global batch. Several ranks cannot deliver a short
     /// batch.

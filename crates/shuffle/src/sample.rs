@@ -8,7 +8,7 @@
 //! | [`Sampling::with_replacement`] | each draw takes any row with equal probability | `RandomSampler(replacement=True, num_samples=n)` of torch |
 //! | [`Sampling::weighted`] | each draw takes a row in proportion to its weight, with or without replacement | `WeightedRandomSampler` of torch |
 //! | [`Sampling::by_group`] | the same, with every group (data set) in proportion to its share | `input/dataset_sampling` of htc |
-//! | [`Sampling::class_balanced`] | the same, with every class equally likely | `input/oversampling` of htc |
+//! | [`Sampling::class_balanced`] | the same, with every class equally likely | `input/oversampling` of htc, for its spectra |
 //! | [`Sampling::class_sets_balanced`] | the same, for rows that have several classes | |
 //! | [`Sampling::stratified`] | a fixed number of rows, every class in proportion to its size | |
 //! | [`Sampling::at_most_per_class`] | at most a fixed number of rows of every class | |

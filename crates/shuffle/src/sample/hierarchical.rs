@@ -247,7 +247,9 @@ impl Hierarchy {
         // The tables say which classes a row has.
         for table in [&self.domains, &self.subjects, &self.rows] {
             sink(&(table.len() as u64).to_le_bytes());
-            table.iter().for_each(|entry| sink(&entry.to_le_bytes()));
+            for entry in table {
+                sink(&entry.to_le_bytes());
+            }
         }
     }
 }
