@@ -96,12 +96,6 @@ impl Data {
         self.set.n_classes()
     }
 
-    /// Channels of a cube.
-    pub(crate) fn n_channels(&self) -> usize {
-        let [_, _, channels] = self.set.shape();
-        channels
-    }
-
     /// A summary for the user.
     pub(crate) fn describe(&self) -> String {
         let n = |loader: &ArrayTensorLoader<ImageSamples>| loader.pipeline().source().n_samples();
