@@ -1,0 +1,5 @@
+//! Samples of image cubes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod augment;
