@@ -38,19 +38,19 @@ fn train(folder: &Path, more: &[&str]) -> (Scores, Vec<String>) {
 #[test]
 fn it_learns_the_classes() {
     let folder = data_set(24);
-    let (scores, lines) = train(folder.path(), &["--epochs", "6"]);
+    let (scores, lines) = train(folder.path(), &["--epochs", "12", "--batch", "2"]);
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
     let quarter = scores.losses.len() / 4;
     let (first, last) = (&scores.losses[..quarter], &scores.losses[3 * quarter..]);
-    assert!(mean(last) < 0.6 * mean(first), "{lines:#?}");
-    assert_eq!(scores.accuracy.len(), 7);
-    assert!(scores.accuracy[6] > scores.most_frequent + 0.2, "{lines:#?}");
+    assert!(mean(last) < 0.7 * mean(first), "{lines:#?}");
+    assert_eq!(scores.accuracy.len(), 13);
+    assert!(scores.accuracy[12] > scores.most_frequent + 0.2, "{lines:#?}");
 
     let out = folder.path().join("out");
     let png = fs::read(out.join("segments.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG"), "{} bytes", png.len());
     let csv = fs::read_to_string(out.join("scores.csv")).unwrap();
-    assert_eq!(csv.lines().count(), 1 + 1 + 7 + scores.losses.len());
+    assert_eq!(csv.lines().count(), 1 + 1 + 13 + scores.losses.len());
     assert_eq!(fs::read_dir(&out).unwrap().count(), 2, "nothing else is left there");
 }
 
