@@ -3,3 +3,5 @@
 
 pub mod augment;
 pub mod files;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
