@@ -22,6 +22,8 @@ mod block;
 mod data_set;
 mod error;
 pub mod files;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod image_files;
 mod open_key;
 mod place;

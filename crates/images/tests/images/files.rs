@@ -1,4 +1,5 @@
 //! Files of cubes: written and read, damaged, and compared with those of Python.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod blosc;
 mod damage;
@@ -11,8 +12,11 @@ use images::files::{CubeFile, DecodeScratch, FileError, StoredArray};
 /// Elements of the files of `tests/python/blosc_files.py`, as bytes.
 pub(crate) fn values(element_bytes: usize, n_elements: usize) -> Vec<u8> {
     let element = |idx: u64| idx / 3 + (idx * idx / 64 % 32) * 256 + ((idx / 1000) << 33);
-    let elements = (0..n_elements as u64).map(|idx| element(idx).to_le_bytes());
-    elements.flat_map(|element| element[..element_bytes].to_vec()).collect()
+    let mut values = Vec::with_capacity(element_bytes * n_elements);
+    for idx in 0..n_elements as u64 {
+        values.extend_from_slice(&element(idx).to_le_bytes()[..element_bytes]);
+    }
+    values
 }
 
 pub(crate) fn stored(name: &str, shape: &[usize], element: ElementType) -> StoredArray {

@@ -48,7 +48,7 @@ def write(folder: Path) -> None:
     for threads in [1, 2]:
         # Several blocks; threads write them in any order.
         blosc.set_nthreads(threads)
-        write_one(folder / f"<f2 1 9 700001 {threads}.blosc", pickle.DEFAULT_PROTOCOL)
+        write_one(folder / f"<f2 1 9 530001 {threads}.blosc", pickle.DEFAULT_PROTOCOL)
     for protocol in [2, 3, 4, 5]:
         write_one(folder / f"<f4 1 5 1000 {protocol}.blosc", protocol)
         write_one(folder / f">f4 1 5 1000 {protocol}.blosc", protocol)
