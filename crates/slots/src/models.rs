@@ -154,6 +154,22 @@ fn a_slot_that_is_dropped_wakes_a_thread_that_waits_for_a_copy() {
     });
 }
 
+/// The end of the first copy wakes both threads; the one that gets nothing waits for the other copy.
+#[test]
+fn two_threads_wait_for_two_copies() {
+    check_every_order(2, Some(2), |ring| {
+        let copies = [ring.take().unwrap().copying(), ring.take().unwrap().copying()];
+        let copier = thread::spawn(move || copies.into_iter().for_each(drop));
+        let other = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || ring.take().unwrap()
+        });
+        let mine = ring.take().unwrap();
+        assert_ne!(other.join().unwrap().number(), mine.number());
+        copier.join().unwrap();
+    });
+}
+
 /// Two threads wait for one copy and keep what they get: one gets the slot, the other the error.
 #[test]
 fn a_copy_that_ends_wakes_those_who_get_nothing_too() {
