@@ -52,6 +52,9 @@ mod ring;
 mod slot;
 mod sync;
 
+#[cfg(test)]
+mod models;
+
 pub use error::Error;
 pub use memory::{Allocate, Mapped, SlotMemory};
 pub use pool::{Pool, PooledSlot};
