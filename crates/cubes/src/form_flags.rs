@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use crate::form::Form;
 use crate::forms::FormSpec;
 use crate::normalization::Normalization;
 use crate::precision::Precision;
 use crate::zarr_store::ZarrCodec;
+use images::Form;
 
 /// Flags that `generate` and `preprocess` share.
 #[derive(Debug, Args)]

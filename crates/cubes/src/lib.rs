@@ -29,7 +29,6 @@
 
 mod cli;
 mod error;
-mod form;
 mod form_flags;
 mod form_folder;
 mod forms;
@@ -53,8 +52,8 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 pub use error::Error;
-pub use form::Form;
 pub use forms::FormSpec;
+pub use images::Form;
 pub use normalization::Normalization;
 pub use precision::Precision;
 pub use zarr_store::ZarrCodec;

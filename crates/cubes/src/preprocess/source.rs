@@ -9,9 +9,9 @@ use images::files::{CubeFile, FileFormat};
 use super::read_file;
 use crate::Error;
 use crate::error::Cause;
-use crate::form::{DAT_SUFFIX, Form};
 use crate::image_list::{ImageList, ListedImage};
 use crate::segmentation::{SEGMENTATIONS, file_name};
+use images::{DAT_SUFFIX, Form};
 
 /// The images of a data set and their files.
 #[derive(Debug)]
