@@ -120,7 +120,9 @@ fn batches_go_round_through_decoders_consumer_and_copier() {
                 permit.send(()).unwrap();
             }
         }
-        [first, second, copier].into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in [first, second, copier] {
+            thread.join().unwrap();
+        }
         let usage = ring.usage();
         assert_eq!((usage.free, usage.kept, usage.copying), (2, 0, 0));
         assert!((1..=2).contains(&usage.most_in_use));
