@@ -156,7 +156,7 @@ fn a_slot_that_is_dropped_wakes_a_thread_that_waits_for_a_copy() {
     });
 }
 
-/// The end of the first copy wakes both threads; the one that gets nothing waits for the other copy.
+/// The end of the first copy wakes both threads; the one that gets nothing waits for the second.
 #[test]
 fn two_threads_wait_for_two_copies() {
     check_every_order(2, Some(2), |ring| {
