@@ -120,7 +120,9 @@ fn batches_go_round_through_decoders_consumer_and_copier() {
                 permit.send(()).unwrap();
             }
         }
-        [first, second, copier].into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in [first, second, copier] {
+            thread.join().unwrap();
+        }
         let usage = ring.usage();
         assert_eq!((usage.free, usage.kept, usage.copying), (2, 0, 0));
         assert!((1..=2).contains(&usage.most_in_use));
@@ -154,7 +156,7 @@ fn a_slot_that_is_dropped_wakes_a_thread_that_waits_for_a_copy() {
     });
 }
 
-/// The end of the first copy wakes both threads; the one that gets nothing waits for the other copy.
+/// The end of the first copy wakes both threads; the one that gets nothing waits for the second.
 #[test]
 fn two_threads_wait_for_two_copies() {
     check_every_order(2, Some(2), |ring| {

@@ -57,9 +57,10 @@ proptest! {
         let stats = samples.read_into(&chosen, &mut slot.keys_mut(), &mut scratch, &Stop::default());
         let needed = key_bytes.iter().sum::<usize>() as u64;
         prop_assert_eq!(stats.unwrap().bytes_needed, Some(needed));
-        for variable in 0..2 {
-            let of_samples = chosen.iter().map(|sample| &expected[*sample as usize][variable][..]);
-            prop_assert_eq!(slot.key(variable), of_samples.collect::<Vec<_>>().concat());
+        for (key, n_bytes) in key_bytes.iter().enumerate() {
+            prop_assert_eq!(slot.key(key).len(), *n_bytes);
+            let of_samples = chosen.iter().map(|sample| &expected[*sample as usize][key][..]);
+            prop_assert_eq!(slot.key(key), of_samples.collect::<Vec<_>>().concat());
         }
     }
 }

@@ -54,7 +54,9 @@ fn many_batches_go_round() {
         to_copier.send(slot.copying()).unwrap();
     }
     drop(to_copier);
-    decoders.into_iter().for_each(|decoder| decoder.join().unwrap());
+    for decoder in decoders {
+        decoder.join().unwrap();
+    }
     assert_eq!(copier.join().unwrap(), (0..u64::from(BATCHES)).sum());
     assert_eq!(ring.usage().free, 6);
 }
