@@ -2,6 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::bench;
+use crate::sweep_command::SweepArgs;
+
 /// Writes image cubes, and measures feeding them to a device.
 #[derive(Debug, Parser)]
 #[command(name = "cubes", version, about, max_term_width = 110)]
@@ -11,4 +14,46 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    /// Measure feeding cubes to a device: htc's five strategies, two more, and any combination
+    Sweep(Box<SweepArgs>),
+    /// Measure one point: reads the order from stdin, writes events to stdout
+    #[command(hide = true, name = bench::SUBCOMMAND)]
+    Point,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_does_not_parse_is_refused() {
+        for arguments in [
+            &["cubes"][..],
+            &["cubes", "sweep"],
+            &["cubes", "sweep", "x", "--strategies", "fastest"],
+            &["cubes", "sweep", "x", "--form", "png"],
+            &["cubes", "sweep", "x", "--io-limit", "fast"],
+            &["cubes", "sweep", "x", "--io-limit-by", "auto"],
+            &["cubes", "sweep", "x", "--consumer", "tpu"],
+            &["cubes", "sweep", "x", "--step-ms", "-1"],
+            &["cubes", "sweep", "x", "--repetitions", "0"],
+            &["cubes", "sweep", "x", "--warm", "--cold", "drop"],
+            &["cubes", "sweep", "x", "-B", "0"],
+        ] {
+            assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+        let all = "cubes sweep x --strategies original,codec --form raw16,zarr --augment none,cpu \
+                   --memory ring --release sync,event --copies beside --gapless true,false \
+                   --mode collaborative -w 1,2 -t 0,4 --prefetch 1 --slots 9 --element f32 \
+                   --io-limit none,1000MiB/s --consumer none --warm --published";
+        Cli::try_parse_from(all.split_whitespace()).unwrap();
+    }
+}

@@ -5,7 +5,16 @@
     reason = "the library of a command line tool: printing is its job"
 )]
 
+mod bench;
 mod cli;
+mod curves;
+mod device;
+mod figures;
+mod published;
+mod statistics;
+mod summary;
+mod sweep_command;
+mod sweep_report;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,7 +22,7 @@ use std::process::ExitCode;
 use bench_run::{Secrets, exit_code, refused_command_line};
 use clap::Parser as _;
 
-use cli::Cli;
+use cli::{Cli, Command};
 
 /// Runs the program on a command line (program name first) and returns its exit code.
 ///
@@ -26,6 +35,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused_command_line(error, &secrets),
     };
-    let outcome: anyhow::Result<ExitCode> = match cli.command {};
+    let outcome = match cli.command {
+        Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
+    };
     exit_code(outcome, &secrets)
 }
