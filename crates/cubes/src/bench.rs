@@ -17,12 +17,11 @@ pub(crate) use load::serve;
 #[cfg(test)]
 pub(crate) use point::point_for_tests;
 pub(crate) use point::{Consumer, Point};
-pub(crate) use read_limit::{LimitFlags, LimitName};
-pub(crate) use run::{DataFlags, Job, Measuring, MeasuredEpoch};
+pub(crate) use read_limit::LimitFlags;
+pub(crate) use run::{DataFlags, MeasuredEpoch, Measuring};
 pub(crate) use settings::{
     Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
 };
-pub(crate) use task::{CubeData, CubeTask, CubeWork};
 
 /// The subcommand that measures a point; hidden.
 pub(crate) const SUBCOMMAND: &str = "point";

@@ -35,8 +35,8 @@ fn draw_names<'a, 'b: 'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>,
 ) -> anyhow::Result<()>
 where
-    X: plotters::coord::ranged1d::Ranged,
-    Y: plotters::coord::ranged1d::Ranged,
+    X: Ranged,
+    Y: Ranged,
 {
     chart
         .configure_series_labels()

@@ -96,9 +96,8 @@ mod tests {
     #[test]
     fn the_totals_are_those_of_the_reference() {
         let [original, .., ring_buffer] = PUBLISHED;
-        let ratio = |is_limited| {
-            original.epochs(is_limited).secs / ring_buffer.epochs(is_limited).secs
-        };
+        let ratio =
+            |is_limited| original.epochs(is_limited).secs / ring_buffer.epochs(is_limited).secs;
         assert!((ratio(false) - 2.4106).abs() < 1e-3 && (ratio(true) - 3.5627).abs() < 1e-3);
         let busy = ring_buffer.unlimited.secs * ring_buffer.unlimited.utilization;
         let n_steps = N_CUBES.div_ceil(6) as f64;

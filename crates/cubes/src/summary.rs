@@ -43,8 +43,7 @@ impl<'a> Summary<'a> {
         records: &[MeasuredEpoch],
         warmup: u64,
     ) -> Self {
-        let all: Vec<&MeasuredEpoch> =
-            records.iter().filter(|of| of.point == Some(idx)).collect();
+        let all: Vec<&MeasuredEpoch> = records.iter().filter(|of| of.point == Some(idx)).collect();
         let timed: Vec<&MeasuredEpoch> = all
             .iter()
             .copied()
@@ -62,8 +61,7 @@ impl<'a> Summary<'a> {
             .iter()
             .map(|epochs| epochs.iter().map(|of| of.device_busy.as_slice()).collect())
             .collect();
-        let mut caches: Vec<&str> =
-            timed.iter().map(|of| of.record.point.cache.as_str()).collect();
+        let mut caches: Vec<&str> = timed.iter().map(|of| of.record.point.cache.as_str()).collect();
         caches.sort_unstable();
         caches.dedup();
         let failed = all.iter().find(|of| of.record.measured.status != Status::Ok);
@@ -117,11 +115,7 @@ pub(crate) struct FloorSecs {
 
 impl FloorSecs {
     /// The floors of a point, from the floors' records and the point's own counts.
-    pub(crate) fn of(
-        summary: &Summary<'_>,
-        records: &[MeasuredEpoch],
-        n_cores: usize,
-    ) -> Self {
+    pub(crate) fn of(summary: &Summary<'_>, records: &[MeasuredEpoch], n_cores: usize) -> Self {
         let point = summary.point;
         let form = point.settings.form.name();
         let floor = |name: &str| {
@@ -184,16 +178,18 @@ mod tests {
             ..GridPoint::default()
         };
         let measured = Measured { status: Status::Ok, ..measured };
-        MeasuredEpoch { point: None, record: EpochRecord { point, measured, ..EpochRecord::default() } }
+        MeasuredEpoch {
+            point: None,
+            record: EpochRecord { point, measured, ..EpochRecord::default() },
+        }
     }
 
     #[test]
     fn epochs_are_averaged_first_and_repetitions_then() {
-        let mut records: Vec<MeasuredEpoch> = [
-            (0, 0, 99.0), (0, 1, 2.0), (0, 2, 4.0), (1, 0, 99.0), (1, 1, 4.0), (1, 2, 6.0),
-        ]
-        .map(|(repeat, number, secs)| epoch(repeat, number, secs))
-        .into();
+        let mut records: Vec<MeasuredEpoch> =
+            [(0, 0, 99.0), (0, 1, 2.0), (0, 2, 4.0), (1, 0, 99.0), (1, 1, 4.0), (1, 2, 6.0)]
+                .map(|(repeat, number, secs)| epoch(repeat, number, secs))
+                .into();
         records.push(MeasuredEpoch { point: Some(2), ..epoch(0, 1, 1000.0) });
         let point = point_for_tests(Strategy::Fp16);
         let summary = Summary::of((3, &point), &records, 1);
@@ -222,10 +218,7 @@ mod tests {
             PLAIN_READ,
             Measured { bytes_read: Some(8_000_000), elapsed: Some(1.0), ..Measured::default() },
         ));
-        records.push(floor(
-            DECODE,
-            Measured { samples_per_sec: Some(3.0), ..Measured::default() },
-        ));
+        records.push(floor(DECODE, Measured { samples_per_sec: Some(3.0), ..Measured::default() }));
         let device =
             DeviceSpec { step_millis: 60.0, full_batch: 6, copy_rate: 1, copies_beside: false };
         let mut point = point_for_tests(Strategy::Fp16);

@@ -353,11 +353,8 @@ mod tests {
 
     #[test]
     fn a_gpu_is_refused_with_what_there_is_instead() {
-        let flags = |consumer| DeviceFlags {
-            consumer,
-            step_ms: STEP_MILLIS,
-            copy_rate: ByteSize::gb(25),
-        };
+        let flags =
+            |consumer| DeviceFlags { consumer, step_ms: STEP_MILLIS, copy_rate: ByteSize::gb(25) };
         let settings = Strategy::EventRing.settings();
         let error = flags(ConsumerKind::Cuda).consumer(&settings).unwrap_err();
         assert!(error.is::<UsageError>() && error.to_string().contains("stand-in"), "{error}");

@@ -8,9 +8,7 @@ use bench_run::format_rate;
 
 use crate::bench::{Measuring, Point, Strategy};
 use crate::device::STAND_IN;
-use crate::figures::{
-    Bar, BarChart, BarGroup, Floor, NamedCurve, color, draw_bars, draw_curves,
-};
+use crate::figures::{Bar, BarChart, BarGroup, Floor, NamedCurve, color, draw_bars, draw_curves};
 use crate::published::{LIMIT, N_CUBES, NOTE, PUBLISHED};
 use crate::statistics::MeanStd;
 use crate::summary::{FloorSecs, Summary};
@@ -101,10 +99,9 @@ impl<'a> Report<'a> {
         let best = at().filter(|row| secs(row).is_some()).min_by(|one, other| {
             secs(one).unwrap_or(f64::INFINITY).total_cmp(&secs(other).unwrap_or(f64::INFINITY))
         })?;
-        let limit = best.limit().map_or_else(
-            || "without a limit".to_owned(),
-            |limit| format!("at {limit}"),
-        );
+        let limit = best
+            .limit()
+            .map_or_else(|| "without a limit".to_owned(), |limit| format!("at {limit}"));
         let ring = of(Strategy::RingBuffer).and_then(secs);
         let ring = ring.map_or_else(String::new, |ring| {
             format!("original / ring-buffer {:.2}, ", original / ring)
@@ -278,12 +275,8 @@ impl<'a> Report<'a> {
         let mut groups: Vec<BarGroup> = Vec::new();
         for row in &self.rows {
             let Some(value) = value(row) else { continue };
-            let bar = Bar {
-                limit: row.limit(),
-                value,
-                floors: floors(row),
-                published: published(row),
-            };
+            let bar =
+                Bar { limit: row.limit(), value, floors: floors(row), published: published(row) };
             let name = row.label();
             match groups.iter_mut().find(|group| group.name == name) {
                 Some(group) => group.bars.push(bar),
@@ -307,7 +300,8 @@ fn line(row: &Row<'_>) -> String {
     let number = |value: Option<MeanStd>, factor: f64, digits: usize| {
         value.map_or_else(String::new, |value| value.scaled(factor).format(digits))
     };
-    let floor = |secs: Option<f64>| secs.map_or_else(|| "-".to_owned(), |secs| format!("{secs:.2}"));
+    let floor =
+        |secs: Option<f64>| secs.map_or_else(|| "-".to_owned(), |secs| format!("{secs:.2}"));
     let secs = match (&summary.secs, &summary.failure) {
         (None, Some(failure)) => format!("failed: {}", failure.replace('|', "/")),
         (Some(secs), Some(_)) => format!("{} (some failed)", secs.format(3)),

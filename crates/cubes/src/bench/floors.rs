@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use bench_report::{
-    BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions,
-};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
 use bench_run::{Cold, DataFile, PageCache, Reporter, cool, data_files, warm};
 use images::Form;
 use images::files::{CubeFile, DecodeScratch};

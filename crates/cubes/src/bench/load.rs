@@ -67,8 +67,7 @@ pub(crate) fn pipeline(
         .open(bucket, point.evicts())
         .with_context(|| format!("cannot open {}", data.path().display()))?;
     let samples = ImageSamples::open(&set, &point.image_spec())?;
-    let pipeline =
-        Pipeline::new(Arc::new(samples), point.pipeline_spec(), ImageBatch::n_planned)?;
+    let pipeline = Pipeline::new(Arc::new(samples), point.pipeline_spec(), ImageBatch::n_planned)?;
     ensure!(0 < pipeline.n_batches(), "{} has no cubes", data.path().display());
     Ok(pipeline)
 }

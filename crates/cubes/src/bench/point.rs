@@ -103,6 +103,7 @@ impl Point {
         let augmentation = (settings.augment == Augment::Cpu).then(|| SeededAugmentation {
             augmentation: Augmentation::default(),
             seed: self.seed,
+            valid_pixels: Some("valid_pixels".to_owned()),
         });
         ImageSpec {
             element: match settings.element {
@@ -241,10 +242,8 @@ mod tests {
         assert_eq!(ids.len(), Strategy::ALL.len());
         let device =
             DeviceSpec { step_millis: 183.0, full_batch: 6, copy_rate: 1, copies_beside: true };
-        let point = Point {
-            consumer: Consumer::StandIn(device),
-            ..point_for_tests(Strategy::EventRing)
-        };
+        let point =
+            Point { consumer: Consumer::StandIn(device), ..point_for_tests(Strategy::EventRing) };
         let row = point.recorded("cold-advised");
         assert_eq!(row.workload.as_deref(), Some("cubes"));
         assert!(row.consumer.as_ref().unwrap().starts_with("stand-in:183ms"), "{row:?}");

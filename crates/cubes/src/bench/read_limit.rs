@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bench_report::{Measured, Status};
 use bench_run::{
-    Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, check_rate, device_bytes,
-    format_rate, from_page_cache,
+    Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, check_rate, device_bytes, format_rate,
+    from_page_cache,
 };
 use clap::Args;
 use storage::{ReadLimit, ReadLimitUse};
@@ -148,7 +148,10 @@ mod tests {
     use super::*;
 
     fn flags(limits: &[&str], io_limit_by: LimitBy) -> LimitFlags {
-        LimitFlags { io_limit: limits.iter().map(|text| text.parse().unwrap()).collect(), io_limit_by }
+        LimitFlags {
+            io_limit: limits.iter().map(|text| text.parse().unwrap()).collect(),
+            io_limit_by,
+        }
     }
 
     #[test]

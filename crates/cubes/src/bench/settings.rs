@@ -28,6 +28,7 @@ pub(crate) enum Strategy {
 }
 
 impl Strategy {
+    #[cfg(test)]
     pub(crate) const ALL: [Self; 7] = [
         Self::Original,
         Self::Blosc,

@@ -114,12 +114,8 @@ mod tests {
     #[test]
     fn memory_is_free_when_its_copy_is_done_and_not_before() {
         let clock = Arc::new(ManualClock::default());
-        let spec = DeviceSpec {
-            step_millis: 60.0,
-            full_batch: 6,
-            copy_rate: 1000,
-            copies_beside: true,
-        };
+        let spec =
+            DeviceSpec { step_millis: 60.0, full_batch: 6, copy_rate: 1000, copies_beside: true };
         let (note, dropped) = channel();
         let mut device = StandIn::start(spec, Arc::<ManualClock>::clone(&clock)).unwrap();
         for number in 0..2 {

@@ -102,12 +102,7 @@ impl Timeline {
     }
 
     /// Share of each whole interval between `from` and `to` in which the device computed.
-    pub(crate) fn busy_shares(
-        &self,
-        from: Duration,
-        to: Duration,
-        interval: Duration,
-    ) -> Vec<f64> {
+    pub(crate) fn busy_shares(&self, from: Duration, to: Duration, interval: Duration) -> Vec<f64> {
         let mut shares = Vec::new();
         let mut begin = from;
         while !interval.is_zero() && begin + interval <= to {
@@ -127,8 +122,7 @@ mod tests {
 
     /// A step of 60 ms for 6 cubes; 1 byte is copied in 1 ms.
     fn timeline(copies_beside: bool) -> Timeline {
-        let spec =
-            DeviceSpec { step_millis: 60.0, full_batch: 6, copy_rate: 1000, copies_beside };
+        let spec = DeviceSpec { step_millis: 60.0, full_batch: 6, copy_rate: 1000, copies_beside };
         Timeline::new(spec)
     }
 
@@ -169,7 +163,8 @@ mod tests {
         device.submit(Duration::ZERO, 10, 6);
         device.submit(Duration::ZERO, 10, 6);
         // Steps from 10 to 70 and from 80 to 140.
-        for (from, to, busy) in [(0, 140, 120), (0, 10, 0), (40, 90, 40), (139, 500, 1), (70, 80, 0)]
+        for (from, to, busy) in
+            [(0, 140, 120), (0, 10, 0), (40, 90, 40), (139, 500, 1), (70, 80, 0)]
         {
             assert_eq!(device.busy(from * MS, to * MS), busy * MS, "{from} {to}");
         }

@@ -73,8 +73,7 @@ const LINE_HEIGHT: u32 = 16;
 /// Pixels from one line of a hatch to the next.
 const HATCH: f64 = 8.0;
 
-type Chart<'a, 'b> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Draws the chart as SVG.
 pub(crate) fn draw_bars(chart: &BarChart) -> anyhow::Result<String> {
@@ -223,7 +222,7 @@ fn hatch(
 }
 
 /// Names what the bars' fills, ticks and outlines mean, as far as the chart has them.
-fn draw_legend(context: &mut Chart<'_, '_>, chart: &BarChart) -> anyhow::Result<()> {
+fn draw_legend<'a, 'b: 'a>(context: &mut Chart<'a, 'b>, chart: &BarChart) -> anyhow::Result<()> {
     let bars = || chart.groups.iter().flat_map(|group| &group.bars);
     let mut limits: Vec<Option<&String>> = Vec::new();
     for limit in bars().map(|bar| bar.limit.as_ref()) {
@@ -232,10 +231,10 @@ fn draw_legend(context: &mut Chart<'_, '_>, chart: &BarChart) -> anyhow::Result<
         }
     }
     let mut name = |label: String, style: ShapeStyle| {
-        context
-            .draw_series(std::iter::empty::<PathElement<(f64, f64)>>())
-            .map(|series| drop(series.label(label).legend(move |at| stroke_sample(at, style))))
-            .map_err(|error| failed(&error))
+        let nothing = std::iter::empty::<PathElement<(f64, f64)>>();
+        let series = context.draw_series(nothing).map_err(|error| failed(&error))?;
+        series.label(label).legend(move |at| stroke_sample(at, style));
+        anyhow::Ok(())
     };
     for limit in limits {
         match limit {
