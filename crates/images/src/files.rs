@@ -6,6 +6,7 @@
 
 pub mod blosc;
 mod error;
+mod normalize;
 pub mod packed;
 mod scratch;
 pub mod tivita;
@@ -13,6 +14,7 @@ pub mod tivita;
 use arrays::ElementType;
 
 pub use error::FileError;
+pub use normalize::{Norm, normalize};
 pub use scratch::DecodeScratch;
 
 /// A format of files of cubes.
@@ -175,10 +177,3 @@ impl<'a> CubeFile<'a> {
         self.n_bytes.get(idx).copied().ok_or_else(absent)
     }
 }
-
-/// TEMPORARY
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Norm { /// a
- L1 }
-/// TEMPORARY
-pub fn normalize(_: &mut [f32], _: usize, _: Norm) {}

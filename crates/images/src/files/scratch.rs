@@ -11,6 +11,8 @@ pub struct DecodeScratch {
     pub(super) block: Vec<u8>,
     /// The decompressor of zstd.
     pub(super) zstd: Zstd,
+    /// The decompressor of zlib.
+    pub(super) zlib: Zlib,
 }
 
 impl DecodeScratch {
@@ -49,5 +51,34 @@ impl Zstd {
 impl fmt::Debug for Zstd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Zstd").field(&self.0.is_some()).finish()
+    }
+}
+
+/// A decompressor of zlib whose state is made for the first stream and then kept.
+#[derive(Debug, Default)]
+pub(super) struct Zlib(Option<flate2::Decompress>);
+
+impl Zlib {
+    /// Like [`Zstd::decompress`], for a stream of zlib.
+    pub(super) fn decompress(
+        &mut self,
+        compressed: &[u8],
+        into: &mut [u8],
+        offset: usize,
+    ) -> Result<usize, FileError> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| FileError::Decompress {
+            offset,
+            codec: "zlib",
+            source,
+        };
+        let state = self.0.get_or_insert_with(|| flate2::Decompress::new(true));
+        state.reset(true);
+        let status = state
+            .decompress(compressed, into, flate2::FlushDecompress::Finish)
+            .map_err(|error| failed(Box::new(error)))?;
+        if status != flate2::Status::StreamEnd {
+            return Err(failed("the stream does not end within its block".into()));
+        }
+        Ok(state.total_out() as usize)
     }
 }
