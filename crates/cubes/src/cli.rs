@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench;
+use crate::generate_command::GenerateArgs;
+use crate::preprocess_command::PreprocessArgs;
 use crate::sweep_command::SweepArgs;
 
 /// Writes image cubes, and measures feeding them to a device.
@@ -15,6 +17,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a data set of image cubes with labels, from a seed
+    Generate(GenerateArgs),
+    /// Write the cubes of Tivita's files in other forms; does what an earlier run left to do
+    Preprocess(PreprocessArgs),
     /// Measure feeding cubes to a device: htc's five strategies, two more, and any combination
     Sweep(Box<SweepArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout

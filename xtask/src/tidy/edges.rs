@@ -70,7 +70,7 @@ const PLACES: [(&str, &[&str], &[&str]); 9] = [
     ("reqwest", &["storage"], &[]),
     ("rustls", &["storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
-    ("zarrs", &["arrays", "fields"], &[]),
+    ("zarrs", &["arrays", "cubes", "fields"], &[]),
 ];
 
 /// Dependencies that `xtask` may have: it must compile quickly, and without native libraries.
