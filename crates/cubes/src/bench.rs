@@ -13,15 +13,16 @@ mod settings;
 mod task;
 
 pub(crate) use floors::{DECODE, Floor, PLAIN_READ};
-pub(crate) use load::serve;
+pub(crate) use load::{pipeline, serve};
 #[cfg(test)]
 pub(crate) use point::point_for_tests;
 pub(crate) use point::{Consumer, Point};
 pub(crate) use read_limit::LimitFlags;
-pub(crate) use run::{DataFlags, MeasuredEpoch, Measuring};
+pub(crate) use run::{DataFlags, Job, MeasuredEpoch, Measuring};
 pub(crate) use settings::{
     Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
 };
+pub(crate) use task::CubeData;
 
 /// The subcommand that measures a point; hidden.
 pub(crate) const SUBCOMMAND: &str = "point";

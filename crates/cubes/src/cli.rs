@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::generate_command::GenerateArgs;
+use crate::peers_command::PeersArgs;
 use crate::preprocess_command::PreprocessArgs;
 use crate::sweep_command::SweepArgs;
 
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Preprocess(PreprocessArgs),
     /// Measure feeding cubes to a device: htc's five strategies, two more, and any combination
     Sweep(Box<SweepArgs>),
+    /// Compare with Python's ways to feed cubes: the same values, then speed and memory
+    Peers(Box<PeersArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout
     #[command(hide = true, name = bench::SUBCOMMAND)]
     Point,
@@ -53,6 +56,8 @@ mod tests {
             &["cubes", "sweep", "x", "--repetitions", "0"],
             &["cubes", "sweep", "x", "--warm", "--cold", "drop"],
             &["cubes", "sweep", "x", "-B", "0"],
+            &["cubes", "peers", "x"],
+            &["cubes", "peers", "x", "--python", "p", "-w", "0"],
         ] {
             assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
         }

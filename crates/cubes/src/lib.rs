@@ -51,6 +51,8 @@ mod image_list;
 mod memory;
 mod normalization;
 mod parallel;
+mod peers;
+mod peers_command;
 mod precision;
 pub mod preprocess;
 mod preprocess_command;
@@ -91,6 +93,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => generate_command::run(&args),
         Command::Preprocess(args) => preprocess_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Peers(args) => peers_command::run(&args, &arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     exit_code(outcome, &secrets)

@@ -173,38 +173,47 @@ impl Measuring {
         self.run(job, (point, process), |record: CubeAnswer| Some(*record))
     }
 
-    /// Runs a process and keeps the records of its answers; a failure is a record, too. Breaks
-    /// after Ctrl-C.
+    /// Runs a process and keeps the records of its answers when it has ended, with the memory of all
+    /// its processes; a failure is a record, too. Breaks after Ctrl-C.
     pub(crate) fn run<Answer: DeserializeOwned>(
         &mut self,
         job: &Job,
         (point, process): (Option<usize>, ProcessSpec<'_>),
         record_of: impl Fn(Answer) -> Option<EpochRecord>,
     ) -> anyhow::Result<ControlFlow<()>> {
-        let (rows, info, records) = (&mut self.rows, &self.info, &mut self.records);
-        let session = &self.session;
-        let mut n_kept = 0;
-        let mut keep = |mut record: EpochRecord| {
-            record.data = info.clone();
-            record.measured.repeat = Some(job.repeat);
-            rows.keep(&mut record)?;
-            session.display.line(&line(&job.name, &record));
-            records.push(MeasuredEpoch { point, record });
-            anyhow::Ok(())
-        };
-        let ended = session.run(&job.name, process, &mut |answer: Answer| {
-            let Some(record) = record_of(answer) else { return Ok(()) };
-            n_kept += 1;
-            keep(record)
+        let mut found = Vec::new();
+        let display = &self.session.display;
+        let ended = self.session.run(&job.name, process, &mut |answer: Answer| {
+            if let Some(record) = record_of(answer) {
+                display.line(&line(&job.name, &record));
+                found.push(record);
+            }
+            Ok(())
         })?;
+        let mut tree = None;
         let missing = match ended {
             Ended::Interrupted => return Ok(ControlFlow::Break(())),
             Ended::Failed(failure) => failure.measured(),
-            Ended::Done { .. } => Measured::failed(Status::Error, "it reported no result"),
+            Ended::Done { tree: of_all } => {
+                tree = of_all;
+                Measured::failed(Status::Error, "it reported no result")
+            }
         };
-        if n_kept < job.n_records {
+        if found.len() < job.n_records {
             let point = job.recorded.clone();
-            keep(EpochRecord { point, measured: missing, ..EpochRecord::default() })?;
+            let record = EpochRecord { point, measured: missing, ..EpochRecord::default() };
+            self.session.display.line(&line(&job.name, &record));
+            found.push(record);
+        }
+        for mut record in found {
+            record.data = self.info.clone();
+            record.measured.repeat = Some(job.repeat);
+            if let Some(tree) = tree.filter(|tree| record.measured.max_mem < Some(tree.bytes)) {
+                record.measured.max_mem = Some(tree.bytes);
+                record.measured.max_mem_processes = Some(tree.n_processes);
+            }
+            self.rows.keep(&mut record)?;
+            self.records.push(MeasuredEpoch { point, record });
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -212,11 +221,6 @@ impl Measuring {
     /// The folder of the results.
     pub(crate) fn folder(&self) -> &std::path::Path {
         &self.rows.folder.path
-    }
-
-    /// The data.
-    pub(crate) fn data(&self) -> &CubeData {
-        &self.data
     }
 
     /// Number of cubes of the data set.

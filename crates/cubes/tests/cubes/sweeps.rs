@@ -69,7 +69,9 @@ fn every_strategy_and_limit_is_measured_tabled_and_drawn() {
     for part in ["cubes sweep data", "stand-in", "original / ring-buffer", "without a limit"] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    for name in ["durations", "utilization", "utilization-curves"] {
+    // Epochs this short have too few samples for curves.
+    assert!(read("utilization-curves.svg").unwrap().contains("no read limit"));
+    for name in ["durations", "utilization"] {
         assert!(read(&format!("{name}.svg")).unwrap().contains("+event-ring"), "{name}");
         assert!(folder.path().join(format!("results/{name}.png")).is_file());
     }
