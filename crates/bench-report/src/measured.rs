@@ -81,6 +81,11 @@ column_group! {
         pub stall_share: Option<f64>,
         /// Share of `elapsed` in which the consumer worked on a batch, 0 to 1.
         pub busy_share: Option<f64>,
+        /// Share of `elapsed` in which a device computed, 0 to 1; null without a device.
+        pub device_busy_share: Option<f64>,
+        /// Bytes of memory that a device copies from without the system's help (pinned memory);
+        /// null if nothing could be pinned.
+        pub pinned_bytes: Option<u64>,
         /// Seconds of reading X, summed over threads; overlaps with other stages.
         pub read_secs: Option<f64>,
         /// Seconds of assembling rows into batches, summed over threads; overlaps with other
@@ -158,6 +163,14 @@ column_group! {
         pub batch_ready_batches: Vec<f64>,
         /// Number of ready blocks at each request of the consumer, in order.
         pub batch_ready_blocks: Vec<f64>,
+        /// Seconds between two samples of `device_busy` and of `core_loads`.
+        pub sample_interval_secs: Option<f64>,
+        /// Share of each interval in which a device computed, 0 to 1, in order; empty if not
+        /// recorded.
+        pub device_busy: Vec<f64>,
+        /// Load of each core of the machine in each interval, 0 to 1: all cores of the first
+        /// interval, then those of the second, and so on; empty if not recorded.
+        pub core_loads: Vec<f64>,
     }
 }
 

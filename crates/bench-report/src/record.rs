@@ -96,8 +96,11 @@ column_group! {
         /// The loader: `somafeed`, or a peer's name. Null in files from before there were peers,
         /// which means ours.
         pub loader: Option<String>,
-        /// The kind of samples: `cells` or `fields`. Null in older files, which means cells.
+        /// The kind of samples: `cells`, `fields` or `cubes`. Null in older files, which means
+        /// cells.
         pub workload: Option<String>,
+        /// The named set of settings that the point began with, for cubes; null elsewhere.
+        pub strategy: Option<String>,
         /// The part of the samples: `training` or `validation`, each with a loader of its own in
         /// one process; null is all of them.
         pub part: Option<String>,
@@ -116,6 +119,24 @@ column_group! {
         pub order: String,
         /// Form of a batch's X: `dense`, `f16`, `csr` or `coo`.
         pub form: String,
+        /// Form of the files of cubes: `dat`, `raw32`, `raw16`, `packed16` or `zarr`; null elsewhere.
+        pub stored_form: Option<String>,
+        /// The place of random augmentation: `none`, `cpu` or `device`; null elsewhere.
+        pub augmentation: Option<String>,
+        /// Memory of batches of cubes: `collated` (new memory for each) or `ring` (slots that go
+        /// round); null elsewhere.
+        pub batch_memory: Option<String>,
+        /// When the memory of a batch of cubes is free again: after all work of the device (`sync`),
+        /// or after the copy to it (`event`); null elsewhere.
+        pub slot_release: Option<String>,
+        /// Whether an epoch's first blocks were read while the epoch before went on; null if it is
+        /// not known.
+        pub gapless: Option<bool>,
+        /// How threads share batches of cubes: one batch each (`single`), or all the same one
+        /// (`collaborative`); null elsewhere.
+        pub sharing: Option<String>,
+        /// Slots of the ring; null without one.
+        pub slots: Option<u64>,
         /// Transformation of a batch's values, like `per 10000 of raw_sum, log1p`; null if there
         /// was none.
         pub transform: Option<String>,
@@ -200,6 +221,14 @@ impl GridPoint {
         let sometimes = [
             self.peer().map(str::to_owned),
             self.part.clone(),
+            self.strategy.clone(),
+            self.stored_form.clone(),
+            self.augmentation.as_ref().map(|place| format!("augment {place}")),
+            self.batch_memory.clone(),
+            self.slot_release.clone(),
+            self.gapless.and_then(|is_so| is_so.then(|| "gapless".to_owned())),
+            self.sharing.clone(),
+            self.slots.map(|n| format!("slots{n}")),
             self.transform.clone(),
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),

@@ -49,7 +49,7 @@ pub use limits::{
     format_rate, from_page_cache,
 };
 pub use order::{Event, Order};
-pub use page_cache::{Cold, PageCache, cool, warm};
+pub use page_cache::{Cold, MOST_CACHED_IF_COLD, PageCache, cached_share, cool, evict, warm};
 pub use process::{Ended, Failure, ProcessSpec, TreePeak};
 pub use program_end::{exit_code, refused_command_line};
 pub use results_folder::{ResultsFlags, ResultsFolder, data_name};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use bench_report::kernel_entry;
 
-pub use cold::{Cold, cool};
+pub use cold::{Cold, MOST_LEFT as MOST_CACHED_IF_COLD, cached_share, cool, evict};
 
 use crate::data_files::data_files;
 

@@ -3,7 +3,11 @@
 //! - `generate` writes a data set of cubes from a seed, as a library ([`generate::generate`]) and
 //!   as a command (`generate_command`);
 //! - `preprocess` writes cubes of Tivita's files in other forms, as a library
-//!   ([`preprocess::preprocess`]) and as a command (`preprocess_command`).
+//!   ([`preprocess::preprocess`]) and as a command (`preprocess_command`);
+//! - `sweep` measures feeding cubes to a device ([htc's benchmark], `sweep_command`), each point in
+//!   a process of its own (`bench`), and draws htc's figures (`figures`).
+//!
+//! [htc's benchmark]: https://github.com/IMSY-DKFZ/htc
 //!
 //! ```
 //! use cubes::generate::{CubeSpec, GenerateSpec, generate};
@@ -25,10 +29,18 @@
 //! assert!(data.join("raw16/P001_000001.blosc").is_file());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![expect(clippy::print_stderr, reason = "the library of a command line tool: printing is its job")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the library of a command line tool: printing is its job"
+)]
 
+mod bench;
 mod cli;
+mod curves;
+mod device;
 mod error;
+mod figures;
 mod form_flags;
 mod form_folder;
 mod forms;
@@ -38,10 +50,17 @@ mod image_list;
 mod memory;
 mod normalization;
 mod parallel;
+mod peers;
+mod peers_command;
 mod precision;
 pub mod preprocess;
 mod preprocess_command;
+mod published;
 mod segmentation;
+mod statistics;
+mod summary;
+mod sweep_command;
+mod sweep_report;
 mod zarr_store;
 
 use std::ffi::OsString;
@@ -69,9 +88,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused_command_line(error, &secrets),
     };
-    let outcome: anyhow::Result<ExitCode> = match cli.command {
+    let outcome = match cli.command {
         Command::Generate(args) => generate_command::run(&args),
         Command::Preprocess(args) => preprocess_command::run(&args),
+        Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Peers(args) => peers_command::run(&args, &arguments),
+        Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     exit_code(outcome, &secrets)
 }

@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -32,8 +34,8 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const SAMPLED_PAGES: u64 = 16;
 const PAGE_BYTES: u64 = 4096;
 
-/// Largest share of the checked pages that may still be cached.
-const MOST_LEFT: f64 = 0.05;
+/// Largest share of the checked pages that may still be cached if files are to count as cold.
+pub const MOST_LEFT: f64 = 0.05;
 
 /// Pauses before the advice is repeated.
 const AGAIN: [Duration; 3] =
@@ -47,6 +49,30 @@ pub fn cool(folders: Option<&[PathBuf]>, how: Cold) -> PageCache {
         Ok(files) => cool_files(&files, how, Path::new(DROP_CACHES)),
         Err(error) => PageCache::Unknown(format!("the files cannot be listed: {error}")),
     }
+}
+
+/// Advises the kernel that a part of a file is not needed any longer. The part is rounded outward to
+/// whole pages; the kernel keeps pages that are in use or not on the disk yet. Fails if the file
+/// cannot be opened or the kernel refuses.
+pub fn evict(file: &Path, part: Range<u64>) -> io::Result<()> {
+    let start = part.start - part.start % PAGE_BYTES;
+    let Some(length) = NonZeroU64::new(part.end.next_multiple_of(PAGE_BYTES) - start) else {
+        // A length of 0 would mean the rest of the file.
+        return Ok(());
+    };
+    Ok(fadvise(&File::open(file)?, start, Some(length), Advice::DontNeed)?)
+}
+
+/// Returns the share of the pages of the files below `folders` that are in the page cache, by a
+/// sample of each file. Fails if a file cannot be read.
+pub fn cached_share(folders: &[PathBuf]) -> io::Result<f64> {
+    let files = data_files(folders)?;
+    let share = left(&files)?;
+    // Removes the pages that the check has brought in.
+    if share <= MOST_LEFT {
+        each(&files, advise)?;
+    }
+    Ok(share)
 }
 
 fn cool_files(files: &[DataFile], how: Cold, drop_caches: &Path) -> PageCache {
@@ -172,6 +198,23 @@ mod tests {
         );
         fs::read(&files[0].path).unwrap();
         assert!(left(&files).unwrap() > 0.99);
+    }
+
+    #[test]
+    fn a_part_of_a_file_is_evicted_with_its_edges() {
+        let (folder, files) = data();
+        let of_all = || cached_share(&[folder.path().to_owned()]).unwrap();
+        assert!(of_all() > 0.99);
+        // What is not on the disk yet stays.
+        each(&files, File::sync_all).unwrap();
+        let path = folder.path().join("obs/a");
+        evict(&path, 7..7).unwrap();
+        evict(&path, 1..(1 << 19)).unwrap();
+        let half = of_all();
+        assert!((0.4..0.6).contains(&half), "{half}");
+        evict(&path, (1 << 19) + 1..(1 << 20)).unwrap();
+        assert!(of_all() < 0.01);
+        evict(&folder.path().join("absent"), 0..1).unwrap_err();
     }
 
     #[test]

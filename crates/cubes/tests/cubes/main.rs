@@ -1,9 +1,10 @@
-//! Data sets of image cubes: generated, converted, read back.
+//! Tests of the program: data sets that are generated, converted, read back and measured.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 mod bad_files;
 mod program;
 mod repeated;
+mod sweeps;
 mod values;
 mod whole;
 

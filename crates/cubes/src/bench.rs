@@ -1,0 +1,28 @@
+//! Measurements of feeding cubes to a device: each point of a grid in its own process, rows in a
+//! results folder.
+
+mod core_loads;
+mod epochs;
+mod evicting;
+mod floors;
+mod load;
+mod point;
+mod read_limit;
+mod run;
+mod settings;
+mod task;
+
+pub(crate) use floors::{DECODE, Floor, PLAIN_READ};
+pub(crate) use load::{pipeline, serve};
+#[cfg(test)]
+pub(crate) use point::point_for_tests;
+pub(crate) use point::{Consumer, Point};
+pub(crate) use read_limit::LimitFlags;
+pub(crate) use run::{DataFlags, Job, MeasuredEpoch, Measuring};
+pub(crate) use settings::{
+    Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
+};
+pub(crate) use task::CubeData;
+
+/// The subcommand that measures a point; hidden.
+pub(crate) const SUBCOMMAND: &str = "point";

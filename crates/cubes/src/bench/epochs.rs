@@ -1,0 +1,307 @@
+//! Runs the epochs of a point, and measures each.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
+use bench_run::{
+    ConsumedEpoch, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share, consume_epoch, cool,
+};
+use images::{ImageBatch, ImageSamples};
+use jiff::Timestamp;
+use pipeline::{EpochStats, Pipeline};
+use storage::ReadLimit;
+
+use super::core_loads::{CoreLoads, INTERVAL};
+use super::point::Point;
+use super::read_limit::LimitMeter;
+use super::settings::{Memory, Release};
+use super::task::{CubeAnswer, CubeData};
+use crate::device::{Clock, Device, Mark, Work};
+
+/// The epochs of a point, and what takes their batches.
+pub(crate) struct Epochs<'a> {
+    pub(crate) data: &'a CubeData,
+    pub(crate) point: &'a Point,
+    pub(crate) pipeline: &'a Pipeline<ImageSamples>,
+    pub(crate) bucket: Option<Arc<ReadLimit>>,
+    pub(crate) device: Option<Box<dyn Device>>,
+    pub(crate) cores: CoreLoads,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// State of the page cache when the next epoch begins.
+    pub(crate) cache: String,
+    pub(crate) open_secs: f64,
+}
+
+/// An epoch whose batches have been taken, and that the device may still compute on.
+struct Taken {
+    record: EpochRecord,
+    /// When it was asked for, and when its last batch was handed over.
+    asked: Duration,
+    handed_over: Duration,
+    mark: Option<Mark>,
+}
+
+impl Epochs<'_> {
+    /// Measures and reports all epochs.
+    ///
+    /// With a gap between epochs, an epoch lasts from the request for its first batch until the
+    /// device has done its work. Without one, the next epoch's batches are asked for at once: an
+    /// epoch lasts from the end of the device's work on the epoch before to the end of its own. Its
+    /// rows are reported at the end of the process, when it is known whether reads were cold.
+    pub(crate) fn run(mut self, reporter: &mut Reporter<CubeAnswer>) -> anyhow::Result<()> {
+        let is_gapless = self.point.settings.gapless;
+        let pipeline = self.pipeline;
+        let mut following = is_gapless.then(|| pipeline.epochs(0..self.point.epochs));
+        let mut taken = Vec::new();
+        for number in 0..self.point.epochs {
+            if number == 0 || !is_gapless {
+                self.cool(reporter)?;
+            }
+            let epoch = || match &mut following {
+                Some(epochs) => Ok(epochs.next().context("there are no more epochs")??),
+                None => Ok(pipeline.epoch(number)?),
+            };
+            let epoch = self.take(number, epoch, reporter)?;
+            if is_gapless {
+                taken.push(epoch);
+            } else {
+                let end = epoch.handed_over;
+                let (record, _) = self.finished(epoch, None, end)?;
+                reporter.answer(Box::new(record))?;
+            }
+        }
+        self.finish_gapless(taken, reporter)
+    }
+
+    /// Reports epochs without a gap between them.
+    fn finish_gapless(
+        &mut self,
+        taken: Vec<Taken>,
+        reporter: &mut Reporter<CubeAnswer>,
+    ) -> anyhow::Result<()> {
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let mut records = Vec::new();
+        let mut before = None;
+        for epoch in taken {
+            let end = match (&mut self.device, epoch.mark) {
+                (Some(device), Some(mark)) => device.reached(mark)?,
+                _ => epoch.handed_over,
+            };
+            let (record, end) = self.finished(epoch, before, end)?;
+            before = Some(end);
+            records.push(record);
+        }
+        let cache = self.cache_of_later_epochs(reporter)?;
+        for (mut record, number) in records.into_iter().zip(0..) {
+            if let Some(cache) = cache.as_ref().filter(|_| 0 < number) {
+                record.point.cache.clone_from(cache);
+            }
+            reporter.answer(Box::new(record))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the batches of an epoch.
+    fn take(
+        &mut self,
+        number: u64,
+        epoch: impl FnOnce() -> anyhow::Result<pipeline::Epoch<ImageSamples>>,
+        reporter: &mut Reporter<CubeAnswer>,
+    ) -> anyhow::Result<Taken> {
+        let bucket = self.bucket.clone();
+        let limit = self.point.io_limit.as_ref();
+        let limit = limit.map(|limit| LimitMeter::start(limit, bucket.as_deref())).transpose()?;
+        let meter = ProcessMeter::start()?;
+        let (start_dt, asked, started) = (Timestamp::now(), self.clock.now(), Instant::now());
+        let mut batches = epoch()?;
+        let mut facts = BatchFacts::default();
+        let n_batches = self.pipeline.n_batches().min(self.point.max_batches.unwrap_or(u64::MAX));
+        let of_rows = self.pipeline.source().n_samples().min(n_batches * self.point.batch);
+        let consumed = {
+            let taken = batches.by_ref().map(|batch| Ok(batch?));
+            consume_epoch(started, taken, self.point.max_batches, |batch| {
+                let n_cubes = facts.add(&batch);
+                self.hand_over(batch)?;
+                reporter.progress(facts.n_cubes, of_rows)?;
+                Ok(n_cubes)
+            })?
+        };
+        if !self.point.settings.gapless
+            && let Some(device) = &mut self.device
+        {
+            device.synchronize()?;
+        }
+        let handed_over = self.clock.now();
+        let mark = self.device.as_mut().map(|device| device.mark());
+        let mut record = self.record(number, &consumed, &batches.stats(), &facts);
+        meter.finish(&mut record.measured)?;
+        record.measured.start_dt = Some(start_dt);
+        record.measured.end_dt = Some(Timestamp::now());
+        let elapsed = (handed_over - asked).as_secs_f64();
+        limit.map_or(Ok(()), |limit| limit.finish(&mut record.measured, elapsed))?;
+        Ok(Taken { record, asked, handed_over, mark })
+    }
+
+    /// Gives a batch to the device, and frees its memory as the settings say.
+    fn hand_over(&mut self, batch: ImageBatch) -> anyhow::Result<()> {
+        let Some(device) = &mut self.device else { return Ok(()) };
+        let n_bytes = batch.keys().map(|key| key.bytes().len() as u64).sum();
+        let n_cubes = batch.n_samples() as u64;
+        let settings = &self.point.settings;
+        if settings.release == Release::Sync {
+            device.submit(Work { n_bytes, n_cubes, memory: Box::new(()) })?;
+            device.synchronize()?;
+            drop(batch);
+            return Ok(());
+        }
+        let memory: Box<dyn Send> = match settings.memory {
+            Memory::Ring => Box::new(batch.into_copy()),
+            Memory::Collated => Box::new(batch),
+        };
+        device.submit(Work { n_bytes, n_cubes, memory })
+    }
+
+    /// The record of an epoch, without times.
+    fn record(
+        &mut self,
+        number: u64,
+        consumed: &ConsumedEpoch,
+        stats: &EpochStats,
+        facts: &BatchFacts,
+    ) -> EpochRecord {
+        let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
+        (measured.nnz, measured.nnz_per_sec) = (None, None);
+        measured.epoch = Some(number);
+        measured.open_secs = (number == 0).then_some(self.open_secs);
+        measured.bytes_read = stats.read.bytes_read;
+        measured.bytes_decoded = stats.read.bytes_decoded;
+        measured.bytes_needed = stats.read.bytes_needed;
+        measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
+        measured.fill_rates();
+        measured.pinned_bytes = Some(facts.pinned_bytes(self.pipeline.source()));
+        let stages = StageTimes {
+            read_wall_secs: Some(stats.stages.read.wall_secs),
+            read_cpu_secs: stats.stages.read.cpu_secs,
+            decode_wall_secs: stats.stages.decode.map(|decode| decode.wall_secs),
+            decode_cpu_secs: stats.stages.decode.and_then(|decode| decode.cpu_secs),
+            wait_wall_secs: Some(stats.stages.wait.wall_secs),
+            wait_cpu_secs: stats.stages.wait.cpu_secs,
+            consume_wall_secs: measured.consume_secs,
+            consume_cpu_secs: Some(consumed.busy_cpu_secs),
+            ..StageTimes::default()
+        };
+        let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+        let point = GridPoint { form: facts.form.clone(), ..self.point.recorded(&self.cache) };
+        EpochRecord {
+            versions: Versions { somafeed, ..Versions::default() },
+            point,
+            measured,
+            stages,
+            ..EpochRecord::default()
+        }
+    }
+
+    /// Completes the record of an epoch that lasted until `end`, from `before` or, if that is not
+    /// given, from the request for it. Returns the end, too.
+    fn finished(
+        &mut self,
+        epoch: Taken,
+        before: Option<Duration>,
+        end: Duration,
+    ) -> anyhow::Result<(EpochRecord, Duration)> {
+        let from = before.unwrap_or(epoch.asked);
+        let end = end.max(from);
+        let elapsed = (end - from).as_secs_f64();
+        let mut record = epoch.record;
+        let measured = &mut record.measured;
+        let before_first = measured.elapsed.zip(measured.elapsed_after_first);
+        let before_first = before_first.map(|(all, after)| all - after);
+        measured.elapsed = Some(elapsed);
+        measured.elapsed_after_first =
+            before_first.map(|before_first| (elapsed - before_first).max(0.0));
+        let rate = |n_rows: Option<u64>, secs: Option<f64>| {
+            Some(n_rows? as f64 / secs.filter(|secs| 0.0 < *secs)?)
+        };
+        measured.samples_per_sec = rate(measured.n_rows, measured.elapsed);
+        measured.samples_per_sec_after_first =
+            rate(measured.n_rows_after_first, measured.elapsed_after_first);
+        let share = |secs: Option<f64>| secs.filter(|_| 0.0 < elapsed).map(|secs| secs / elapsed);
+        measured.stall_share = share(measured.wait_secs);
+        measured.busy_share = share(measured.consume_secs);
+        measured.sample_interval_secs = Some(INTERVAL.as_secs_f64());
+        measured.core_loads = self.cores.between(from, end);
+        if let Some(device) = &mut self.device {
+            measured.device_busy_share = share(Some(device.busy_secs(from, end)?));
+            measured.device_busy = device.busy_shares(from, end, INTERVAL)?;
+        }
+        Ok((record, end))
+    }
+
+    /// Removes the files that are read from the page cache, if reads are to be cold.
+    fn cool(&mut self, reporter: &mut Reporter<CubeAnswer>) -> anyhow::Result<()> {
+        let Some(how) = self.point.cold else { return Ok(()) };
+        let state = cool(Some(&self.data.folders(self.point.settings.form)), how);
+        if let PageCache::Unknown(why) = &state {
+            reporter.warn(&format!("the page cache is not cold: {why}"))?;
+        }
+        state.name().clone_into(&mut self.cache);
+        Ok(())
+    }
+
+    /// State of the page cache in which the epochs after the first were read, if files left the
+    /// cache when they were read.
+    fn cache_of_later_epochs(
+        &self,
+        reporter: &mut Reporter<CubeAnswer>,
+    ) -> anyhow::Result<Option<String>> {
+        if !self.point.evicts() {
+            return Ok(None);
+        }
+        let share = cached_share(&self.data.folders(self.point.settings.form));
+        let share = share.context("cannot tell whether reads were cold")?;
+        if share <= MOST_CACHED_IF_COLD {
+            return Ok(Some(PageCache::Advised.name().to_owned()));
+        }
+        let why = format!("{:.0} % of the pages that were read are cached still", 100.0 * share);
+        reporter.warn(&format!("reads after the first epoch were not cold: {why}"))?;
+        Ok(Some(PageCache::Unknown(why).name().to_owned()))
+    }
+}
+
+/// What the batches of an epoch were.
+#[derive(Debug, Default)]
+struct BatchFacts {
+    n_cubes: u64,
+    /// Form of the cubes' elements in rows.
+    form: String,
+    is_pinned: bool,
+    most_bytes: u64,
+}
+
+impl BatchFacts {
+    /// Counts a batch; returns its number of cubes.
+    fn add(&mut self, batch: &ImageBatch) -> u64 {
+        let n_cubes = batch.n_samples() as u64;
+        self.n_cubes += n_cubes;
+        if let Some(cubes) = batch.keys().next() {
+            let is_f16 = cubes.element() == arrays::ElementType::F16;
+            self.form = if is_f16 { "f16" } else { "dense" }.to_owned();
+        }
+        self.is_pinned |= batch.is_pinned();
+        let n_bytes = batch.keys().map(|key| key.bytes().len() as u64).sum();
+        self.most_bytes = self.most_bytes.max(n_bytes);
+        n_cubes
+    }
+
+    /// Bytes of pinned memory: the ring's, or a batch's.
+    fn pinned_bytes(&self, samples: &ImageSamples) -> u64 {
+        if !self.is_pinned {
+            return 0;
+        }
+        samples.ring().map_or(self.most_bytes, |ring| (ring.n_slots() * ring.slot_bytes()) as u64)
+    }
+}

@@ -1,0 +1,171 @@
+//! Bounds that no loader can beat on this machine: reading the files of a form, and decoding them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
+use bench_run::{Cold, DataFile, PageCache, Reporter, cool, data_files, warm};
+use images::Form;
+use images::files::{CubeFile, DecodeScratch};
+use serde::{Deserialize, Serialize};
+
+use super::point::of_form;
+use super::task::{CubeAnswer, CubeData};
+use crate::device::Clock;
+
+/// Names of the floors in rows.
+pub(crate) const PLAIN_READ: &str = "plain-read";
+pub(crate) const DECODE: &str = "decode";
+
+/// Least time of decoding, and most cubes.
+const DECODING: Duration = Duration::from_secs(2);
+const MOST_DECODED: usize = 64;
+
+/// A bound to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Floor {
+    /// All files of a form and the masks, read by several threads into buffers that are used again.
+    PlainRead { form: Form, threads: usize, cold: Option<Cold> },
+    /// A cube's file in memory, decoded by one thread again and again.
+    Decode { form: Form },
+}
+
+impl Floor {
+    /// The settings for a record.
+    pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
+        let (name, form, threads) = match self {
+            Self::PlainRead { form, threads, .. } => (PLAIN_READ, *form, *threads),
+            Self::Decode { form } => (DECODE, *form, 1),
+        };
+        GridPoint {
+            chunk_method: name.to_owned(),
+            n_threads: Some(threads as u64),
+            ..of_form(form, 1, cache)
+        }
+    }
+
+    /// Name in the progress.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::PlainRead { form, threads, .. } => {
+                format!("{PLAIN_READ} of {form}, {threads} threads")
+            }
+            Self::Decode { form } => format!("{DECODE} of {form}"),
+        }
+    }
+}
+
+/// Measures a floor and reports its row.
+pub(crate) fn measure(
+    floor: &Floor,
+    data: &CubeData,
+    clock: &dyn Clock,
+    reporter: &mut Reporter<CubeAnswer>,
+) -> anyhow::Result<()> {
+    let record = match floor {
+        Floor::PlainRead { form, threads, cold } => {
+            plain_read(floor, &data.folders(*form), (*threads, *cold), clock)?
+        }
+        Floor::Decode { form } => decode(floor, data, *form)?,
+    };
+    reporter.answer(Box::new(record))
+}
+
+/// Reads all files.
+fn plain_read(
+    floor: &Floor,
+    folders: &[std::path::PathBuf],
+    (threads, cold): (usize, Option<Cold>),
+    clock: &dyn Clock,
+) -> anyhow::Result<EpochRecord> {
+    let files = data_files(folders).context("cannot list the files")?;
+    let state = match cold {
+        Some(how) => cool(Some(folders), how),
+        None => warm(Some(folders)),
+    };
+    let message = match &state {
+        PageCache::Unknown(why) => Some(why.clone()),
+        _ => None,
+    };
+    let meter = ProcessMeter::start()?;
+    let start = clock.now();
+    let n_bytes = read_all(&files, threads)?;
+    let secs = (clock.now() - start).as_secs_f64();
+    let sample =
+        BatchSample { wait_secs: secs, consume_secs: 0.0, n_rows: files.len() as u64, nnz: 0 };
+    let mut measured = Measured::from_batches(&[sample], 0.0);
+    meter.finish(&mut measured)?;
+    measured.bytes_read = Some(n_bytes);
+    measured.message = message;
+    Ok(record(floor, state.name(), measured))
+}
+
+/// Reads the files on several threads; returns the number of bytes.
+fn read_all(files: &[DataFile], threads: usize) -> anyhow::Result<u64> {
+    let next = AtomicUsize::new(0);
+    let most = files.iter().map(|file| file.bytes).max().unwrap_or(0);
+    let read = || -> io::Result<u64> {
+        let mut buffer = vec![0; most as usize];
+        let mut n_bytes = 0;
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let into = &mut buffer[..file.bytes as usize];
+            File::open(&file.path)?.read_exact_at(into, 0)?;
+            n_bytes += file.bytes;
+        }
+        Ok(n_bytes)
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+        let mine = read();
+        others.into_iter().try_fold(mine?, |sum, thread| {
+            let panicked = |_| Err(io::Error::other("a reading thread panicked"));
+            Ok(sum + thread.join().unwrap_or_else(panicked)?)
+        })
+    })
+}
+
+/// Decodes the first cube of the data set again and again.
+fn decode(floor: &Floor, data: &CubeData, form: Form) -> anyhow::Result<EpochRecord> {
+    let Some(format) = form.file_format() else {
+        bail!("the decoder of {form} is not measured alone");
+    };
+    let set = data.open(None, false)?;
+    let image = set.images().first().context("the data set has no images")?;
+    let path = data.path().join(form.folder()).join(form.file_name(&image.name));
+    let named = || format!("cannot decode {}", path.display());
+    let bytes = std::fs::read(&path).with_context(named)?;
+    let file = CubeFile::parse(format, &bytes).with_context(named)?;
+    let n_bytes = file.arrays().first().and_then(images::files::StoredArray::n_bytes);
+    let mut cube = vec![0; n_bytes.with_context(named)?];
+    let mut scratch = DecodeScratch::default();
+    // The first one touches the memory.
+    file.decode(0, &mut cube, &mut scratch).with_context(named)?;
+    let meter = ProcessMeter::start()?;
+    let start = Instant::now();
+    let mut samples = Vec::new();
+    while samples.len() < MOST_DECODED && (samples.is_empty() || start.elapsed() < DECODING) {
+        let begin = Instant::now();
+        file.decode(0, &mut cube, &mut scratch).with_context(named)?;
+        let wait_secs = begin.elapsed().as_secs_f64();
+        samples.push(BatchSample { wait_secs, consume_secs: 0.0, n_rows: 1, nnz: 0 });
+    }
+    let mut measured = Measured::from_batches(&samples, 0.0);
+    meter.finish(&mut measured)?;
+    measured.bytes_read = Some(bytes.len() as u64);
+    measured.bytes_decoded = Some(cube.len() as u64);
+    Ok(record(floor, "warm", measured))
+}
+
+fn record(floor: &Floor, cache: &str, measured: Measured) -> EpochRecord {
+    let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+    EpochRecord {
+        versions: Versions { somafeed, ..Versions::default() },
+        point: floor.recorded(cache),
+        measured: Measured { epoch: Some(0), nnz: None, nnz_per_sec: None, ..measured },
+        ..EpochRecord::default()
+    }
+}

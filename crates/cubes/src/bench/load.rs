@@ -1,0 +1,73 @@
+//! Measures one task in its own process.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, ensure};
+use bench_run::{Order, Reporter};
+use images::{ImageBatch, ImageSamples};
+use pipeline::Pipeline;
+
+use super::core_loads::CoreLoads;
+use super::epochs::Epochs;
+use super::floors;
+use super::point::{Consumer, Point};
+use super::read_limit::bucket;
+use super::task::{CubeAnswer, CubeData, CubeTask, CubeWork};
+use crate::device::{Clock, Device, StandIn, SystemClock};
+
+/// Reads an order from stdin, performs it and reports on stdout.
+pub(crate) fn serve() -> anyhow::Result<()> {
+    bench_run::serve(|task: &CubeTask| task.data.secrets(), perform)
+}
+
+fn perform(order: &Order<CubeTask>, reporter: &mut Reporter<CubeAnswer>) -> anyhow::Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let CubeTask { data, work } = &order.task;
+    match work {
+        CubeWork::Load(point) => load(data, point, (&order.cache, &clock), reporter),
+        CubeWork::Floor(floor) => floors::measure(floor, data, &*clock, reporter),
+    }
+}
+
+/// Opens the data and measures the epochs of a point.
+fn load(
+    data: &CubeData,
+    point: &Point,
+    (cache, clock): (&str, &Arc<dyn Clock>),
+    reporter: &mut Reporter<CubeAnswer>,
+) -> anyhow::Result<()> {
+    if let Some(limit) = &point.io_limit {
+        limit.enter()?;
+    }
+    let opening = clock.now();
+    let bucket = bucket(point.io_limit.as_ref());
+    let pipeline = pipeline(data, point, bucket.as_ref())?;
+    let open_secs = (clock.now() - opening).as_secs_f64();
+    let device = match point.consumer {
+        Consumer::None => None,
+        Consumer::StandIn(spec) => {
+            let device: Box<dyn Device> = Box::new(StandIn::start(spec, Arc::clone(clock))?);
+            Some(device)
+        }
+    };
+    let cores = CoreLoads::start(Arc::clone(clock))?;
+    let cache = cache.to_owned();
+    let clock = Arc::clone(clock);
+    Epochs { data, point, pipeline: &pipeline, bucket, device, cores, clock, cache, open_secs }
+        .run(reporter)
+}
+
+/// The engine over the cubes.
+pub(crate) fn pipeline(
+    data: &CubeData,
+    point: &Point,
+    bucket: Option<&Arc<storage::ReadLimit>>,
+) -> anyhow::Result<Pipeline<ImageSamples>> {
+    let set = data
+        .open(bucket, point.evicts())
+        .with_context(|| format!("cannot open {}", data.path().display()))?;
+    let samples = ImageSamples::open(&set, &point.image_spec())?;
+    let pipeline = Pipeline::new(Arc::new(samples), point.pipeline_spec(), ImageBatch::n_planned)?;
+    ensure!(0 < pipeline.n_batches(), "{} has no cubes", data.path().display());
+    Ok(pipeline)
+}

@@ -1,0 +1,254 @@
+//! A point of the grid: settings, the order of the cubes, the device, the limit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrays::ElementType;
+use bench_report::{GridPoint, OWN_LOADER};
+use bench_run::{Cold, IoLimit};
+use images::augment::Augmentation;
+use images::{BatchMemory, Form, ImageSpec, SeededAugmentation};
+use pipeline::PipelineSpec;
+use serde::{Deserialize, Serialize};
+use shuffle::{Order, Remainder};
+use slots::Mapped;
+
+use super::settings::{Augment, BatchElement, Memory, Settings, Strategy, value_name};
+use crate::device::DeviceSpec;
+
+/// Batches that the consumer keeps: the one that it works on, and one that is copied.
+const KEPT: usize = 2;
+
+/// What takes the batches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Consumer {
+    /// Nothing: batches are dropped at once.
+    None,
+    /// A stand-in for a device.
+    StandIn(DeviceSpec),
+}
+
+impl Consumer {
+    /// Seconds of compute for each cube; `None` without a device.
+    pub(crate) fn secs_per_cube(&self) -> Option<f64> {
+        match self {
+            Self::None => None,
+            Self::StandIn(device) => {
+                Some(device.step_millis / 1e3 / device.full_batch.max(1) as f64)
+            }
+        }
+    }
+}
+
+/// A point of the grid.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) strategy: Strategy,
+    /// Name in tables and pictures: the strategy, and settings that differ among its points.
+    pub(crate) label: String,
+    pub(crate) settings: Settings,
+    /// Cubes of a batch, which is also a block.
+    pub(crate) batch: u64,
+    pub(crate) shuffled: bool,
+    /// Seed of the order and of augmentation.
+    pub(crate) seed: u64,
+    pub(crate) epochs: u64,
+    pub(crate) max_batches: Option<u64>,
+    /// How the page cache is made cold before each epoch, if it is.
+    pub(crate) cold: Option<Cold>,
+    pub(crate) io_limit: Option<IoLimit>,
+    pub(crate) consumer: Consumer,
+}
+
+impl Point {
+    /// Whether files must leave the page cache as soon as they are read.
+    pub(crate) fn evicts(&self) -> bool {
+        self.cold.is_some() && self.settings.gapless
+    }
+
+    /// The engine's settings: a block is a batch.
+    pub(crate) fn pipeline_spec(&self) -> PipelineSpec {
+        let settings = &self.settings;
+        PipelineSpec {
+            chunk_rows: 1,
+            chunks_per_block: self.batch,
+            order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
+            seed: self.seed,
+            batch_rows: self.batch,
+            remainder: Remainder::Short,
+            // A block is in use, or is free for the next batch, while the consumer works on a batch
+            // that was made of it.
+            prefetch_blocks: settings.batches_ahead().saturating_sub(1),
+            read_threads: settings.batches_at_once(),
+            // A slot is a batch already; copying cubes together takes a thread of its own.
+            prefetch_batches: match settings.memory {
+                Memory::Ring => 0,
+                Memory::Collated => 1,
+            },
+            ..PipelineSpec::default()
+        }
+    }
+
+    /// Number of slots of the ring.
+    pub(crate) fn n_slots(&self) -> usize {
+        match self.settings.slots {
+            0 => images::n_slots(&self.pipeline_spec(), KEPT),
+            slots => slots,
+        }
+    }
+
+    /// How cubes are read.
+    pub(crate) fn image_spec(&self) -> ImageSpec {
+        let settings = &self.settings;
+        let augmentation = (settings.augment == Augment::Cpu).then(|| SeededAugmentation {
+            augmentation: Augmentation::default(),
+            seed: self.seed,
+            valid_pixels: Some("valid_pixels".to_owned()),
+        });
+        ImageSpec {
+            element: match settings.element {
+                BatchElement::Stored => None,
+                BatchElement::F16 => Some(ElementType::F16),
+                BatchElement::F32 => Some(ElementType::F32),
+            },
+            augmentation,
+            threads: settings.threads_of_batch(),
+            memory: match settings.memory {
+                Memory::Collated => BatchMemory::Collated,
+                Memory::Ring => BatchMemory::Ring {
+                    n_slots: self.n_slots(),
+                    n_samples: self.batch as usize,
+                    allocate: Arc::new(Mapped),
+                },
+            },
+            ..ImageSpec::new(settings.form)
+        }
+    }
+
+    /// The settings for a record.
+    pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
+        let (settings, spec) = (&self.settings, self.pipeline_spec());
+        let is_f16 = match settings.element {
+            BatchElement::Stored => !matches!(settings.form, Form::Dat | Form::Raw32),
+            element => element == BatchElement::F16,
+        };
+        GridPoint {
+            chunk_method: self.strategy.name().to_owned(),
+            strategy: Some(self.strategy.name().to_owned()),
+            chunk_size: 1,
+            chunks_per_block: self.batch,
+            block_size: self.batch,
+            order: if self.shuffled { "shuffled" } else { "in-order" }.to_owned(),
+            form: if is_f16 { "f16" } else { "dense" }.to_owned(),
+            augmentation: Some(self.augmentation()),
+            batch_memory: Some(value_name(&settings.memory)),
+            slot_release: Some(value_name(&settings.release)),
+            gapless: Some(settings.gapless),
+            sharing: Some(value_name(&settings.mode)),
+            slots: (settings.memory == Memory::Ring).then(|| self.n_slots() as u64),
+            prefetch_blocks: spec.prefetch_blocks as u64,
+            seed: self.seed,
+            max_batches: self.max_batches,
+            n_threads: Some(settings.threads_of_batch() as u64),
+            read_threads: Some(spec.read_threads as u64),
+            consumer: match self.consumer {
+                Consumer::None => None,
+                Consumer::StandIn(device) => Some(device.to_string()),
+            },
+            prefetch_batches: Some(spec.prefetch_batches as u64),
+            io_limit: self.io_limit.as_ref().map(|limit| limit.bytes_per_second.get()),
+            io_limit_by: self.io_limit.as_ref().map(|limit| limit.by.name().to_owned()),
+            ..of_form(settings.form, self.batch, cache)
+        }
+    }
+
+    /// The place of augmentation. On a device that is not there, it is not executed.
+    fn augmentation(&self) -> String {
+        let place = value_name(&self.settings.augment);
+        match (self.settings.augment, self.consumer) {
+            (Augment::Device, Consumer::StandIn(_)) => {
+                format!("{place}, in the stand-in's step time, not executed")
+            }
+            (Augment::Device, Consumer::None) => format!("{place}, not executed"),
+            _ => place,
+        }
+    }
+}
+
+/// The settings that all rows of cubes share.
+pub(crate) fn of_form(form: Form, batch: u64, cache: &str) -> GridPoint {
+    GridPoint {
+        loader: Some(OWN_LOADER.to_owned()),
+        workload: Some("cubes".to_owned()),
+        stored_form: Some(form.name().to_owned()),
+        batch_size: batch,
+        reader: "images".to_owned(),
+        cache: cache.to_owned(),
+        ..GridPoint::default()
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)?;
+        match &self.io_limit {
+            Some(limit) => write!(f, ", {limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn point_for_tests(strategy: Strategy) -> Point {
+    Point {
+        strategy,
+        label: strategy.label(),
+        settings: strategy.settings(),
+        batch: 6,
+        shuffled: false,
+        seed: 1,
+        epochs: 5,
+        max_batches: None,
+        cold: Some(Cold::Advise),
+        io_limit: None,
+        consumer: Consumer::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// htc's ring has (prefetch factor + 1) x workers = 6 slots. Ours has the 4 batches that its two
+    /// workers load ahead, the one in use, the one that is copied, and one that is handed over.
+    #[test]
+    fn what_is_loaded_ahead_follows_from_the_strategy() {
+        let ring = point_for_tests(Strategy::RingBuffer);
+        assert_eq!(ring.pipeline_spec().prefetch_blocks, 3);
+        assert_eq!(ring.n_slots(), 7);
+        let original = point_for_tests(Strategy::Original).pipeline_spec();
+        assert_eq!((original.prefetch_blocks, original.read_threads), (11, 6));
+        assert_eq!((original.order, original.remainder), (Order::InOrder, Remainder::Short));
+    }
+
+    #[test]
+    fn a_row_names_every_setting() {
+        let mut ids: Vec<String> = Strategy::ALL
+            .into_iter()
+            .map(|strategy| point_for_tests(strategy).recorded("cold-advised").id())
+            .collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), Strategy::ALL.len());
+        let device =
+            DeviceSpec { step_millis: 183.0, full_batch: 6, copy_rate: 1, copies_beside: true };
+        let point =
+            Point { consumer: Consumer::StandIn(device), ..point_for_tests(Strategy::EventRing) };
+        let row = point.recorded("cold-advised");
+        assert_eq!(row.workload.as_deref(), Some("cubes"));
+        assert!(row.consumer.as_ref().unwrap().starts_with("stand-in:183ms"), "{row:?}");
+        assert!(row.augmentation.as_ref().unwrap().contains("not executed"), "{row:?}");
+        assert_eq!((row.gapless, row.slots), (Some(true), Some(7)));
+        assert!(point.evicts() && !point_for_tests(Strategy::RingBuffer).evicts());
+    }
+}

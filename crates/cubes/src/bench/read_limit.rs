@@ -1,0 +1,185 @@
+//! The limit on the rate of reads: what enforces it, and what was read under it.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use bench_report::{Measured, Status};
+use bench_run::{
+    Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, check_rate, device_bytes, format_rate,
+    from_page_cache,
+};
+use clap::Args;
+use storage::{ReadLimit, ReadLimitUse};
+
+/// A limit as typed: a rate, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LimitName(Option<NonZeroU64>);
+
+impl FromStr for LimitName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let rate = text.parse::<Rate>().map_err(|error| format!("{error}, or none"))?;
+        Ok(Self(Some(rate.bytes_per_second())))
+    }
+}
+
+impl fmt::Display for LimitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rate) => f.write_str(&format_rate(rate.get() as f64)),
+            None => f.write_str("none"),
+        }
+    }
+}
+
+/// Flags of the limits.
+#[derive(Debug, Args)]
+pub(crate) struct LimitFlags {
+    /// Limits on the rate of reads: none, or a rate like 1000MiB/s, separated by commas
+    #[arg(long, value_name = "RATES", value_delimiter = ',', default_value = "none")]
+    pub(crate) io_limit: Vec<LimitName>,
+    /// What enforces them: bucket counts the bytes that are asked for; kernel counts those that the
+    /// disk reads, by a control group, where that is permitted
+    #[arg(long, value_name = "MEANS", default_value = "bucket", value_parser = means)]
+    io_limit_by: LimitBy,
+}
+
+fn means(text: &str) -> Result<LimitBy, String> {
+    match text {
+        "bucket" => Ok(LimitBy::Bucket),
+        "kernel" => Ok(LimitBy::Kernel),
+        _ => Err("expected bucket or kernel".to_owned()),
+    }
+}
+
+/// The limits of a command, in force until this is dropped.
+#[derive(Debug)]
+pub(crate) struct LimitsInForce {
+    pub(crate) limits: Vec<Option<IoLimit>>,
+    _groups: Vec<KernelLimit>,
+}
+
+impl LimitFlags {
+    /// Makes what enforces the limits for data in `folder`. Fails if the kernel's limit cannot be
+    /// had.
+    pub(crate) fn enforce(&self, folder: &Path) -> anyhow::Result<LimitsInForce> {
+        let mut groups = Vec::new();
+        let mut limits = Vec::new();
+        for LimitName(rate) in &self.io_limit {
+            let Some(bytes_per_second) = *rate else {
+                limits.push(None);
+                continue;
+            };
+            let by = if self.io_limit_by == LimitBy::Kernel {
+                let group = KernelLimit::make(Some(folder), bytes_per_second).map_err(|why| {
+                    UsageError::new(format!("--io-limit-by kernel cannot be had: {why}"))
+                })?;
+                let path = group.folder().to_owned();
+                groups.push(group);
+                Holder::Kernel(path)
+            } else {
+                Holder::Bucket
+            };
+            limits.push(Some(IoLimit { bytes_per_second, by }));
+        }
+        Ok(LimitsInForce { limits, _groups: groups })
+    }
+}
+
+/// The token bucket of a limit, if that enforces it.
+pub(crate) fn bucket(limit: Option<&IoLimit>) -> Option<Arc<ReadLimit>> {
+    let limit = limit.filter(|limit| limit.by == Holder::Bucket)?;
+    Some(Arc::new(ReadLimit::new(limit.bytes_per_second)))
+}
+
+/// Counts the bytes that are read under a limit in an epoch.
+#[derive(Debug)]
+pub(crate) struct LimitMeter<'a> {
+    limit: &'a IoLimit,
+    bucket: Option<(&'a ReadLimit, ReadLimitUse)>,
+    device_bytes: u64,
+}
+
+impl<'a> LimitMeter<'a> {
+    /// Begins to count. Fails if the kernel's count cannot be read.
+    pub(crate) fn start(limit: &'a IoLimit, bucket: Option<&'a ReadLimit>) -> anyhow::Result<Self> {
+        let device_bytes = if bucket.is_some() { 0 } else { device_bytes()? };
+        Ok(Self { limit, bucket: bucket.map(|bucket| (bucket, bucket.used())), device_bytes })
+    }
+
+    /// Records bytes, time and rate. An epoch of `elapsed` seconds that read faster than the limit
+    /// becomes an error.
+    pub(crate) fn finish(self, measured: &mut Measured, elapsed: f64) -> anyhow::Result<()> {
+        let (bytes, secs, burst) = match self.bucket {
+            Some((bucket, before)) => {
+                let used = bucket.used();
+                let secs = used.reading.saturating_sub(before.reading).as_secs_f64();
+                (used.bytes - before.bytes, secs, bucket.burst_bytes())
+            }
+            // The kernel grants the bytes of a tenth of a second at a time.
+            None => (
+                device_bytes()?.saturating_sub(self.device_bytes),
+                elapsed,
+                self.limit.bytes_per_second.get() / 10,
+            ),
+        };
+        measured.io_bytes = Some(bytes);
+        measured.io_secs = Some(secs);
+        measured.io_bytes_per_sec = (0.0 < secs).then(|| bytes as f64 / secs);
+        if let Err(message) = check_rate(self.limit, bytes, secs, burst) {
+            measured.status = Status::Error;
+            measured.message = Some(message);
+        } else if self.bucket.is_none() {
+            measured.message = from_page_cache(bytes, measured.bytes_read);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(limits: &[&str], io_limit_by: LimitBy) -> LimitFlags {
+        LimitFlags {
+            io_limit: limits.iter().map(|text| text.parse().unwrap()).collect(),
+            io_limit_by,
+        }
+    }
+
+    #[test]
+    fn limits_are_none_or_rates() {
+        assert_eq!("none".parse(), Ok(LimitName(None)));
+        assert_eq!("1000MiB/s".parse::<LimitName>().unwrap().to_string(), "1048.6 MB/s");
+        assert!("fast".parse::<LimitName>().unwrap_err().ends_with("or none"));
+        let limits = flags(&["none", "1MB/s"], LimitBy::Bucket).enforce(Path::new("x")).unwrap();
+        assert_eq!(limits.limits[0], None);
+        assert_eq!(limits.limits[1].as_ref().unwrap().to_string(), "1.0 MB/s by bucket");
+    }
+
+    #[test]
+    fn the_kernel_limits_only_data_on_a_disk() {
+        let error = flags(&["1MB/s"], LimitBy::Kernel).enforce(Path::new("/absent")).unwrap_err();
+        assert!(error.to_string().contains("/absent"), "{error}");
+        assert!(flags(&["none"], LimitBy::Kernel).enforce(Path::new("/absent")).is_ok());
+    }
+
+    #[test]
+    fn a_row_has_what_was_read() {
+        let limits = flags(&["1MB/s"], LimitBy::Bucket).enforce(Path::new("x")).unwrap().limits;
+        let limit = limits[0].as_ref().unwrap();
+        let of_limit = bucket(Some(limit)).unwrap();
+        let mut measured = Measured { status: Status::Ok, ..Measured::default() };
+        LimitMeter::start(limit, Some(&of_limit)).unwrap().finish(&mut measured, 1.0).unwrap();
+        assert_eq!((measured.io_bytes, measured.io_bytes_per_sec), (Some(0), None));
+        assert_eq!(measured.status, Status::Ok);
+        assert!(bucket(None).is_none());
+    }
+}

@@ -1,0 +1,72 @@
+//! The device that takes batches: copies them and computes on them.
+//!
+//! [`Device`] is what a measurement needs of one. [`StandIn`] has no hardware behind it: it takes
+//! the time that a copy and a training step would take, and no CPU. A real GPU belongs in a crate
+//! that knows torch, as another implementation of the trait.
+
+mod clock;
+mod stand_in;
+mod timeline;
+
+use std::time::Duration;
+
+pub(crate) use clock::{Clock, SystemClock};
+pub(crate) use stand_in::StandIn;
+pub(crate) use timeline::{DeviceSpec, NAME as STAND_IN};
+
+/// What the device does with a batch.
+pub(crate) struct Work {
+    /// Bytes to copy.
+    pub(crate) n_bytes: u64,
+    /// Cubes to compute on.
+    pub(crate) n_cubes: u64,
+    /// The memory of the batch, dropped when the copy is done.
+    pub(crate) memory: Box<dyn Send>,
+}
+
+/// A point in the sequence of a device's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark(usize);
+
+/// Copies batches and computes on them, one after the other, while the host goes on. Times are
+/// those of a [`Clock`].
+pub(crate) trait Device {
+    /// Begins to copy a batch, and to compute on it after that. Waits until there is room for it on
+    /// the device, and not for the copy.
+    ///
+    /// # Errors
+    /// The device has failed.
+    fn submit(&mut self, work: Work) -> anyhow::Result<()>;
+
+    /// Waits for the end of all work.
+    ///
+    /// # Errors
+    /// The device has failed.
+    fn synchronize(&mut self) -> anyhow::Result<()>;
+
+    /// Marks the end of the work so far, without a wait.
+    fn mark(&mut self) -> Mark;
+
+    /// The time at which all work before a mark was done. Waits until it is.
+    ///
+    /// # Errors
+    /// The device has failed.
+    fn reached(&mut self, mark: Mark) -> anyhow::Result<Duration>;
+
+    /// Share of each interval between `from` and `to` in which the device computed.
+    ///
+    /// # Errors
+    /// The device's use cannot be read.
+    fn busy_shares(
+        &mut self,
+        from: Duration,
+        to: Duration,
+        interval: Duration,
+    ) -> anyhow::Result<Vec<f64>>;
+
+    /// Seconds of compute between `from` and `to`.
+    ///
+    /// # Errors
+    /// The device's use cannot be read.
+    fn busy_secs(&mut self, from: Duration, to: Duration) -> anyhow::Result<f64>;
+}

@@ -1,0 +1,113 @@
+//! Checksums of samples: those of our loader, and whether a reader's are the same.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use arrays::ElementType;
+use images::{ImageBatch, KeyValues};
+
+use crate::bench::{CubeData, Point, pipeline};
+
+/// The arrays of a sample, in the order of their checksums.
+const KEYS: [&str; 3] = ["features", "labels", "valid_pixels"];
+
+/// The checksums of samples, by their numbers: one for each of [`KEYS`].
+pub(crate) type Checksums = BTreeMap<u64, Vec<u32>>;
+
+/// The samples of each epoch of `point`, in the order in which our loader delivers them.
+pub(crate) fn epochs(data: &CubeData, point: &Point) -> anyhow::Result<Vec<Vec<u64>>> {
+    let n_samples = data.open(None, false)?.n_images() as u64;
+    let spec = point.pipeline_spec();
+    let lanes = spec.batches(spec.default_lanes());
+    let most = point.max_batches.unwrap_or(u64::MAX).saturating_mul(point.batch);
+    let of_epoch = |epoch| {
+        let plan = spec.plan(n_samples).dealt_epoch(epoch, &lanes)?;
+        let mut samples: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
+        samples.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(samples)
+    };
+    (0..point.epochs).map(of_epoch).collect()
+}
+
+/// Reads the first epoch of `point` with our loader, until `n_samples` have come; returns the
+/// checksums of its samples, as a reader in Python delivers them.
+pub(crate) fn ours(data: &CubeData, point: &Point, n_samples: usize) -> anyhow::Result<Checksums> {
+    let pipeline = pipeline(data, point, None)?;
+    let mut found = Checksums::new();
+    for batch in pipeline.epoch(0)? {
+        found.extend(of_batch(&batch?)?);
+        if n_samples <= found.len() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The checksums of a batch's samples.
+fn of_batch(batch: &ImageBatch) -> anyhow::Result<Checksums> {
+    let mut found = Checksums::new();
+    for name in KEYS {
+        let key = batch.key(name).with_context(|| format!("our batches have no {name}"))?;
+        let sample_bytes = (key.bytes().len() / batch.n_samples().max(1)).max(1);
+        for (sample, bytes) in batch.samples().iter().zip(key.bytes().chunks(sample_bytes)) {
+            let crc32 = crc32fast::hash(&as_in_python(&key, bytes)?);
+            found.entry(*sample).or_default().push(crc32);
+        }
+    }
+    Ok(found)
+}
+
+/// The bytes of an array as a reader in Python has it: labels are i64 there.
+fn as_in_python(key: &KeyValues<'_>, bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    if key.name() != "labels" {
+        return Ok(bytes.to_vec());
+    }
+    match key.element() {
+        ElementType::U8 => {
+            Ok(bytes.iter().flat_map(|class| i64::from(*class).to_ne_bytes()).collect())
+        }
+        ElementType::I64 => Ok(bytes.to_vec()),
+        element => bail!("labels of {element:?} cannot be compared with those of Python"),
+    }
+}
+
+/// Says how `theirs` differ from `ours`; `None` if all samples are there and equal.
+pub(crate) fn difference(ours: &Checksums, theirs: &Checksums) -> Option<String> {
+    for (sample, expected) in ours {
+        let Some(found) = theirs.get(sample) else {
+            return Some(format!("it does not deliver sample {sample}"));
+        };
+        if found.len() != expected.len() {
+            return Some(format!("it delivers {} arrays of sample {sample}", found.len()));
+        }
+        let both = KEYS.iter().zip(expected.iter().zip(found));
+        if let Some((key, (expected, found))) = both.into_iter().find(|(_, (a, b))| a != b) {
+            return Some(format!(
+                "it delivers other values of {key} in sample {sample}: their crc32 is {found:08x}, \
+                 ours {expected:08x}"
+            ));
+        }
+    }
+    let extra = theirs.keys().find(|sample| !ours.contains_key(sample));
+    extra.map(|sample| format!("it delivers sample {sample}, which was not asked for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_difference_is_named() {
+        let ours = Checksums::from([(3, vec![1, 2, 3]), (5, vec![3, 4, 5])]);
+        assert_eq!(difference(&ours, &ours.clone()), None);
+        for (theirs, part) in [
+            (vec![(3, vec![1, 2, 3])], "does not deliver sample 5"),
+            (vec![(3, vec![1]), (5, vec![3, 4, 5])], "1 arrays of sample 3"),
+            (vec![(3, vec![1, 2, 3]), (5, vec![3, 10, 5])], "labels in sample 5: their crc32 is 0000000a"),
+            (vec![(3, vec![1, 2, 3]), (5, vec![3, 4, 5]), (6, vec![])], "sample 6, which was not"),
+        ] {
+            let found = difference(&ours, &theirs.into_iter().collect()).unwrap();
+            assert!(found.contains(part), "{found}");
+        }
+    }
+}
