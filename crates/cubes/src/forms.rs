@@ -34,10 +34,10 @@ pub struct FormSpec {
 }
 
 impl Default for FormSpec {
-    /// All forms, not normalised, compressed as htc does.
+    /// All forms but [`Form::Packed16`], not normalised, compressed as htc does.
     fn default() -> Self {
         Self {
-            forms: Form::ALL.to_vec(),
+            forms: vec![Form::Dat, Form::Raw32, Form::Raw16, Form::Zarr],
             normalization: Normalization::default(),
             level: 9,
             zarr_codec: ZarrCodec::default(),
@@ -67,11 +67,12 @@ impl FormSpec {
         if self.forms.is_empty() {
             return Err(Error::Settings { problem: "no form was chosen".to_owned() });
         }
+        crate::generate::check("the level of blosc", f64::from(self.level), 0.0, 9.0)?;
         if self.forms.contains(&Form::Packed16) {
             let problem = "packed files cannot be written yet".to_owned();
             return Err(Error::Settings { problem });
         }
-        crate::generate::check("the level of blosc", f64::from(self.level), 0.0, 9.0)
+        Ok(())
     }
 
     /// The settings of a form.

@@ -65,7 +65,7 @@ fn errors_are_one_line_with_their_exit_code() {
         (format!("generate there {TINY} -q --formats dat"), 1, "exists already"),
         (format!("generate x {TINY} -q --level 10"), 2, "between 0 and 9"),
         (format!("generate x {TINY} -q --noise 2"), 2, "between 0 and 1"),
-        (format!("generate x {TINY} -q --images 0"), 2, "between 1 and"),
+        ("generate x -q --size 6x8x10 --images 0".to_owned(), 2, "between 1 and"),
         (format!("generate x {TINY} -q --formats raw8"), 2, "expected one of dat, raw32, raw16"),
         (format!("generate x {TINY} -q --zarr-codec lz4"), 2, "expected none, blosc, or zstd"),
         ("generate x -q --size 480x640".to_owned(), 2, "like 480x640x100"),
