@@ -1,5 +1,5 @@
-//! Runs one fuzz target of `tiledb_native`, `pipeline` or `loader`, named by SOMAFEED_FUZZ_TARGET,
-//! under libFuzzer.
+//! Runs one fuzz target of `tiledb_native`, `storage`, `pipeline`, `images` or `loader`, named by
+//! SOMAFEED_FUZZ_TARGET, under libFuzzer.
 //!
 //! Each execution may allocate up to its target's budget beyond what was allocated before it. An
 //! allocation beyond that fails, which ends the process, and libFuzzer keeps the input as it does
@@ -21,7 +21,7 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 3] = ["generic_tile", "fragment", "array"];
+const WITH_FILTERED_DATA: [&str; 4] = ["generic_tile", "fragment", "array", "cube_file"];
 
 struct Chosen {
     run: fn(&[u8]),
@@ -48,6 +48,7 @@ fn choose() -> Chosen {
         .iter()
         .chain(&storage::fuzz::TARGETS)
         .chain(&pipeline::fuzz::TARGETS)
+        .chain(&images::fuzz::TARGETS)
         .chain(&loader::fuzz::TARGETS);
     let target = targets.find(|(found, _)| *found == name);
     let Some((_, run)) = target else {

@@ -16,12 +16,12 @@ mod chromium;
 mod ci;
 mod debian;
 mod environment;
-mod fields;
 mod fuzz;
 mod interpreter;
 mod mpirun;
 mod native;
 mod peers;
+mod programs;
 mod progress;
 mod python;
 mod read_chunks;
@@ -56,6 +56,12 @@ Commands:
               cargo xtask fields queue ~/data/weather --consumer 500
               cargo xtask fields sweep ~/data/weather -w 4 --queue 4 --link 30ms,90MB/s,1GB/s
               cargo xtask fields peers ~/data/weather
+  cubes     write hyperspectral image cubes with labels, in the formats of htc and in others
+              cargo xtask cubes generate ~/data/cubes --images 64
+              cargo xtask cubes preprocess ~/data/cubes --to raw16,zarr
+  preprocess
+            the same as `cubes preprocess`: write the cubes of Tivita's files in other forms
+              cargo xtask preprocess ~/data/tivita --to raw32,raw16
   import    turn a 10x Genomics folder into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
   slice     copy some cells and genes of an experiment, local or in an object store, to a new one
@@ -115,7 +121,8 @@ fn main() -> ExitCode {
         }),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
-        Some("fields") => fields::run(&rest),
+        Some(name @ ("fields" | "cubes")) => programs::run(name, &rest),
+        Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pipeline::{Assemble, BatchPlace, BlockPart};
+use slots::PooledSlot;
 use worktime::ThreadTime;
 
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::error::Error;
-use crate::slot::Slot;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -31,9 +31,9 @@ enum Values {
     #[default]
     None,
     /// The batch is a part of a block.
-    Shared(Vec<(Arc<Slot>, Range<usize>)>),
+    Shared(Vec<(Arc<PooledSlot>, Range<usize>)>),
     /// The batch comes from several blocks.
-    Copied(Vec<Slot>),
+    Copied(Vec<PooledSlot>),
 }
 
 impl ArrayAssembler {
@@ -42,7 +42,7 @@ impl ArrayAssembler {
     }
 
     /// New memory for the batch.
-    fn slots(&self) -> Result<Vec<Slot>, Error> {
+    fn slots(&self) -> Result<Vec<PooledSlot>, Error> {
         let slot = |variable: &OpenVariable| {
             let n_bytes = variable.sample_bytes().saturating_mul(self.n_wanted as u64);
             let slot =
@@ -57,7 +57,7 @@ impl ArrayAssembler {
         &'a self,
         block: &'a ArrayBlock,
         samples: Range<usize>,
-    ) -> impl Iterator<Item = (&'a Arc<Slot>, Range<usize>)> {
+    ) -> impl Iterator<Item = (&'a Arc<PooledSlot>, Range<usize>)> {
         self.variables.iter().zip(&block.slots).map(move |(variable, slot)| {
             let n_bytes = variable.sample_bytes() as usize;
             (slot, samples.start * n_bytes..samples.end * n_bytes)
@@ -109,7 +109,7 @@ impl Assemble for ArrayAssembler {
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<ArrayBatch, Error> {
-        let whole = |slot: Slot| {
+        let whole = |slot: PooledSlot| {
             let n_bytes = slot.bytes().len();
             (Arc::new(slot), 0..n_bytes)
         };

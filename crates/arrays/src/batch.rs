@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pipeline::BatchPlace;
+use slots::PooledSlot;
 
 use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
-use crate::slot::Slot;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -20,7 +20,7 @@ use crate::window::Window;
 pub struct ArrayBatch {
     pub(crate) variables: Arc<[OpenVariable]>,
     /// The memory of each variable, and the batch's bytes in it.
-    pub(crate) values: Vec<(Arc<Slot>, Range<usize>)>,
+    pub(crate) values: Vec<(Arc<PooledSlot>, Range<usize>)>,
     pub(crate) samples: Vec<u64>,
     pub(crate) window: Window,
     pub(crate) place: BatchPlace,
@@ -157,7 +157,7 @@ pub struct OwnedValues {
     variables: Arc<[OpenVariable]>,
     /// The variable among them.
     idx: usize,
-    slot: Arc<Slot>,
+    slot: Arc<PooledSlot>,
     /// The values in the slot.
     bytes: Range<usize>,
     samples: Arc<[u64]>,
@@ -195,5 +195,5 @@ impl OwnedValues {
 /// Memory of values. Dropping it returns it for later batches.
 #[derive(Debug)]
 pub struct ValuesMemory {
-    _slot: Arc<Slot>,
+    _slot: Arc<PooledSlot>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::slot::{Pool, Slot};
+use slots::{Pool, PooledSlot};
 
 /// Samples that were read together, decoded, in the order in which they will be delivered.
 ///
@@ -11,7 +11,7 @@ use crate::slot::{Pool, Slot};
 #[derive(Debug, Default)]
 pub struct ArrayBlock {
     /// One for each variable.
-    pub(crate) slots: Vec<Arc<Slot>>,
+    pub(crate) slots: Vec<Arc<PooledSlot>>,
     /// The sample numbers.
     pub(crate) samples: Vec<u64>,
 }

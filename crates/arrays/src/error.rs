@@ -108,6 +108,23 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
+    /// A chunk cannot be read or decoded into the caller's memory; the cause names it.
+    #[error("cannot read samples of the Zarr array {array}")]
+    ReadInto {
+        /// Path of the array within the storage.
+        array: String,
+        /// The cause, with the indices of the chunk.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// Samples cannot be read into the caller's memory.
+    #[error("the memory does not fit the samples: {reason}")]
+    Destination {
+        /// What does not fit.
+        reason: String,
+    },
+
     /// Memory for samples cannot be allocated.
     #[error("cannot allocate {bytes} bytes for {n_samples} samples: make blocks smaller")]
     Memory {

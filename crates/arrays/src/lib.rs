@@ -108,7 +108,6 @@ mod part;
 mod read;
 mod samples;
 mod selection;
-mod slot;
 mod spec;
 mod store;
 mod variable;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop};
+use slots::PooledSlot;
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;
@@ -110,32 +111,113 @@ impl ArraySamples {
         n_samples.saturating_mul(self.sample_bytes())
     }
 
-    /// Reads `samples`, which are `into`'s from `first` on.
+    /// Decodes samples, in this order, straight into the caller's memory: one slice for each
+    /// variable, in the order of the settings. Overwrites all of it with arrays of shape
+    /// `[samples, ...]` in C order.
+    ///
+    /// Works on [`SampleSpec::threads`] threads, including the calling one. Returns early once
+    /// `stop` is set; the memory then has arbitrary bytes.
+    ///
+    /// # Errors
+    /// A chunk cannot be read or decoded. A sample does not exist. `into` has another number of
+    /// slices than there are variables, or a slice has another length than the samples have bytes,
+    /// or begins at an address that is no multiple of its elements' size.
+    pub fn read_into(
+        &self,
+        samples: &[u64],
+        into: &mut [&mut [u8]],
+        scratch: &mut ReadScratch,
+        stop: &Stop,
+    ) -> Result<ReadStats, Error> {
+        self.check_destination(samples, into).map_err(|reason| Error::Destination { reason })?;
+        let read = self.read_samples(samples, into, scratch, stop);
+        read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
+    }
+
+    /// Says why samples cannot be read into memory, if so.
+    fn check_destination(&self, samples: &[u64], into: &[&mut [u8]]) -> Result<(), String> {
+        if let Some(sample) = samples.iter().find(|sample| self.window.n_samples <= **sample) {
+            return Err(format!("sample {sample} of {} does not exist", self.window.n_samples));
+        }
+        let (n_variables, n_slices) = (self.variables.len(), into.len());
+        if n_variables != n_slices {
+            return Err(format!("{n_slices} slices were given for {n_variables} variables"));
+        }
+        for (variable, into) in self.variables.iter().zip(into) {
+            let name = &variable.name;
+            let expected = variable.sample_bytes().saturating_mul(samples.len() as u64);
+            if into.len() as u64 != expected {
+                let n_bytes = into.len();
+                return Err(format!("{name} has {expected} bytes, its slice has {n_bytes}"));
+            }
+            let (address, alignment) = (into.as_ptr().addr(), variable.element.n_bytes());
+            if !address.is_multiple_of(alignment) {
+                return Err(format!(
+                    "{name} must begin at a multiple of {alignment} bytes, its slice begins at \
+                     {address:#x}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of slots that nothing shares, one for each variable.
+    fn bytes_mut<'a>(
+        &self,
+        slots: &'a mut [Arc<PooledSlot>],
+    ) -> Result<Vec<&'a mut [u8]>, read::Failure> {
+        let bytes = self.variables.iter().zip(slots).map(|(variable, slot)| {
+            let bytes = Arc::get_mut(slot).map(PooledSlot::bytes_mut);
+            // Cannot happen: the slots were made for one block alone.
+            bytes.ok_or_else(|| read::Failure {
+                path: variable.path.clone(),
+                source: "its memory belongs to a batch".into(),
+            })
+        });
+        bytes.collect()
+    }
+
+    /// Reads samples into one slice for each variable, which have the right length.
     fn read_samples(
         &self,
         samples: &[u64],
-        first: usize,
-        into: &mut ArrayBlock,
-        (workers, stop): (&mut Vec<Worker>, &Stop),
-    ) -> Result<Counts, read::Failure> {
-        let mut all = Vec::new();
-        for (variable, slot) in self.variables.iter().zip(&mut into.slots) {
-            let sample_bytes = variable.sample_bytes() as usize;
-            let places = first * sample_bytes..(first + samples.len()) * sample_bytes;
-            let Some(slot) = Arc::get_mut(slot) else {
-                // Cannot happen: the slot was made for this block alone.
-                let source = "its memory belongs to a batch".into();
-                return Err(read::Failure { path: variable.path.clone(), source });
-            };
-            let steps: Vec<u64> =
-                samples.iter().flat_map(|sample| self.window.steps_of(variable, *sample)).collect();
-            all.extend(tasks(variable, &steps, &mut slot.bytes_mut()[places]));
+        into: &mut [&mut [u8]],
+        scratch: &mut ReadScratch,
+        stop: &Stop,
+    ) -> Result<ReadStats, read::Failure> {
+        let one_read = match self.read {
+            ReadStrategy::Stacked => samples.len().max(1),
+            ReadStrategy::PerSample => 1,
+        };
+        // Those of other reads at the same time count, too.
+        let requests_before = self.storage.requests();
+        let mut counts = Counts::default();
+        for (idx, these) in samples.chunks(one_read).enumerate() {
+            let mut all = Vec::new();
+            for (variable, into) in self.variables.iter().zip(&mut *into) {
+                let sample_bytes = variable.sample_bytes() as usize;
+                let start = idx * one_read * sample_bytes;
+                let places = &mut into[start..start + these.len() * sample_bytes];
+                let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
+                all.extend(tasks(variable, &steps.collect::<Vec<u64>>(), places));
+            }
+            counts.add(read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?);
         }
-        read::run(&*self.storage, all, (workers, self.threads), stop)
+        let requests = self.storage.requests().zip(requests_before);
+        let values = self.variables.iter().map(|of| of.geometry.row_len * of.steps.len());
+        Ok(ReadStats {
+            values: (values.sum::<usize>() * samples.len()) as u64,
+            bytes_read: Some(counts.bytes_read),
+            bytes_decoded: Some(counts.bytes_decoded),
+            bytes_needed: Some(self.bytes_of(samples.len() as u64)),
+            requests: requests.map(|(now, before)| now - before),
+            times: Some(counts.times),
+            ..ReadStats::default()
+        })
     }
 }
 
-/// What a reading thread uses again from block to block.
+/// What a reading thread uses again from read to read.
 #[derive(Debug, Default)]
 pub struct ReadScratch(Vec<Worker>);
 
@@ -203,39 +285,16 @@ impl Source for ArraySamples {
             made.and_then(|n_bytes| into.slot(at, n_bytes, &variable.pool))
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
-        let one_read = match self.read {
-            ReadStrategy::Stacked => samples.len().max(1),
-            ReadStrategy::PerSample => 1,
-        };
-        // Those of other reads at the same time count, too.
-        let requests_before = self.storage.requests();
-        let mut counts = Counts::default();
-        for (idx, these) in samples.chunks(one_read).enumerate() {
-            let with = (&mut scratch.0, stop);
-            let read = self.read_samples(these, idx * one_read, into, with);
-            counts.add(read.map_err(|failure| {
-                let BlockPlace { epoch, block_idx } = rows.place;
-                let read::Failure { path: array, source } = failure;
-                Error::Read { array, epoch, block_idx, source }
-            })?);
-        }
-        let values = self.variables.iter().map(|of| of.geometry.row_len * of.steps.len());
-        let n_values = values.sum::<usize>() * samples.len();
-        let needed = self.bytes_of(samples.len() as u64);
+        let read = self
+            .bytes_mut(&mut into.slots)
+            .and_then(|mut into| self.read_samples(&samples, &mut into, scratch, stop));
+        let stats = read.map_err(|failure| {
+            let BlockPlace { epoch, block_idx } = rows.place;
+            let read::Failure { path: array, source } = failure;
+            Error::Read { array, epoch, block_idx, source }
+        })?;
         into.samples = samples;
-        Ok(ReadStats {
-            values: n_values as u64,
-            bytes_read: Some(counts.bytes_read),
-            bytes_decoded: Some(counts.bytes_decoded),
-            bytes_needed: Some(needed),
-            requests: self
-                .storage
-                .requests()
-                .zip(requests_before)
-                .map(|(now, before)| now - before),
-            times: Some(counts.times),
-            ..ReadStats::default()
-        })
+        Ok(stats)
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use slots::Pool;
 use storage::Storage;
 use zarrs::array::Array;
 use zarrs::metadata::{ArrayMetadata, FillValueMetadata};
@@ -18,7 +19,6 @@ use crate::geometry::Geometry;
 use crate::labels::Selection;
 use crate::part::Part;
 use crate::selection::{Indices, Run};
-use crate::slot::Pool;
 use crate::spec::{Dimension, Variable};
 use crate::store::Store;
 

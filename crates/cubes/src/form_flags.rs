@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use crate::form::Form;
 use crate::forms::FormSpec;
 use crate::normalization::Normalization;
 use crate::precision::Precision;
 use crate::zarr_store::ZarrCodec;
+use images::Form;
 
 /// Flags that `generate` and `preprocess` share.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ mod tests {
     fn errors_are_formatted() {
         let precision = Precision::of(&[1.0, 3.0e-7], &[f16::ONE, f16::from_bits(5)]);
         let text = format_precision(&precision);
-        assert!(text.starts_with("error of f16: mean 9.9"), "{text}");
-        assert!(text.contains("e-10, largest 1.98e-9, mean relative 3.3"), "{text}");
+        assert!(text.starts_with("error of f16: mean 9.8"), "{text}");
+        assert!(text.contains("e-10, largest 1.98e-9, mean relative 3.2"), "{text}");
     }
 }

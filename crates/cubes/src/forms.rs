@@ -11,7 +11,6 @@ use images::files::{StoredArray, blosc, tivita};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::form::Form;
 use crate::form_folder::FormFolder;
 use crate::generate::Segmentation;
 use crate::memory::resized;
@@ -19,6 +18,7 @@ use crate::normalization::Normalization;
 use crate::parallel::Threads;
 use crate::precision::Precision;
 use crate::zarr_store::{ZarrCodec, ZarrSpec, ZarrStore};
+use images::Form;
 
 /// Specifies which forms are written, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use bytesize::ByteSize;
 use clap::Args;
 
 use crate::Error;
-use crate::form::Form;
 use crate::form_flags::{FormFlags, format_precision};
 use crate::generate::{CubeSpec, GenerateReport, GenerateSpec, generate};
+use images::Form;
 
 /// Flags of `generate`.
 #[derive(Debug, Args)]

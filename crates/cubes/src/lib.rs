@@ -41,7 +41,6 @@ mod curves;
 mod device;
 mod error;
 mod figures;
-mod form;
 mod form_flags;
 mod form_folder;
 mod forms;
@@ -72,8 +71,8 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 pub use error::Error;
-pub use form::Form;
 pub use forms::FormSpec;
+pub use images::Form;
 pub use normalization::Normalization;
 pub use precision::Precision;
 pub use zarr_store::ZarrCodec;

@@ -253,8 +253,7 @@ impl Comparison<'_> {
     ) -> anyhow::Result<ControlFlow<()>> {
         let is_cold = self.args.data.cold().is_some();
         let process = self.script.process(reader, (is_cold, self.task.clone()), &self.data)?;
-        let cache =
-            if is_cold { PageCache::Advised.name() } else { measuring.session.cache };
+        let cache = if is_cold { PageCache::Advised.name() } else { measuring.session.cache };
         let job = Job {
             name: reader.to_owned(),
             recorded: recorded(reader, &self.own[0], cache),

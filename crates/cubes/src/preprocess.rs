@@ -15,7 +15,6 @@ use std::time::Instant;
 use images::files::{CubeFile, DecodeScratch, FileFormat};
 
 use crate::Error;
-use crate::form::Form;
 use crate::form_folder::FormFolder;
 use crate::forms::{CubeWriter, FormSettings, FormSpec, Forms, NewImage};
 use crate::image_list::LIST_FILE;
@@ -24,6 +23,7 @@ use crate::parallel::Threads;
 use crate::precision::Precision;
 use crate::segmentation::read_segmentation;
 use crate::zarr_store::ZarrSpec;
+use images::Form;
 use source::Source;
 
 /// Specifies a conversion.

@@ -8,9 +8,9 @@ use bytesize::ByteSize;
 use clap::Args;
 
 use crate::Error;
-use crate::form::Form;
 use crate::form_flags::{FormFlags, format_precision};
 use crate::preprocess::{PreprocessReport, PreprocessSpec, preprocess};
+use images::Form;
 
 /// Flags of `preprocess`.
 #[derive(Debug, Args)]
@@ -85,26 +85,27 @@ fn format_report(forms: &[Form], report: &PreprocessReport) -> String {
     let PreprocessReport { n_written, n_kept, bytes_in, bytes_out, seconds, .. } = report;
     let forms: Vec<&str> = forms.iter().map(|form| form.name()).collect();
     let seconds = seconds.max(f64::MIN_POSITIVE);
-    let mut text = format!("{} of {} cubes", forms.join(", "), grouped(*n_written));
+    let mut counts = vec![format!("{} of {} cubes", forms.join(", "), grouped(*n_written))];
     if *n_kept != 0 {
-        text += &format!(", {} were there already", grouped(*n_kept));
+        counts.push(format!("{} were there already", grouped(*n_kept)));
     }
     if !report.skipped.is_empty() {
-        text += &format!(", {} skipped", grouped(report.skipped.len() as u64));
+        counts.push(format!("{} skipped", grouped(report.skipped.len() as u64)));
+    }
+    let counts = counts.join(", ");
+    if *n_written == 0 {
+        return counts;
     }
     let size = |n_bytes: u64| ByteSize(n_bytes).display().si();
     let rate = |n_bytes: u64| n_bytes as f64 / 1e6 / seconds;
-    if *n_written != 0 {
-        text += &format!(
-            ": {} in, {} out in {seconds:.1} s ({:.2} cubes/s, {:.0} MB/s in, {:.0} MB/s out)",
-            size(*bytes_in),
-            size(*bytes_out),
-            *n_written as f64 / seconds,
-            rate(*bytes_in),
-            rate(*bytes_out),
-        );
-    }
-    text
+    format!(
+        "{counts}: {} in, {} out in {seconds:.1} s ({:.2} cubes/s, {:.0} MB/s in, {:.0} MB/s out)",
+        size(*bytes_in),
+        size(*bytes_out),
+        *n_written as f64 / seconds,
+        rate(*bytes_in),
+        rate(*bytes_out),
+    )
 }
 
 #[cfg(test)]

@@ -205,6 +205,8 @@ impl Label {
         let (expected, expected_by) = match spec.order {
             Order::InOrder => (self.in_order(&codes, spec, max_batches)?, "rows"),
             Order::Shuffled => self.shuffled(&codes, &layout, spec, SIMULATED_ROWS)?,
+            // The list would have to be drawn; no point of a grid has one.
+            Order::Listed => return Ok(known),
         };
         Ok(OrderEntropy {
             expected,

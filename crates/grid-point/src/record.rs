@@ -20,8 +20,12 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         chunk_size: spec.chunk_rows,
         chunks_per_block: spec.chunks_per_block,
         block_size: spec.chunk_rows * spec.chunks_per_block,
-        order: if spec.order == loader::Order::Shuffled { "shuffled" } else { "in-order" }
-            .to_owned(),
+        order: match spec.order {
+            loader::Order::Shuffled => "shuffled",
+            loader::Order::InOrder => "in-order",
+            loader::Order::Listed => "listed",
+        }
+        .to_owned(),
         form: spec.batch_form.name().to_owned(),
         // Settings of cubes.
         stored_form: None,

@@ -16,6 +16,9 @@ pub const LIST_FILE: &str = "images.json";
 /// The version of the list that this library writes and reads.
 pub const LIST_VERSION: u32 = 1;
 
+/// End of the names of Tivita's files.
+pub const DAT_SUFFIX: &str = "_SpecCube.dat";
+
 /// Largest list that is read: 1 GiB, some 10 million images.
 const MOST_LIST_BYTES: u64 = 1 << 30;
 
@@ -53,7 +56,7 @@ pub struct Image {
 }
 
 /// A stored form of the cubes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// Tivita's files: big-endian f32, uncompressed.
@@ -101,12 +104,13 @@ impl Form {
         }
     }
 
-    /// Name of an image's file, within the form's folder.
-    pub fn file_name(self, image: &str) -> String {
+    /// Name of an image's file in the form's folder; `None` for Zarr, which has no such files.
+    pub fn file_name(self, image: &str) -> Option<String> {
         match self {
-            Self::Dat => format!("{image}_SpecCube.dat"),
-            Self::Raw32 | Self::Raw16 | Self::Zarr => format!("{image}.blosc"),
-            Self::Packed16 => format!("{image}.cube"),
+            Self::Dat => Some(format!("{image}{DAT_SUFFIX}")),
+            Self::Raw32 | Self::Raw16 => Some(format!("{image}.blosc")),
+            Self::Packed16 => Some(format!("{image}.cube")),
+            Self::Zarr => None,
         }
     }
 }
@@ -123,7 +127,7 @@ impl FromStr for Form {
     fn from_str(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|form| form.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
-            format!("no form is called {name}: use one of {}", names.join(", "))
+            format!("expected one of {}", names.join(", "))
         })
     }
 }
@@ -220,8 +224,10 @@ impl DataSet {
     /// # Errors
     /// The storage cannot be listed.
     pub fn forms(&self) -> Result<Vec<Form>, Error> {
-        let failed =
-            |source: std::io::Error| Error::List { place: self.storage.place(), source: source.into() };
+        let failed = |source: std::io::Error| Error::List {
+            place: self.storage.place(),
+            source: source.into(),
+        };
         let entries = self.storage.list("").map_err(failed)?;
         let has = |form: &Form| {
             entries.iter().any(|entry| entry.is_folder && entry.name == form.folder())

@@ -32,10 +32,12 @@ impl ImageFile {
             .images()
             .get(sample)
             .ok_or_else(|| wrong(format!("there is no image {sample}")))?;
-        let format = format_of(form, origin)
-            .ok_or_else(|| wrong(format!("{form} has no file for each image")))?;
+        let no_file = || wrong(format!("{form} has no file for each image"));
+        let format = format_of(form, origin).ok_or_else(no_file)?;
         let path = match origin {
-            Origin::Cube => format!("{}/{}", form.folder(), form.file_name(&image.name)),
+            Origin::Cube => {
+                format!("{}/{}", form.folder(), form.file_name(&image.name).ok_or_else(no_file)?)
+            }
             Origin::Array { folder, .. } if folder.split('/').all(is_file_name) => {
                 format!("{folder}/{}.blosc", image.name)
             }

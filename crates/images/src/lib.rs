@@ -22,6 +22,8 @@ mod block;
 mod data_set;
 mod error;
 pub mod files;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod image_files;
 mod open_key;
 mod place;
@@ -34,9 +36,7 @@ mod zarr_arrays;
 pub use assemble::ImageAssembler;
 pub use batch::{ImageBatch, ImageMemory, KeyValues};
 pub use block::{ImageBlock, Skipped};
-pub use data_set::{DataSet, Form, Image, ImageList, LIST_FILE, LIST_VERSION};
+pub use data_set::{DAT_SUFFIX, DataSet, Form, Image, ImageList, LIST_FILE, LIST_VERSION};
 pub use error::Error;
 pub use samples::{ImageSamples, ReadScratch, n_slots};
-pub use spec::{
-    BatchMemory, ImageSpec, Key, Origin, Role, SeededAugmentation, WhenDamaged,
-};
+pub use spec::{BatchMemory, ImageSpec, Key, Origin, Role, SeededAugmentation, WhenDamaged};

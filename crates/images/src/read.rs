@@ -109,7 +109,8 @@ impl<'a> Queue<'a> {
     /// Reads images until none is left, one fails for good, or the block is no longer wanted.
     fn drain(&self, worker: &mut Worker) {
         while let Some(mut task) = self.next() {
-            let read = worker.read(self.reader, (task.sample, self.epoch), &mut task.slices, self.stop);
+            let read =
+                worker.read(self.reader, (task.sample, self.epoch), &mut task.slices, self.stop);
             if let Err(error) = read {
                 let failure = Failure { at: task.at, sample: task.sample, error };
                 self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);

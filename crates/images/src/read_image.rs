@@ -160,9 +160,11 @@ impl Worker {
             reader.keys.iter().map(|key| reader.is_direct(key, &parameters)).collect();
         let memory = into.iter_mut().zip(&mut self.decoded).zip(reader.keys.iter().zip(&is_direct));
         let mut memory: Vec<&mut [u8]> = memory
-            .map(|((place, decoded), (key, is_direct))| {
-                if *is_direct { &mut **place } else { decoded.bytes(key.stored_bytes()) }
-            })
+            .map(
+                |((place, decoded), (key, is_direct))| {
+                    if *is_direct { &mut **place } else { decoded.bytes(key.stored_bytes()) }
+                },
+            )
             .collect();
         let mut files = FileDecoder {
             reader,

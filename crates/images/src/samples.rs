@@ -66,8 +66,7 @@ impl ImageSamples {
             BatchMemory::Collated => None,
             BatchMemory::Ring { n_slots, n_samples, allocate } => {
                 let bytes_of = |key: &OpenKey| {
-                    let lacking =
-                        || Error::Memory { bytes: u64::MAX, n_samples: *n_samples };
+                    let lacking = || Error::Memory { bytes: u64::MAX, n_samples: *n_samples };
                     key.n_bytes().checked_mul(*n_samples).ok_or_else(lacking)
                 };
                 let key_bytes = keys.iter().map(bytes_of).collect::<Result<Vec<usize>, Error>>()?;
@@ -218,8 +217,8 @@ fn check_presence(data: &DataSet, spec: &ImageSpec) -> Result<(), Error> {
         };
         let place = data.storage().place();
         let listed = data.storage().list(folder);
-        let listed = listed
-            .map_err(|source| Error::List { place: place.clone(), source: source.into() })?;
+        let listed =
+            listed.map_err(|source| Error::List { place: place.clone(), source: source.into() })?;
         let present: HashSet<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
         let is_missing = |file: &&ImageFile| {
             !file.path.rsplit_once('/').is_some_and(|(_, name)| present.contains(name))
@@ -295,8 +294,7 @@ impl Source for ImageSamples {
             None => self.read_cubes((rows, into), with)?,
         };
         let n_samples = into.samples.len();
-        let n_values: usize =
-            self.keys.iter().map(|key| key.shape.iter().product::<usize>()).sum();
+        let n_values: usize = self.keys.iter().map(|key| key.shape.iter().product::<usize>()).sum();
         Ok(ReadStats {
             values: (n_values * n_samples) as u64,
             bytes_read: Some(counts.bytes_read),

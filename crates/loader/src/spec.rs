@@ -120,11 +120,11 @@ impl FromStr for BatchForm {
 /// read ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoaderSpec {
-    /// Consecutive rows that are read together.
+    /// Consecutive rows that are read together. Must be 1 for [`Order::Listed`].
     pub chunk_rows: u64,
     /// Chunks that are in memory, and shuffled, together.
     pub chunks_per_block: u64,
-    /// Shuffled, or in the order of the rows.
+    /// Shuffled, in the order of the rows, or in the order of a list that `sampling` makes.
     pub order: Order,
     /// Seed of the shuffled order, which also depends on the epoch's number.
     pub seed: u64,
@@ -143,12 +143,14 @@ pub struct LoaderSpec {
     pub world: World,
     /// Pieces of the order that are each shuffled separately ([`shuffle::BatchSpec`]). A rank keeps
     /// one block in memory for each lane that it delivers. `None` means one lane per rank, and one
-    /// lane if rows come in order; a loader that first resumes takes the lanes of the state.
+    /// lane if rows come in stored or listed order; a loader that first resumes takes the lanes of
+    /// the state.
     pub lanes: Option<u64>,
     /// What to do with rows that do not fill a global batch. Several ranks cannot deliver a short
     /// batch.
     pub remainder: Remainder,
-    /// Which rows come, and how often; `None` means each row once.
+    /// Which rows come, and how often; `None` means each row once. If it also decides which rows
+    /// are in a batch together ([`Sampling::is_listed`]), `order` must be [`Order::Listed`].
     pub sampling: Option<Sampling>,
     /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
     /// in memory; with 0, a block is read only after the one before it is used up.

@@ -39,7 +39,8 @@ impl<S: Source> Pipeline<S> {
     ///
     /// # Errors
     /// A size is zero; rank, lanes and remainder do not fit together; the sampling draws from other
-    /// rows; the budget is too small for one block and its batches.
+    /// rows, or does not fit the order or the batch size; the budget is too small for one block and
+    /// its batches.
     pub fn new(
         source: Arc<S>,
         spec: PipelineSpec,

@@ -10,11 +10,11 @@ use crate::world::World;
 /// Decides the order of the samples, how they are cut into batches, and how much is read ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineSpec {
-    /// Consecutive rows that are read together.
+    /// Consecutive rows that are read together. Must be 1 for [`Order::Listed`].
     pub chunk_rows: u64,
     /// Chunks that are in memory, and shuffled, together.
     pub chunks_per_block: u64,
-    /// Shuffled, or in the order of the rows.
+    /// Shuffled, in the order of the rows, or in the order of a list that `sampling` makes.
     pub order: Order,
     /// Seed of the shuffled order, which also depends on the epoch's number.
     pub seed: u64,
@@ -25,12 +25,14 @@ pub struct PipelineSpec {
     pub world: World,
     /// Pieces of the order that are each shuffled separately ([`BatchSpec::lanes`]). A rank keeps
     /// one block in memory for each lane that it delivers. `None` means one lane per rank, and one
-    /// lane if rows come in order; a loader that first resumes takes the lanes of the state.
+    /// lane if rows come in stored or listed order; a loader that first resumes takes the lanes of
+    /// the state.
     pub lanes: Option<u64>,
     /// What to do with rows that do not fill a global batch. Several ranks cannot deliver a short
     /// batch.
     pub remainder: Remainder,
-    /// Which rows come, and how often; `None` means each row once.
+    /// Which rows come, and how often; `None` means each row once. If it also decides which rows
+    /// are in a batch together ([`Sampling::is_listed`]), `order` must be [`Order::Listed`].
     pub sampling: Option<Sampling>,
     /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
     /// in memory; with 0, a block is read only after the one before it is used up.
@@ -78,15 +80,18 @@ impl PipelineSpec {
     /// Checks that the settings fit together.
     ///
     /// # Errors
-    /// A size is zero; rank, lanes and remainder do not fit together.
+    /// A size is zero; rank, lanes and remainder do not fit together; the sampling does not fit the
+    /// order or the batch size.
     pub fn check(&self) -> Result<(), Error> {
         if self.batch_rows == 0 {
             return Err(Error::ZeroBatchRows);
         }
         self.world.check()?;
-        self.batches(self.default_lanes())
+        let batches = self.batches(self.default_lanes());
+        batches
             .global_batch_rows()
             .and_then(|_| self.plan(0).check())
+            .and_then(|()| self.plan(0).check_sampling(&batches, self.sampling.as_ref()))
             .map_err(|source| Error::Plan { source })
     }
 
@@ -105,7 +110,7 @@ impl PipelineSpec {
     pub fn default_lanes(&self) -> u64 {
         self.lanes.unwrap_or(match self.order {
             Order::Shuffled => self.world.size,
-            Order::InOrder => 1,
+            Order::InOrder | Order::Listed => 1,
         })
     }
 

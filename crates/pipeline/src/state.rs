@@ -80,6 +80,7 @@ impl LoaderState {
             order: match spec.order {
                 Order::Shuffled => "shuffled",
                 Order::InOrder => "in order",
+                Order::Listed => "listed",
             }
             .to_owned(),
             chunk_rows: spec.chunk_rows,

@@ -1,5 +1,7 @@
 //! How the rows of an epoch are distributed over global batches, lanes and ranks.
 
+use std::sync::Arc;
+
 use crate::Error;
 use crate::random::MAX_LANES;
 
@@ -178,6 +180,25 @@ impl Deal {
         }
         let end = (self.spec.rank + 1) * self.spec.batch_rows;
         end.saturating_sub(self.last_rows).min(self.spec.batch_rows)
+    }
+
+    /// The rank's part of a listed order as an order of its own. Its batches are the rank's, and
+    /// its padding consists of rows like any others.
+    pub(crate) fn of_rank(&self, block_rows: u64) -> Result<Self, Error> {
+        Self::new(BatchSpec::single(self.spec.batch_rows), self.rank_rows(0), block_rows)
+    }
+
+    /// The rank's part of a list, with padding: `batch_rows` rows of each global batch.
+    pub(crate) fn listed_part(&self, rows: Arc<[u32]>) -> Arc<[u32]> {
+        if self.spec.world_size == 1 && self.n_padding() == 0 {
+            return rows;
+        }
+        let BatchSpec { batch_rows, rank, .. } = self.spec;
+        let first = rank * batch_rows;
+        let starts =
+            (0..self.n_batches).map(|batch_idx| batch_idx * self.global_batch_rows + first);
+        let positions = starts.flat_map(|start| start..start + batch_rows);
+        positions.map(|at| rows[(at % self.n_rows) as usize]).collect()
     }
 
     /// Position in the order of the epoch's chunks at which a lane begins.

@@ -14,6 +14,8 @@ pub struct EpochPlan {
     spec: PlanSpec,
     epoch: u64,
     deal: Deal,
+    /// Padding rows at the end of the rank's last batch.
+    n_padding: u64,
     sequence: Sequence,
     /// If rows are sampled, the row for each number in the sequence.
     sampled: Option<Arc<[u32]>>,
@@ -34,11 +36,11 @@ impl EpochPlan {
     pub(crate) fn new(
         spec: PlanSpec,
         epoch: u64,
-        deal: Deal,
+        (deal, n_padding): (Deal, u64),
         sequence: Sequence,
         sampled: Option<Arc<[u32]>>,
     ) -> Self {
-        Self { spec, epoch, deal, sequence, sampled, first_batch: 0, next: 0 }
+        Self { spec, epoch, deal, n_padding, sequence, sampled, first_batch: 0, next: 0 }
     }
 
     /// Starts the plan at a global batch, counted from 0.
@@ -79,7 +81,7 @@ impl EpochPlan {
     /// Number of padding rows at the end of the rank's last batch. A rank delivers each of them at
     /// another place, too.
     pub fn n_padding(&self) -> u64 {
-        self.deal.n_padding()
+        self.n_padding
     }
 
     /// Returns any block; `None` past the last. A block has no rows if it lies before the start or

@@ -54,8 +54,8 @@ pub enum Error {
         /// Rows of a global batch.
         global_batch_rows: u64,
     },
-    /// Several lanes were requested for rows in stored order.
-    #[error("rows in stored order need a single lane, not {lanes}: use 1")]
+    /// Several lanes were requested for rows in stored or listed order.
+    #[error("rows in stored or listed order need a single lane, not {lanes}: use 1")]
     LanesInOrder {
         /// Requested lanes.
         lanes: u64,
@@ -95,6 +95,37 @@ pub enum Error {
         /// Number of lanes.
         lanes: u64,
     },
+    /// The order is that of a list, and there is no list.
+    #[error(
+        "rows in listed order need a sampling that lists them: give Sampling::listed or Sampling::hierarchical, or \
+         another order"
+    )]
+    NoList,
+    /// A sampling lists the rows in the order of delivery, and another order was requested.
+    #[error(
+        "the sampling lists the rows in the order in which they come, which another order would change: use Order::Listed"
+    )]
+    ListReordered,
+    /// Chunks of several rows were requested for rows in listed order.
+    #[error(
+        "chunks of {chunk_rows} rows are requested for rows in listed order, whose neighbours are not stored together: use \
+         chunks of 1 row and more chunks per block"
+    )]
+    ListedChunks {
+        /// Rows of a chunk.
+        chunk_rows: u64,
+    },
+    /// The batches that a sampling composes do not divide the global batches.
+    #[error(
+        "the sampling composes batches of {sampled_rows} rows, which do not divide global batches (batch size x world \
+         size) of {global_batch_rows}: compose batches of a size that divides them"
+    )]
+    SamplingBatch {
+        /// Rows of the sampling's batches.
+        sampled_rows: u64,
+        /// Rows of a global batch.
+        global_batch_rows: u64,
+    },
     /// The sampled rows do not ascend, or are not in the selection.
     #[error("the sampled rows do not fit the selection: {problem}")]
     SampledRows {
@@ -116,6 +147,73 @@ pub enum Error {
     NoWeights {
         /// Number of rows.
         n_rows: usize,
+    },
+    /// There are no rows to draw from.
+    #[error("cannot draw {n_samples} rows from none: select at least one row")]
+    NoRows {
+        /// Rows to draw.
+        n_samples: u64,
+    },
+    /// A group's share is negative, infinite or not a number.
+    #[error("the share of group {group} is {share}: shares are finite numbers of at least 0")]
+    GroupShare {
+        /// Code of the group.
+        group: usize,
+        /// The share.
+        share: f64,
+    },
+    /// A group has a share and no rows.
+    #[error("group {group} has a share of {share} but no rows: give it a share of 0")]
+    EmptyGroup {
+        /// Code of the group.
+        group: usize,
+        /// The share.
+        share: f64,
+    },
+    /// Rows have more classes than 32 bits can number.
+    #[error("the first {n_rows} rows have 2^32 or more classes in all: give fewer per row")]
+    TooManyClasses {
+        /// Number of rows at which the number is reached.
+        n_rows: usize,
+    },
+    /// Two lists with an entry per row differ in length.
+    #[error("{n_rows} rows have a domain, but {n_found} have {what}: give one for each row")]
+    HierarchyRows {
+        /// Name of the other list.
+        what: &'static str,
+        /// Rows with a domain.
+        n_rows: usize,
+        /// Entries of the other list.
+        n_found: usize,
+    },
+    /// A batch has fewer rows than there are domains.
+    #[error(
+        "batches of {batch_rows} rows cannot have a row of each of {n_domains} domains: make them larger"
+    )]
+    FewerRowsThanDomains {
+        /// Rows of a batch.
+        batch_rows: u64,
+        /// Number of domains.
+        n_domains: u64,
+    },
+    /// No row has a class.
+    #[error(
+        "none of {n_rows} rows has a class, so no class can be drawn: give at least one row a class"
+    )]
+    NoClasses {
+        /// Number of rows.
+        n_rows: usize,
+    },
+    /// No row of a domain has a class that rows of other domains have.
+    #[error(
+        "no row of domain {domain} has class {class}, but a class is drawn for all domains: leave the class out, or \
+         merge domains"
+    )]
+    ClassNotInDomain {
+        /// Code of the class.
+        class: u32,
+        /// Code of the domain.
+        domain: u32,
     },
     /// A sample without replacement is larger than the number of rows to draw from.
     #[error(

@@ -3,7 +3,7 @@
 //!
 //! The crate does no I/O and starts no threads. Its other parts:
 //! - [`split`] divides rows into training, validation and test sets before any plan is made;
-//! - [`sample`] draws the rows of an epoch if they do not come once each;
+//! - [`sample`] draws the rows of an epoch if they do not come once each, or composes its batches;
 //! - [`storage_order`] is the order of rows that are shuffled once, on storage;
 //! - [`entropy`] measures and predicts how random an order is.
 //!

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::batch_spec::Deal;
 use crate::random::{Decision, generator, permute};
+use crate::sample::Sampling;
 use crate::sequence::Sequence;
 use crate::{BatchSpec, EpochPlan, Error};
 
@@ -14,6 +15,13 @@ pub enum Order {
     Shuffled,
     /// The order in which rows are stored.
     InOrder,
+    /// The order of a list that a sampling makes ([`Sampling::is_listed`]). Each global batch is a
+    /// consecutive piece of the list, each rank takes its part of that piece, and each block has
+    /// consecutive rows of the rank's parts. The order does not depend on the size of blocks.
+    ///
+    /// Neighbours in the list are not neighbours in storage, so `chunk_rows` must be 1, and a block
+    /// has `chunks_per_block` rows of the list, each distinct row read once.
+    Listed,
 }
 
 /// Specifies which rows are delivered and how they are shuffled. Rows are positions in a selection,
@@ -40,6 +48,30 @@ impl PlanSpec {
         self.check_chunks(self.n_rows)
     }
 
+    /// Checks that a sampling, or its absence, fits the order and the batches.
+    ///
+    /// # Errors
+    /// The order is [`Order::Listed`] and nothing lists the rows, or the other way round; the
+    /// batches that the sampling composes do not divide the global batches.
+    pub fn check_sampling(
+        &self,
+        batches: &BatchSpec,
+        sampling: Option<&Sampling>,
+    ) -> Result<(), Error> {
+        match (self.order, sampling.is_some_and(Sampling::is_listed)) {
+            (Order::Listed, false) => return Err(Error::NoList),
+            (Order::Shuffled | Order::InOrder, true) => return Err(Error::ListReordered),
+            (Order::Listed, true) | (Order::Shuffled | Order::InOrder, false) => {}
+        }
+        let global_batch_rows = batches.global_batch_rows()?;
+        match sampling.and_then(Sampling::batch_rows) {
+            Some(sampled_rows) if !global_batch_rows.is_multiple_of(sampled_rows) => {
+                Err(Error::SamplingBatch { sampled_rows, global_batch_rows })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Rows of a full block.
     pub fn block_rows(&self) -> Result<u64, Error> {
         for (size, rows) in [
@@ -63,9 +95,13 @@ impl PlanSpec {
     /// including padding: one block of each lane that the rank delivers.
     ///
     /// # Errors
-    /// The same as [`PlanSpec::dealt_epoch`].
+    /// Sizes do not fit together, or are too large.
     pub fn rank_block_rows(&self, batches: &BatchSpec, n_rows: u64) -> Result<u64, Error> {
-        Ok(self.deal(batches, n_rows)?.max_block_rows())
+        let deal = self.deal(batches, n_rows)?;
+        Ok(match self.order {
+            Order::Listed => deal.of_rank(self.block_rows()?)?.max_block_rows(),
+            Order::Shuffled | Order::InOrder => deal.max_block_rows(),
+        })
     }
 
     /// Plans an epoch for a single rank that delivers all rows. A shuffled plan takes 4 bytes per
@@ -77,14 +113,18 @@ impl PlanSpec {
     /// Plans an epoch for one of several ranks; the plan has only the rows that this rank delivers.
     ///
     /// # Errors
-    /// Sizes do not fit together, or are too large.
+    /// Sizes do not fit together, or are too large; the order is that of a list.
     pub fn dealt_epoch(&self, epoch: u64, batches: &BatchSpec) -> Result<EpochPlan, Error> {
+        if self.order == Order::Listed {
+            return Err(Error::NoList);
+        }
         self.plan(epoch, batches, self.n_rows, None)
     }
 
     /// Plans an epoch that delivers `rows`, each as often as it occurs in the list.
     ///
-    /// The list must ascend, like that of a [`Sampling`](crate::sample::Sampling).
+    /// The list must ascend, like that of most [`Sampling`]s, unless the order is
+    /// [`Order::Listed`], which delivers the rows as they are listed.
     ///
     /// # Errors
     /// The rows do not ascend, or are not in the selection; sizes do not fit together, or are too
@@ -95,15 +135,42 @@ impl PlanSpec {
         batches: &BatchSpec,
         rows: Arc<[u32]>,
     ) -> Result<EpochPlan, Error> {
+        if self.order == Order::Listed {
+            return self.listed_epoch(epoch, batches, rows);
+        }
         if let Some([row, next]) = rows.array_windows().find(|[row, next]| row > next) {
             let problem = format!("row {next} stands after {row}");
             return Err(Error::SampledRows { problem });
         }
-        if let Some(row) = rows.last().filter(|row| u64::from(**row) >= self.n_rows) {
-            let problem = format!("row {row} is none of {}", self.n_rows);
-            return Err(Error::SampledRows { problem });
-        }
+        self.check_sampled(rows.last())?;
         self.plan(epoch, batches, rows.len() as u64, Some(rows))
+    }
+
+    /// Plans an epoch whose rows come in the order of the list. The rank's part of the list is a
+    /// list of its own, which the plan delivers as if the rank were alone.
+    fn listed_epoch(
+        &self,
+        epoch: u64,
+        batches: &BatchSpec,
+        rows: Arc<[u32]>,
+    ) -> Result<EpochPlan, Error> {
+        self.check_sampled(rows.iter().max())?;
+        let of_all = self.deal(batches, rows.len() as u64)?;
+        let block_rows = self.block_rows()?;
+        let (deal, rows) = (of_all.of_rank(block_rows)?, of_all.listed_part(rows));
+        // A block's rows are one piece of the list.
+        let sequence = Sequence::new(deal.n_rows, block_rows, None);
+        Ok(EpochPlan::new(*self, epoch, (deal, of_all.n_padding()), sequence, Some(rows)))
+    }
+
+    fn check_sampled(&self, largest: Option<&u32>) -> Result<(), Error> {
+        match largest {
+            Some(row) if u64::from(*row) >= self.n_rows => {
+                let problem = format!("row {row} is none of {}", self.n_rows);
+                Err(Error::SampledRows { problem })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn plan(
@@ -115,7 +182,7 @@ impl PlanSpec {
     ) -> Result<EpochPlan, Error> {
         let deal = self.deal(batches, n_rows)?;
         let chunks = match self.order {
-            Order::InOrder => None,
+            Order::InOrder | Order::Listed => None,
             Order::Shuffled => {
                 let n_chunks = n_rows.div_ceil(self.chunk_rows);
                 let mut chunks: Vec<u32> = (0..n_chunks as u32).collect();
@@ -124,12 +191,13 @@ impl PlanSpec {
             }
         };
         let sequence = Sequence::new(n_rows, self.chunk_rows, chunks);
-        Ok(EpochPlan::new(*self, epoch, deal, sequence, sampled))
+        let n_padding = deal.n_padding();
+        Ok(EpochPlan::new(*self, epoch, (deal, n_padding), sequence, sampled))
     }
 
     fn deal(&self, batches: &BatchSpec, n_rows: u64) -> Result<Deal, Error> {
         self.check_chunks(n_rows)?;
-        if self.order == Order::InOrder && batches.lanes > 1 {
+        if self.order != Order::Shuffled && batches.lanes > 1 {
             return Err(Error::LanesInOrder { lanes: batches.lanes });
         }
         Deal::new(*batches, n_rows, self.block_rows()?)
@@ -138,6 +206,9 @@ impl PlanSpec {
     fn check_chunks(&self, n_rows: u64) -> Result<(), Error> {
         if self.chunk_rows == 0 {
             return Err(Error::Zero { size: "the chunk size" });
+        }
+        if self.order == Order::Listed && self.chunk_rows != 1 {
+            return Err(Error::ListedChunks { chunk_rows: self.chunk_rows });
         }
         let n_chunks = n_rows.div_ceil(self.chunk_rows);
         // Rows in stored order need no list of chunks, so any number of chunks is fine.

@@ -58,6 +58,10 @@ pub(crate) enum SampleDecision {
     Keys = 1,
     /// The rows drawn from each class.
     OfClass = 2,
+    /// Draws of equally likely rows with replacement.
+    Uniform = 3,
+    /// Draws of whole batches.
+    Batches = 4,
 }
 
 /// The generator for one decision in one epoch.

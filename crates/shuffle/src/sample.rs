@@ -1,32 +1,55 @@
-//! Samples: which rows an epoch has, if it does not have each row once.
+//! Samples: which rows an epoch has, if it does not have each row once, and which rows are in a
+//! batch together, if that is not left to chance.
 //!
-//! | entry point | rows of an epoch |
-//! |---|---|
-//! | [`Sampling::weighted`] | each draw takes a row in proportion to its weight, with or without replacement |
-//! | [`Sampling::class_balanced`] | the same, with every class equally likely |
-//! | [`Sampling::stratified`] | a fixed number of rows, every class in proportion to its size |
-//! | [`Sampling::at_most_per_class`] | at most a fixed number of rows of every class |
+//! | entry point | rows of an epoch | also known as |
+//! |---|---|---|
+//! | no sampling, [`Order::InOrder`] | each row once, as stored | `SequentialSampler` of torch |
+//! | no sampling, [`Order::Shuffled`], chunks of 1 row | each row once, all orders equally likely | `RandomSampler` of torch |
+//! | [`Sampling::with_replacement`] | each draw takes any row with equal probability | `RandomSampler(replacement=True, num_samples=n)` of torch |
+//! | [`Sampling::weighted`] | each draw takes a row in proportion to its weight, with or without replacement | `WeightedRandomSampler` of torch |
+//! | [`Sampling::by_group`] | the same, with every group (data set) in proportion to its share | `input/dataset_sampling` of htc |
+//! | [`Sampling::class_balanced`] | the same, with every class equally likely | `input/oversampling` of htc, for its spectra |
+//! | [`Sampling::class_sets_balanced`] | the same, for rows that have several classes | |
+//! | [`Sampling::stratified`] | a fixed number of rows, every class in proportion to its size | |
+//! | [`Sampling::at_most_per_class`] | at most a fixed number of rows of every class | |
+//! | [`Sampling::hierarchical`], [`Order::Listed`] | batches that have every domain | `HierarchicalSampler` of htc |
+//! | [`Sampling::listed`], [`Order::Listed`] | a given list, in its order | a list as torch's `sampler` |
+//!
+//! [`Order::InOrder`]: crate::Order::InOrder
+//! [`Order::Shuffled`]: crate::Order::Shuffled
+//! [`Order::Listed`]: crate::Order::Listed
 //!
 //! Each epoch draws a new sample. A sample is a function of its arguments, the seed and the epoch
 //! alone, so it is the same on every machine and every rank: ranks take parts of one sample, and a
 //! plan can resume within it ([`PlanSpec::sampled_epoch`](crate::PlanSpec::sampled_epoch)). A
-//! sample is an ascending list of rows, in which a row may occur several times. A plan cuts chunks
-//! of that list, reads a row once per block that contains it, and delivers it as often as it
-//! occurs.
+//! sample is a list of rows, in which a row may occur several times. A plan reads a row once per
+//! block that contains it, and delivers it as often as it occurs.
+//!
+//! The list of most samples ascends. A plan cuts chunks of it, and shuffles them like the chunks of
+//! all rows; with chunks of 1 row, all orders of the sample are equally likely, so that draws with
+//! replacement are independent from batch to batch. A sample that composes batches, or is given,
+//! is a list in the order of delivery ([`Sampling::is_listed`]), which `Order::Listed` keeps.
 //!
 //! Weights are floating-point numbers. They go only through the operations that IEEE 754 defines
 //! exactly and, for draws without replacement, through the logarithm of the crate `libm`, which is
 //! the same on every machine. Everything else is integer arithmetic.
 
+mod class_sets;
 mod classes;
+mod groups;
+mod hierarchical;
 mod weighted;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use class_sets::ClassSets;
 use classes::Classes;
+use hierarchical::Hierarchy;
+pub use hierarchical::{ClassDraw, Hierarchical};
 
 use crate::Error;
+use crate::random::{SampleDecision, below, sample_generator};
 
 /// Whether a row can be drawn more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,9 +74,53 @@ enum Draw {
     /// Weights from 0 to 1.
     Weighted(Arc<[f64]>, Replacement),
     OfClasses(Arc<Classes>),
+    /// Any row, with replacement.
+    Uniform,
+    /// Whole batches.
+    Batches(Arc<Hierarchy>),
+    /// The same rows in every epoch.
+    Listed(Arc<[u32]>),
 }
 
 impl Sampling {
+    /// Draws `n_samples` rows of `0..n_rows`, each draw any row with equal probability. A row may
+    /// come several times. Takes no memory between epochs.
+    ///
+    /// # Errors
+    /// There are no rows to draw from; there are 2^32 rows or more.
+    pub fn with_replacement(n_rows: u64, n_samples: u64) -> Result<Self, Error> {
+        check_size(n_rows as usize, n_samples)?;
+        if n_rows == 0 && n_samples > 0 {
+            return Err(Error::NoRows { n_samples });
+        }
+        Ok(Self { n_rows, n_samples, draw: Draw::Uniform })
+    }
+
+    /// Takes the rows of a list, in its order, in every epoch; a row may occur several times.
+    /// `n_rows` is the number of rows to choose from. Needs
+    /// [`Order::Listed`](crate::Order::Listed).
+    ///
+    /// ```
+    /// use shuffle::sample::Sampling;
+    ///
+    /// let sampling = Sampling::listed(10, [7, 3, 7])?;
+    /// assert_eq!(*sampling.rows(42, 0)?, [7, 3, 7]);
+    /// # Ok::<(), shuffle::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A row is not below `n_rows`; there are 2^32 rows or more.
+    pub fn listed(n_rows: u64, rows: impl Into<Arc<[u32]>>) -> Result<Self, Error> {
+        let rows = rows.into();
+        let n_samples = rows.len() as u64;
+        check_size(n_rows as usize, n_samples)?;
+        if let Some(at) = rows.iter().position(|row| u64::from(*row) >= n_rows) {
+            let problem = format!("row {}, at place {at}, is none of {n_rows}", rows[at]);
+            return Err(Error::SampledRows { problem });
+        }
+        Ok(Self { n_rows, n_samples, draw: Draw::Listed(rows) })
+    }
+
     /// Draws `n_samples` rows of `0..weights.len()`, each in proportion to its weight. Rows of
     /// weight 0 never come.
     ///
@@ -141,7 +208,23 @@ impl Sampling {
         self.n_samples
     }
 
-    /// Draws the rows of an epoch, in ascending order.
+    /// Whether the rows of an epoch are listed in the order of delivery, and not in ascending
+    /// order.
+    pub fn is_listed(&self) -> bool {
+        matches!(self.draw, Draw::Batches(_) | Draw::Listed(_))
+    }
+
+    /// Rows of the batches that the sampling composes; `None` if it leaves that to chance, or to
+    /// the list.
+    pub fn batch_rows(&self) -> Option<u64> {
+        match &self.draw {
+            Draw::Batches(hierarchy) => Some(hierarchy.batch_rows()),
+            Draw::Weighted(..) | Draw::OfClasses(_) | Draw::Uniform | Draw::Listed(_) => None,
+        }
+    }
+
+    /// Draws the rows of an epoch, in ascending order or, if the sampling
+    /// [is listed](Self::is_listed), in the order of delivery. Takes 4 bytes per row.
     ///
     /// # Errors
     /// They do not fit into memory.
@@ -156,6 +239,9 @@ impl Sampling {
                 weighted::without_replacement(weights, n_samples, (seed, epoch))
             }
             Draw::OfClasses(classes) => classes.draw((seed, epoch)),
+            Draw::Uniform => uniform(self.n_rows, n_samples, (seed, epoch)),
+            Draw::Batches(hierarchy) => hierarchy.draw((seed, epoch)),
+            Draw::Listed(rows) => return Ok(Arc::clone(rows)),
         };
         Ok(rows.ok_or_else(too_large)?.into())
     }
@@ -176,6 +262,18 @@ impl Sampling {
                 sink(b"classes");
                 classes.write_to(sink);
             }
+            Draw::Uniform => {
+                sink(b"any");
+                sink(&self.n_rows.to_le_bytes());
+            }
+            Draw::Batches(hierarchy) => {
+                sink(b"batches");
+                hierarchy.write_to(sink);
+            }
+            Draw::Listed(rows) => {
+                sink(b"listed");
+                rows.iter().for_each(|row| sink(&row.to_le_bytes()));
+            }
         }
     }
 }
@@ -186,6 +284,9 @@ impl fmt::Debug for Sampling {
             Draw::Weighted(_, Replacement::With) => "by weight, with replacement",
             Draw::Weighted(_, Replacement::Without) => "by weight, without replacement",
             Draw::OfClasses(_) => "of each class",
+            Draw::Uniform => "any, with replacement",
+            Draw::Batches(_) => "batches with every domain",
+            Draw::Listed(_) => "a list",
         };
         f.debug_struct("Sampling")
             .field("n_rows", &self.n_rows)
@@ -193,6 +294,15 @@ impl fmt::Debug for Sampling {
             .field("draw", &draw)
             .finish_non_exhaustive()
     }
+}
+
+/// Draws any rows with replacement; the rows ascend. `None` if memory runs out.
+fn uniform(n_rows: u64, n_samples: usize, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
+    let mut generator = sample_generator(seed, epoch, SampleDecision::Uniform);
+    let mut rows = weighted::reserved(n_samples)?;
+    rows.extend((0..n_samples).map(|_| below(&mut generator, n_rows) as u32));
+    rows.sort_unstable();
+    Some(rows)
 }
 
 /// Rows have 32-bit numbers, and lists of them must be addressable.

@@ -8,8 +8,8 @@
 //! - A [`Pool`] grows as needed. It fits blocks whose size differs.
 //!
 //! Nothing is overwritten while it is in use: a slot is a value with one owner, and its memory goes
-//! back when it is dropped. To share it, put it in an [`Arc`](std::sync::Arc). When the host is done
-//! with a batch that a device still copies, [`Slot::copying`] makes it a [`CopyGuard`].
+//! back when it is dropped. To share it, put it in an [`Arc`](std::sync::Arc). When the host needs
+//! a batch no longer but a device still copies it, [`Slot::copying`] makes it a [`CopyGuard`].
 //!
 //! ```
 //! use slots::{Mapped, Ring};
@@ -51,6 +51,9 @@ mod pool;
 mod ring;
 mod slot;
 mod sync;
+
+#[cfg(test)]
+mod models;
 
 pub use error::Error;
 pub use memory::{Allocate, Mapped, SlotMemory};

@@ -40,6 +40,18 @@ pub enum Error {
         known: String,
     },
 
+    /// A tensor of images or masks is not of the shape that the maps were made for.
+    #[cfg(feature = "images")]
+    #[error("{what} must be of shape {expected}, not {found:?}")]
+    ImageShape {
+        /// Images or masks.
+        what: &'static str,
+        /// The needed shape.
+        expected: String,
+        /// The tensor's shape.
+        found: Vec<i64>,
+    },
+
     /// torch refused an operation.
     #[error("torch could not make {what}")]
     Torch {

@@ -15,6 +15,11 @@
 //! so no value is copied on its way from the codec to the model. When the last tensor that shares
 //! it is dropped, a later block is decoded into that memory. Copies to a GPU are waited for.
 //!
+//! # Images
+//!
+//! With the feature `images`, `ImageMaps` applies the random maps of crate `images` on any device:
+//! the same parameters as on the CPU, and the same result.
+//!
 //! # Cells on a GPU
 //!
 //! [`TensorLoader::to_device`] delivers batches on another device. The loader writes them into
@@ -64,6 +69,8 @@ mod buffers;
 mod copies_ahead;
 mod device;
 mod error;
+#[cfg(feature = "images")]
+mod image_augmentation;
 mod linear_classifier;
 mod memory;
 #[cfg(feature = "images")]
@@ -85,6 +92,8 @@ pub use array_tensors::ArrayTensors;
 pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};
 pub use error::Error;
+#[cfg(feature = "images")]
+pub use image_augmentation::ImageMaps;
 pub use linear_classifier::LinearClassifier;
 #[cfg(feature = "images")]
 pub use pinned_slots::PinnedSlots;

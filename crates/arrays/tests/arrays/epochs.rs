@@ -30,7 +30,7 @@ fn spec() -> impl Strategy<Value = PipelineSpec> {
 }
 
 /// Two arrays with the same number of steps, and a part of each.
-fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
+pub(crate) fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
     (stored(), stored()).prop_flat_map(|(a, mut b)| {
         b.shape[0] = a.shape[0];
         let parts = (variable("a", &a.shape), variable("b", &b.shape));
@@ -39,7 +39,7 @@ fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
 }
 
 /// First step and end of the samples, stride, and how they are read.
-fn reading() -> impl Strategy<Value = ([Option<u64>; 2], u64, ReadStrategy, usize)> {
+pub(crate) fn reading() -> impl Strategy<Value = ([Option<u64>; 2], u64, ReadStrategy, usize)> {
     let strategy = prop_oneof![Just(ReadStrategy::Stacked), Just(ReadStrategy::PerSample)];
     let range = [prop::option::of(2..5_u64), prop::option::of(1..45_u64)];
     (range, 1..4_u64, strategy, 1..4_usize)

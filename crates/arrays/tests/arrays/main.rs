@@ -9,6 +9,7 @@ mod damaged;
 mod epochs;
 mod far;
 mod faults;
+mod into;
 mod oracle;
 mod settings;
 mod sharing;

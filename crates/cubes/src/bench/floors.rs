@@ -130,12 +130,12 @@ fn read_all(files: &[DataFile], threads: usize) -> anyhow::Result<u64> {
 
 /// Decodes the first cube of the data set again and again.
 fn decode(floor: &Floor, data: &CubeData, form: Form) -> anyhow::Result<EpochRecord> {
-    let Some(format) = form.file_format() else {
-        bail!("the decoder of {form} is not measured alone");
-    };
     let set = data.open(None, false)?;
     let image = set.images().first().context("the data set has no images")?;
-    let path = data.path().join(form.folder()).join(form.file_name(&image.name));
+    let Some((format, file_name)) = form.file_format().zip(form.file_name(&image.name)) else {
+        bail!("the decoder of {form} is not measured alone");
+    };
+    let path = data.path().join(form.folder()).join(file_name);
     let named = || format!("cannot decode {}", path.display());
     let bytes = std::fs::read(&path).with_context(named)?;
     let file = CubeFile::parse(format, &bytes).with_context(named)?;

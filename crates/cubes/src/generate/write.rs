@@ -8,7 +8,6 @@ use super::GenerateSpec;
 use super::cube::{domain_of, fill, subject_of};
 use super::spec::CubeSpec;
 use crate::Error;
-use crate::form::Form;
 use crate::form_folder::FormFolder;
 use crate::forms::{CubeWriter, Forms, NewImage};
 use crate::image_list::{ImageList, LIST_FILE, ListedImage};
@@ -16,6 +15,7 @@ use crate::parallel::Threads;
 use crate::precision::Precision;
 use crate::segmentation::{SEGMENTATIONS, write_segmentation};
 use crate::zarr_store::ZarrSpec;
+use images::Form;
 
 /// Writes everything. Returns the error of the 16-bit forms, if one was written. Calls `progress`
 /// with the number of images written so far.

@@ -103,7 +103,10 @@ mod tests {
         for (theirs, part) in [
             (vec![(3, vec![1, 2, 3])], "does not deliver sample 5"),
             (vec![(3, vec![1]), (5, vec![3, 4, 5])], "1 arrays of sample 3"),
-            (vec![(3, vec![1, 2, 3]), (5, vec![3, 10, 5])], "labels in sample 5: their crc32 is 0000000a"),
+            (
+                vec![(3, vec![1, 2, 3]), (5, vec![3, 10, 5])],
+                "labels in sample 5: their crc32 is 0000000a",
+            ),
             (vec![(3, vec![1, 2, 3]), (5, vec![3, 4, 5]), (6, vec![])], "sample 6, which was not"),
         ] {
             let found = difference(&ours, &theirs.into_iter().collect()).unwrap();

@@ -9,9 +9,9 @@ use images::files::{CubeFile, FileFormat};
 use super::read_file;
 use crate::Error;
 use crate::error::Cause;
-use crate::form::{DAT_SUFFIX, Form};
 use crate::image_list::{ImageList, ListedImage};
 use crate::segmentation::{SEGMENTATIONS, file_name};
+use images::{DAT_SUFFIX, Form};
 
 /// The images of a data set and their files.
 #[derive(Debug)]
@@ -42,18 +42,17 @@ impl Source {
                 return Err(failed(format!("{path} and {other} have the same name").into()));
             }
         }
-        let list = match ImageList::read(data)? {
-            Some(list) => list,
-            None => {
-                let files: Vec<&Path> = found.iter().map(|(_, path)| path.as_path()).collect();
-                let shape = first_shape(&files, skip_bad)?.ok_or_else(|| {
-                    failed(format!("no file below it is called *{DAT_SUFFIX}").into())
-                })?;
-                let image = |(name, _): &(String, PathBuf)| {
-                    ListedImage::new(name.clone(), String::new(), String::new())
-                };
-                ImageList::new(shape, found.iter().map(image).collect())
-            }
+        let list = if let Some(list) = ImageList::read(data)? {
+            list
+        } else {
+            let files: Vec<&Path> = found.iter().map(|(_, path)| path.as_path()).collect();
+            let shape = first_shape(&files, skip_bad)?.ok_or_else(|| {
+                failed(format!("no file below it is called *{DAT_SUFFIX}").into())
+            })?;
+            let image = |(name, _): &(String, PathBuf)| {
+                ListedImage::new(name.clone(), String::new(), String::new())
+            };
+            ImageList::new(shape, found.iter().map(image).collect())
         };
         let path = |image: &ListedImage| {
             let expected = folder.join(format!("{}{DAT_SUFFIX}", image.name));

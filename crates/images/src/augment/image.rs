@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::element::{ImageElement, copy};
+use super::element::{ImageElement, WidePixel, copy};
 use super::error::{AugmentError, check_sizes};
 use super::parameters::Parameters;
 use super::source_position::{neighbours, reflect};
@@ -47,12 +47,11 @@ fn flip<S: ImageElement, T: ImageElement>(
 ) {
     let row_values = width * channels;
     let piece = if parameters.horizontal_flip { channels } else { row_values };
-    let mut scratch = vec![0.0; piece];
     for (row, into) in rows.zip(into.chunks_exact_mut(row_values)) {
         let row = if parameters.vertical_flip { height - 1 - row } else { row };
         let from = &image[row * row_values..][..row_values];
         for (from, into) in from.rchunks_exact(piece).zip(into.chunks_exact_mut(piece)) {
-            copy(from, into, &mut scratch);
+            copy(from, into);
         }
     }
 }
@@ -65,21 +64,24 @@ fn interpolate<S: ImageElement, T: ImageElement>(
     into: &mut [T],
 ) {
     let [[xx, xy, x0], [yx, yy, y0]] = parameters.source_matrix([height, width]);
-    let mut wide = [(); 4].map(|()| vec![0.0; channels]);
+    let mut wide = [(); 4].map(|()| WidePixel::new(channels));
     let mut blended = vec![0.0; channels];
     for (row, into) in rows.zip(into.chunks_exact_mut(width * channels)) {
         let (x0, y0) = (x0 + xy * row as f64, y0 + yy * row as f64);
         for (column, into) in into.chunks_exact_mut(channels).enumerate() {
             let x = neighbours(reflect(x0 + xx * column as f64, width), width);
             let y = neighbours(reflect(y0 + yx * column as f64, height), height);
-            let pixel = |x: usize, y: usize| &image[(y * width + x) * channels..][..channels];
-            let [nw, ne, sw, se] = &mut wide;
-            let taps = [
-                S::widened(pixel(x.pixels[0], y.pixels[0]), nw),
-                S::widened(pixel(x.pixels[1], y.pixels[0]), ne),
-                S::widened(pixel(x.pixels[0], y.pixels[1]), sw),
-                S::widened(pixel(x.pixels[1], y.pixels[1]), se),
-            ];
+            // Neighbours are odd and even, so each of the four has a place of its own, which the
+            // next pixel of the result finds again.
+            let taps = [[0, 0], [1, 0], [0, 1], [1, 1]].map(|[right, below]| {
+                let (x, y) = (x.pixels[right], y.pixels[below]);
+                let number = y * width + x;
+                let values = &image[number * channels..][..channels];
+                let place = 2 * (y % 2) + x % 2;
+                S::widen(number, values, &mut wide[place]);
+                (values, place)
+            });
+            let taps = taps.map(|(values, place)| S::widened(values, &wide[place]));
             let weights = [
                 x.weights[0] * y.weights[0],
                 x.weights[1] * y.weights[0],

@@ -1,3 +1,7 @@
 //! Tests of crate `images`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod augment;
+mod files;
 mod samples;

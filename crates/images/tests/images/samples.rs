@@ -68,11 +68,10 @@ fn write(folder: &Path, n: usize) {
 }
 
 fn write_image(folder: &Path, image: usize) {
-    let path = |form: Form| folder.join(form.folder()).join(form.file_name(&name(image)));
+    let path = |form: Form| folder.join(form.folder()).join(form.file_name(&name(image)).unwrap());
     std::fs::write(path(Form::Dat), tivita::write(&cube(image), SHAPE).unwrap()).unwrap();
-    let stored = |name: &str, shape: &[usize], element| {
-        StoredArray::new(name, shape, element).unwrap()
-    };
+    let stored =
+        |name: &str, shape: &[usize], element| StoredArray::new(name, shape, element).unwrap();
     let (wide, half) = (cube(image), halves(image));
     let wide = (stored("", &SHAPE, ElementType::F32), bytemuck::cast_slice(&wide));
     let half = (stored("", &SHAPE, ElementType::F16), bytemuck::cast_slice(&half));
@@ -353,8 +352,7 @@ fn missing_files_are_found_before_the_first_read() {
     let error = ImageSamples::open(&data, &ImageSpec::new(Form::Packed16)).unwrap_err();
     assert!(matches!(error, Error::Missing { n_missing: 4, .. }), "{error}");
     // Skipped when they are read.
-    let spec =
-        ImageSpec { when_damaged: WhenDamaged::Skip, ..ImageSpec::new(Form::Raw16) };
+    let spec = ImageSpec { when_damaged: WhenDamaged::Skip, ..ImageSpec::new(Form::Raw16) };
     let samples = ImageSamples::open(&data, &spec).unwrap();
     let delivered = read(samples, engine(2, 1, Order::InOrder), 0).unwrap();
     assert_eq!(delivered.keys().copied().collect::<Vec<u64>>(), [0, 1, 3]);

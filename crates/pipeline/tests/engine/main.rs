@@ -4,5 +4,6 @@
 mod epochs;
 mod memory;
 mod numbers;
+mod samplers;
 mod sizes;
 mod threads;

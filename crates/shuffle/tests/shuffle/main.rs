@@ -4,6 +4,9 @@
 
 mod drawn;
 mod entropy;
+mod hierarchical;
+mod listed;
 mod plans;
 mod samples;
+mod samples_of_groups;
 mod splits;

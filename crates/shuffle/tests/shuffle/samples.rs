@@ -9,7 +9,7 @@ use shuffle::sample::{Replacement, Sampling};
 const BOTH: [Replacement; 2] = [Replacement::With, Replacement::Without];
 
 /// Counts each outcome over `n_epochs` epochs.
-fn outcomes<T: Ord>(n_epochs: u64, outcome: impl Fn(u64) -> T) -> BTreeMap<T, f64> {
+pub(crate) fn outcomes<T: Ord>(n_epochs: u64, outcome: impl Fn(u64) -> T) -> BTreeMap<T, f64> {
     let mut counts = BTreeMap::new();
     for epoch in 0..n_epochs {
         *counts.entry(outcome(epoch)).or_insert(0.0) += 1.0;
@@ -19,7 +19,7 @@ fn outcomes<T: Ord>(n_epochs: u64, outcome: impl Fn(u64) -> T) -> BTreeMap<T, f6
 
 /// Sum over all outcomes of (observed - expected)^2 / expected; fails on any other outcome.
 #[track_caller]
-fn chi_squared<T: Ord + std::fmt::Debug>(
+pub(crate) fn chi_squared<T: Ord + std::fmt::Debug>(
     found: &BTreeMap<T, f64>,
     expected: &BTreeMap<T, f64>,
 ) -> f64 {
@@ -33,6 +33,20 @@ fn chi_squared<T: Ord + std::fmt::Debug>(
             (found.get(outcome).unwrap_or(&0.0) - expected).powi(2) / expected
         })
         .sum()
+}
+
+/// Fails if the outcomes are less likely than once in a thousand: the limit of chi-squared by the
+/// approximation of Wilson and Hilferty (1931). Seeds are fixed, so a test that passes goes on
+/// passing.
+#[track_caller]
+pub(crate) fn check_frequencies<T: Ord + std::fmt::Debug>(
+    found: &BTreeMap<T, f64>,
+    expected: &BTreeMap<T, f64>,
+) {
+    let ninth = 2.0 / (9.0 * (expected.len() as f64 - 1.0));
+    let limit = (expected.len() as f64 - 1.0) * (1.0 - ninth + 3.09 * ninth.sqrt()).powi(3);
+    let chi_squared = chi_squared(found, expected);
+    assert!(chi_squared < limit, "{chi_squared} of at most {limit}: {found:?}, {expected:?}");
 }
 
 /// Probability of every set of `n` rows, computed by drawing them in each order.

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use images::augment::Augmentation;
-use images::{
-    BatchMemory, DataSet, ImageSamples, ImageSpec, SeededAugmentation, n_slots,
-};
+use images::{BatchMemory, DataSet, ImageSamples, ImageSpec, SeededAugmentation, n_slots};
 use loader::Order;
 use pipeline::PipelineSpec;
 use storage::{Config, OpenOptions};
@@ -79,8 +77,7 @@ impl Data {
                 n_samples: *batch as usize,
                 allocate: Arc::new(PinnedSlots::new(device)?),
             };
-            let image_spec =
-                ImageSpec { memory, augmentation, ..ImageSpec::new(arguments.form) };
+            let image_spec = ImageSpec { memory, augmentation, ..ImageSpec::new(arguments.form) };
             let samples = ImageSamples::open(&set.select(&images)?, &image_spec)?;
             let spec = PipelineSpec { order, ..spec.clone() };
             let loader = ArrayTensorLoader::new(samples, spec)?.to_device(device)?;
@@ -94,12 +91,6 @@ impl Data {
     /// Number of classes.
     pub(crate) fn n_classes(&self) -> usize {
         self.set.n_classes()
-    }
-
-    /// Channels of a cube.
-    pub(crate) fn n_channels(&self) -> usize {
-        let [_, _, channels] = self.set.shape();
-        channels
     }
 
     /// A summary for the user.

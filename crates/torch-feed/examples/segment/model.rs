@@ -48,12 +48,15 @@ impl UNet {
         let n_channels = scale.mean.size().first().copied().unwrap_or(0);
         let [high, middle, low] = N_FEATURES;
         let wide = |name: &str, from, to| around(&(&root / name), from, to);
-        let point = |name: &str, from, to| {
-            nn::conv2d(&root / name, from, to, 1, ConvConfig::default())
-        };
+        let point =
+            |name: &str, from, to| nn::conv2d(&root / name, from, to, 1, ConvConfig::default());
         Self {
             spectrum: point("spectrum", n_channels, high),
-            down: [wide("high", high, high), wide("middle", high, middle), wide("low", middle, low)],
+            down: [
+                wide("high", high, high),
+                wide("middle", high, middle),
+                wide("low", middle, low),
+            ],
             up: [wide("up_middle", low + middle, middle), wide("up_high", middle + high, high)],
             classes: point("classes", high, n_classes as i64),
             scale,

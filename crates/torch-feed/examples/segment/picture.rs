@@ -62,7 +62,8 @@ fn shown(cube: &Tensor) -> Tensor {
 
 /// Classes as colors.
 fn colored(classes: &Tensor) -> Tensor {
-    let mut colors: Vec<u8> = (0..IGNORED as usize).flat_map(|at| COLORS[at % COLORS.len()]).collect();
+    let mut colors: Vec<u8> =
+        (0..IGNORED as usize).flat_map(|at| COLORS[at % COLORS.len()]).collect();
     colors.extend(NOT_VALID);
     let colors = Tensor::from_slice(&colors).view([-1, 3]).to_device(classes.device());
     let size = classes.size();

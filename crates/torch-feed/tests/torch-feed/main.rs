@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod array_tensors;
+mod image_augmentation;
 mod stored_type;
 mod tensors;

@@ -111,7 +111,7 @@ mod tests {
     fn naive_bits(element_bytes: usize, values: &[u8]) -> Vec<u8> {
         let n_elements = values.len() / element_bytes;
         let mut shuffled = values.to_vec();
-        if n_elements % 8 != 0 {
+        if !n_elements.is_multiple_of(8) {
             return shuffled;
         }
         shuffled[..n_elements * element_bytes].fill(0);
