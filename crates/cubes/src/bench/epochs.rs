@@ -229,13 +229,13 @@ impl Epochs<'_> {
         measured.samples_per_sec = rate(measured.n_rows, measured.elapsed);
         measured.samples_per_sec_after_first =
             rate(measured.n_rows_after_first, measured.elapsed_after_first);
-        let share = |secs: Option<f64>| secs.filter(|_| 0.0 < elapsed).map(|secs| secs / elapsed);
-        measured.stall_share = share(measured.wait_secs);
-        measured.busy_share = share(measured.consume_secs);
+        // The shares of the host's waits and work stay those of its own time: without a gap between
+        // epochs, it is ahead of the device.
         measured.sample_interval_secs = Some(INTERVAL.as_secs_f64());
         measured.core_loads = self.cores.between(from, end);
         if let Some(device) = &mut self.device {
-            measured.device_busy_share = share(Some(device.busy_secs(from, end)?));
+            let busy = device.busy_secs(from, end)?;
+            measured.device_busy_share = (0.0 < elapsed).then(|| busy / elapsed);
             measured.device_busy = device.busy_shares(from, end, INTERVAL)?;
         }
         Ok((record, end))

@@ -166,13 +166,6 @@ fn draw_bar(
     let draw = |points: Vec<(f64, f64)>, style: ShapeStyle| {
         area.draw(&PathElement::new(points, style)).map_err(|error| failed(&error))
     };
-    if let Some(published) = bar.published {
-        // Behind ours: wider, and open.
-        let beyond = 0.06 * (right - left);
-        let (from, to) = (left - beyond, right + beyond);
-        let outline = vec![(from, 0.0), (from, published), (to, published), (to, 0.0)];
-        draw(outline, BLACK.mix(0.45).stroke_width(1))?;
-    }
     area.draw(&Rectangle::new(corners, fill.filled())).map_err(|error| failed(&error))?;
     if bar.limit.is_some() {
         for line in hatch(chart, corners) {
@@ -181,6 +174,13 @@ fn draw_bar(
     }
     area.draw(&Rectangle::new(corners, group.color.stroke_width(1)))
         .map_err(|error| failed(&error))?;
+    if let Some(published) = bar.published {
+        // Wider than ours, and open.
+        let beyond = 0.06 * (right - left);
+        let (from, to) = (left - beyond, right + beyond);
+        let outline = vec![(from, 0.0), (from, published), (to, published), (to, 0.0)];
+        draw(outline, BLACK.mix(0.45).stroke_width(1))?;
+    }
     if let Some(std) = bar.value.std {
         let middle = f64::midpoint(left, right);
         let (low, high, cap) = ((top - std).max(0.0), top + std, 0.15 * (right - left));

@@ -33,6 +33,7 @@ pub(crate) fn draw_curves(title: &str, curves: &[NamedCurve]) -> anyhow::Result<
             .map_err(|error| failed(&error))?;
         chart
             .configure_mesh()
+            .disable_x_mesh()
             .light_line_style(TRANSPARENT)
             .x_desc("progress of the epoch, %")
             .y_desc("utilisation, %")
