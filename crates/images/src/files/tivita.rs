@@ -16,7 +16,9 @@ const HEADER_BYTES: usize = 12;
 const ELEMENT_BYTES: usize = 4;
 /// Rows of a piece, and rows that are decoded column by column. A column of the file is contiguous,
 /// so this many rows are read from one place; each of them is written to a place of its own.
-const PIECE_ROWS: usize = 16;
+const PIECE_ROWS: usize = 8;
+/// Bytes of a line of the cache, which are read before any of them is written.
+const LINE_BYTES: usize = 64;
 
 /// A parsed cube over borrowed bytes.
 #[derive(Debug)]
@@ -80,8 +82,10 @@ impl Cube<'_> {
                 return Err(FileError::damaged(HEADER_BYTES, reason));
             };
             let at = x * self.pixel_bytes;
-            let pixels = pixels.chunks_exact(self.pixel_bytes).rev();
-            for (row, pixel) in into.chunks_exact_mut(row_bytes).zip(pixels) {
+            // In the order of the file, so that the processor reads ahead: the other way takes two
+            // to three times as long.
+            let rows = into.chunks_exact_mut(row_bytes).rev();
+            for (row, pixel) in rows.zip(pixels.chunks_exact(self.pixel_bytes)) {
                 big_endian_to_native(pixel, &mut row[at..at + self.pixel_bytes]);
             }
         }
@@ -97,11 +101,23 @@ impl Cube<'_> {
 
 /// Copies `f32` and makes them native.
 fn big_endian_to_native(values: &[u8], into: &mut [u8]) {
-    let (values, _) = values.as_chunks::<ELEMENT_BYTES>();
-    let (into, _) = into.as_chunks_mut::<ELEMENT_BYTES>();
-    for (into, value) in into.iter_mut().zip(values) {
-        *into = u32::from_be_bytes(*value).to_ne_bytes();
+    let (lines, rest) = values.as_chunks::<LINE_BYTES>();
+    let (into_lines, into_rest) = into.as_chunks_mut::<LINE_BYTES>();
+    for (into, line) in into_lines.iter_mut().zip(lines) {
+        let mut line = *line;
+        for value in line.as_chunks_mut::<ELEMENT_BYTES>().0 {
+            *value = to_native(*value);
+        }
+        *into = line;
     }
+    let rest = rest.as_chunks().0;
+    for (into, value) in into_rest.as_chunks_mut().0.iter_mut().zip(rest) {
+        *into = to_native(*value);
+    }
+}
+
+fn to_native(value: [u8; ELEMENT_BYTES]) -> [u8; ELEMENT_BYTES] {
+    u32::from_be_bytes(value).to_ne_bytes()
 }
 
 /// The file of a cube `[height, width, channels]` in C order.

@@ -7,22 +7,71 @@ use std::array;
 /// length.
 pub(super) fn unshuffle_bytes(element_bytes: usize, shuffled: &[u8], into: &mut [u8]) {
     match element_bytes {
-        2 => unshuffle::<2>(shuffled, into),
-        4 => unshuffle::<4>(shuffled, into),
-        8 => unshuffle::<8>(shuffled, into),
+        2 => unshuffle(shuffled, into, pairs),
+        4 => unshuffle(shuffled, into, quadruples),
+        8 => unshuffle(shuffled, into, octuples),
         _ => unshuffle_any(element_bytes, shuffled, into),
     }
 }
 
-/// [`unshuffle_bytes`] for a constant length, which the compiler makes vector instructions of.
-fn unshuffle<const N: usize>(shuffled: &[u8], into: &mut [u8]) {
+/// Elements that are put together at once: all that is between bytes and elements stays in the
+/// first-level cache. Loops over two sources are what the compiler makes vector instructions of,
+/// twice as fast for four bytes as one loop over four sources.
+const RUN: usize = 256;
+
+/// [`unshuffle_bytes`], run by run: `join` puts the bytes of a run's elements together.
+fn unshuffle<const N: usize>(
+    shuffled: &[u8],
+    into: &mut [u8],
+    join: impl Fn([&[u8]; N], &mut [[u8; N]]),
+) {
     let (elements, rest) = into.as_chunks_mut::<N>();
     let n_elements = elements.len();
-    let planes: [&[u8]; N] = array::from_fn(|at| &shuffled[at * n_elements..(at + 1) * n_elements]);
-    for (idx, element) in elements.iter_mut().enumerate() {
-        *element = array::from_fn(|at| planes[at][idx]);
+    for (idx, run) in elements.chunks_mut(RUN).enumerate() {
+        let bytes = array::from_fn(|at| &shuffled[at * n_elements + idx * RUN..][..run.len()]);
+        join(bytes, run);
     }
     rest.copy_from_slice(&shuffled[N * n_elements..]);
+}
+
+fn pairs([low, high]: [&[u8]; 2], into: &mut [[u8; 2]]) {
+    for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
+        *into = [*low, *high];
+    }
+}
+
+fn quadruples([a, b, c, d]: [&[u8]; 4], into: &mut [[u8; 4]]) {
+    let [mut low, mut high] = [[0; RUN]; 2];
+    join_u8([a, b], &mut low);
+    join_u8([c, d], &mut high);
+    for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
+        *into = (u32::from(low) | u32::from(high) << 16).to_le_bytes();
+    }
+}
+
+fn octuples(bytes: [&[u8]; 8], into: &mut [[u8; 8]]) {
+    let mut words = [[0; RUN]; 4];
+    for (word, pair) in words.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        join_u8(*pair, word);
+    }
+    let [mut low, mut high] = [[0; RUN]; 2];
+    join_u16([&words[0], &words[1]], &mut low);
+    join_u16([&words[2], &words[3]], &mut high);
+    for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
+        *into = (u64::from(low) | u64::from(high) << 32).to_le_bytes();
+    }
+}
+
+fn join_u8([low, high]: [&[u8]; 2], into: &mut [u16; RUN]) {
+    for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
+        *into = u16::from_le_bytes([*low, *high]);
+    }
+}
+
+fn join_u16([low, high]: [&[u16; RUN]; 2], into: &mut [u32; RUN]) {
+    for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
+        *into = u32::from(*low) | u32::from(*high) << 16;
+    }
 }
 
 fn unshuffle_any(element_bytes: usize, shuffled: &[u8], into: &mut [u8]) {
@@ -126,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shuffles_are_undone(element_bytes in 1..20_usize, values in vec(any::<u8>(), 0..700)) {
+        fn shuffles_are_undone(element_bytes in 1..20_usize, values in vec(any::<u8>(), 0..5000)) {
             let mut shuffled = vec![0; values.len()];
             shuffle_bytes(element_bytes, &values, &mut shuffled);
             prop_assert_eq!(&shuffled, &naive_bytes(element_bytes, &values));
