@@ -14,8 +14,8 @@ pub(crate) struct FormFlags {
     /// Normalisation of each spectrum, in all forms but dat
     #[arg(long, value_name = "NORM", default_value = "none")]
     normalize: Normalization,
-    /// Level of blosc, 0 to 9. At 9, as in htc, a core takes 20 to 30 s for a cube in one form; at 7
-    /// it takes 4 s, and files are 2 % larger
+    /// Level of blosc, 0 to 9. At 9, as in htc, a core takes 20 to 30 s for a cube in one form; at
+    /// 7 it takes 4 s, and files are 2 % larger
     #[arg(long, value_name = "LEVEL", default_value_t = 9)]
     level: u8,
     /// Compression of Zarr's chunks: none, blosc (like the blosc files), or zstd with a level, like

@@ -5,9 +5,9 @@
 //! circle of a lens. A pixel's spectrum is that of its class, more or less of blood and scattering,
 //! times the light that falls on it, plus noise. So a model can learn the classes from the spectra.
 //!
-//! The noise decides how well cubes compress: nothing else in them is random. With
-//! the default, htc's codec needs as many bits per value as for htc's own cubes; that real noise is
-//! like this one is an assumption. `docs/cubes.md` has the measurements.
+//! The noise decides how well cubes compress: nothing else in them is random. With the default,
+//! htc's codec needs as many bits per value as for htc's own cubes; that real noise is like this
+//! one is an assumption. `docs/cubes.md` has the measurements.
 
 mod cube;
 mod random;

@@ -246,7 +246,7 @@ mod tests {
         edge("xtask", "clap", false, Some("built from anyhow and serde_json"));
         edge("loader", "rayon", false, None);
         edge("fields", "zarrs", false, None);
-        edge("loader", "zarrs", false, Some("only arrays and fields may"));
+        edge("loader", "zarrs", false, Some("only arrays and cubes and fields may"));
         edge("soma-io", "object_store", false, Some("only storage"));
         edge("tiledb-native", "object_store", true, None);
         edge("tiledb-native", "object_store", false, Some("only storage"));

@@ -17,6 +17,8 @@ const CLOCK: Surroundings = Surroundings {
         // The rates of a link.
         "crates/link/src/pace.rs",
         // Durations of a run, in its report.
+        "crates/cubes/src/generate.rs",
+        "crates/cubes/src/preprocess.rs",
         "crates/example-data/src/generate.rs",
         "crates/example-data/src/tenx.rs",
         "crates/experiment-copy/src/slice.rs",
