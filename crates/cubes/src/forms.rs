@@ -7,7 +7,7 @@ use arrays::ElementType;
 use clap::ValueEnum as _;
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
-use images::files::{StoredArray, blosc, tivita};
+use images::files::{StoredArray, blosc, packed, tivita};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -34,10 +34,10 @@ pub struct FormSpec {
 }
 
 impl Default for FormSpec {
-    /// All forms but [`Form::Packed16`], not normalised, compressed as htc does.
+    /// All forms, not normalised, compressed as htc does.
     fn default() -> Self {
         Self {
-            forms: vec![Form::Dat, Form::Raw32, Form::Raw16, Form::Zarr],
+            forms: Form::ALL.to_vec(),
             normalization: Normalization::default(),
             level: 9,
             zarr_codec: ZarrCodec::default(),
@@ -67,12 +67,7 @@ impl FormSpec {
         if self.forms.is_empty() {
             return Err(Error::Settings { problem: "no form was chosen".to_owned() });
         }
-        crate::generate::check("the level of blosc", f64::from(self.level), 0.0, 9.0)?;
-        if self.forms.contains(&Form::Packed16) {
-            let problem = "packed files cannot be written yet".to_owned();
-            return Err(Error::Settings { problem });
-        }
-        Ok(())
+        crate::generate::check("the level of blosc", f64::from(self.level), 0.0, 9.0)
     }
 
     /// The settings of a form.
@@ -223,6 +218,10 @@ impl<'a> CubeWriter<'a> {
         if wants(Form::Raw16) {
             let file = blosc::write_array(&array(ElementType::F16), bytes, level);
             written.n_bytes += self.write_file(image, Form::Raw16, file)?;
+        }
+        if wants(Form::Packed16) {
+            let file = packed::write(bytes, &shape, ElementType::F16);
+            written.n_bytes += self.write_file(image, Form::Packed16, file)?;
         }
         if wants(Form::Zarr)
             && let Some(store) = &self.forms.zarr

@@ -41,7 +41,7 @@ pub(crate) struct GenerateArgs {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        default_value = "dat,raw32,raw16,zarr"
+        default_value = "dat,raw32,raw16,packed16,zarr"
     )]
     formats: Vec<Form>,
     #[command(flatten)]
