@@ -1,8 +1,9 @@
 """imsy-htc's own data sets and its StreamDataLoader, for the files of a data set of cubes.
 
-Two things are adapted. Its labels come from segmentations with one array for each annotator, from
+Three things are adapted. It looks for cubes in registered data sets; ours is set as the only one, so
+the paths of cubes are absolute. Its labels come from segmentations with one array for each annotator, from
 which it computes valid_pixels; ours have valid_pixels beside the labels, so `read_labels` reads
-both with htc's own function. And its StreamDataLoader needs CUDA: it pins its slots, copies each
+both with htc's own function. Its StreamDataLoader needs CUDA: it pins its slots, copies each
 batch to the GPU and waits for the GPU before it asks for the next. Without a GPU these calls do
 nothing, so a batch is a view of its slot, and pinning and copies cost nothing.
 
@@ -22,6 +23,7 @@ from htc.models.common.StreamDataLoader import StreamDataLoader
 from htc.models.image.DatasetImage import DatasetImage
 from htc.models.image.DatasetImageBatch import DatasetImageBatch
 from htc.models.image.DatasetImageStream import DatasetImageStream
+from htc.settings import settings
 from htc.tivita.DataPath import DataPath
 from htc.tivita.DatasetSettings import DatasetSettings
 from htc.utils.blosc_compression import decompress_file
@@ -34,8 +36,8 @@ AFFINE = {"translate": [0.0625, 0.0625], "scale": [0.9, 1.1], "degrees": 45, "pa
 class ImagePath(DataPath):
     """The place of an image."""
 
-    def __init__(self, files: CubeFiles, sample: int, settings: DatasetSettings) -> None:
-        super().__init__(None, dataset_settings=settings)
+    def __init__(self, files: CubeFiles, sample: int, shape: DatasetSettings) -> None:
+        super().__init__(None, dataset_settings=shape)
         self.files, self.sample = files, sample
 
     def __str__(self) -> str:
@@ -77,9 +79,10 @@ class ImageStream(BothLabels, DatasetImageStream):
 
 
 def image_paths(task: Task) -> list[ImagePath]:
+    settings._intermediates_dir_all = Path(task["data"]).absolute()
     files = CubeFiles.open(task["data"], task["format"])
-    settings = DatasetSettings({"shape": list(files.shape), "shape_names": ["height", "width", "channels"]})
-    return [ImagePath(files, sample, settings) for sample in range(len(files.names))]
+    shape = DatasetSettings({"shape": list(files.shape), "shape_names": ["height", "width", "channels"]})
+    return [ImagePath(files, sample, shape) for sample in range(len(files.names))]
 
 
 def configuration(task: Task) -> Config:

@@ -202,22 +202,28 @@ class Threads:
     def __init__(self, task: Task) -> None:
         self.files = CubeFiles.open(task["data"], task["format"])
         self.batch, self.workers = task["batch"], task["workers"]
+        self.failure: Exception | None = None
         # blosc then decompresses on the thread that calls it: its own threads have one global lock.
         blosc.set_releasegil(True)
         torch.set_num_threads(1)
 
     def epoch(self, samples: list[int]) -> Iterator[Batch]:
-        from spdl.pipeline import PipelineBuilder
+        from spdl.pipeline import PipelineBuilder, PipelineFailure
 
         builder = PipelineBuilder().add_source(self.places(samples))
         builder = builder.pipe(self.load, concurrency=self.workers, output_order="input").aggregate(self.batch)
         pipeline = builder.add_sink(PREFETCH_FACTOR).build(num_threads=self.workers, max_failures=0)
-        with pipeline.auto_stop():
-            for same in pipeline.get_iterator():
-                batch = same[0]
-                del same
-                yield {key: torch.from_numpy(values) for key, values in batch.items()}
-                del batch
+        try:
+            with pipeline.auto_stop():
+                # All samples of a batch come with the same arrays.
+                for same in pipeline.get_iterator():
+                    batch = same[0]
+                    del same
+                    yield {key: torch.from_numpy(values) for key, values in batch.items()}
+                    del batch
+        except PipelineFailure as error:
+            # SPDL's error says which stage failed, not why.
+            raise self.failure or error from error
 
     def places(self, samples: list[int]) -> Iterator[tuple[dict[str, np.ndarray], int]]:
         for start in range(0, len(samples), self.batch):
@@ -230,5 +236,9 @@ class Threads:
     def load(self, at: tuple[dict[str, np.ndarray], int]) -> dict[str, np.ndarray]:
         into, place = at
         values = {key: values[place] for key, values in into.items() if key != "image_index"}
-        self.files.read_into(int(into["image_index"][place]), values)
+        try:
+            self.files.read_into(int(into["image_index"][place]), values)
+        except Exception as error:
+            self.failure = error
+            raise
         return into

@@ -87,7 +87,7 @@ READERS = {
     "htc-dataloader": Reader(htc("HtcWorkers"), ["imsy-htc", "kornia"], augments=True),
     "htc-ring": Reader(htc("HtcRing", False), ["imsy-htc"]),
     "htc-ring-together": Reader(htc("HtcRing", True), ["imsy-htc"]),
-    "spdl": Reader(cube_readers.Threads, ["spdl"]),
+    "spdl": Reader(cube_readers.Threads, ["spdl-core"]),
 }
 
 
@@ -107,13 +107,9 @@ def main() -> None:
 
 
 def reason(error: BaseException) -> str:
-    """An error in a line. The last line of an error of a worker, after its traceback, says what it was."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    """An error in a line. An error of a worker is the last line of its traceback."""
     lines = str(error).strip().splitlines() or [""]
-    if lines[0].startswith("Caught "):
-        return lines[-1]
-    return f"{type(error).__name__}: {lines[0]}"
+    return lines[-1] if lines[0].startswith("Caught ") else f"{type(error).__name__}: {lines[0]}"
 
 
 def run(reader: Reader, task: Task, cold: bool) -> None:

@@ -94,9 +94,10 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// The script that runs a peer. `fields.py` is none of `sweep peers`, so it has another name.
+/// The script that runs a peer. Those of `fields` and `cubes` are none of `sweep peers`, so they have
+/// other names.
 fn script(name: &str, scripts: &Path) -> PathBuf {
-    let suffix = if name == "fields" { "py" } else { "peer.py" };
+    let suffix = if matches!(name, "fields" | "cubes") { "py" } else { "peer.py" };
     scripts.join(format!("{name}.{suffix}"))
 }
 
