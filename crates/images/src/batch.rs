@@ -25,7 +25,7 @@ pub struct ImageBatch {
     pub(crate) place: BatchPlace,
 }
 
-/// The memory of a batch that was taken apart: the arrays of its keys, in the order of the settings.
+/// The memory of a batch that was taken apart: the arrays of its keys, in the settings' order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImageMemory {
