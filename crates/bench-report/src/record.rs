@@ -119,15 +119,16 @@ column_group! {
         pub order: String,
         /// Form of a batch's X: `dense`, `f16`, `csr` or `coo`.
         pub form: String,
-        /// Form of the files of cubes: `dat`, `raw32`, `raw16`, `packed16` or `zarr`; null elsewhere.
+        /// Form of the files of cubes: `dat`, `raw32`, `raw16`, `packed16` or `zarr`; null
+        /// elsewhere.
         pub stored_form: Option<String>,
         /// The place of random augmentation: `none`, `cpu` or `device`; null elsewhere.
         pub augmentation: Option<String>,
         /// Memory of batches of cubes: `collated` (new memory for each) or `ring` (slots that go
         /// round); null elsewhere.
         pub batch_memory: Option<String>,
-        /// When the memory of a batch of cubes is free again: after all work of the device (`sync`),
-        /// or after the copy to it (`event`); null elsewhere.
+        /// When the memory of a batch of cubes is free again: after all work of the device
+        /// (`sync`), or after the copy to it (`event`); null elsewhere.
         pub slot_release: Option<String>,
         /// Whether an epoch's first blocks were read while the epoch before went on; null if it is
         /// not known.

@@ -13,7 +13,7 @@ mod settings;
 mod task;
 
 pub(crate) use floors::{DECODE, Floor, PLAIN_READ};
-pub(crate) use load::{pipeline, serve};
+pub(crate) use load::{pipeline, plain_memory, serve};
 #[cfg(test)]
 pub(crate) use point::point_for_tests;
 pub(crate) use point::{Consumer, Point};

@@ -8,21 +8,17 @@ mod clock;
 mod stand_in;
 mod timeline;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use images::ImageBatch;
+use slots::Allocate;
+
+#[cfg(doc)]
+use crate::bench::Release;
 pub(crate) use clock::{Clock, SystemClock};
 pub(crate) use stand_in::StandIn;
 pub(crate) use timeline::{DeviceSpec, NAME as STAND_IN};
-
-/// What the device does with a batch.
-pub(crate) struct Work {
-    /// Bytes to copy.
-    pub(crate) n_bytes: u64,
-    /// Cubes to compute on.
-    pub(crate) n_cubes: u64,
-    /// The memory of the batch, dropped when the copy is done.
-    pub(crate) memory: Box<dyn Send>,
-}
 
 /// A point in the sequence of a device's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +27,16 @@ pub(crate) struct Mark(usize);
 /// Copies batches and computes on them, one after the other, while the host goes on. Times are
 /// those of a [`Clock`].
 pub(crate) trait Device {
+    /// The memory from which it copies best: pinned, if it has such.
+    fn memory(&self) -> Arc<dyn Allocate>;
+
     /// Begins to copy a batch, and to compute on it after that. Waits until there is room for it on
-    /// the device, and not for the copy.
+    /// the device, and not for the copy. Keeps the batch's memory until its copy is done or, if
+    /// [`Release::Sync`] was asked for, until the next [`synchronize`](Self::synchronize).
     ///
     /// # Errors
     /// The device has failed.
-    fn submit(&mut self, work: Work) -> anyhow::Result<()>;
+    fn submit(&mut self, batch: ImageBatch) -> anyhow::Result<()>;
 
     /// Waits for the end of all work.
     ///

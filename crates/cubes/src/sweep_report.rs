@@ -121,7 +121,7 @@ impl<'a> Report<'a> {
             std::fs::write(&png, to_png(&svg)?)
                 .with_context(|| format!("cannot write {}", png.display()))?;
             paths.push(png);
-            pictures.push_str(&format!("![{title}]({name}.svg)\n\n"));
+            pictures.extend(["![", &title, "](", name, ".svg)\n\n"]);
         }
         paths.push(write_text(folder, "README.md", &self.page(&pictures))?);
         Ok(paths)

@@ -79,8 +79,8 @@ fn read() -> anyhow::Result<Vec<Ticks>> {
     Ok(ticks)
 }
 
-/// The ticks of each core. A line of a core is `cpu0 user nice system idle iowait irq softirq steal`
-/// and more; guests' time is part of the user's.
+/// The ticks of each core. A line of a core is `cpu0 user nice system idle iowait irq softirq
+/// steal` and more; guests' time is part of the user's.
 fn parse(text: &str) -> Vec<Ticks> {
     let of_core = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();

@@ -16,9 +16,9 @@ use storage::ReadLimit;
 use super::core_loads::{CoreLoads, INTERVAL};
 use super::point::Point;
 use super::read_limit::LimitMeter;
-use super::settings::{Memory, Release};
+use super::settings::Release;
 use super::task::{CubeAnswer, CubeData};
-use crate::device::{Clock, Device, Mark, Work};
+use crate::device::{Clock, Device, Mark};
 
 /// The epochs of a point, and what takes their batches.
 pub(crate) struct Epochs<'a> {
@@ -141,28 +141,19 @@ impl Epochs<'_> {
         meter.finish(&mut record.measured)?;
         record.measured.start_dt = Some(start_dt);
         record.measured.end_dt = Some(Timestamp::now());
-        let elapsed = (handed_over - asked).as_secs_f64();
+        let elapsed = handed_over.saturating_sub(asked).as_secs_f64();
         limit.map_or(Ok(()), |limit| limit.finish(&mut record.measured, elapsed))?;
         Ok(Taken { record, asked, handed_over, mark })
     }
 
-    /// Gives a batch to the device, and frees its memory as the settings say.
+    /// Gives a batch to the device; drops it if there is none.
     fn hand_over(&mut self, batch: ImageBatch) -> anyhow::Result<()> {
         let Some(device) = &mut self.device else { return Ok(()) };
-        let n_bytes = batch.keys().map(|key| key.bytes().len() as u64).sum();
-        let n_cubes = batch.n_samples() as u64;
-        let settings = &self.point.settings;
-        if settings.release == Release::Sync {
-            device.submit(Work { n_bytes, n_cubes, memory: Box::new(()) })?;
-            device.synchronize()?;
-            drop(batch);
-            return Ok(());
+        device.submit(batch)?;
+        match self.point.settings.release {
+            Release::Sync => device.synchronize(),
+            Release::Event => Ok(()),
         }
-        let memory: Box<dyn Send> = match settings.memory {
-            Memory::Ring => Box::new(batch.into_copy()),
-            Memory::Collated => Box::new(batch),
-        };
-        device.submit(Work { n_bytes, n_cubes, memory })
     }
 
     /// The record of an epoch, without times.
@@ -215,7 +206,7 @@ impl Epochs<'_> {
     ) -> anyhow::Result<(EpochRecord, Duration)> {
         let from = before.unwrap_or(epoch.asked);
         let end = end.max(from);
-        let elapsed = (end - from).as_secs_f64();
+        let elapsed = end.saturating_sub(from).as_secs_f64();
         let mut record = epoch.record;
         let measured = &mut record.measured;
         let before_first = measured.elapsed.zip(measured.elapsed_after_first);
@@ -289,7 +280,7 @@ impl BatchFacts {
         self.n_cubes += n_cubes;
         if let Some(cubes) = batch.keys().next() {
             let is_f16 = cubes.element() == arrays::ElementType::F16;
-            self.form = if is_f16 { "f16" } else { "dense" }.to_owned();
+            if is_f16 { "f16" } else { "dense" }.clone_into(&mut self.form);
         }
         self.is_pinned |= batch.is_pinned();
         let n_bytes = batch.keys().map(|key| key.bytes().len() as u64).sum();

@@ -108,10 +108,18 @@ mod tests {
         let share = || cached_share(&[folder.path().to_owned()]).unwrap();
         assert!(share() > 0.99);
         let mut bytes = vec![0; 300_000];
-        storage.read(&[Piece { file: "a", range: 0..300_000 }], &mut bytes).unwrap();
-        assert!(bytes.iter().all(|byte| *byte == 7));
-        assert!((0.4..0.6).contains(&share()), "{}", share());
-        assert_eq!(storage.read_files(&["b"])[0].as_ref().unwrap().len(), 300_000);
-        assert!(share() < 0.05, "{}", share());
+        // A page that was used a moment ago may be on a list that advice does not reach at once.
+        let mut left = 1.0;
+        for _ in 0..20 {
+            storage.read(&[Piece { file: "a", range: 0..300_000 }], &mut bytes).unwrap();
+            assert!(bytes.iter().all(|byte| *byte == 7));
+            assert_eq!(storage.read_files(&["b"])[0].as_ref().unwrap().len(), 300_000);
+            left = share();
+            if left < 0.01 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(left < 0.01, "{left}");
     }
 }

@@ -94,7 +94,7 @@ fn plain_read(
     let meter = ProcessMeter::start()?;
     let start = clock.now();
     let n_bytes = read_all(&files, threads)?;
-    let secs = (clock.now() - start).as_secs_f64();
+    let secs = clock.now().saturating_sub(start).as_secs_f64();
     let sample =
         BatchSample { wait_secs: secs, consume_secs: 0.0, n_rows: files.len() as u64, nnz: 0 };
     let mut measured = Measured::from_batches(&[sample], 0.0);

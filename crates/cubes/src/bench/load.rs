@@ -6,6 +6,8 @@ use anyhow::{Context as _, ensure};
 use bench_run::{Order, Reporter};
 use images::{ImageBatch, ImageSamples};
 use pipeline::Pipeline;
+use slots::{Allocate, Mapped};
+use storage::ReadLimit;
 
 use super::core_loads::CoreLoads;
 use super::epochs::Epochs;
@@ -41,15 +43,17 @@ fn load(
     }
     let opening = clock.now();
     let bucket = bucket(point.io_limit.as_ref());
-    let pipeline = pipeline(data, point, bucket.as_ref())?;
-    let open_secs = (clock.now() - opening).as_secs_f64();
     let device = match point.consumer {
         Consumer::None => None,
         Consumer::StandIn(spec) => {
-            let device: Box<dyn Device> = Box::new(StandIn::start(spec, Arc::clone(clock))?);
+            let device = StandIn::start(spec, point.settings.release, Arc::clone(clock))?;
+            let device: Box<dyn Device> = Box::new(device);
             Some(device)
         }
     };
+    let memory = device.as_ref().map_or_else(plain_memory, |device| device.memory());
+    let pipeline = pipeline(data, point, (bucket.as_ref(), memory))?;
+    let open_secs = clock.now().saturating_sub(opening).as_secs_f64();
     let cores = CoreLoads::start(Arc::clone(clock))?;
     let cache = cache.to_owned();
     let clock = Arc::clone(clock);
@@ -57,16 +61,21 @@ fn load(
         .run(reporter)
 }
 
-/// The engine over the cubes.
+/// Memory of a ring where there is no device.
+pub(crate) fn plain_memory() -> Arc<dyn Allocate> {
+    Arc::new(Mapped)
+}
+
+/// The engine over the cubes, with `memory` for a ring.
 pub(crate) fn pipeline(
     data: &CubeData,
     point: &Point,
-    bucket: Option<&Arc<storage::ReadLimit>>,
+    (bucket, memory): (Option<&Arc<ReadLimit>>, Arc<dyn Allocate>),
 ) -> anyhow::Result<Pipeline<ImageSamples>> {
     let set = data
         .open(bucket, point.evicts())
         .with_context(|| format!("cannot open {}", data.path().display()))?;
-    let samples = ImageSamples::open(&set, &point.image_spec())?;
+    let samples = ImageSamples::open(&set, &point.image_spec(memory))?;
     let pipeline = Pipeline::new(Arc::new(samples), point.pipeline_spec(), ImageBatch::n_planned)?;
     ensure!(0 < pipeline.n_batches(), "{} has no cubes", data.path().display());
     Ok(pipeline)

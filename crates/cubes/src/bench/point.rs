@@ -11,7 +11,7 @@ use images::{BatchMemory, Form, ImageSpec, SeededAugmentation};
 use pipeline::PipelineSpec;
 use serde::{Deserialize, Serialize};
 use shuffle::{Order, Remainder};
-use slots::Mapped;
+use slots::Allocate;
 
 use super::settings::{Augment, BatchElement, Memory, Settings, Strategy, value_name};
 use crate::device::DeviceSpec;
@@ -97,8 +97,8 @@ impl Point {
         }
     }
 
-    /// How cubes are read.
-    pub(crate) fn image_spec(&self) -> ImageSpec {
+    /// How cubes are read, into a ring of `memory` if there is one.
+    pub(crate) fn image_spec(&self, memory: Arc<dyn Allocate>) -> ImageSpec {
         let settings = &self.settings;
         let augmentation = (settings.augment == Augment::Cpu).then(|| SeededAugmentation {
             augmentation: Augmentation::default(),
@@ -118,7 +118,7 @@ impl Point {
                 Memory::Ring => BatchMemory::Ring {
                     n_slots: self.n_slots(),
                     n_samples: self.batch as usize,
-                    allocate: Arc::new(Mapped),
+                    allocate: memory,
                 },
             },
             ..ImageSpec::new(settings.form)
@@ -219,8 +219,8 @@ pub(crate) fn point_for_tests(strategy: Strategy) -> Point {
 mod tests {
     use super::*;
 
-    /// htc's ring has (prefetch factor + 1) x workers = 6 slots. Ours has the 4 batches that its two
-    /// workers load ahead, the one in use, the one that is copied, and one that is handed over.
+    /// htc's ring has (prefetch factor + 1) x workers = 6 slots. Ours has the 4 batches that its
+    /// two workers load ahead, the one in use, the one that is copied, and one that is handed over.
     #[test]
     fn what_is_loaded_ahead_follows_from_the_strategy() {
         let ring = point_for_tests(Strategy::RingBuffer);

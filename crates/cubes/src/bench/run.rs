@@ -173,8 +173,8 @@ impl Measuring {
         self.run(job, (point, process), |record: CubeAnswer| Some(*record))
     }
 
-    /// Runs a process and keeps the records of its answers when it has ended, with the memory of all
-    /// its processes; a failure is a record, too. Breaks after Ctrl-C.
+    /// Runs a process and keeps the records of its answers when it has ended, with the memory of
+    /// all its processes; a failure is a record, too. Breaks after Ctrl-C.
     pub(crate) fn run<Answer: DeserializeOwned>(
         &mut self,
         job: &Job,

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use arrays::ElementType;
 use images::{ImageBatch, KeyValues};
 
-use crate::bench::{CubeData, Point, pipeline};
+use crate::bench::{CubeData, Point, pipeline, plain_memory};
 
 /// The arrays of a sample, in the order of their checksums.
 const KEYS: [&str; 3] = ["features", "labels", "valid_pixels"];
@@ -32,7 +32,7 @@ pub(crate) fn epochs(data: &CubeData, point: &Point) -> anyhow::Result<Vec<Vec<u
 /// Reads the first epoch of `point` with our loader, until `n_samples` have come; returns the
 /// checksums of its samples, as a reader in Python delivers them.
 pub(crate) fn ours(data: &CubeData, point: &Point, n_samples: usize) -> anyhow::Result<Checksums> {
-    let pipeline = pipeline(data, point, None)?;
+    let pipeline = pipeline(data, point, (None, plain_memory()))?;
     let mut found = Checksums::new();
     for batch in pipeline.epoch(0)? {
         found.extend(of_batch(&batch?)?);
