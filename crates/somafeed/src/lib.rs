@@ -17,6 +17,7 @@
 //! | get tensors and train | `torch` (feature `torch`) |
 //! | load samples of Zarr arrays | `arrays` (feature `arrays`) |
 //! | get tensors of Zarr arrays | `torch::ArrayTensorLoader` (features `torch` and `arrays`) |
+//! | load image cubes | `images` (feature `images`); as tensors with `torch`, too |
 //! | load samples of your own kind | [`pipeline::Source`] |
 //!
 //! ```
@@ -57,6 +58,7 @@
 //! | `torch` | batches as tensors; links libtorch 2.11 | |
 //! | `ndarray`, `sprs` | batches as matrices of these crates | |
 //! | `arrays` | samples of Zarr arrays; with `torch`, as tensors | |
+//! | `images` | samples of image cubes; with `torch`, as tensors | |
 //!
 //! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
@@ -68,6 +70,8 @@
 pub use arrays;
 // Public signatures use types of these crates; the re-exports spare programs a matching version.
 pub use {arrow_array, arrow_schema};
+#[cfg(feature = "images")]
+pub use {images, slots};
 
 pub use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, Epoch, EpochStats, Epochs,
