@@ -138,7 +138,7 @@ impl<'a> CubeFile<'a> {
         let piece_bytes = match &self.content {
             Content::Tivita(cube) => cube.piece_bytes(),
             Content::Blosc(stored) => stored.get(idx).map_or(1, blosc::Stored::piece_bytes),
-            Content::Packed(packed) => packed.piece_bytes(idx),
+            Content::Packed(packed) => packed.piece_bytes(),
         };
         Ok(piece_bytes.max(1))
     }
@@ -168,7 +168,7 @@ impl<'a> CubeFile<'a> {
                 Some(stored) => stored.decode_piece(piece, into, scratch),
                 None => Err(FileError::Absent { what: "array", index: idx, count: stored.len() }),
             },
-            Content::Packed(packed) => packed.decode_piece(idx, piece, into, scratch),
+            Content::Packed(packed) => packed.decode_piece(piece, into, scratch),
         }
     }
 
