@@ -17,8 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from cube_files import LABELS, CubeFiles
-from cube_readers import Batch, Order, Task, worker_settings
 from htc.models.common.StreamDataLoader import StreamDataLoader
 from htc.models.image.DatasetImage import DatasetImage
 from htc.models.image.DatasetImageBatch import DatasetImageBatch
@@ -29,6 +27,9 @@ from htc.tivita.DatasetSettings import DatasetSettings
 from htc.utils.blosc_compression import decompress_file
 from htc.utils.Config import Config
 from torch.utils.data import DataLoader
+
+from cube_files import LABELS, CubeFiles
+from cube_readers import Batch, Order, Task, worker_settings
 
 AFFINE = {"translate": [0.0625, 0.0625], "scale": [0.9, 1.1], "degrees": 45, "padding_mode": "reflection", "p": 0.5}
 
@@ -61,8 +62,10 @@ class BothLabels:
 
     def read_labels(self, path: ImagePath) -> Batch:
         stored = decompress_file(path.segmentation_path(), load_keys=list(LABELS))
-        return {"labels": torch.from_numpy(stored["labels"]).type(torch.int64),
-                "valid_pixels": torch.from_numpy(stored["valid_pixels"])}
+        return {
+            "labels": torch.from_numpy(stored["labels"]).type(torch.int64),
+            "valid_pixels": torch.from_numpy(stored["valid_pixels"]),
+        }
 
 
 class Images(BothLabels, DatasetImage):
@@ -94,14 +97,16 @@ def configuration(task: Task) -> Config:
     ]
     preprocessed = str(Path(task["data"], task["format"]).absolute())
     files = CubeFiles.open(task["data"], task["format"])
-    return Config({
-        "input/preprocessing": None if task["format"] == "dat" else preprocessed,
-        "input/features_dtype": "float16" if task["format"] == "raw16" else "float32",
-        "input/n_channels": files.shape[2],
-        "input/transforms_cpu": transforms if task["augment"] else None,
-        "dataloader_kwargs/batch_size": task["batch"],
-        "dataloader_kwargs/num_workers": task["workers"],
-    })
+    return Config(
+        {
+            "input/preprocessing": None if task["format"] == "dat" else preprocessed,
+            "input/features_dtype": "float16" if task["format"] == "raw16" else "float32",
+            "input/n_channels": files.shape[2],
+            "input/transforms_cpu": transforms if task["augment"] else None,
+            "dataloader_kwargs/batch_size": task["batch"],
+            "dataloader_kwargs/num_workers": task["workers"],
+        }
+    )
 
 
 class HtcWorkers:

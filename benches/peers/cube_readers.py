@@ -10,8 +10,9 @@ from typing import Any
 import blosc
 import numpy as np
 import torch
-from cube_files import CubeFiles
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+from cube_files import CubeFiles
 
 PREFETCH_FACTOR = 2
 
@@ -203,8 +204,9 @@ class Threads:
         self.files = CubeFiles.open(task["data"], task["format"])
         self.batch, self.workers = task["batch"], task["workers"]
         self.failure: Exception | None = None
-        # blosc then decompresses on the thread that calls it: its own threads have one global lock.
+        # Otherwise one thread at a time would decompress.
         blosc.set_releasegil(True)
+        blosc.set_nthreads(task["codec_threads"] or 1)
         torch.set_num_threads(1)
 
     def epoch(self, samples: list[int]) -> Iterator[Batch]:

@@ -9,16 +9,17 @@ The order comes on stdin, as JSON:
 `data` is the folder of a data set (see cube_files.py), `format` its folder of cubes: dat, raw32 or
 raw16. `epochs` has the samples of each epoch in their order, equally many in each; the last batch
 of an epoch may be smaller. `workers` are processes (for spdl, threads); the benchmark of imsy-htc
-has 6 with a DataLoader and 2 with its ring. `codec_threads` are blosc's threads in each of them; null
-leaves them at what python-blosc chooses, all cores up to 8, as imsy-htc does. `augment` transforms on
-the CPU with Kornia, which the rings cannot do. The consumer sleeps for `consumer_millis` per batch.
-With "cold" as the cache, the files of an epoch are removed from the page cache before it.
+has 6 with a DataLoader and 2 with its ring. `codec_threads` are blosc's threads in each of them;
+null leaves them at what python-blosc chooses, all cores up to 8, as imsy-htc does (for spdl, 1).
+`augment` transforms on the CPU with Kornia, which the rings cannot do. The consumer sleeps for
+`consumer_millis` per batch. What follows `workers` may be left out. With "cold" as the cache, the
+files of an epoch are removed from the page cache before it.
 
 Events go to stdout, one line of JSON each:
 
     {"Progress": {"n_rows": 2, "of_rows": 6}}                     after each batch, over all epochs
-    {"Answer": {"Read": {"epoch": 0, ...}}}                       after each epoch: the time of each batch, memory, processor time
-    {"Answer": {"Checksum": {"sample": 3, "crc32": [1, 2, 3]}}}   with `check`, for each sample: features, labels, valid_pixels
+    {"Answer": {"Read": {"epoch": 0, ...}}}                       after each epoch: times, memory, bytes
+    {"Answer": {"Checksum": {"sample": 3, "crc32": [1, 2, 3]}}}   with `check`, of each sample's arrays
     {"Failed": {"message": "..."}}                                in place of those
     "Done"
 
@@ -26,8 +27,8 @@ Other lines are ignored. Times are in seconds, memory is in bytes. The first epo
 the workers in its first batch. Processor time is that of the process and all its children. `max_mem`
 is that of the process alone: watch the processes from outside for their sum.
 
-Checksums are of the values in C order as delivered: features as f16 (raw16) or f32, labels as i64,
-valid_pixels as bytes 0 and 1. The readers:
+Checksums are those of features, labels and valid_pixels in C order as delivered: features as f16
+(raw16) or f32, labels as i64, valid_pixels as bytes 0 and 1. The readers:
 
     dataloader          torch's DataLoader: a worker reads samples and collates them
     ring                a ring of slots in shared memory: a worker decompresses a whole batch into a slot

@@ -5,9 +5,8 @@ use super::tile::{PIXELS, Row, ZEROS, row, values};
 
 /// Values beyond this are limited: a few extreme values must not decide the weights.
 const LIMIT: i32 = 4096;
-/// Standard deviation of the residuals in units of the first bit above the low bits, at least. The
-/// Huffman codes of narrower distributions waste more; with wider ones, more residuals exceed the
-/// byte of their high bits.
+/// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
+/// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
 /// Median absolute value of a normal distribution with standard deviation 1.
 const NORMAL_MEDIAN: f64 = 0.6745;
@@ -39,7 +38,12 @@ pub(super) fn fit(planes: &Planes) -> Vec<(Channel, Vec<[i16; PIXELS]>)> {
 }
 
 /// Values of a tile less their predictions. `before` are up to [`ORDER`] channels before.
-fn residuals(channel: &Channel, tile: usize, tiles: &[Row], before: &[Vec<Row>]) -> [i16; PIXELS] {
+fn residuals(
+    channel: &Channel,
+    tile: usize,
+    tiles: &[Row],
+    before: &[Vec<Row>],
+) -> [i16; PIXELS] {
     let mut rows = [&ZEROS; ORDER];
     for (place, tiles) in rows.iter_mut().rev().zip(before.iter().rev()) {
         *place = &tiles[tile];
@@ -64,7 +68,7 @@ fn median(numbers: &mut [i16]) -> i16 {
     if numbers.is_empty() { 0 } else { *numbers.select_nth_unstable(middle).1 }
 }
 
-/// Means of all channels, and covariances of channels at most [`ORDER`] apart.
+/// Covariances of channels at most [`ORDER`] apart.
 #[derive(Debug)]
 struct Moments {
     /// For each channel, the covariances with itself, the channel before, and so on; 0 where there
@@ -82,17 +86,14 @@ impl Moments {
             })
             .collect();
         let n = limited.first().map_or(1, Vec::len).max(1) as f64;
-        let mean =
-            |channel: &Vec<i32>| channel.iter().map(|&v| i64::from(v)).sum::<i64>() as f64 / n;
+        let mean = |channel: &Vec<i32>| channel.iter().map(|&v| i64::from(v)).sum::<i64>() as f64 / n;
         let means: Vec<f64> = limited.iter().map(mean).collect();
         let covariance = |a: usize, b: usize| {
             let products = limited[a].iter().zip(&limited[b]).map(|(&a, &b)| i64::from(a * b));
             products.sum::<i64>() as f64 / n - means[a] * means[b]
         };
         let of_channel = |at: usize| {
-            std::array::from_fn(|lag| {
-                at.checked_sub(lag).map_or(0.0, |other| covariance(at, other))
-            })
+            std::array::from_fn(|lag| at.checked_sub(lag).map_or(0.0, |other| covariance(at, other)))
         };
         Self { covariances: (0..planes.len()).map(of_channel).collect() }
     }
@@ -112,13 +113,17 @@ impl Moments {
             matrix[i][i] += 0.1;
         }
         let solution = solve(matrix, right, n);
-        solution.map(|weight| (weight * ONE).round() as i16)
+        solution.map(|weight| ((weight * ONE).round() as i16).max(-i16::MAX))
     }
 }
 
 /// Solves the first `n` of a system of linear equations whose matrix is symmetric and positive
 /// definite, by its Cholesky factor; the other unknowns are 0, as are those that it cannot solve.
-fn solve(matrix: [[f64; ORDER]; ORDER], right: [f64; ORDER], n: usize) -> [f64; ORDER] {
+fn solve(
+    matrix: [[f64; ORDER]; ORDER],
+    right: [f64; ORDER],
+    n: usize,
+) -> [f64; ORDER] {
     let mut factor = [[0.0; ORDER]; ORDER];
     for i in 0..n {
         for j in 0..=i {

@@ -7,6 +7,9 @@ use super::predict::{Channel, ORDER, Pairs, ZERO_PAIRS, predict};
 use super::tile::{self, MAX_LOW_BITS, PIXELS, Row, ZEROS, join, low_bytes, values};
 use super::transpose::{WORD_CHANNELS, Words, write_pixels};
 
+/// Bytes before the channels: the reference, the number of patches, the length of the compressed
+/// high bits.
+pub(super) const HEAD_BYTES: usize = 2 + 4 + 4;
 /// Bytes of a channel: weights, bias, low bits.
 pub(super) const CHANNEL_BYTES: usize = 2 * ORDER + 2 + 1;
 /// Bytes of a patch: the value's index, and what is added to its residual.
@@ -15,6 +18,9 @@ pub(super) const PATCH_BYTES: usize = 4 + 2;
 /// Channels whose pairs are kept: at least the order and one more, and a multiple of those of a
 /// word.
 const HISTORY: usize = 8;
+
+/// Bytes of a line of a processor's cache, on most.
+const LINE_BYTES: usize = 64;
 
 /// The bytes of a block from a place on; every reading is checked against their end.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +32,7 @@ pub(super) struct Unread<'a> {
 
 impl<'a> Unread<'a> {
     /// The next `n_bytes`, which are `part`.
-    pub(super) fn take(
-        &mut self,
-        n_bytes: usize,
-        part: &'static str,
-    ) -> Result<&'a [u8], FileError> {
+    pub(super) fn take(&mut self, n_bytes: usize, part: &'static str) -> Result<&'a [u8], FileError> {
         let Some((taken, rest)) = self.bytes.split_at_checked(n_bytes) else {
             let reason = format!("{part}: {n_bytes} bytes, and {} are left", self.bytes.len());
             return Err(FileError::damaged(self.offset, reason));
@@ -40,10 +42,7 @@ impl<'a> Unread<'a> {
     }
 
     /// The next bytes as an array.
-    pub(super) fn array<const N: usize>(
-        &mut self,
-        part: &'static str,
-    ) -> Result<[u8; N], FileError> {
+    pub(super) fn array<const N: usize>(&mut self, part: &'static str) -> Result<[u8; N], FileError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N, part)?);
         Ok(array)
@@ -132,6 +131,7 @@ impl<'a> Section<'a> {
             join(channel.low_bits, low, high, &mut tile.residuals);
             self.patches.apply((tile_index * n_channels + at) * PIXELS, &mut tile.residuals);
             tile.add(at, channel, words);
+            ask_for(pixels, at);
         }
         // The last word is filled up.
         tile.residuals = ZEROS;
@@ -139,6 +139,17 @@ impl<'a> Section<'a> {
             tile.add(at, &Channel::default(), words);
         }
         write_pixels(words, n_channels, pixels);
+    }
+}
+
+/// Writes to each cache line of part `at` of a tile's destination, which is overwritten later: the
+/// lines come from memory while the next channels are decoded.
+#[inline]
+fn ask_for(pixels: &mut [u8], at: usize) {
+    for line in (2 * PIXELS * at..2 * PIXELS * (at + 1)).step_by(LINE_BYTES) {
+        if let Some(byte) = pixels.get_mut(line) {
+            *byte = 0;
+        }
     }
 }
 
@@ -186,7 +197,11 @@ fn take_channels(unread: &mut Unread<'_>, n_channels: usize) -> Result<Vec<Chann
             let reason = format!("a channel with {low_bits} low bits: at most {MAX_LOW_BITS}");
             return Err(FileError::damaged(start + (at + 1) * CHANNEL_BYTES - 1, reason));
         }
-        let weights = std::array::from_fn(number);
+        let weights: [i16; ORDER] = std::array::from_fn(number);
+        if weights.contains(&i16::MIN) {
+            let reason = "a channel with weight -32768, whose products are not defined";
+            return Err(FileError::damaged(start + at * CHANNEL_BYTES, reason));
+        }
         channels.push(Channel { weights, bias: number(ORDER), low_bits });
     }
     Ok(channels)
