@@ -32,7 +32,11 @@ pub(super) struct Unread<'a> {
 
 impl<'a> Unread<'a> {
     /// The next `n_bytes`, which are `part`.
-    pub(super) fn take(&mut self, n_bytes: usize, part: &'static str) -> Result<&'a [u8], FileError> {
+    pub(super) fn take(
+        &mut self,
+        n_bytes: usize,
+        part: &'static str,
+    ) -> Result<&'a [u8], FileError> {
         let Some((taken, rest)) = self.bytes.split_at_checked(n_bytes) else {
             let reason = format!("{part}: {n_bytes} bytes, and {} are left", self.bytes.len());
             return Err(FileError::damaged(self.offset, reason));
@@ -42,7 +46,10 @@ impl<'a> Unread<'a> {
     }
 
     /// The next bytes as an array.
-    pub(super) fn array<const N: usize>(&mut self, part: &'static str) -> Result<[u8; N], FileError> {
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        part: &'static str,
+    ) -> Result<[u8; N], FileError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N, part)?);
         Ok(array)
