@@ -56,9 +56,13 @@ Commands:
               cargo xtask fields queue ~/data/weather --consumer 500
               cargo xtask fields sweep ~/data/weather -w 4 --queue 4 --link 30ms,90MB/s,1GB/s
               cargo xtask fields peers ~/data/weather
-  cubes     write hyperspectral image cubes with labels, in the formats of htc and in others
+  cubes     write hyperspectral image cubes with labels, in the formats of htc and in others; htc's benchmark of
+            feeding them to a device, Python's ways to feed them beside the loader
               cargo xtask cubes generate ~/data/cubes --images 64
               cargo xtask cubes preprocess ~/data/cubes --to raw16,zarr
+              cargo xtask cubes sweep ~/data/cubes --io-limit none,1000MiB/s --published
+              cargo xtask cubes sweep ~/data/cubes --strategies codec --consumer none -w 1,2,4
+              cargo xtask cubes peers ~/data/cubes
   preprocess
             the same as `cubes preprocess`: write the cubes of Tivita's files in other forms
               cargo xtask preprocess ~/data/tivita --to raw32,raw16
