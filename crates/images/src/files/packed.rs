@@ -1,4 +1,4 @@
-//! Our own format of cubes of `f16` and `f32`: smaller than blosc with zstd, and no slower to read.
+//! Our own format of cubes of `f16` and `f32`, smaller than blosc with zstd.
 //!
 //! Values are predicted along the last dimension (the spectrum of a pixel), and only the residuals
 //! are stored: their low bits as they are, because those are noise, and the bits above compressed
@@ -32,7 +32,7 @@
 //!
 //! # A section
 //!
-//! A section has 16 bits for each value of N pixels. The pixels are cut into tiles of 128; the last
+//! A section has 16 bits for each value of N pixels. The pixels are cut into tiles of 64; the last
 //! tile is filled up with anything.
 //!
 //! | bytes | content |
@@ -40,38 +40,38 @@
 //! | 2 | reference R, `i16` |
 //! | 4 | number of patches P, `u32` |
 //! | 4 | length H of the high bits, `u32` |
-//! | 15 C | per channel: 6 weights and a bias, `i16` each; number of low bits K, `u8`, from 0 to 8 |
+//! | 15 C | per channel: weights w1 to w6 and a bias, `i16`; number of low bits K, `u8`, 0 to 8 |
 //! | 6 P | per patch: index `u32`, increasing; addend `i16` |
-//! | H | zstd frame: for each tile, for each channel, 128 bytes |
-//! | 16 K each | for each tile, for each channel: low bits |
+//! | H | zstd frame: for each tile, for each channel, 64 bytes |
+//! | 8 K each | for each tile, for each channel: low bits |
 //!
-//! The residual of a value is `(high << K) | low`, where `high` is its byte of the frame as `i8`,
-//! plus the addend of the patch whose index is that of the byte in the decompressed frame, if there
-//! is one.
+//! No weight is -32768. The residual of a value is `(high << K) | low`, where `high` is its byte of
+//! the frame as `i8`, plus the addend of the patch whose index is that of the byte in the
+//! decompressed frame, if there is one.
 //!
-//! The low bits of 128 values are in up to four parts, whose widths W are the powers of 2 that K is
-//! the sum of, the greatest first and with the highest bits. Byte `b` of a part, which has `n = 16
-//! W` bytes, has from its lowest bits up W bits each of the values `b`, `b + n`, `b + 2 n` and so
-//! on.
+//! The low bits of 64 values are in up to four parts, whose widths W are the powers of 2 that K is
+//! the sum of, the greatest first and with the highest bits. Byte `b` of a part, which has `n = 8 W`
+//! bytes, has from its lowest bits up W bits each of the values `b`, `b + n`, `b + 2 n` and so on.
 //!
-//! In each pixel, channel by channel,
+//! In each pixel, channel by channel, with `v` of a channel before the first being 0:
 //!
 //! ```text
-//! v[c] = residual[c] + bias[c] + sum over j from 1 to 6 of (weight[c][j] * f[c - j] >> 16)
-//! f[c] = v[c] added to itself three times over (v + v, twice that, twice that), each time limited
-//!        to i16; f[c] is 0 for negative c
-//! s[c] = v[c] + R
+//! sum  = w1 * v[c - 1] + w2 * v[c - 2] + ... + w6 * v[c - 6] + (bias << 12) + 2048
+//! v[c] = residual + limited(sum >> 12)
+//! s    = v[c] + R
 //! ```
 //!
-//! in `i16` that wraps, except for the products, which are of 32 bits and shifted with their sign,
-//! and `f`. The 16 bits of the value are `s` if it is not negative, and else `s ^ 0x7FFF`.
+//! `sum` is an `i32` that wraps, and is shifted with its sign; `limited` is the nearest `i16`; the
+//! other sums are `i16` that wrap. The 16 bits of the value are `s` if it is not negative, and else
+//! `s ^ 0x7FFF`: so greater numbers are greater integers.
 //!
 //! # Why so
 //!
-//! `docs/cubes.md` has the measurements. Where a cube is as noisy as the published compressibility
-//! suggests, a fifth of a value at most can be predicted, and bit packing alone loses most of that
-//! again: residuals of noise are bell-shaped, and a fixed width costs 0.7 bits more than their
-//! entropy. Huffman codes of the bits above the noise cost 0.05 bits.
+//! `docs/results` has the measurements. Where a cube is as noisy as its published compressibility
+//! allows, little of a value can be predicted, and residuals are bell-shaped: packing them in a
+//! fixed number of bits costs 0.7 bits more than their entropy, Huffman codes of the bits above the
+//! noise 0.05 bits. Predicting from six channels by least squares saves 0.5 to 1.6 bits against the
+//! difference to the channel before, because it averages the noise of the channels.
 
 mod encode;
 mod fit;

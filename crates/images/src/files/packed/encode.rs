@@ -17,7 +17,7 @@ const LOWER_LEVEL: i32 = 3;
 /// The file of an array of `f16` or `f32`: `values` in native byte order and C order.
 ///
 /// A cube should have its channels in the last dimension: they are predicted from one another. The
-/// file exceeds the values by at most 9 bytes for each 1 MiB and the header.
+/// file exceeds the values by at most 9 bytes for each 2 MiB, and its header.
 ///
 /// # Errors
 /// If the element is another one, `values` has another number of bytes than the shape, or the

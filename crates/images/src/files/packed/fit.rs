@@ -5,9 +5,8 @@ use super::tile::{PIXELS, Row, ZEROS, row, values};
 
 /// Values beyond this are limited: a few extreme values must not decide the weights.
 const LIMIT: i32 = 4096;
-/// Standard deviation of the residuals in units of the first bit above the low bits, at least. The
-/// Huffman codes of narrower distributions waste more; with wider ones, more residuals exceed the
-/// byte of their high bits.
+/// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
+/// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
 /// Median absolute value of a normal distribution with standard deviation 1.
 const NORMAL_MEDIAN: f64 = 0.6745;
@@ -69,7 +68,7 @@ fn median(numbers: &mut [i16]) -> i16 {
     if numbers.is_empty() { 0 } else { *numbers.select_nth_unstable(middle).1 }
 }
 
-/// Means of all channels, and covariances of channels at most [`ORDER`] apart.
+/// Covariances of channels at most [`ORDER`] apart.
 #[derive(Debug)]
 struct Moments {
     /// For each channel, the covariances with itself, the channel before, and so on; 0 where there
@@ -114,7 +113,7 @@ impl Moments {
             matrix[i][i] += 0.1;
         }
         let solution = solve(matrix, right, n);
-        solution.map(|weight| (weight * ONE).round() as i16)
+        solution.map(|weight| ((weight * ONE).round() as i16).max(-i16::MAX))
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) const PATCH_BYTES: usize = 4 + 2;
 /// word.
 const HISTORY: usize = 8;
 
+/// Bytes of a line of a processor's cache, on most.
+const LINE_BYTES: usize = 64;
+
 /// The bytes of a block from a place on; every reading is checked against their end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unread<'a> {
@@ -128,6 +131,7 @@ impl<'a> Section<'a> {
             join(channel.low_bits, low, high, &mut tile.residuals);
             self.patches.apply((tile_index * n_channels + at) * PIXELS, &mut tile.residuals);
             tile.add(at, channel, words);
+            ask_for(pixels, at);
         }
         // The last word is filled up.
         tile.residuals = ZEROS;
@@ -135,6 +139,17 @@ impl<'a> Section<'a> {
             tile.add(at, &Channel::default(), words);
         }
         write_pixels(words, n_channels, pixels);
+    }
+}
+
+/// Writes to each cache line of part `at` of a tile's destination, which is overwritten later: the
+/// lines come from memory while the next channels are decoded.
+#[inline]
+fn ask_for(pixels: &mut [u8], at: usize) {
+    for line in (2 * PIXELS * at..2 * PIXELS * (at + 1)).step_by(LINE_BYTES) {
+        if let Some(byte) = pixels.get_mut(line) {
+            *byte = 0;
+        }
     }
 }
 
@@ -182,7 +197,11 @@ fn take_channels(unread: &mut Unread<'_>, n_channels: usize) -> Result<Vec<Chann
             let reason = format!("a channel with {low_bits} low bits: at most {MAX_LOW_BITS}");
             return Err(FileError::damaged(start + (at + 1) * CHANNEL_BYTES - 1, reason));
         }
-        let weights = std::array::from_fn(number);
+        let weights: [i16; ORDER] = std::array::from_fn(number);
+        if weights.contains(&i16::MIN) {
+            let reason = "a channel with weight -32768, whose products are not defined";
+            return Err(FileError::damaged(start + at * CHANNEL_BYTES, reason));
+        }
         channels.push(Channel { weights, bias: number(ORDER), low_bits });
     }
     Ok(channels)

@@ -1,14 +1,14 @@
-//! A tile: the values of one channel at 128 pixels, and how their low bits are stored.
+//! Rows: the values of one channel at the pixels of a tile, and how their low bits are stored.
 //!
 //! The kernels work on vectors of 8 `i16` of crate `wide`, which are SSE2 registers on x86-64 and
-//! NEON registers on ARM: the loops that a compiler makes of the same arithmetic on slices need
-//! ten times as long, because it widens the products.
+//! NEON registers on ARM. The compiler's own vectors of the same arithmetic on slices take several
+//! times as long, because it widens the factors of each product.
 
 use bytemuck::{must_cast, must_cast_ref};
 use wide::{i16x8, u8x16, u16x8};
 
-/// Pixels of a tile.
-pub(super) const PIXELS: usize = 128;
+/// Pixels of a tile: its rows and its part of the destination fit a processor's first cache.
+pub(super) const PIXELS: usize = 64;
 /// Values of a vector.
 pub(super) const LANES: usize = 8;
 /// Vectors of a row.
@@ -92,7 +92,8 @@ fn interleaved_zeros(bytes: &[u8; 16]) -> [u16x8; 2] {
 /// up, the bits of the values `b`, `b + n`, `b + 2 n` and so on, where `n` is the part's length.
 #[inline]
 fn add_part<const WIDTH: usize>(low: &mut &[u8], words: &mut LowWords) {
-    let n = 16 * WIDTH;
+    let n = low_bytes(WIDTH as u8);
+    let n_words = n / 8;
     let Some((part, rest)) = low.split_at_checked(n) else { return };
     *low = rest;
     let mask = u64::MAX / 255 * ((1 << WIDTH) - 1);
@@ -102,9 +103,9 @@ fn add_part<const WIDTH: usize>(low: &mut &[u8], words: &mut LowWords) {
         *stored = u64::from_le_bytes(*part);
     }
     for at in 0..8 / WIDTH {
-        for byte in 0..2 * WIDTH {
+        for byte in 0..n_words {
             let bits = (stored[byte] >> (WIDTH * at)) & mask;
-            let word = &mut words[2 * WIDTH * at + byte];
+            let word = &mut words[n_words * at + byte];
             *word = (*word << (WIDTH % 8)) | bits;
         }
     }
