@@ -118,8 +118,7 @@ impl Packed<'_> {
         into: &mut [u8],
         scratch: &mut DecodeScratch,
     ) -> Result<(), FileError> {
-        let absent =
-            FileError::Absent { what: "block", index: piece, count: self.blocks.len() };
+        let absent = FileError::Absent { what: "block", index: piece, count: self.blocks.len() };
         let Some(&Entry { offset, length, checksum }) = self.blocks.get(piece) else {
             return Err(absent);
         };

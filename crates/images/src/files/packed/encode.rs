@@ -22,13 +22,14 @@ const LOWER_LEVEL: i32 = 3;
 /// # Errors
 /// If the element is another one, `values` has another number of bytes than the shape, or the
 /// shape has more than 8 dimensions.
-pub fn write(
-    values: &[u8],
-    shape: &[usize],
-    element: ElementType,
-) -> Result<Vec<u8>, FileError> {
+pub fn write(values: &[u8], shape: &[usize], element: ElementType) -> Result<Vec<u8>, FileError> {
     if header::code(element).is_none() {
         let reason = format!("elements of type {element:?}: packed files have f16 or f32");
+        return Err(FileError::write(reason));
+    }
+    if shape.len() > header::MAX_DIMENSIONS {
+        let (n, most) = (shape.len(), header::MAX_DIMENSIONS);
+        let reason = format!("shape {shape:?} has {n} dimensions: at most {most}");
         return Err(FileError::write(reason));
     }
     let too_large = || FileError::write(format!("an array of shape {shape:?} is too large"));
@@ -106,13 +107,7 @@ fn encode_section(bits: &[i16], n_channels: usize, block: &mut Vec<u8>) -> Resul
 }
 
 /// Appends the patch of a residual whose high bits do not fit their byte.
-fn append_patch(
-    index: usize,
-    high: u8,
-    residual: i16,
-    low_bits: u8,
-    patches: &mut Vec<[u8; 6]>,
-) {
+fn append_patch(index: usize, high: u8, residual: i16, low_bits: u8, patches: &mut Vec<[u8; 6]>) {
     let kept = i16::from(high.cast_signed());
     let added = (residual >> low_bits).wrapping_sub(kept) << low_bits;
     if added != 0 {

@@ -38,12 +38,7 @@ pub(super) fn fit(planes: &Planes) -> Vec<(Channel, Vec<[i16; PIXELS]>)> {
 }
 
 /// Values of a tile less their predictions. `before` are up to [`ORDER`] channels before.
-fn residuals(
-    channel: &Channel,
-    tile: usize,
-    tiles: &[Row],
-    before: &[Vec<Row>],
-) -> [i16; PIXELS] {
+fn residuals(channel: &Channel, tile: usize, tiles: &[Row], before: &[Vec<Row>]) -> [i16; PIXELS] {
     let mut rows = [&ZEROS; ORDER];
     for (place, tiles) in rows.iter_mut().rev().zip(before.iter().rev()) {
         *place = &tiles[tile];
@@ -86,14 +81,17 @@ impl Moments {
             })
             .collect();
         let n = limited.first().map_or(1, Vec::len).max(1) as f64;
-        let mean = |channel: &Vec<i32>| channel.iter().map(|&v| i64::from(v)).sum::<i64>() as f64 / n;
+        let mean =
+            |channel: &Vec<i32>| channel.iter().map(|&v| i64::from(v)).sum::<i64>() as f64 / n;
         let means: Vec<f64> = limited.iter().map(mean).collect();
         let covariance = |a: usize, b: usize| {
             let products = limited[a].iter().zip(&limited[b]).map(|(&a, &b)| i64::from(a * b));
             products.sum::<i64>() as f64 / n - means[a] * means[b]
         };
         let of_channel = |at: usize| {
-            std::array::from_fn(|lag| at.checked_sub(lag).map_or(0.0, |other| covariance(at, other)))
+            std::array::from_fn(|lag| {
+                at.checked_sub(lag).map_or(0.0, |other| covariance(at, other))
+            })
         };
         Self { covariances: (0..planes.len()).map(of_channel).collect() }
     }
@@ -105,25 +103,21 @@ impl Moments {
         let mut right = [0.0; ORDER];
         for i in 0..n {
             right[i] = self.covariances[at][i + 1];
-            for j in i..n {
-                matrix[i][j] = self.covariances[at - 1 - i][j - i];
-                matrix[j][i] = matrix[i][j];
+            for (j, value) in matrix[i].iter_mut().enumerate().take(n) {
+                let (earlier, later) = (i.max(j), i.min(j));
+                *value = self.covariances[at - 1 - later][earlier - later];
             }
-            // Values are integers and products are rounded: less is not known of any direction.
+            // Values are integers, and noise of that size is in every one.
             matrix[i][i] += 0.1;
         }
-        let solution = solve(matrix, right, n);
+        let solution = solve(&matrix, right, n);
         solution.map(|weight| ((weight * ONE).round() as i16).max(-i16::MAX))
     }
 }
 
 /// Solves the first `n` of a system of linear equations whose matrix is symmetric and positive
 /// definite, by its Cholesky factor; the other unknowns are 0, as are those that it cannot solve.
-fn solve(
-    matrix: [[f64; ORDER]; ORDER],
-    right: [f64; ORDER],
-    n: usize,
-) -> [f64; ORDER] {
+fn solve(matrix: &[[f64; ORDER]; ORDER], right: [f64; ORDER], n: usize) -> [f64; ORDER] {
     let mut factor = [[0.0; ORDER]; ORDER];
     for i in 0..n {
         for j in 0..=i {

@@ -7,9 +7,6 @@ use super::predict::{Channel, ORDER, Pairs, ZERO_PAIRS, predict};
 use super::tile::{self, MAX_LOW_BITS, PIXELS, Row, ZEROS, join, low_bytes, values};
 use super::transpose::{WORD_CHANNELS, Words, write_pixels};
 
-/// Bytes before the channels: the reference, the number of patches, the length of the compressed
-/// high bits.
-pub(super) const HEAD_BYTES: usize = 2 + 4 + 4;
 /// Bytes of a channel: weights, bias, low bits.
 pub(super) const CHANNEL_BYTES: usize = 2 * ORDER + 2 + 1;
 /// Bytes of a patch: the value's index, and what is added to its residual.
@@ -32,7 +29,11 @@ pub(super) struct Unread<'a> {
 
 impl<'a> Unread<'a> {
     /// The next `n_bytes`, which are `part`.
-    pub(super) fn take(&mut self, n_bytes: usize, part: &'static str) -> Result<&'a [u8], FileError> {
+    pub(super) fn take(
+        &mut self,
+        n_bytes: usize,
+        part: &'static str,
+    ) -> Result<&'a [u8], FileError> {
         let Some((taken, rest)) = self.bytes.split_at_checked(n_bytes) else {
             let reason = format!("{part}: {n_bytes} bytes, and {} are left", self.bytes.len());
             return Err(FileError::damaged(self.offset, reason));
@@ -42,7 +43,10 @@ impl<'a> Unread<'a> {
     }
 
     /// The next bytes as an array.
-    pub(super) fn array<const N: usize>(&mut self, part: &'static str) -> Result<[u8; N], FileError> {
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        part: &'static str,
+    ) -> Result<[u8; N], FileError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N, part)?);
         Ok(array)
