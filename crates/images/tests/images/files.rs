@@ -3,6 +3,7 @@
 
 mod blosc;
 mod damage;
+mod packed;
 mod python;
 mod tivita;
 

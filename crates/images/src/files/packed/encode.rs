@@ -27,6 +27,11 @@ pub fn write(values: &[u8], shape: &[usize], element: ElementType) -> Result<Vec
         let reason = format!("elements of type {element:?}: packed files have f16 or f32");
         return Err(FileError::write(reason));
     }
+    if shape.len() > header::MAX_DIMENSIONS {
+        let (n, most) = (shape.len(), header::MAX_DIMENSIONS);
+        let reason = format!("shape {shape:?} has {n} dimensions: at most {most}");
+        return Err(FileError::write(reason));
+    }
     let too_large = || FileError::write(format!("an array of shape {shape:?} is too large"));
     let layout = Layout::new(shape, element).ok_or_else(too_large)?;
     let n_bytes = layout.n_pixels * layout.n_channels * layout.value_bytes;

@@ -103,21 +103,21 @@ impl Moments {
         let mut right = [0.0; ORDER];
         for i in 0..n {
             right[i] = self.covariances[at][i + 1];
-            for j in i..n {
-                matrix[i][j] = self.covariances[at - 1 - i][j - i];
-                matrix[j][i] = matrix[i][j];
+            for (j, value) in matrix[i].iter_mut().enumerate().take(n) {
+                let (earlier, later) = (i.max(j), i.min(j));
+                *value = self.covariances[at - 1 - later][earlier - later];
             }
-            // Values are integers and products are rounded: less is not known of any direction.
+            // Values are integers, and noise of that size is in every one.
             matrix[i][i] += 0.1;
         }
-        let solution = solve(matrix, right, n);
+        let solution = solve(&matrix, right, n);
         solution.map(|weight| ((weight * ONE).round() as i16).max(-i16::MAX))
     }
 }
 
 /// Solves the first `n` of a system of linear equations whose matrix is symmetric and positive
 /// definite, by its Cholesky factor; the other unknowns are 0, as are those that it cannot solve.
-fn solve(matrix: [[f64; ORDER]; ORDER], right: [f64; ORDER], n: usize) -> [f64; ORDER] {
+fn solve(matrix: &[[f64; ORDER]; ORDER], right: [f64; ORDER], n: usize) -> [f64; ORDER] {
     let mut factor = [[0.0; ORDER]; ORDER];
     for i in 0..n {
         for j in 0..=i {

@@ -17,7 +17,7 @@ const MAX_BLOCK_VALUES: usize = 1 << 22;
 /// take 0.1 % of their bytes.
 const BLOCK_VALUES: usize = 1 << 20;
 /// The most dimensions.
-const MAX_DIMENSIONS: usize = 8;
+pub(super) const MAX_DIMENSIONS: usize = 8;
 /// Bytes of a block in the index: its length and its checksum.
 const ENTRY_BYTES: usize = 8;
 
@@ -174,7 +174,7 @@ fn take_index(
         end = end.saturating_add(length);
     }
     if bytes.len() < end {
-        return Err(FileError::Truncated { part: "the blocks", length: bytes.len(), end });
+        return Err(FileError::Truncated { part: "the last block", length: bytes.len(), end });
     }
     if bytes.len() > end {
         return Err(FileError::damaged(end, "bytes follow the last block"));

@@ -5,7 +5,7 @@
 //! times as long, because it widens the factors of each product.
 
 use bytemuck::{must_cast, must_cast_ref};
-use wide::{i16x8, u8x16, u16x8};
+use wide::{i16x8, u8x16};
 
 /// Pixels of a tile: its rows and its part of the destination fit a processor's first cache.
 pub(super) const PIXELS: usize = 64;
@@ -70,22 +70,20 @@ pub(super) fn join(low_bits: u8, low: &[u8], high: &[u8; PIXELS], joined: &mut R
     if low_bits & 1 != 0 {
         add_part::<1>(&mut low, &mut words);
     }
+    for word in &mut words {
+        *word = word.to_le();
+    }
     let low: [u8x16; VECTORS / 2] = must_cast(words);
     let (high, _) = high.as_chunks::<16>();
-    let shift = u32::from(8 - low_bits.min(8));
-    for ((pair, low), high) in joined.as_chunks_mut::<2>().0.iter_mut().zip(low).zip(high) {
-        let high: [i16x8; 2] = must_cast(interleaved_zeros(high));
-        pair[0] = (high[0] >> shift) | i16x8::from_u8x16_low(low);
-        pair[1] = (high[1] >> shift) | i16x8::from_u8x16_high(low);
+    let unused = u32::from(MAX_LOW_BITS - low_bits.min(MAX_LOW_BITS));
+    let (pairs, _) = joined.as_chunks_mut::<2>();
+    for ((pair, low), high) in pairs.iter_mut().zip(low).zip(high) {
+        let high = u8x16::new(*high);
+        // First as the upper byte, whose highest bit is the sign, and then in its place.
+        let high = [i16x8::from_u8x16_low(high), i16x8::from_u8x16_high(high)];
+        let high = [(high[0] << 8_u32) >> unused, (high[1] << 8_u32) >> unused];
+        *pair = [high[0] | i16x8::from_u8x16_low(low), high[1] | i16x8::from_u8x16_high(low)];
     }
-}
-
-/// 16-bit numbers whose upper bytes are `bytes`.
-#[inline]
-fn interleaved_zeros(bytes: &[u8; 16]) -> [u16x8; 2] {
-    let bytes = u8x16::new(*bytes);
-    let [low, high] = [i16x8::from_u8x16_low(bytes), i16x8::from_u8x16_high(bytes)];
-    [must_cast(low << 8_u32), must_cast(high << 8_u32)]
 }
 
 /// Appends `WIDTH` bits to each value of `words`. Byte `b` of the part has, from its lowest bits
@@ -111,8 +109,8 @@ fn add_part<const WIDTH: usize>(low: &mut &[u8], words: &mut LowWords) {
     }
 }
 
-/// Splits residuals: their `low_bits` low bits go to `low`, and their bits above, which must fit
-/// `i8`, are returned.
+/// Splits residuals: their `low_bits` low bits go to `low`, and the lowest 8 bits above them are
+/// returned.
 pub(super) fn split(low_bits: u8, residuals: &[i16; PIXELS], low: &mut Vec<u8>) -> [u8; PIXELS] {
     let mut above = low_bits;
     for width in [8, 4, 2, 1] {

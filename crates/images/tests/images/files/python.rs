@@ -15,7 +15,7 @@ use images::files::{CubeFile, FileFormat, Norm, blosc, normalize, tivita};
 use super::{decode, stored, values};
 
 #[expect(clippy::print_stderr, reason = "a test prints what it cannot check")]
-fn python() -> Option<OsString> {
+pub(super) fn python() -> Option<OsString> {
     let python = env::var_os("SOMAFEED_PYTHON").filter(|python| !python.is_empty());
     if python.is_none() {
         let absent = "SOMAFEED_PYTHON names no interpreter with blosc";
