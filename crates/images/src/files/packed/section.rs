@@ -7,9 +7,6 @@ use super::predict::{Channel, ORDER, Pairs, ZERO_PAIRS, predict};
 use super::tile::{self, MAX_LOW_BITS, PIXELS, Row, ZEROS, join, low_bytes, values};
 use super::transpose::{WORD_CHANNELS, Words, write_pixels};
 
-/// Bytes before the channels: the reference, the number of patches, the length of the compressed
-/// high bits.
-pub(super) const HEAD_BYTES: usize = 2 + 4 + 4;
 /// Bytes of a channel: weights, bias, low bits.
 pub(super) const CHANNEL_BYTES: usize = 2 * ORDER + 2 + 1;
 /// Bytes of a patch: the value's index, and what is added to its residual.
