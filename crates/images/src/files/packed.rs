@@ -50,8 +50,9 @@
 //! decompressed frame, if there is one.
 //!
 //! The low bits of 64 values are in up to four parts, whose widths W are the powers of 2 that K is
-//! the sum of, the greatest first and with the highest bits. Byte `b` of a part, which has `n = 8 W`
-//! bytes, has from its lowest bits up W bits each of the values `b`, `b + n`, `b + 2 n` and so on.
+//! the sum of, the greatest first and with the highest bits. Byte `b` of a part, which has
+//! `n = 8 W` bytes, has from its lowest bits up W bits each of the values `b`, `b + n`, `b + 2 n`
+//! and so on.
 //!
 //! In each pixel, channel by channel, with `v` of a channel before the first being 0:
 //!

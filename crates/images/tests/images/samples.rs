@@ -34,7 +34,7 @@ fn labels(image: usize) -> Vec<u8> {
 }
 
 fn valid(image: usize) -> Vec<u8> {
-    (0..30).map(|at| u8::from((image * 3 + at) % 5 != 0)).collect()
+    (0..30).map(|at| u8::from(!(image * 3 + at).is_multiple_of(5))).collect()
 }
 
 fn name(image: usize) -> String {
@@ -147,9 +147,10 @@ fn expected(n: usize, spec: &ImageSpec, epoch: u64) -> Delivered {
             drawn.keeping_valid_pixels([6, 5], masks, |pixel| pixel != 0).unwrap()
         });
         let is_half = matches!(spec.form, Form::Raw16);
-        let stored: Vec<f32> = match is_half {
-            true => halves(image).into_iter().map(f16::to_f32).collect(),
-            false => cube(image),
+        let stored: Vec<f32> = if is_half {
+            halves(image).into_iter().map(f16::to_f32).collect()
+        } else {
+            cube(image)
         };
         let wide = match spec.element {
             Some(element) => element == ElementType::F32,
@@ -230,7 +231,9 @@ fn a_batch_that_is_kept_is_not_overwritten_and_too_many_are_an_error() {
         }
     };
     let mut delivered = Delivered::new();
-    kept.iter().for_each(|batch| enter(batch, &mut delivered));
+    for batch in &kept {
+        enter(batch, &mut delivered);
+    }
     assert!(n_kept <= kept.len() && kept.len() < 12, "{} batches", kept.len());
     let known: Delivered = all.into_iter().take(delivered.len()).collect();
     assert_eq!(delivered, known);
@@ -368,7 +371,7 @@ fn settings_that_do_not_fit_are_refused() {
         assert!(error.contains(words), "{error}");
     };
     let spec = ImageSpec::new(Form::Raw16);
-    let keys = vec![Key::cube("a"), Key::mask("labels").clone()];
+    let keys = vec![Key::cube("a"), Key::mask("labels")];
     refused(ImageSpec { keys: [keys.clone(), keys].concat(), ..spec.clone() }, "two keys");
     refused(ImageSpec { element: Some(ElementType::U8), ..spec.clone() }, "float16 or float32");
     let outside = Key::array("labels", "../segmentations", "labels", Role::Mask);
