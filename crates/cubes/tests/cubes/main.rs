@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 mod bad_files;
+mod loaded;
 mod peers;
 mod program;
 mod repeated;

@@ -4,4 +4,6 @@
 
 mod augment;
 mod files;
+mod image_data;
+mod samplers;
 mod samples;
