@@ -1,6 +1,8 @@
 //! Tests without a GPU: no memory is written while it is copied from, copies under way are bounded,
 //! and batches arrive intact.
 
+#[cfg(feature = "images")]
+mod copies_of_images;
 mod late_device;
 
 use std::sync::Arc;
