@@ -17,9 +17,9 @@ use crate::{ArrayTensors, Error, PinnedSlots};
 /// A device that never looks at the host's memory, so that only the code under test keeps it.
 #[derive(Debug, Default)]
 struct Counter {
-    n_begun: AtomicU64,
-    n_done: AtomicU64,
-    n_waits: AtomicU64,
+    begun: AtomicU64,
+    done: AtomicU64,
+    waits: AtomicU64,
 }
 
 impl CopyDevice for Counter {
@@ -28,17 +28,17 @@ impl CopyDevice for Counter {
     }
 
     fn begin_copy(&self, host: &Tensor) -> Result<(Tensor, Ticket), Error> {
-        let ticket = self.n_begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let ticket = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         Ok((host.copy(), Ticket(ticket)))
     }
 
     fn done(&self) -> Ticket {
-        Ticket(self.n_done.load(Ordering::SeqCst))
+        Ticket(self.done.load(Ordering::SeqCst))
     }
 
     fn wait(&self, ticket: Ticket) -> Ticket {
-        self.n_waits.fetch_add(1, Ordering::SeqCst);
-        self.n_done.fetch_max(ticket.0, Ordering::SeqCst);
+        self.waits.fetch_add(1, Ordering::SeqCst);
+        self.done.fetch_max(ticket.0, Ordering::SeqCst);
         self.done()
     }
 }
@@ -83,7 +83,7 @@ fn a_slot_is_kept_until_its_copy_is_done() {
         n_batches += 1;
     }
     // The first two need no wait, each later one waits for the oldest.
-    assert_eq!((n_batches, device.n_waits.load(Ordering::SeqCst)), (6, 4));
+    assert_eq!((n_batches, device.waits.load(Ordering::SeqCst)), (6, 4));
     drop((copies, batches));
     assert_eq!(device.done().0, 6 * n_keys, "the last copies were waited for");
     assert_eq!(ring.usage().free, ring.n_slots());
