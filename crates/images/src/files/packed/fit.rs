@@ -3,8 +3,9 @@
 use super::predict::{Channel, ONE, ORDER, predictions};
 use super::tile::{PIXELS, Row, ZEROS, row, values};
 
-/// Values beyond this are limited: a few extreme values must not decide the weights.
-const LIMIT: i32 = 4096;
+/// Values farther from the median than this many times the median distance are limited where the
+/// weights are computed: a few extreme values must not decide them.
+const USUAL: i32 = 8;
 /// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
 /// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
@@ -73,19 +74,14 @@ struct Moments {
 
 impl Moments {
     fn of(planes: &Planes) -> Self {
-        let limited: Vec<Vec<i32>> = planes
-            .iter()
-            .map(|tiles| {
-                let all = tiles.iter().flat_map(values);
-                all.map(|&value| i32::from(value).clamp(-LIMIT, LIMIT)).collect()
-            })
-            .collect();
+        let limited: Vec<Vec<i32>> = planes.iter().map(|tiles| limited(tiles)).collect();
         let n = limited.first().map_or(1, Vec::len).max(1) as f64;
         let mean =
             |channel: &Vec<i32>| channel.iter().map(|&v| i64::from(v)).sum::<i64>() as f64 / n;
         let means: Vec<f64> = limited.iter().map(mean).collect();
         let covariance = |a: usize, b: usize| {
-            let products = limited[a].iter().zip(&limited[b]).map(|(&a, &b)| i64::from(a * b));
+            let products =
+                limited[a].iter().zip(&limited[b]).map(|(&a, &b)| i64::from(a) * i64::from(b));
             products.sum::<i64>() as f64 / n - means[a] * means[b]
         };
         let of_channel = |at: usize| {
@@ -113,6 +109,19 @@ impl Moments {
         let solution = solve(&matrix, right, n);
         solution.map(|weight| ((weight * ONE).round() as i16).max(-i16::MAX))
     }
+}
+
+/// The values of a channel, where those far from the others are limited to what is usual.
+fn limited(tiles: &[Row]) -> Vec<i32> {
+    let sample = tiles.iter().step_by(SAMPLED).flat_map(values).copied();
+    let mut sample: Vec<_> = sample.collect();
+    let middle = median(&mut sample);
+    for value in &mut sample {
+        *value = value.saturating_sub(middle).saturating_abs();
+    }
+    let (middle, far) = (i32::from(middle), USUAL * i32::from(median(&mut sample)) + 1);
+    let all = tiles.iter().flat_map(values);
+    all.map(|&value| i32::from(value).clamp(middle - far, middle + far)).collect()
 }
 
 /// Solves the first `n` of a system of linear equations whose matrix is symmetric and positive
