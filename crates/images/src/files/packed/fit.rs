@@ -1,7 +1,7 @@
 //! The weights of a prediction: least squares over the values of a block.
 
 use super::predict::{Channel, ONE, ORDER, predictions};
-use super::tile::{PIXELS, Row, ZEROS, row, values};
+use super::tile::{MAX_LOW_BITS, PIXELS, Row, ZEROS, row, values};
 
 /// Values farther from the median than this many times the median distance are limited where the
 /// weights are computed: a few extreme values must not decide them.
@@ -9,6 +9,11 @@ const USUAL: i32 = 8;
 /// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
 /// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
+/// Bits per value that are lost, about, with so many more low bits than the noise has: the lowest high
+/// bits of a normal distribution become ever more predictable.
+const LOSSES: [f64; 1 + MAX_LOW_BITS as usize] = [0.0, 0.04, 0.2, 0.8, 1.7, 2.7, 3.7, 4.7, 5.7];
+/// Bits of a patch.
+const PATCH_BITS: f64 = 48.0;
 /// Median absolute value of a normal distribution with standard deviation 1.
 const NORMAL_MEDIAN: f64 = 0.6745;
 
@@ -51,12 +56,21 @@ fn residuals(channel: &Channel, tile: usize, tiles: &[Row], before: &[Vec<Row>])
     residuals
 }
 
-/// The number of bits of the residuals that are noise.
+/// The number of bits of the residuals that are noise, or more if that saves patches.
 fn low_bits(residuals: &[[i16; PIXELS]]) -> u8 {
-    let sample = residuals.iter().step_by(SAMPLED).flatten();
-    let mut sizes: Vec<_> = sample.map(|value| value.saturating_abs()).collect();
+    let sample: Vec<i16> = residuals.iter().step_by(SAMPLED).flatten().copied().collect();
+    let mut sizes: Vec<_> = sample.iter().map(|value| value.saturating_abs()).collect();
     let deviation = f64::from(median(&mut sizes)) / NORMAL_MEDIAN;
-    (deviation / HIGH_DEVIATION).max(1.0).log2().floor().min(8.0) as u8
+    let noise = (deviation / HIGH_DEVIATION).max(1.0).log2().floor() as u8;
+    let noise = noise.min(MAX_LOW_BITS);
+    let cost = |low_bits: &u8| {
+        let is_patched = |value: &&i16| i8::try_from(**value >> low_bits).is_err();
+        let n_patches = sample.iter().filter(is_patched).count();
+        let loss = LOSSES[usize::from(low_bits - noise)];
+        n_patches as f64 * PATCH_BITS + sample.len() as f64 * loss
+    };
+    let costs = (noise..=MAX_LOW_BITS).map(|low_bits| (low_bits, cost(&low_bits)));
+    costs.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(noise, |(low_bits, _)| low_bits)
 }
 
 fn median(numbers: &mut [i16]) -> i16 {
