@@ -9,8 +9,8 @@ const USUAL: i32 = 8;
 /// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
 /// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
-/// Bits per value that are lost, about, with so many more low bits than the noise has: the lowest high
-/// bits of a normal distribution become ever more predictable.
+/// Bits per value that are lost, about, with 0, 1, 2... more low bits than are noise: stored as they
+/// are, the bits above the noise waste what could be predicted of them.
 const LOSSES: [f64; 1 + MAX_LOW_BITS as usize] = [0.0, 0.04, 0.2, 0.8, 1.7, 2.7, 3.7, 4.7, 5.7];
 /// Bits of a patch.
 const PATCH_BITS: f64 = 48.0;
@@ -61,8 +61,8 @@ fn low_bits(residuals: &[[i16; PIXELS]]) -> u8 {
     let sample: Vec<i16> = residuals.iter().step_by(SAMPLED).flatten().copied().collect();
     let mut sizes: Vec<_> = sample.iter().map(|value| value.saturating_abs()).collect();
     let deviation = f64::from(median(&mut sizes)) / NORMAL_MEDIAN;
-    let noise = (deviation / HIGH_DEVIATION).max(1.0).log2().floor() as u8;
-    let noise = noise.min(MAX_LOW_BITS);
+    let is_noise = |bits: &u8| deviation >= HIGH_DEVIATION * f64::from(1 << *bits);
+    let noise = (1..=MAX_LOW_BITS).take_while(is_noise).last().unwrap_or(0);
     let cost = |low_bits: &u8| {
         let is_patched = |value: &&i16| i8::try_from(**value >> low_bits).is_err();
         let n_patches = sample.iter().filter(is_patched).count();
