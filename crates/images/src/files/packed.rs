@@ -12,7 +12,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 8 | `89 50 43 55 42 0D 0A 1A` |
+//! | 8 | `89 50 4B 43 42 0D 0A 1A` |
 //! | 2 | version, `u16`: 1 |
 //! | 1 | element: 1 is `f16`, 2 is `f32` |
 //! | 1 | number of dimensions D, at most 8 |

@@ -70,7 +70,7 @@ def values(block: bytes, dtype: np.dtype, n_pixels: int, n_channels: int) -> np.
 
 
 def read(file: bytes) -> np.ndarray:
-    assert file[:8] == b"\x89PCUB\r\n\x1a"
+    assert file[:8] == b"\x89PKCB\r\n\x1a"
     version, element, n_dimensions, n_channels, block_pixels = struct.unpack_from("<HBBII", file, 8)
     assert version == 1
     dtype = np.dtype({1: "<f2", 2: "<f4"}[element])
