@@ -12,7 +12,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 8 | `89 50 43 55 42 0D 0A 1A` |
+//! | 8 | `89 50 4B 43 42 0D 0A 1A` |
 //! | 2 | version, `u16`: 1 |
 //! | 1 | element: 1 is `f16`, 2 is `f32` |
 //! | 1 | number of dimensions D, at most 8 |
@@ -42,12 +42,12 @@
 //! | 4 | length H of the high bits, `u32` |
 //! | 15 C | per channel: weights w1 to w6 and a bias, `i16`; number of low bits K, `u8`, 0 to 8 |
 //! | 6 P | per patch: index `u32`, increasing; addend `i16` |
-//! | H | zstd frame: for each tile, for each channel, 64 bytes |
+//! | H | zstd frame: for each channel, for each tile, 64 bytes |
 //! | 8 K each | for each tile, for each channel: low bits |
 //!
 //! No weight is -32768. The residual of a value is `(high << K) | low`, where `high` is its byte of
-//! the frame as `i8`, plus the addend of the patch whose index is that of the byte in the
-//! decompressed frame, if there is one.
+//! the frame as `i8`, plus the addend of its patch, if it has one. The index of value `i` of a tile
+//! is `(tile * C + channel) * 64 + i`.
 //!
 //! The low bits of 64 values are in up to four parts, whose widths W are the powers of 2 that K is
 //! the sum of, the greatest first and with the highest bits. Byte `b` of a part, which has

@@ -37,7 +37,7 @@ def section(block: bytes, n_pixels: int, n_channels: int) -> tuple[np.ndarray, b
     high = np.frombuffer(Zstd().decode(block[at : at + n_high]), np.int8).astype(np.int64)
     at += n_high
     n_tiles = -(-n_pixels // TILE)
-    residuals = high.reshape(n_tiles, n_channels, TILE)
+    residuals = np.ascontiguousarray(high.reshape(n_channels, n_tiles, TILE).transpose(1, 0, 2))
     for tile in residuals:
         for values, n_bits in zip(tile, channels["low_bits"].tolist()):
             values[:] = values << n_bits | low_bits(block[at : at + 8 * n_bits], n_bits)
@@ -70,7 +70,7 @@ def values(block: bytes, dtype: np.dtype, n_pixels: int, n_channels: int) -> np.
 
 
 def read(file: bytes) -> np.ndarray:
-    assert file[:8] == b"\x89PCUB\r\n\x1a"
+    assert file[:8] == b"\x89PKCB\r\n\x1a"
     version, element, n_dimensions, n_channels, block_pixels = struct.unpack_from("<HBBII", file, 8)
     assert version == 1
     dtype = np.dtype({1: "<f2", 2: "<f4"}[element])

@@ -80,18 +80,20 @@ fn encode_section(bits: &[i16], n_channels: usize, block: &mut Vec<u8>) -> Resul
     let reference = mean(&ordered);
     let fitted = fit(&planes(&ordered, n_channels, reference));
     let n_tiles = bits.len().div_ceil(n_channels * PIXELS);
-    let (mut high, mut low, mut patches) = (Vec::new(), Vec::new(), Vec::new());
+    let mut high = vec![[0; PIXELS]; n_channels * n_tiles];
+    let (mut low, mut patches) = (Vec::new(), Vec::new());
     for tile in 0..n_tiles {
-        for (channel, residuals) in &fitted {
+        for (at, (channel, residuals)) in fitted.iter().enumerate() {
             let residuals = &residuals[tile];
             let kept = split(channel.low_bits, residuals, &mut low);
-            for (index, (kept, residual)) in (high.len()..).zip(kept.iter().zip(residuals)) {
+            let first = (tile * n_channels + at) * PIXELS;
+            for (index, (kept, residual)) in (first..).zip(kept.iter().zip(residuals)) {
                 append_patch(index, *kept, *residual, channel.low_bits, &mut patches);
             }
-            high.extend(kept);
+            high[at * n_tiles + tile] = kept;
         }
     }
-    let high = entropy_coded(&high)?;
+    let high = entropy_coded(high.as_flattened())?;
     block.extend(reference.to_le_bytes());
     for length in [patches.len(), high.len()] {
         block.extend((length as u32).to_le_bytes());

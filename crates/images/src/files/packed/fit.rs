@@ -1,13 +1,19 @@
 //! The weights of a prediction: least squares over the values of a block.
 
 use super::predict::{Channel, ONE, ORDER, predictions};
-use super::tile::{PIXELS, Row, ZEROS, row, values};
+use super::tile::{MAX_LOW_BITS, PIXELS, Row, ZEROS, row, values};
 
-/// Values beyond this are limited: a few extreme values must not decide the weights.
-const LIMIT: i32 = 4096;
+/// Values farther from the median than this many times the median distance are limited where the
+/// weights are computed: a few extreme values must not decide them.
+const USUAL: i32 = 8;
 /// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
 /// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
+/// Bits per value that are lost, about, with 0, 1, 2... more low bits than are noise: bits above the
+/// noise could be predicted, and are stored as they are.
+const LOSSES: [f64; 1 + MAX_LOW_BITS as usize] = [0.0, 0.04, 0.2, 0.8, 1.7, 2.7, 3.7, 4.7, 5.7];
+/// Bits of a patch.
+const PATCH_BITS: f64 = 48.0;
 /// Median absolute value of a normal distribution with standard deviation 1.
 const NORMAL_MEDIAN: f64 = 0.6745;
 
@@ -50,12 +56,21 @@ fn residuals(channel: &Channel, tile: usize, tiles: &[Row], before: &[Vec<Row>])
     residuals
 }
 
-/// The number of bits of the residuals that are noise.
+/// The number of bits of the residuals that are noise, or more if that saves patches.
 fn low_bits(residuals: &[[i16; PIXELS]]) -> u8 {
-    let sample = residuals.iter().step_by(SAMPLED).flatten();
-    let mut sizes: Vec<_> = sample.map(|value| value.saturating_abs()).collect();
+    let sample: Vec<i16> = residuals.iter().step_by(SAMPLED).flatten().copied().collect();
+    let mut sizes: Vec<_> = sample.iter().map(|value| value.saturating_abs()).collect();
     let deviation = f64::from(median(&mut sizes)) / NORMAL_MEDIAN;
-    (deviation / HIGH_DEVIATION).max(1.0).log2().floor().min(8.0) as u8
+    let is_noise = |bits: &u8| deviation >= HIGH_DEVIATION * f64::from(1 << *bits);
+    let noise = (1..=MAX_LOW_BITS).take_while(is_noise).last().unwrap_or(0);
+    let cost = |low_bits: &u8| {
+        let is_patched = |value: &&i16| i8::try_from(**value >> low_bits).is_err();
+        let n_patches = sample.iter().filter(is_patched).count();
+        let loss = LOSSES[usize::from(low_bits - noise)];
+        n_patches as f64 * PATCH_BITS + sample.len() as f64 * loss
+    };
+    let costs = (noise..=MAX_LOW_BITS).map(|low_bits| (low_bits, cost(&low_bits)));
+    costs.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(noise, |(low_bits, _)| low_bits)
 }
 
 fn median(numbers: &mut [i16]) -> i16 {
@@ -73,19 +88,14 @@ struct Moments {
 
 impl Moments {
     fn of(planes: &Planes) -> Self {
-        let limited: Vec<Vec<i32>> = planes
-            .iter()
-            .map(|tiles| {
-                let all = tiles.iter().flat_map(values);
-                all.map(|&value| i32::from(value).clamp(-LIMIT, LIMIT)).collect()
-            })
-            .collect();
+        let limited: Vec<Vec<i32>> = planes.iter().map(|tiles| limited(tiles)).collect();
         let n = limited.first().map_or(1, Vec::len).max(1) as f64;
         let mean =
             |channel: &Vec<i32>| channel.iter().map(|&v| i64::from(v)).sum::<i64>() as f64 / n;
         let means: Vec<f64> = limited.iter().map(mean).collect();
         let covariance = |a: usize, b: usize| {
-            let products = limited[a].iter().zip(&limited[b]).map(|(&a, &b)| i64::from(a * b));
+            let products =
+                limited[a].iter().zip(&limited[b]).map(|(&a, &b)| i64::from(a) * i64::from(b));
             products.sum::<i64>() as f64 / n - means[a] * means[b]
         };
         let of_channel = |at: usize| {
@@ -113,6 +123,19 @@ impl Moments {
         let solution = solve(&matrix, right, n);
         solution.map(|weight| ((weight * ONE).round() as i16).max(-i16::MAX))
     }
+}
+
+/// The values of a channel, where those far from the others are limited to what is usual.
+fn limited(tiles: &[Row]) -> Vec<i32> {
+    let sample = tiles.iter().step_by(SAMPLED).flat_map(values).copied();
+    let mut sample: Vec<_> = sample.collect();
+    let middle = median(&mut sample);
+    for value in &mut sample {
+        *value = value.saturating_sub(middle).saturating_abs();
+    }
+    let (middle, far) = (i32::from(middle), USUAL * i32::from(median(&mut sample)) + 1);
+    let all = tiles.iter().flat_map(values);
+    all.map(|&value| i32::from(value).clamp(middle - far, middle + far)).collect()
 }
 
 /// Solves the first `n` of a system of linear equations whose matrix is symmetric and positive

@@ -7,7 +7,7 @@ use super::section::Unread;
 use super::tile::PIXELS;
 
 /// The first bytes of every file.
-pub(super) const MAGIC: [u8; 8] = *b"\x89PCUB\r\n\x1a";
+pub(super) const MAGIC: [u8; 8] = *b"\x89PKCB\r\n\x1a";
 const VERSION: u16 = 1;
 /// The most channels that are predicted from one another.
 pub(super) const MAX_CHANNELS: usize = 1024;

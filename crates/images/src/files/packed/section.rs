@@ -110,18 +110,19 @@ impl<'a> Section<'a> {
             return Err(FileError::damaged(self.high_offset, reason));
         }
         let (high, _) = high.as_chunks::<PIXELS>();
-        let tiles = high.chunks_exact(n_channels).zip(into.chunks_mut(2 * n_channels * PIXELS));
         let mut words = vec![Words::ZEROS; n_channels.div_ceil(WORD_CHANNELS)];
-        for (tile, (high, pixels)) in tiles.enumerate() {
+        for (tile, pixels) in into.chunks_mut(2 * n_channels * PIXELS).enumerate() {
+            let high = high[tile..].iter().step_by(n_tiles);
             self.decode_tile(tile, high, &mut words, pixels);
         }
         Ok(())
     }
 
-    fn decode_tile(
+    /// Decodes a tile: `high` has the high bits of each channel.
+    fn decode_tile<'b>(
         &mut self,
         tile_index: usize,
-        high: &[[u8; PIXELS]],
+        high: impl Iterator<Item = &'b [u8; PIXELS]>,
         words: &mut [Words],
         pixels: &mut [u8],
     ) {
