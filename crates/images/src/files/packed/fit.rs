@@ -9,8 +9,8 @@ const USUAL: i32 = 8;
 /// Standard deviation of the residuals in units of the lowest high bit, at least; at most it is
 /// twice as much. Measured: Huffman codes of narrower distributions waste more.
 const HIGH_DEVIATION: f64 = 2.1;
-/// Bits per value that are lost, about, with 0, 1, 2... more low bits than are noise: bits above the
-/// noise could be predicted, and are stored as they are.
+/// Bits per value that are lost, about, with 0, 1, 2... more low bits than are noise: bits above
+/// the noise could be predicted, and are stored as they are.
 const LOSSES: [f64; 1 + MAX_LOW_BITS as usize] = [0.0, 0.04, 0.2, 0.8, 1.7, 2.7, 3.7, 4.7, 5.7];
 /// Bits of a patch.
 const PATCH_BITS: f64 = 48.0;
