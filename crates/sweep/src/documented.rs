@@ -43,8 +43,8 @@ fn check_command(words: &[&str]) -> Result<(), String> {
                 Err(format!("{name} is given {rest:?}"))
             }
         }
-        // Crate `fields` checks the commands of its program.
-        ["cargo", "xtask", "fields", ..] => Ok(()),
+        // Crates `fields` and `cubes` check the commands of their programs.
+        ["cargo", "xtask", "fields" | "cubes" | "preprocess", ..] => Ok(()),
         ["cargo", "xtask", arguments @ ..] => check_arguments(arguments),
         ["cargo", "run", "--release", "-p", package, "--example", name, "--", ..] => {
             let examples = root().join("crates").join(package).join("examples");
@@ -77,7 +77,7 @@ fn check_arguments(arguments: &[&str]) -> Result<(), String> {
 /// The command may be incomplete.
 fn check_mention(words: &[&str]) -> Result<(), String> {
     let [name, rest @ ..] = words else { return Ok(()) };
-    if OF_XTASK.contains(name) || *name == "fields" {
+    if OF_XTASK.contains(name) || ["fields", "cubes", "preprocess"].contains(name) {
         return Ok(());
     }
     let cli = Cli::command();
