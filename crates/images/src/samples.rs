@@ -181,8 +181,7 @@ impl ImageSamples {
             samples.iter().map(cube).collect::<Result<_, Error>>()?;
         let memory = cubes
             .iter_mut()
-            .zip(samples.iter())
-            .map(|(cube, _)| cube.iter_mut().map(|array| array.bytes_mut()).collect())
+            .map(|cube| cube.iter_mut().map(|array| array.bytes_mut()).collect())
             .collect();
         let (counts, failures) = self.fill(rows, (&samples, memory), with)?;
         let mut cubes: Vec<Option<_>> = cubes.into_iter().map(Some).collect();
