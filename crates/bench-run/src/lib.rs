@@ -45,8 +45,8 @@ pub use epoch::{ConsumedEpoch, consume_epoch};
 pub use flags::{key_value, pairs};
 pub use interrupt::{EXIT_CODE as INTERRUPTED_EXIT_CODE, watch as watch_interrupts};
 pub use limits::{
-    Holder, IoLimit, KernelLimit, LimitBy, MemoryLimit, Rate, Version, check_rate, device_bytes,
-    format_rate, from_page_cache,
+    BucketCount, Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version,
+    format_rate,
 };
 pub use order::{Event, Order};
 pub use page_cache::{Cold, MOST_CACHED_IF_COLD, PageCache, cached_share, cool, evict, warm};

@@ -4,11 +4,11 @@ mod control_group;
 mod io;
 mod kernel_io;
 mod memory;
+mod meter;
 
 pub use control_group::Version;
-pub use io::{
-    Holder, IoLimit, LimitBy, Rate, check_rate, device_bytes, format_rate, from_page_cache,
-};
+pub use io::{Holder, IoLimit, LimitBy, Rate, format_rate};
 pub use kernel_io::KernelLimit;
 pub(crate) use memory::LimitedProcess;
 pub use memory::MemoryLimit;
+pub use meter::{BucketCount, LimitMeter};

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use example::{format_leftover, write_example};
 pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
 pub use read_rate::{IoLimitInForce, decide as decide_io_limit};
-pub(crate) use read_rate::{IoMeter, bucket};
+pub(crate) use read_rate::{bucket, count};
 
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

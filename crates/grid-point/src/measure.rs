@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use bench_report::{EpochRecord, Measured, ProcessMeter};
-use bench_run::{Cold, ConsumedEpoch, Order, PageCache, Reporter, consume_epoch, cool};
+use bench_run::{Cold, ConsumedEpoch, LimitMeter, Order, PageCache, Reporter, consume_epoch, cool};
 use jiff::Timestamp;
 use loader::{Dataset, EpochStats, StageTimes};
 use soma_io::{CacheUse, ReadLimit};
 use torch_feed::{TensorEpoch, TensorLoader};
 
 use crate::consumer::Taker;
-use crate::data::{Data, IoMeter};
+use crate::data::{Data, count};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, tensor_loader};
 use crate::point::Point;
@@ -103,7 +103,8 @@ impl Measuring<'_> {
             }
             let mut meters = labels.meters(self.loader.loader().spec().batch_rows)?;
             let limit = data.io_limit.as_ref();
-            let io = limit.map(|limit| IoMeter::start(limit, bucket.as_deref())).transpose()?;
+            let counts = bucket.as_deref().map(count);
+            let io = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
             let start = || match &mut following {
                 Some(epochs) => {
                     epochs.next().context("there are no more epochs")?.map_err(Into::into)
@@ -111,7 +112,8 @@ impl Measuring<'_> {
                 None => Ok(loader.epoch(epoch)?),
             };
             let mut record = self.measure((epoch, start), &mut meters, reporter)?;
-            io.map_or(Ok(()), |io| io.finish(&mut record.measured))?;
+            let elapsed = record.measured.elapsed.unwrap_or(0.0);
+            io.map_or(Ok(()), |io| io.finish(&mut record.measured, elapsed))?;
             record.measured.open_secs = (epoch == 0).then_some(open_secs);
             record.measured.order_entropy = meters.measured(&expected);
             reporter.answer(PointAnswer::Epoch(Box::new(record)))?;

@@ -111,7 +111,7 @@ impl fmt::Display for IoLimit {
 }
 
 /// Fails if `bytes` exceed the limit for `secs` seconds plus `burst` bytes, with a small tolerance.
-pub fn check_rate(limit: &IoLimit, bytes: u64, secs: f64, burst: u64) -> Result<(), String> {
+pub(super) fn check_rate(limit: &IoLimit, bytes: u64, secs: f64, burst: u64) -> Result<(), String> {
     let most = limit.bytes_per_second.get() as f64 * secs * TOLERANCE + burst as f64;
     if bytes as f64 <= most {
         return Ok(());
@@ -122,7 +122,7 @@ pub fn check_rate(limit: &IoLimit, bytes: u64, secs: f64, burst: u64) -> Result<
 
 /// Returns a warning if most bytes came from the page cache, which the kernel's limit does not
 /// cover.
-pub fn from_page_cache(device_bytes: u64, asked_for: Option<u64>) -> Option<String> {
+pub(super) fn from_page_cache(device_bytes: u64, asked_for: Option<u64>) -> Option<String> {
     let asked_for = asked_for.filter(|asked_for| device_bytes < asked_for / 2)?;
     Some(format!(
         "the kernel's limit held {device_bytes} of {asked_for} bytes: the others were in the page cache"
@@ -131,7 +131,7 @@ pub fn from_page_cache(device_bytes: u64, asked_for: Option<u64>) -> Option<Stri
 
 /// Returns the bytes that devices have read for this process, by the kernel's count. Fails if the
 /// kernel does not report them.
-pub fn device_bytes() -> anyhow::Result<u64> {
+pub(super) fn device_bytes() -> anyhow::Result<u64> {
     const PATH: &str = "/proc/self/io";
     let text = fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
     kernel_entry(&text, "read_bytes:").with_context(|| format!("{PATH} names no read_bytes"))

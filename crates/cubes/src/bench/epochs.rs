@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
 use bench_run::{
-    ConsumedEpoch, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share, consume_epoch, cool,
+    ConsumedEpoch, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share,
+    consume_epoch, cool,
 };
 use images::{ImageBatch, ImageSamples};
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use storage::ReadLimit;
 
 use super::core_loads::{CoreLoads, INTERVAL};
 use super::point::Point;
-use super::read_limit::LimitMeter;
+use super::read_limit::count;
 use super::settings::Release;
 use super::task::{CubeAnswer, CubeData};
 use crate::device::{Clock, Device, Mark};
@@ -114,7 +115,8 @@ impl Epochs<'_> {
     ) -> anyhow::Result<Taken> {
         let bucket = self.bucket.clone();
         let limit = self.point.io_limit.as_ref();
-        let limit = limit.map(|limit| LimitMeter::start(limit, bucket.as_deref())).transpose()?;
+        let counts = bucket.as_deref().map(count);
+        let limit = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
         let meter = ProcessMeter::start()?;
         let (start_dt, asked, started) = (Timestamp::now(), self.clock.now(), Instant::now());
         let mut batches = epoch()?;

@@ -6,13 +6,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bench_report::{Measured, Status};
 use bench_run::{
-    Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, check_rate, device_bytes, format_rate,
-    from_page_cache,
+    BucketCount, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, format_rate,
 };
 use clap::Args;
-use storage::{ReadLimit, ReadLimitUse};
+use storage::ReadLimit;
 
 /// A limit as typed: a rate, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,52 +97,20 @@ pub(crate) fn bucket(limit: Option<&IoLimit>) -> Option<Arc<ReadLimit>> {
     Some(Arc::new(ReadLimit::new(limit.bytes_per_second)))
 }
 
-/// Counts the bytes that are read under a limit in an epoch.
-#[derive(Debug)]
-pub(crate) struct LimitMeter<'a> {
-    limit: &'a IoLimit,
-    bucket: Option<(&'a ReadLimit, ReadLimitUse)>,
-    device_bytes: u64,
-}
-
-impl<'a> LimitMeter<'a> {
-    /// Begins to count. Fails if the kernel's count cannot be read.
-    pub(crate) fn start(limit: &'a IoLimit, bucket: Option<&'a ReadLimit>) -> anyhow::Result<Self> {
-        let device_bytes = if bucket.is_some() { 0 } else { device_bytes()? };
-        Ok(Self { limit, bucket: bucket.map(|bucket| (bucket, bucket.used())), device_bytes })
-    }
-
-    /// Records bytes, time and rate. An epoch of `elapsed` seconds that read faster than the limit
-    /// becomes an error.
-    pub(crate) fn finish(self, measured: &mut Measured, elapsed: f64) -> anyhow::Result<()> {
-        let (bytes, secs, burst) = match self.bucket {
-            Some((bucket, before)) => {
-                let used = bucket.used();
-                let secs = used.reading.saturating_sub(before.reading).as_secs_f64();
-                (used.bytes - before.bytes, secs, bucket.burst_bytes())
-            }
-            // The kernel grants the bytes of a tenth of a second at a time.
-            None => (
-                device_bytes()?.saturating_sub(self.device_bytes),
-                elapsed,
-                self.limit.bytes_per_second.get() / 10,
-            ),
-        };
-        measured.io_bytes = Some(bytes);
-        measured.io_secs = Some(secs);
-        measured.io_bytes_per_sec = (0.0 < secs).then(|| bytes as f64 / secs);
-        if let Err(message) = check_rate(self.limit, bytes, secs, burst) {
-            measured.status = Status::Error;
-            measured.message = Some(message);
-        } else if self.bucket.is_none() {
-            measured.message = from_page_cache(bytes, measured.bytes_read);
-        }
-        Ok(())
-    }
+/// The count of a bucket.
+pub(crate) fn count(bucket: &ReadLimit) -> BucketCount<'_> {
+    let used = move || {
+        let used = bucket.used();
+        (used.bytes, used.reading)
+    };
+    BucketCount { used: Box::new(used), burst_bytes: bucket.burst_bytes() }
 }
 
 #[cfg(test)]
 mod tests {
+    use bench_report::{Measured, Status};
+    use bench_run::LimitMeter;
+
     use super::*;
 
     fn flags(limits: &[&str], io_limit_by: LimitBy) -> LimitFlags {
@@ -177,7 +143,8 @@ mod tests {
         let limit = limits[0].as_ref().unwrap();
         let of_limit = bucket(Some(limit)).unwrap();
         let mut measured = Measured { status: Status::Ok, ..Measured::default() };
-        LimitMeter::start(limit, Some(&of_limit)).unwrap().finish(&mut measured, 1.0).unwrap();
+        let meter = LimitMeter::start(limit, Some(count(&of_limit))).unwrap();
+        meter.finish(&mut measured, 1.0).unwrap();
         assert_eq!((measured.io_bytes, measured.io_bytes_per_sec), (Some(0), None));
         assert_eq!(measured.status, Status::Ok);
         assert!(bucket(None).is_none());

@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use bench_report::{Measured, Status};
 use bench_run::{
-    Address, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, Version, check_rate,
-    device_bytes, from_page_cache,
+    Address, BucketCount, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, Version,
 };
-use soma_io::{ReadLimit, ReadLimitUse, ReaderChoice};
+use soma_io::{ReadLimit, ReaderChoice};
 
 /// Makes the token bucket of the native reader, if that enforces the limit.
 pub(crate) fn bucket(limit: &IoLimit) -> Option<Arc<ReadLimit>> {
@@ -74,54 +72,21 @@ pub fn decide(
     }
 }
 
-/// Counts the bytes read in an epoch.
-#[derive(Debug)]
-pub(crate) struct IoMeter<'a> {
-    limit: &'a IoLimit,
-    bucket: Option<(&'a ReadLimit, ReadLimitUse)>,
-    device_bytes: u64,
-}
-
-impl<'a> IoMeter<'a> {
-    /// Begins to count. Fails if the kernel's count cannot be read.
-    pub(crate) fn start(limit: &'a IoLimit, bucket: Option<&'a ReadLimit>) -> anyhow::Result<Self> {
-        let device_bytes = if bucket.is_some() { 0 } else { device_bytes()? };
-        Ok(Self { limit, bucket: bucket.map(|bucket| (bucket, bucket.used())), device_bytes })
-    }
-
-    /// Records bytes, time and rate; a row that read faster than the limit becomes an error. The
-    /// bucket's time includes reads under way and pauses in which it fills up for the next read;
-    /// the kernel's time is that of the epoch.
-    pub(crate) fn finish(self, measured: &mut Measured) -> anyhow::Result<()> {
-        let (bytes, secs, burst) = match self.bucket {
-            Some((bucket, before)) => {
-                let used = bucket.used();
-                let secs = used.reading.saturating_sub(before.reading).as_secs_f64();
-                (used.bytes - before.bytes, secs, bucket.burst_bytes())
-            }
-            // The kernel grants the bytes of a tenth of a second at a time.
-            None => (
-                device_bytes()?.saturating_sub(self.device_bytes),
-                measured.elapsed.unwrap_or(0.0),
-                self.limit.bytes_per_second.get() / 10,
-            ),
-        };
-        measured.io_bytes = Some(bytes);
-        measured.io_secs = Some(secs);
-        measured.io_bytes_per_sec = (0.0 < secs).then(|| bytes as f64 / secs);
-        if let Err(message) = check_rate(self.limit, bytes, secs, burst) {
-            measured.status = Status::Error;
-            measured.message = Some(message);
-        } else if self.bucket.is_none() {
-            measured.message = from_page_cache(bytes, measured.bytes_read);
-        }
-        Ok(())
-    }
+/// The count of a bucket.
+pub(crate) fn count(bucket: &ReadLimit) -> BucketCount<'_> {
+    let used = move || {
+        let used = bucket.used();
+        (used.bytes, used.reading)
+    };
+    BucketCount { used: Box::new(used), burst_bytes: bucket.burst_bytes() }
 }
 
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU64;
+
+    use bench_report::{Measured, Status};
+    use bench_run::LimitMeter;
 
     use super::*;
 
@@ -146,7 +111,8 @@ mod tests {
         let limit = IoLimit { bytes_per_second, by: Holder::Bucket };
         let bucket = bucket(&limit).unwrap();
         let mut measured = Measured::from_batches(&[], 0.0);
-        IoMeter::start(&limit, Some(&bucket)).unwrap().finish(&mut measured).unwrap();
+        let meter = LimitMeter::start(&limit, Some(count(&bucket))).unwrap();
+        meter.finish(&mut measured, 0.0).unwrap();
         assert_eq!((measured.io_bytes, measured.io_bytes_per_sec), (Some(0), None));
         assert_eq!((measured.status, measured.message), (Status::Ok, None));
     }

@@ -59,8 +59,9 @@ fn run(mut command: Command) -> Ran {
         own.extend(command_line(child.id()));
         sleep(Duration::from_millis(3));
     }
-    // Between fork and exec, a child has its parent's command line.
-    command_lines.retain(|line| !own.contains(line));
+    // Between fork and exec, a child has its parent's command line, of which exec may leave only
+    // the beginning to be read.
+    command_lines.retain(|line| !own.iter().any(|own| own.starts_with(line)));
     Ran { output: child.wait_with_output().unwrap(), command_lines }
 }
 
