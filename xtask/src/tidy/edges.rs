@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
     "worktime",
     "csr",
     "storage",
@@ -20,6 +20,7 @@ const ORDER: [&str; 27] = [
     "slots",
     "arrays",
     "images",
+    "sequences",
     "bench-report",
     "bench-run",
     "link",
@@ -36,7 +37,7 @@ const ORDER: [&str; 27] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 15] = [
+const LIMITED: [(&str, &[&str], &[&str]); 16] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -48,6 +49,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 15] = [
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
+    ("sequences", &["pipeline", "storage", "worktime"], &["shuffle"]),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
     ("link", &[], &["storage"]),

@@ -1,0 +1,8 @@
+//! Stores, words and the loader of sequences, against naive oracles.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bed;
+mod loader;
+mod stores;
+mod words;
