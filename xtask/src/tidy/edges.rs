@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 29] = [
     "worktime",
     "csr",
     "storage",
@@ -23,6 +23,8 @@ const ORDER: [&str; 27] = [
     "bench-report",
     "bench-run",
     "link",
+    "redis-cluster",
+    "key-values",
     "fields",
     "cubes",
     "loader",
@@ -36,7 +38,7 @@ const ORDER: [&str; 27] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 15] = [
+const LIMITED: [(&str, &[&str], &[&str]); 17] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -51,6 +53,8 @@ const LIMITED: [(&str, &[&str], &[&str]); 15] = [
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
     ("link", &[], &["storage"]),
+    ("redis-cluster", &[], &[]),
+    ("key-values", &[], &["redis-cluster"]),
     ("xtask", &[], &[]),
 ];
 
@@ -61,14 +65,15 @@ const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that only some crates may name, and the crates whose tests may, too.
-const PLACES: [(&str, &[&str], &[&str]); 9] = [
+const PLACES: [(&str, &[&str], &[&str]); 10] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
     ("libloading", &["tiledb"], &[]),
     ("parquet", &["bench-report"], &[]),
     ("object_store", &["storage"], &["tiledb-native"]),
+    ("redis", &["key-values", "redis-cluster"], &[]),
     ("reqwest", &["storage"], &[]),
-    ("rustls", &["storage"], &[]),
+    ("rustls", &["key-values", "storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
     ("zarrs", &["arrays", "cubes", "fields"], &[]),
 ];
