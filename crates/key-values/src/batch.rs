@@ -62,7 +62,13 @@ impl Batch {
     }
 
     /// Appends a command without a value.
-    pub(crate) fn key_command(&mut self, command: KeyCommand, tag: usize, key: Key, text: &KeyText) {
+    pub(crate) fn key_command(
+        &mut self,
+        command: KeyCommand,
+        tag: usize,
+        key: Key,
+        text: &KeyText,
+    ) {
         self.bytes.extend_from_slice(command.head());
         self.text(text.as_bytes());
         self.end(tag, key, text.slot, 0);
@@ -142,7 +148,8 @@ mod tests {
         for (tag, value) in [(0_usize, vec![b'x'; 1040]), (1, Vec::new()), (2, vec![0, 13, 10])] {
             let key = Key::Value(tag as u64);
             batch.set(tag, key, &namespace.key(key), &value);
-            expect.extend(redis::cmd("SET").arg(format!("n:{tag}")).arg(value).get_packed_command());
+            expect
+                .extend(redis::cmd("SET").arg(format!("n:{tag}")).arg(value).get_packed_command());
         }
         for (name, command) in [
             ("GET", KeyCommand::Get),

@@ -24,10 +24,7 @@ pub struct NodeCount {
 }
 
 /// Counts keys and bytes on each master. Looks at every key of the server, of all namespaces.
-pub(crate) fn count(
-    servers: &Servers,
-    stop: &dyn Fn() -> bool,
-) -> Result<Vec<NodeCount>, Error> {
+pub(crate) fn count(servers: &Servers, stop: &dyn Fn() -> bool) -> Result<Vec<NodeCount>, Error> {
     let mut counts = Vec::new();
     for master in &servers.topology().masters {
         let mut keys = Vec::new();
@@ -49,15 +46,20 @@ fn lengths(servers: &Servers, keys: &[Key], stop: &dyn Fn() -> bool) -> Result<u
     let mut n_bytes = 0;
     let keys = keys.iter().copied();
     let at_once = servers.pipeline_keys;
-    for_each_key(servers, KeyCommand::Strlen, keys, at_once, stop, &mut |_, value, node| {
-        match value {
+    for_each_key(
+        servers,
+        KeyCommand::Strlen,
+        keys,
+        at_once,
+        stop,
+        &mut |_, value, node| match value {
             Value::Int(length) => {
                 n_bytes += u64::try_from(length).unwrap_or(0);
                 Ok(())
             }
             other => Err(unknown_answer(node, "STRLEN", &other)),
-        }
-    })?;
+        },
+    )?;
     Ok(n_bytes)
 }
 
@@ -83,15 +85,20 @@ fn unlink(servers: &Servers, keys: &[Key], stop: &dyn Fn() -> bool) -> Result<u6
     let mut n_removed = 0;
     let keys = keys.iter().copied();
     let at_once = servers.pipeline_keys;
-    for_each_key(servers, KeyCommand::Unlink, keys, at_once, stop, &mut |_, value, node| {
-        match value {
+    for_each_key(
+        servers,
+        KeyCommand::Unlink,
+        keys,
+        at_once,
+        stop,
+        &mut |_, value, node| match value {
             Value::Int(n_keys) => {
                 n_removed += u64::try_from(n_keys).unwrap_or(0);
                 Ok(())
             }
             other => Err(unknown_answer(node, "UNLINK", &other)),
-        }
-    })?;
+        },
+    )?;
     Ok(n_removed)
 }
 

@@ -80,8 +80,7 @@ impl Connections {
         let (host, port) = (address.host.clone(), address.port);
         let client = if matches!(self.info.addr(), ConnectionAddr::TcpTls { .. }) {
             choose_ciphers();
-            let addr =
-                ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
+            let addr = ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
             Client::build_with_tls(self.info.clone().set_addr(addr), self.certificates.clone())
         } else {
             Client::open(self.info.clone().set_addr(ConnectionAddr::Tcp(host, port)))
@@ -114,8 +113,14 @@ fn is_of_a_working_server(error: &redis::RedisError) -> bool {
     error.code().is_some_and(|code| ["LOADING", "NOPERM", "MASTERDOWN"].contains(&code))
 }
 
+/// The reason of a failed exchange.
+pub(crate) fn reason(error: &redis::RedisError) -> String {
+    // The system calls it `Resource temporarily unavailable`.
+    if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() }
+}
+
 fn dial_error(address: &NodeAddress, error: &redis::RedisError) -> Error {
-    let (node, problem) = (address.to_string(), error.to_string());
+    let (node, problem) = (address.to_string(), reason(error));
     let is_login = error.kind() == ErrorKind::AuthenticationFailed
         || error.code().is_some_and(|code| ["NOAUTH", "WRONGPASS"].contains(&code));
     if is_login { Error::Login { node, problem } } else { Error::Connect { node, problem } }

@@ -17,7 +17,9 @@ pub enum Error {
         problem: String,
     },
     /// No server could be reached.
-    #[error("cannot connect to {node}: {problem}; is a server running there, with or without TLS as the address says?")]
+    #[error(
+        "cannot connect to {node}: {problem}; is a server running there, with or without TLS as the address says?"
+    )]
     Connect {
         /// The server.
         node: String,
@@ -33,7 +35,9 @@ pub enum Error {
         problem: String,
     },
     /// Several addresses were given, but the server is alone.
-    #[error("{node} is not a node of a cluster: give its address alone, or the nodes of one cluster")]
+    #[error(
+        "{node} is not a node of a cluster: give its address alone, or the nodes of one cluster"
+    )]
     NotCluster {
         /// The server.
         node: String,
@@ -52,7 +56,9 @@ pub enum Error {
     #[error("{0}")]
     MemoryFull(Box<MemoryFull>),
     /// The store has no value with this number.
-    #[error("there is no value {key}: the store `{namespace}` is not filled, or its keys were removed")]
+    #[error(
+        "there is no value {key}: the store `{namespace}` is not filled, or its keys were removed"
+    )]
     MissingValue {
         /// The number of the value.
         key: u64,

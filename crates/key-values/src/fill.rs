@@ -80,12 +80,8 @@ pub(crate) fn put_all<V: AsRef<[u8]>>(
     let topology = servers.topology();
     let before = memory::before(servers, &topology)?;
     let watch = Stopwatch::start();
-    let fill = Fill {
-        servers,
-        stop,
-        has_failed: AtomicBool::new(false),
-        n_stored: AtomicU64::new(0),
-    };
+    let fill =
+        Fill { servers, stop, has_failed: AtomicBool::new(false), n_stored: AtomicU64::new(0) };
     let filled = scope(|scope| {
         let mut writers = Writers::start(scope, &fill, topology.masters.len())?;
         let packed = writers.pack(&fill, items);
@@ -259,11 +255,8 @@ fn send_all(
     let mut lanes = Lanes::new(fill.servers, &stop);
     let mut tally = Tally::new();
     let mut count = |command: &Command, _reply: redis::Value, node: &NodeAddress| {
-        let one = NodeFill {
-            address: node.clone(),
-            n_keys: 1,
-            n_bytes: command.n_value_bytes as u64,
-        };
+        let one =
+            NodeFill { address: node.clone(), n_keys: 1, n_bytes: command.n_value_bytes as u64 };
         add(&mut tally, &one);
         fill.n_stored.fetch_add(1, Ordering::Relaxed);
         Ok(())

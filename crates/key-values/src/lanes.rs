@@ -12,6 +12,7 @@ use redis::Connection;
 
 use crate::address::NodeAddress;
 use crate::batch::Batch;
+use crate::connections::reason;
 use crate::error::Error;
 use crate::servers::Servers;
 use crate::strays::{Consequence, OnReply, Stray, judge, settle};
@@ -75,7 +76,7 @@ impl<'a> Lanes<'a> {
         let sent = lane.connection.as_mut().map(|open| open.send_packed_command(batch.bytes()));
         lane.in_flight.push_back(batch);
         match sent {
-            Some(Err(error)) => self.lose(at, 0, &error.to_string(), on_reply),
+            Some(Err(error)) => self.lose(at, 0, &reason(&error), on_reply),
             _ => Ok(()),
         }
     }
@@ -124,7 +125,7 @@ impl<'a> Lanes<'a> {
             let value = match connection.recv_response() {
                 Ok(value) => value,
                 Err(error) => {
-                    broken = Some((place, error.to_string()));
+                    broken = Some((place, reason(&error)));
                     break;
                 }
             };
@@ -162,9 +163,9 @@ impl<'a> Lanes<'a> {
         for (idx, mut batch) in lane.in_flight.drain(..).enumerate() {
             let from = if idx == 0 { first } else { 0 };
             let lost = batch.iter_from(from);
-            strays.extend(lost.map(|(command, bytes)| {
-                Stray::lost(command, bytes, &lane.address, &problem)
-            }));
+            strays.extend(
+                lost.map(|(command, bytes)| Stray::lost(command, bytes, &lane.address, &problem)),
+            );
             batch.clear();
             self.spare.push(batch);
         }

@@ -59,7 +59,8 @@ pub(crate) fn explain(
     n_stored: u64,
     n_expected: u64,
 ) -> Error {
-    let full = MemoryFull { node: node.to_owned(), used: 0, limit: 0, n_stored, n_expected, needed: None };
+    let full =
+        MemoryFull { node: node.to_owned(), used: 0, limit: 0, n_stored, n_expected, needed: None };
     let topology = servers.topology();
     let found = topology.masters.iter().find(|master| master.address.to_string() == node);
     let Some(address) = found.map(|master| &master.address) else {

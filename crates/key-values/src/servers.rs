@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::address::NodeAddress;
-use crate::connections::Connections;
+use crate::connections::{Connections, reason};
 use crate::error::Error;
 use crate::slot::Namespace;
 use crate::spec::ServerSpec;
@@ -91,8 +91,7 @@ impl Servers {
         for address in hint.into_iter().chain(others) {
             match ask_topology(&self.connections, address) {
                 Ok(topology) => {
-                    let mut current =
-                        self.topology.write().unwrap_or_else(PoisonError::into_inner);
+                    let mut current = self.topology.write().unwrap_or_else(PoisonError::into_inner);
                     *current = Arc::new(topology);
                     return Ok(());
                 }
@@ -155,10 +154,14 @@ fn run(
                 is_second = true;
             }
             Err(error) if error.is_io_error() => {
-                return Err(Error::Connect { node, problem: error.to_string() });
+                return Err(Error::Connect { node, problem: reason(&error) });
             }
             Err(error) => {
-                return Err(Error::Refused { node, key: name.to_owned(), answer: error.to_string() });
+                return Err(Error::Refused {
+                    node,
+                    key: name.to_owned(),
+                    answer: error.to_string(),
+                });
             }
         }
     }

@@ -136,9 +136,9 @@ impl fmt::Debug for KeyText {
 
 /// Continues a CRC16 with the polynomial 0x1021, as the cluster specification defines it.
 fn checksum(start: u16, bytes: &[u8]) -> u16 {
-    bytes.iter().fold(start, |crc, byte| {
-        (crc << 8) ^ CHECKSUMS[usize::from((crc >> 8) as u8 ^ byte)]
-    })
+    bytes
+        .iter()
+        .fold(start, |crc, byte| (crc << 8) ^ CHECKSUMS[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
 /// Checksums of single bytes.

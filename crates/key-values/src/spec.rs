@@ -67,11 +67,14 @@ impl ServerSpec {
             };
             let info = url.as_str().into_connection_info();
             // Its error may quote the address.
-            let info = info.map_err(|_| refused("write redis://HOST:PORT, or rediss:// for TLS"))?;
+            let info =
+                info.map_err(|_| refused("write redis://HOST:PORT, or rediss:// for TLS"))?;
             places.push(place_of(&info).ok_or_else(|| refused("sockets in files are not used"))?);
             match &first {
                 Some(first) if !same_login(first, &info) => {
-                    return Err(refused("it has another user, password, database or TLS than the first"));
+                    return Err(refused(
+                        "it has another user, password, database or TLS than the first",
+                    ));
                 }
                 Some(_) => {}
                 None => first = Some(info),

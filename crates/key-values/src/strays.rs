@@ -7,6 +7,7 @@ use redis::Connection;
 use crate::address::NodeAddress;
 use crate::batch::{Batch, Command};
 use crate::clock::Patience;
+use crate::connections::reason;
 use crate::error::{Error, MemoryFull};
 use crate::reply::Reply;
 use crate::servers::Servers;
@@ -207,8 +208,11 @@ fn exchange(
         let problem = Arc::from(problem);
         let lost = batch.iter_from(first);
         // The bytes of a command may begin with ASKING, which is not a part of it.
-        let own = |bytes: &[u8]| if asking { without_asking(bytes).to_vec() } else { bytes.to_vec() };
-        again.extend(lost.map(|(command, bytes)| Stray::lost(command, &own(bytes), place, &problem)));
+        let own =
+            |bytes: &[u8]| if asking { without_asking(bytes).to_vec() } else { bytes.to_vec() };
+        again.extend(
+            lost.map(|(command, bytes)| Stray::lost(command, &own(bytes), place, &problem)),
+        );
     };
     let mut connection = match servers.connections.take(place) {
         Ok(connection) => connection,
@@ -220,7 +224,7 @@ fn exchange(
     };
     if let Err(error) = connection.send_packed_command(batch.bytes()) {
         servers.connections.forget(place);
-        lose(0, error.to_string());
+        lose(0, reason(&error));
         return Ok(());
     }
     let mut repeated = Vec::new();
@@ -229,7 +233,7 @@ fn exchange(
             Ok(value) => value,
             Err(error) => {
                 servers.connections.forget(place);
-                lose(at, error.to_string());
+                lose(at, reason(&error));
                 again.append(&mut repeated);
                 return Ok(());
             }

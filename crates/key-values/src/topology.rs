@@ -28,8 +28,7 @@ pub(crate) struct Topology {
 impl Topology {
     /// A server that owns everything because it is not in a cluster.
     pub(crate) fn single(address: NodeAddress) -> Self {
-        let master =
-            Master { address, id: String::new(), n_slots: N_SLOTS, replicas: Vec::new() };
+        let master = Master { address, id: String::new(), n_slots: N_SLOTS, replicas: Vec::new() };
         Self { masters: vec![master], owners: vec![0; N_SLOTS] }
     }
 
@@ -56,7 +55,8 @@ impl Topology {
             let known = topology.masters.iter().position(|one| one.address == address);
             let at = known.unwrap_or(topology.masters.len());
             if known.is_none() {
-                let addresses = replicas.iter().map(|one| node(one, answered).map(|(place, _)| place));
+                let addresses =
+                    replicas.iter().map(|one| node(one, answered).map(|(place, _)| place));
                 let replicas = addresses.collect::<Option<Vec<_>>>()?;
                 topology.masters.push(Master { address, id, n_slots: 0, replicas });
             }

@@ -223,7 +223,7 @@ impl LocalCluster {
         let first = self.running().first().copied().unwrap_or(0);
         for newcomer in newcomers {
             let ports = self.nodes[newcomer].ports;
-            let words = format!("CLUSTER MEET 127.0.0.1 {} {}", ports.plain, ports.bus);
+            let words = format!("CLUSTER MEET 127.0.0.1 {} {}", ports.among_nodes(), ports.bus);
             self.ask::<()>(first, &words)?;
         }
         let n_nodes = self.running().len();

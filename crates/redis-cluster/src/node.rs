@@ -54,8 +54,7 @@ impl Node {
             let ports = free_ports(settings.tls.is_some())?;
             let text = settings.configuration(ports);
             fs::write(folder.join(CONFIGURATION), text).map_err(failed)?;
-            let mut node =
-                Self { folder: folder.clone(), ports, id: String::new(), process: None };
+            let mut node = Self { folder: folder.clone(), ports, id: String::new(), process: None };
             match node.run(program, settings, deadline) {
                 Ok(id) => {
                     node.id = id;
@@ -174,7 +173,8 @@ impl Node {
     fn last_lines(&self, n_lines: usize) -> String {
         let text = fs::read(self.folder.join(LOG)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(n_lines)..].join("; ")
     }
 }

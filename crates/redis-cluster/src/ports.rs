@@ -15,6 +15,13 @@ pub(crate) struct Ports {
     pub(crate) tls: Option<u16>,
 }
 
+impl Ports {
+    /// The port by which other nodes know this one.
+    pub(crate) fn among_nodes(self) -> u16 {
+        self.tls.unwrap_or(self.plain)
+    }
+}
+
 /// Asks the system for ports that nobody listens on.
 ///
 /// They are free again when this returns, so that a server can take them. Another process may be

@@ -115,7 +115,7 @@ impl Move<'_> {
             if keys.is_empty() {
                 return Ok(());
             }
-            let port = self.cluster.nodes[self.to].ports.plain;
+            let port = self.cluster.nodes[self.to].ports.among_nodes();
             let mut migrate = cmd("MIGRATE");
             migrate.arg("127.0.0.1").arg(port).arg("").arg(0).arg(MIGRATE_TIMEOUT);
             if let Some(password) = self.cluster.settings.password() {

@@ -62,6 +62,11 @@ impl Settings {
             add(format_args!("tls-port {port}\ntls-auth-clients no"));
             add(format_args!("tls-cert-file \"{}\"", files.certificate.display()));
             add(format_args!("tls-key-file \"{}\"", files.key.display()));
+            add(format_args!("tls-ca-cert-file \"{}\"", files.authority.display()));
+            if self.is_cluster {
+                // Redis 7.0 names the ports for TLS to clients only if nodes use TLS, too.
+                add(format_args!("tls-cluster yes\ntls-replication yes"));
+            }
         }
         text
     }
@@ -93,7 +98,8 @@ mod tests {
         }
         assert!(!text.contains("tls"));
         spec.is_cluster = false;
-        spec.tls = Some(TlsFiles { certificate: "/c.pem".into(), key: "/k.pem".into() });
+        let [certificate, key, authority] = ["/c.pem", "/k.pem", "/a.pem"].map(Into::into);
+        spec.tls = Some(TlsFiles { certificate, key, authority });
         let text = Settings::from(&spec).configuration(ports);
         assert!(!text.contains("cluster") && text.contains("tls-port 7003"), "{text}");
     }

@@ -23,7 +23,8 @@ pub struct ClusterSpec {
     /// Time without an answer after which a node counts as dead (`cluster-node-timeout`). A replica
     /// takes over after about twice this time.
     pub node_timeout: Duration,
-    /// Certificate of all nodes. With it, each node has a second port, for TLS.
+    /// Certificate of all nodes. With it, nodes use TLS among themselves and have a second port
+    /// for clients with TLS. Clients without TLS are still served.
     pub tls: Option<TlsFiles>,
     /// `false` for a single server that is not a cluster.
     pub is_cluster: bool,
@@ -40,6 +41,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// The certificate of the authority that signed it, or the same certificate if nobody did.
+    pub authority: PathBuf,
 }
 
 impl Default for ClusterSpec {
@@ -105,12 +108,7 @@ mod tests {
         for spec in [
             ClusterSpec { n_masters: 0, ..default() },
             ClusterSpec { is_cluster: false, ..default() },
-            ClusterSpec {
-                is_cluster: false,
-                n_masters: 1,
-                n_replicas_per_master: 1,
-                ..default()
-            },
+            ClusterSpec { is_cluster: false, n_masters: 1, n_replicas_per_master: 1, ..default() },
             with_password(""),
             with_password("two words"),
         ] {
