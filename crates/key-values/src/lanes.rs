@@ -32,14 +32,14 @@ struct Lane {
 pub(crate) struct Lanes<'a> {
     servers: &'a Servers,
     stop: &'a dyn Fn() -> bool,
-    lanes: Vec<Lane>,
+    open: Vec<Lane>,
     /// Memory of batches whose replies have come.
     spare: Vec<Batch>,
 }
 
 impl<'a> Lanes<'a> {
     pub(crate) fn new(servers: &'a Servers, stop: &'a dyn Fn() -> bool) -> Self {
-        Self { servers, stop, lanes: Vec::new(), spare: Vec::new() }
+        Self { servers, stop, open: Vec::new(), spare: Vec::new() }
     }
 
     /// An empty batch.
@@ -59,10 +59,10 @@ impl<'a> Lanes<'a> {
             return Ok(());
         }
         let at = self.lane(to);
-        while DEPTH <= self.lanes[at].in_flight.len() {
+        while DEPTH <= self.open[at].in_flight.len() {
             self.receive(at, on_reply)?;
         }
-        let lane = &mut self.lanes[at];
+        let lane = &mut self.open[at];
         if lane.connection.is_none() {
             match self.servers.connections.take(to) {
                 Ok(connection) => lane.connection = Some(connection),
@@ -73,7 +73,10 @@ impl<'a> Lanes<'a> {
                 }
             }
         }
-        let sent = lane.connection.as_mut().map(|open| open.send_packed_command(batch.bytes()));
+        let sent = lane
+            .connection
+            .as_mut()
+            .map(|connection| connection.send_packed_command(batch.bytes()));
         lane.in_flight.push_back(batch);
         match sent {
             Some(Err(error)) => self.lose(at, 0, &reason(&error), on_reply),
@@ -83,8 +86,8 @@ impl<'a> Lanes<'a> {
 
     /// Receives the replies to one batch. Returns `false` if no server owes any.
     pub(crate) fn receive_some(&mut self, on_reply: &mut OnReply<'_>) -> Result<bool, Error> {
-        let fullest = (0..self.lanes.len()).max_by_key(|at| self.lanes[*at].in_flight.len());
-        match fullest.filter(|at| !self.lanes[*at].in_flight.is_empty()) {
+        let fullest = (0..self.open.len()).max_by_key(|at| self.open[*at].in_flight.len());
+        match fullest.filter(|at| !self.open[*at].in_flight.is_empty()) {
             Some(at) => self.receive(at, on_reply).map(|()| true),
             None => Ok(false),
         }
@@ -93,7 +96,7 @@ impl<'a> Lanes<'a> {
     /// Receives all replies and gives the connections back.
     pub(crate) fn finish(mut self, on_reply: &mut OnReply<'_>) -> Result<(), Error> {
         while self.receive_some(on_reply)? {}
-        for lane in self.lanes {
+        for lane in self.open {
             if let Some(connection) = lane.connection {
                 self.servers.connections.give_back(&lane.address, connection);
             }
@@ -102,12 +105,12 @@ impl<'a> Lanes<'a> {
     }
 
     fn lane(&mut self, to: &NodeAddress) -> usize {
-        if let Some(at) = self.lanes.iter().position(|lane| lane.address == *to) {
+        if let Some(at) = self.open.iter().position(|lane| lane.address == *to) {
             return at;
         }
         let (address, in_flight) = (to.clone(), VecDeque::new());
-        self.lanes.push(Lane { address, connection: None, in_flight });
-        self.lanes.len() - 1
+        self.open.push(Lane { address, connection: None, in_flight });
+        self.open.len() - 1
     }
 
     /// Receives the replies to the lane's oldest batch.
@@ -115,7 +118,7 @@ impl<'a> Lanes<'a> {
         if (self.stop)() {
             return Err(Error::Stopped);
         }
-        let lane = &mut self.lanes[at];
+        let lane = &mut self.open[at];
         let Some(batch) = lane.in_flight.front() else { return Ok(()) };
         // It is put back only if every reply was received: after an error it is of no use.
         let Some(mut connection) = lane.connection.take() else { return Ok(()) };
@@ -155,7 +158,7 @@ impl<'a> Lanes<'a> {
         problem: &str,
         on_reply: &mut OnReply<'_>,
     ) -> Result<(), Error> {
-        let lane = &mut self.lanes[at];
+        let lane = &mut self.open[at];
         lane.connection = None;
         self.servers.connections.forget(&lane.address);
         let problem = Arc::from(problem);

@@ -120,8 +120,7 @@ impl Servers {
     ) -> Result<String, Error> {
         match self.command(address, name, command)? {
             Value::BulkString(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
-            Value::SimpleString(text) => Ok(text),
-            Value::VerbatimString { text, .. } => Ok(text),
+            Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text),
             other => Err(unknown_answer(address, name, &other)),
         }
     }
@@ -203,6 +202,8 @@ fn first_topology(
             }
         }
     }
-    let problem = "there is none".to_owned();
-    Err(first_error.unwrap_or(Error::Spec { what: "addresses".into(), problem }))
+    Err(first_error.unwrap_or_else(|| Error::Spec {
+        what: "addresses".to_owned(),
+        problem: "there is none".to_owned(),
+    }))
 }

@@ -157,63 +157,65 @@ fn attempt(
     on_reply: &mut OnReply<'_>,
 ) -> Result<Vec<Stray>, Error> {
     let mut again = Vec::new();
-    let mut groups: Vec<(NodeAddress, bool, Batch)> = Vec::new();
+    let mut parcels: Vec<Parcel> = Vec::new();
     for mut stray in strays {
         let (place, asking) = match std::mem::replace(&mut stray.next, Next::Owner) {
             Next::At(place) => (place, false),
             Next::Ask(place) => (place, true),
-            Next::Owner => match topology.owner(stray.command.slot) {
-                Some(owner) => (topology.masters[owner].address.clone(), false),
-                None => {
+            Next::Owner => {
+                let Some(owner) = topology.owner(stray.command.slot) else {
                     stray.problem = Arc::from("nobody owns its slot");
                     again.push(stray);
                     continue;
-                }
-            },
-        };
-        let same = |group: &&mut (NodeAddress, bool, Batch)| {
-            (&group.0, group.1) == (&place, asking)
-                && group.2.bytes().len() < servers.pipeline_bytes
-                && group.2.commands().len() < servers.pipeline_keys
-        };
-        let batch = match groups.iter_mut().rev().find(same) {
-            Some(group) => &mut group.2,
-            None => {
-                groups.push((place, asking, Batch::default()));
-                let Some(last) = groups.last_mut() else { continue };
-                &mut last.2
+                };
+                (topology.masters[owner].address.clone(), false)
             }
         };
+        let has_room = |parcel: &Parcel| {
+            (&parcel.place, parcel.asking) == (&place, asking)
+                && parcel.batch.bytes().len() < servers.pipeline_bytes
+                && parcel.batch.commands().len() < servers.pipeline_keys
+        };
+        let at = parcels.iter().rposition(has_room).unwrap_or(parcels.len());
+        if at == parcels.len() {
+            parcels.push(Parcel { place, asking, batch: Batch::default() });
+        }
+        let batch = &mut parcels[at].batch;
         if asking {
             batch.asking();
         }
         batch.copy(&stray.command, &stray.bytes);
     }
-    for (place, asking, batch) in groups {
-        exchange(servers, &place, asking, &batch, &mut again, on_reply)?;
+    for parcel in &parcels {
+        exchange(servers, parcel, &mut again, on_reply)?;
     }
     Ok(again)
+}
+
+/// Commands that go to the same server in the same way.
+struct Parcel {
+    place: NodeAddress,
+    /// Whether ASKING precedes each command.
+    asking: bool,
+    batch: Batch,
 }
 
 /// Sends a batch and receives all replies.
 fn exchange(
     servers: &Servers,
-    place: &NodeAddress,
-    asking: bool,
-    batch: &Batch,
+    parcel: &Parcel,
     again: &mut Vec<Stray>,
     on_reply: &mut OnReply<'_>,
 ) -> Result<(), Error> {
-    let mut lose = |first: usize, problem: String| {
-        let problem = Arc::from(problem);
-        let lost = batch.iter_from(first);
-        // The bytes of a command may begin with ASKING, which is not a part of it.
-        let own =
-            |bytes: &[u8]| if asking { without_asking(bytes).to_vec() } else { bytes.to_vec() };
-        again.extend(
-            lost.map(|(command, bytes)| Stray::lost(command, &own(bytes), place, &problem)),
-        );
-    };
+    let Parcel { place, asking, batch } = parcel;
+    let mut lose =
+        |first: usize, problem: String| {
+            let problem = Arc::from(problem);
+            let lost = batch.iter_from(first);
+            again.extend(lost.map(|(command, bytes)| {
+                Stray::lost(command, without_asking(bytes), place, &problem)
+            }));
+        };
     let mut connection = match servers.connections.take(place) {
         Ok(connection) => connection,
         Err(error @ Error::Login { .. }) => return Err(error),
@@ -229,7 +231,7 @@ fn exchange(
     }
     let mut repeated = Vec::new();
     for (at, (command, bytes)) in batch.iter_from(0).enumerate() {
-        let value = match receive(&mut connection, asking) {
+        let value = match receive(&mut connection, *asking) {
             Ok(value) => value,
             Err(error) => {
                 servers.connections.forget(place);
@@ -238,8 +240,7 @@ fn exchange(
                 return Ok(());
             }
         };
-        let bytes = if asking { without_asking(bytes) } else { bytes };
-        match judge(servers, command, bytes, value, place)? {
+        match judge(servers, command, without_asking(bytes), value, place)? {
             Consequence::Done(value) => on_reply(command, value, place)?,
             Consequence::Repeat(stray) => repeated.push(stray),
         }
@@ -257,6 +258,7 @@ fn receive(connection: &mut Connection, asking: bool) -> redis::RedisResult<redi
     connection.recv_response()
 }
 
+/// The command itself. No command begins like ASKING.
 fn without_asking(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(Batch::ASKING).unwrap_or(bytes)
 }

@@ -50,23 +50,24 @@ impl LocalCluster {
         let program = program::choose(spec.program.as_deref())?;
         let folder = new_folder(spec.folder.as_deref())?;
         let watchdog = Watchdog::start(folder.path())?;
+        let (n_masters, deadline) = (spec.n_masters, spec.deadline);
+        let n_nodes = n_masters * (1 + spec.n_replicas_per_master);
         let mut cluster = Self {
             nodes: Vec::new(),
             folder,
             _watchdog: watchdog,
             program,
-            settings: Settings::from(&spec),
-            deadline: spec.deadline,
+            settings: spec.into(),
+            deadline,
         };
-        let n_nodes = spec.n_masters * (1 + spec.n_replicas_per_master);
         for _ in 0..n_nodes {
             cluster.start_node()?;
         }
-        if spec.is_cluster {
-            cluster.assign_slots(spec.n_masters)?;
+        if cluster.settings.is_cluster {
+            cluster.assign_slots(n_masters)?;
             cluster.introduce(1..n_nodes)?;
-            for replica in spec.n_masters..n_nodes {
-                let master = (replica - spec.n_masters) % spec.n_masters;
+            for replica in n_masters..n_nodes {
+                let master = (replica - n_masters) % n_masters;
                 let words = format!("CLUSTER REPLICATE {}", cluster.nodes[master].id);
                 cluster.ask::<()>(replica, &words)?;
             }
@@ -202,7 +203,7 @@ impl LocalCluster {
 
     fn start_node(&mut self) -> Result<(), Error> {
         let folder = self.folder.path().join(format!("node-{}", self.nodes.len()));
-        self.nodes.push(Node::start(&self.program, &self.settings, folder, self.deadline)?);
+        self.nodes.push(Node::start(&self.program, &self.settings, &folder, self.deadline)?);
         Ok(())
     }
 

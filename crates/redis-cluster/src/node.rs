@@ -44,17 +44,18 @@ impl Node {
     pub(crate) fn start(
         program: &Path,
         settings: &Settings,
-        folder: PathBuf,
+        folder: &Path,
         deadline: Duration,
     ) -> Result<Self, Error> {
         let failed = |source| Error::System { what: format!("write {}", folder.display()), source };
-        fs::create_dir_all(&folder).map_err(failed)?;
+        fs::create_dir_all(folder).map_err(failed)?;
         let mut attempt = 1;
         loop {
             let ports = free_ports(settings.tls.is_some())?;
             let text = settings.configuration(ports);
             fs::write(folder.join(CONFIGURATION), text).map_err(failed)?;
-            let mut node = Self { folder: folder.clone(), ports, id: String::new(), process: None };
+            let mut node =
+                Self { folder: folder.to_owned(), ports, id: String::new(), process: None };
             match node.run(program, settings, deadline) {
                 Ok(id) => {
                     node.id = id;
@@ -122,7 +123,7 @@ impl Node {
             .spawn()
             .map_err(failed)?;
         self.process = Some(process);
-        let answered = until(deadline, "answering", || self.look(settings));
+        let answered = until(deadline, "answering", || Ok(self.look(settings)));
         match answered {
             Ok(Some(mut connection)) if settings.is_cluster => {
                 control::my_id(&mut connection).map_err(|source| self.stillborn(source))
@@ -145,17 +146,17 @@ impl Node {
     }
 
     /// Reached with a connection once the server answers, without one once it has ended.
-    fn look(&mut self, settings: &Settings) -> Result<Look<Option<Connection>>, Error> {
+    fn look(&mut self, settings: &Settings) -> Look<Option<Connection>> {
         let has_ended = self.process.as_mut().is_none_or(|process| {
             // An error means that there is no such process.
             process.try_wait().map_or(true, |status| status.is_some())
         });
         if has_ended {
-            return Ok(Look::Reached(None));
+            return Look::Reached(None);
         }
         match control::connect(self.ports.plain, settings.password()) {
-            Ok(connection) => Ok(Look::Reached(Some(connection))),
-            Err(error) => Ok(Look::NotYet(error.to_string())),
+            Ok(connection) => Look::Reached(Some(connection)),
+            Err(error) => Look::NotYet(error.to_string()),
         }
     }
 

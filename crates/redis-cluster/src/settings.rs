@@ -16,15 +16,10 @@ pub(crate) struct Settings {
     pub(crate) is_cluster: bool,
 }
 
-impl From<&ClusterSpec> for Settings {
-    fn from(spec: &ClusterSpec) -> Self {
-        Self {
-            max_memory: spec.max_memory,
-            password: spec.password.clone(),
-            node_timeout: spec.node_timeout,
-            tls: spec.tls.clone(),
-            is_cluster: spec.is_cluster,
-        }
+impl From<ClusterSpec> for Settings {
+    fn from(spec: ClusterSpec) -> Self {
+        let ClusterSpec { max_memory, password, node_timeout, tls, is_cluster, .. } = spec;
+        Self { max_memory, password, node_timeout, tls, is_cluster }
     }
 }
 
@@ -84,7 +79,7 @@ mod tests {
             password: Some("s3cret".into()),
             ..ClusterSpec::default()
         };
-        let text = Settings::from(&spec).configuration(ports);
+        let text = Settings::from(spec.clone()).configuration(ports);
         for line in [
             "port 7001",
             "cluster-port 7002",
@@ -100,7 +95,7 @@ mod tests {
         spec.is_cluster = false;
         let [certificate, key, authority] = ["/c.pem", "/k.pem", "/a.pem"].map(Into::into);
         spec.tls = Some(TlsFiles { certificate, key, authority });
-        let text = Settings::from(&spec).configuration(ports);
+        let text = Settings::from(spec).configuration(ports);
         assert!(!text.contains("cluster") && text.contains("tls-port 7003"), "{text}");
     }
 }

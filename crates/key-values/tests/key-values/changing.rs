@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use key_values::{Error, KeyValues, ServerSpec};
-use redis_cluster::{ClusterSpec, Role};
+use redis_cluster::{ClusterSpec, N_SLOTS, Role};
 
-use crate::{check, connect, fill, start, value};
+use crate::{ask, check, connect, fill, start, value};
 
-const N_VALUES: u64 = 3000;
+const N_VALUES: u64 = 6000;
 
 /// Reads all values over and over, from two threads, until `change` has returned and each has read
 /// them once more. Every value must be right.
@@ -29,12 +29,16 @@ fn read_during<T>(store: &KeyValues, change: impl FnOnce() -> T) -> T {
                 }
             })
         });
-        while n_rounds.load(Ordering::Relaxed) < 2 && !readers.iter().any(|one| one.is_finished()) {
+        while n_rounds.load(Ordering::Relaxed) < 2
+            && !readers.iter().any(std::thread::ScopedJoinHandle::is_finished)
+        {
             std::thread::yield_now();
         }
         let changed = change();
         is_over.store(true, Ordering::Relaxed);
-        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
         changed
     })
 }
@@ -49,12 +53,12 @@ fn slots_move_while_values_are_read_and_written() {
     let added = cluster.add_master().unwrap();
     // To a node that the store does not know yet, and between two that it knows.
     read_during(&store, || {
-        cluster.move_slots(0..500, 0, added).unwrap();
-        cluster.move_slots(500..700, 0, 1).unwrap();
+        cluster.move_slots(0..60, 0, added).unwrap();
+        cluster.move_slots(60..100, 0, 1).unwrap();
     });
     assert_eq!(store.stats().unwrap().len(), 3);
     let fills_report = std::thread::scope(|scope| {
-        let mover = scope.spawn(|| cluster.move_slots(700..1500, 0, added).unwrap());
+        let mover = scope.spawn(|| cluster.move_slots(100..200, 0, added).unwrap());
         let filler = connect(&cluster, "filling");
         let mut reports = Vec::new();
         while reports.is_empty() || !mover.is_finished() {
@@ -69,6 +73,39 @@ fn slots_move_while_values_are_read_and_written() {
     assert_eq!(filler.which_are_missing(0..N_VALUES, &|| false).unwrap(), []);
     assert_eq!(filler.clear(&|| false).unwrap(), N_VALUES);
     check(&store, &(0..N_VALUES).collect::<Vec<_>>()).unwrap();
+}
+
+#[test]
+fn a_slot_that_is_half_moved_is_read_and_written() {
+    let Some(cluster) = start(ClusterSpec { n_masters: 2, ..ClusterSpec::default() }) else {
+        return;
+    };
+    let (store, urls, nodes) =
+        (connect(&cluster, "half"), cluster.urls(), cluster.nodes().unwrap());
+    fill(&store, 50);
+    let slot: u16 = ask(&urls[0], "CLUSTER KEYSLOT half:7");
+    let (from, to) = if slot < N_SLOTS / 2 { (0, 1) } else { (1, 0) };
+    let set_slot = |node: usize, state: &str, other: usize| {
+        ask::<()>(&urls[node], &format!("CLUSTER SETSLOT {slot} {state} {}", nodes[other].id));
+    };
+    set_slot(to, "IMPORTING", from);
+    set_slot(from, "MIGRATING", to);
+    // The value is there still, then it has moved before its slot.
+    check(&store, &[7]).unwrap();
+    ask::<()>(&urls[from], &format!("MIGRATE 127.0.0.1 {} half:7 0 5000", nodes[to].port));
+    check(&store, &(0..50).collect::<Vec<_>>()).unwrap();
+    assert_eq!(store.which_are_missing(0..50, &|| false).unwrap(), []);
+    store.put_all([(7_u64, "another")], 1, &|| false).unwrap();
+    let mut found = Vec::new();
+    store.get_many(&[7], &|| false, |_, value| found = value.to_vec()).unwrap();
+    assert_eq!(found, b"another");
+    let counts = store.count(&|| false).unwrap();
+    assert_eq!(counts.iter().map(|node| node.n_keys).sum::<u64>(), 50);
+    set_slot(to, "NODE", to);
+    set_slot(from, "NODE", to);
+    store.put_all([(7_u64, value(7))], 1, &|| false).unwrap();
+    check(&store, &(0..50).collect::<Vec<_>>()).unwrap();
+    assert_eq!(store.clear(&|| false).unwrap(), 50);
 }
 
 #[test]

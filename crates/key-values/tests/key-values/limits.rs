@@ -36,7 +36,7 @@ fn the_error_says_how_much_would_do_and_that_does() {
     assert!(text.contains("MiB") && text.contains(&full.node), "{text}");
 
     // Nothing fits any more, so nothing can be told from what did.
-    let error = store.put_manifest(&[0; 100_000]).unwrap_err().to_string();
+    let error = store.put_manifest(&vec![0; 100_000]).unwrap_err().to_string();
     assert!(error.contains("full before the first value"), "{error}");
 
     let url = &cluster.urls()[0];

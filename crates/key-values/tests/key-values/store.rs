@@ -95,7 +95,7 @@ fn a_second_fill_writes_only_what_is_missing() {
     let Some(cluster) = shared() else { return };
     let store = connect(cluster, "second");
     let present = [0..400, 401..700, 900..1000];
-    for range in present.clone() {
+    for range in present {
         let n_values = range.end - range.start;
         store.put_all(range.map(|i| (i, value(i))), n_values, &|| false).unwrap();
     }
@@ -113,7 +113,7 @@ fn manifests_are_replaced_and_of_any_length() {
     let Some(cluster) = shared() else { return };
     let store = connect(cluster, "manifest");
     assert_eq!(store.manifest().unwrap(), None);
-    for manifest in [&b"{}"[..], &[0; 100_000], b"", b"\r\n"] {
+    for manifest in [&b"{}"[..], &vec![0; 100_000], b"", b"\r\n"] {
         store.put_manifest(manifest).unwrap();
         assert_eq!(store.manifest().unwrap().as_deref(), Some(manifest));
     }

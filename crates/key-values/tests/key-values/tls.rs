@@ -34,7 +34,7 @@ fn a_cluster_is_used_through_tls() {
     fill(&store, 500);
     check(&store, &(0..500).rev().collect::<Vec<_>>()).unwrap();
     // Nodes use TLS among themselves, too.
-    cluster.move_slots(0..200, 0, 1).unwrap();
+    cluster.move_slots(0..40, 0, 1).unwrap();
     check(&store, &(0..500).collect::<Vec<_>>()).unwrap();
     // All of it went through the ports for TLS.
     let ports: Vec<u16> = store.stats().unwrap().iter().map(|node| node.address.port).collect();
