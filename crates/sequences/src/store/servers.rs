@@ -105,9 +105,10 @@ impl SequenceServers {
                 return Err(Error::Read { what, place: place_of(&values), source });
             }
             let report = manifest.put(&values, &missing, source, (progress, stop))?;
-            missing = match report.masters_changed {
-                true => values.which_are_missing(0..n_values, &is_stopped)?,
-                false => Vec::new(),
+            missing = if report.masters_changed {
+                values.which_are_missing(0..n_values, &is_stopped)?
+            } else {
+                Vec::new()
             };
             fill.written.push(report);
         }
@@ -134,7 +135,6 @@ impl SequenceServers {
         Ok(self.values.stats()?)
     }
 
-    /// Appends a sequence of a value.
     fn damaged(&self, number: u64) -> Error {
         let reason = format!("value {number} has other sequences than were written");
         Error::Damaged { place: self.place(), reason }
@@ -249,7 +249,7 @@ impl Manifest {
         let mut packed = Packed {
             manifest: self,
             source,
-            numbers: numbers.to_vec().into_iter(),
+            numbers: numbers.iter(),
             rest: 0..0,
             ready: Vec::new().into_iter(),
             list: SequenceList::default(),
@@ -273,7 +273,7 @@ impl Manifest {
 struct Packed<'a> {
     manifest: &'a Manifest,
     source: &'a dyn SequenceStore,
-    numbers: std::vec::IntoIter<Range<u64>>,
+    numbers: std::slice::Iter<'a, Range<u64>>,
     /// Numbers of values that were not read yet, of the present range.
     rest: Range<u64>,
     ready: std::vec::IntoIter<(u64, Vec<u8>)>,
@@ -291,7 +291,7 @@ impl Packed<'_> {
             }
             if self.rest.is_empty() {
                 match self.numbers.next() {
-                    Some(numbers) => self.rest = numbers,
+                    Some(numbers) => self.rest = numbers.clone(),
                     None => return Ok(None),
                 }
             }

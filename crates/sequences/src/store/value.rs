@@ -15,7 +15,7 @@ const NUMBER: usize = 4;
 /// Packs sequences of a list, which has names.
 pub(crate) fn pack(list: &SequenceList, range: Range<usize>) -> Result<Vec<u8>, Error> {
     let mut value = Vec::new();
-    let mut number = |value: &mut Vec<u8>, number: usize| {
+    let number = |value: &mut Vec<u8>, number: usize| {
         let number = u32::try_from(number).map_err(|_| {
             Error::settings(format!("a sequence of {number} letters is too long for a value"))
         })?;
@@ -31,7 +31,9 @@ pub(crate) fn pack(list: &SequenceList, range: Range<usize>) -> Result<Vec<u8>, 
         }
     }
     for idx in range {
-        parts(idx).into_iter().for_each(|part| value.extend_from_slice(part));
+        for part in parts(idx) {
+            value.extend_from_slice(part);
+        }
     }
     Ok(value)
 }
