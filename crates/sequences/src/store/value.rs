@@ -55,7 +55,7 @@ pub(crate) fn append_to(
         return None;
     }
     let start = NUMBER * (1 + 2 * n_sequences);
-    let before = (1..1 + 2 * at).try_fold(start, |start, idx| start.checked_add(number(idx)?))?;
+    let before = (1..=2 * at).try_fold(start, |start, idx| start.checked_add(number(idx)?))?;
     let n_letters = number(1 + 2 * at)?;
     let n_name = number(2 + 2 * at)?;
     let letters = value.get(before..before.checked_add(n_letters)?)?;
