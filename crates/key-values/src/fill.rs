@@ -95,7 +95,7 @@ pub(crate) fn put_all<V: AsRef<[u8]>>(
         n_bytes: nodes.iter().map(|node| node.n_bytes).sum(),
         duration,
         nodes,
-        masters_changed: *topology != *servers.topology(),
+        masters_changed: !topology.has_same_owners(&servers.topology()),
     })
 }
 
