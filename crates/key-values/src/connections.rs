@@ -89,14 +89,18 @@ impl Connections {
         let mut connection = client
             .get_connection_with_timeout(self.connect_timeout)
             .map_err(|error| failed(&error))?;
-        let timeout = Some(self.response_timeout);
-        connection.set_read_timeout(timeout).map_err(|error| failed(&error))?;
-        connection.set_write_timeout(timeout).map_err(|error| failed(&error))?;
+        let timeouts = |connection: &Connection, timeout| {
+            connection.set_read_timeout(Some(timeout))?;
+            connection.set_write_timeout(Some(timeout))
+        };
+        timeouts(&connection, self.connect_timeout).map_err(|error| failed(&error))?;
         // Without a login nothing has been sent yet, not even TLS's greeting.
         match redis::cmd("PING").query::<redis::Value>(&mut connection) {
-            Err(error) if !is_of_a_working_server(&error) => Err(failed(&error)),
-            _ => Ok(connection),
+            Err(error) if !is_of_a_working_server(&error) => return Err(failed(&error)),
+            _ => {}
         }
+        timeouts(&connection, self.response_timeout).map_err(|error| failed(&error))?;
+        Ok(connection)
     }
 }
 
