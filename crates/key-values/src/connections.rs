@@ -52,6 +52,11 @@ impl Connections {
         self.info.redis_settings().db()
     }
 
+    /// Time that a server may take to answer.
+    pub(crate) fn response_timeout(&self) -> Duration {
+        self.response_timeout
+    }
+
     /// An idle connection, or a new one.
     pub(crate) fn take(&self, address: &NodeAddress) -> Result<Connection, Error> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

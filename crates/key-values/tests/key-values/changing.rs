@@ -121,13 +121,17 @@ fn replicas_take_over_and_without_one_there_is_an_error_in_time() {
     let mut spec = ServerSpec::new(cluster.urls(), "failing");
     spec.retry_for = Duration::from_secs(30);
     let store = KeyValues::connect(&spec).unwrap();
-    fill(&store, N_VALUES);
     // Nodes hear from each other once a second how far a replica is, and list it then.
     let start = Instant::now();
     while !store.stats().unwrap().iter().all(|node| node.replicas.len() == 1) {
         assert!(start.elapsed() < Duration::from_mins(1), "replicas are not listed");
+        store.put_manifest(b"a write gives replicas something to be listed for").unwrap();
         std::thread::sleep(Duration::from_millis(20));
     }
+    let store = KeyValues::connect(&spec).unwrap();
+    let items = (0..N_VALUES).map(|i| (i, value(i)));
+    let report = store.put_all(items, N_VALUES, &|| false).unwrap();
+    assert_eq!((report.masters_changed, report.n_replicas_behind), (false, 0));
 
     // A master hands over; another one dies, and the cluster finds out by itself.
     read_during(&store, || {
