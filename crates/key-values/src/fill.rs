@@ -35,8 +35,8 @@ pub struct FillReport {
     /// lost values that it had acknowledged: ask
     /// [`KeyValues::which_are_missing`](crate::KeyValues::which_are_missing).
     pub masters_changed: bool,
-    /// Replicas that had not yet copied all values in the end, although the fill waited for them. If
-    /// their masters die now, values are lost.
+    /// Replicas that had not copied all values when the fill stopped waiting for them. If their
+    /// masters die now, values are lost.
     pub n_replicas_behind: usize,
 }
 
