@@ -52,6 +52,11 @@ impl Connections {
         self.info.redis_settings().db()
     }
 
+    /// Time that a server may take to answer.
+    pub(crate) fn response_timeout(&self) -> Duration {
+        self.response_timeout
+    }
+
     /// An idle connection, or a new one.
     pub(crate) fn take(&self, address: &NodeAddress) -> Result<Connection, Error> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,14 +94,18 @@ impl Connections {
         let mut connection = client
             .get_connection_with_timeout(self.connect_timeout)
             .map_err(|error| failed(&error))?;
-        let timeout = Some(self.response_timeout);
-        connection.set_read_timeout(timeout).map_err(|error| failed(&error))?;
-        connection.set_write_timeout(timeout).map_err(|error| failed(&error))?;
+        let timeouts = |connection: &Connection, timeout| {
+            connection.set_read_timeout(Some(timeout))?;
+            connection.set_write_timeout(Some(timeout))
+        };
+        timeouts(&connection, self.connect_timeout).map_err(|error| failed(&error))?;
         // Without a login nothing has been sent yet, not even TLS's greeting.
         match redis::cmd("PING").query::<redis::Value>(&mut connection) {
-            Err(error) if !is_of_a_working_server(&error) => Err(failed(&error)),
-            _ => Ok(connection),
+            Err(error) if !is_of_a_working_server(&error) => return Err(failed(&error)),
+            _ => {}
         }
+        timeouts(&connection, self.response_timeout).map_err(|error| failed(&error))?;
+        Ok(connection)
     }
 }
 

@@ -14,6 +14,9 @@ use crate::slot::Key;
 /// Bytes of a value before any was read.
 const FIRST_GUESS: u64 = 1024;
 
+/// Numbers that are looked for before the next ones.
+const AT_ONCE: u64 = 1 << 20;
+
 /// Bytes of a typical value, so that a server is asked for about `pipeline_bytes` at once.
 #[derive(Debug)]
 pub(crate) struct TypicalValue(AtomicU64);
@@ -81,31 +84,47 @@ pub(crate) fn which_are_missing(
     numbers: Range<u64>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Range<u64>>, Error> {
+    let mut ranges = Vec::new();
+    let mut start = numbers.start;
+    // Some at a time: of a large empty store every number is missing.
+    while start < numbers.end {
+        let end = numbers.end.min(start.saturating_add(AT_ONCE));
+        join(&mut ranges, &missing_in(servers, start..end, stop)?);
+        start = end;
+    }
+    Ok(ranges)
+}
+
+/// The numbers without a value, ascending.
+fn missing_in(
+    servers: &Servers,
+    numbers: Range<u64>,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<u64>, Error> {
     let mut missing = Vec::new();
-    let keys = numbers.map(Key::Value);
-    for_each_key(
-        servers,
-        KeyCommand::Exists,
-        keys,
-        servers.pipeline_keys,
-        stop,
-        &mut |command, value, node| match (value, command.key) {
+    let (keys, at_once) = (numbers.map(Key::Value), servers.pipeline_keys);
+    for_each_key(servers, KeyCommand::Exists, keys, at_once, stop, &mut |command, value, node| {
+        match (value, command.key) {
             (Value::Int(0), Key::Value(number)) => {
                 missing.push(number);
                 Ok(())
             }
             (Value::Int(1), _) => Ok(()),
             (other, _) => Err(unknown_answer(node, "EXISTS", &other)),
-        },
-    )?;
+        }
+    })?;
     missing.sort_unstable();
-    Ok(ranges(&missing))
+    Ok(missing)
 }
 
-/// Joins ascending numbers to ranges.
-fn ranges(numbers: &[u64]) -> Vec<Range<u64>> {
-    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
-    runs.filter_map(|run| Some(*run.first()?..run.last()? + 1)).collect()
+/// Appends ascending numbers to ranges that end before them.
+fn join(ranges: &mut Vec<Range<u64>>, numbers: &[u64]) {
+    for number in numbers {
+        match ranges.last_mut() {
+            Some(last) if last.end == *number => last.end += 1,
+            _ => ranges.push(*number..*number + 1),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -114,8 +133,11 @@ mod tests {
 
     #[test]
     fn numbers_are_joined_to_ranges() {
-        assert_eq!(ranges(&[]), []);
-        assert_eq!(ranges(&[3]), [3..4]);
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
+        let mut ranges = Vec::new();
+        join(&mut ranges, &[]);
+        assert_eq!(ranges, []);
+        join(&mut ranges, &[0, 1, 2, 5, 7]);
+        join(&mut ranges, &[8, 10]);
+        assert_eq!(ranges, [0..3, 5..6, 7..9, 10..11]);
     }
 }

@@ -27,14 +27,17 @@ pub struct FillReport {
     pub n_keys: u64,
     /// Bytes of these values.
     pub n_bytes: u64,
-    /// Time from the first value to the last reply.
+    /// Time from the first value until the last was acknowledged, and copied to the replicas.
     pub duration: Duration,
     /// The same by server, in the order of addresses.
     pub nodes: Vec<NodeFill>,
-    /// Whether slots changed hands meanwhile. After the death of a master, values that it had
-    /// acknowledged but not yet copied to a replica are lost: ask
+    /// Whether slots changed hands or connections broke meanwhile. A master that died may have
+    /// lost values that it had acknowledged: ask
     /// [`KeyValues::which_are_missing`](crate::KeyValues::which_are_missing).
     pub masters_changed: bool,
+    /// Replicas that had not copied all values when the fill stopped waiting for them. If their
+    /// masters die now, values are lost.
+    pub n_replicas_behind: usize,
 }
 
 impl FillReport {
@@ -67,8 +70,12 @@ struct Fill<'a> {
 /// A batch and the master it is for.
 type Parcel = (NodeAddress, Batch);
 
-/// Values written, by server.
-type Tally = Vec<NodeFill>;
+/// What writers wrote.
+#[derive(Default)]
+struct Tally {
+    nodes: Vec<NodeFill>,
+    n_replicas_behind: usize,
+}
 
 /// Writes `items`, about `n_expected` of them.
 pub(crate) fn put_all<V: AsRef<[u8]>>(
@@ -78,7 +85,7 @@ pub(crate) fn put_all<V: AsRef<[u8]>>(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<FillReport, Error> {
     let topology = servers.topology();
-    let before = memory::before(servers, &topology)?;
+    let (before, n_broken) = (memory::before(servers, &topology)?, servers.n_broken());
     let watch = Stopwatch::start();
     let fill =
         Fill { servers, stop, has_failed: AtomicBool::new(false), n_stored: AtomicU64::new(0) };
@@ -89,13 +96,16 @@ pub(crate) fn put_all<V: AsRef<[u8]>>(
     });
     let duration = watch.elapsed();
     let n_stored = fill.n_stored.load(Ordering::Relaxed);
-    let nodes = filled.map_err(|error| complete(servers, error, &before, n_stored, n_expected))?;
+    let Tally { nodes, n_replicas_behind } =
+        filled.map_err(|error| complete(servers, error, &before, n_stored, n_expected))?;
     Ok(FillReport {
         n_keys: n_stored,
         n_bytes: nodes.iter().map(|node| node.n_bytes).sum(),
         duration,
         nodes,
-        masters_changed: *topology != *servers.topology(),
+        masters_changed: n_broken != servers.n_broken()
+            || !topology.has_same_owners(&servers.topology()),
+        n_replicas_behind,
     })
 }
 
@@ -197,11 +207,11 @@ impl<'scope> Writers<'scope> {
     /// Waits for the writers. Returns what they wrote, or the first error.
     fn join(self, packed: Result<(), Error>) -> Result<Tally, Error> {
         drop(self.queues);
-        let mut whole = Tally::new();
+        let mut whole = Tally::default();
         let mut first_error = packed.err();
         for thread in self.threads {
             match thread.join() {
-                Ok(Ok(tally)) => tally.iter().for_each(|node| add(&mut whole, node)),
+                Ok(Ok(tally)) => whole.add_all(&tally),
                 // Stopping is the consequence of another one's error, or the caller's wish.
                 Ok(Err(Error::Stopped)) if first_error.is_some() => {}
                 Ok(Err(error)) => match first_error {
@@ -211,7 +221,7 @@ impl<'scope> Writers<'scope> {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        whole.sort();
+        whole.nodes.sort();
         first_error.map_or(Ok(whole), Err)
     }
 }
@@ -253,11 +263,11 @@ fn send_all(
 ) -> Result<Tally, Error> {
     let stop = || fill.is_over();
     let mut lanes = Lanes::new(fill.servers, &stop);
-    let mut tally = Tally::new();
+    let mut tally = Tally::default();
     let mut count = |command: &Command, _reply: redis::Value, node: &NodeAddress| {
         let one =
             NodeFill { address: node.clone(), n_keys: 1, n_bytes: command.n_value_bytes as u64 };
-        add(&mut tally, &one);
+        tally.add(&one);
         fill.n_stored.fetch_add(1, Ordering::Relaxed);
         Ok(())
     };
@@ -274,16 +284,26 @@ fn send_all(
         // The packer may have ended.
         drop(used.send(lanes.spare()));
     }
+    let n_replicas_behind = lanes.replicate(&mut count)?;
     lanes.finish(&mut count)?;
-    Ok(tally)
+    Ok(Tally { n_replicas_behind, ..tally })
 }
 
-fn add(tally: &mut Tally, more: &NodeFill) {
-    match tally.iter_mut().find(|node| node.address == more.address) {
-        Some(node) => {
-            node.n_keys += more.n_keys;
-            node.n_bytes += more.n_bytes;
+impl Tally {
+    fn add(&mut self, more: &NodeFill) {
+        match self.nodes.iter_mut().find(|node| node.address == more.address) {
+            Some(node) => {
+                node.n_keys += more.n_keys;
+                node.n_bytes += more.n_bytes;
+            }
+            None => self.nodes.push(more.clone()),
         }
-        None => tally.push(more.clone()),
+    }
+
+    fn add_all(&mut self, more: &Self) {
+        for node in &more.nodes {
+            self.add(node);
+        }
+        self.n_replicas_behind += more.n_replicas_behind;
     }
 }

@@ -93,6 +93,33 @@ impl<'a> Lanes<'a> {
         }
     }
 
+    /// Receives all replies, and waits until the replicas of the servers that were written to have
+    /// copied everything. Returns the number of those that have not in the time of a response.
+    pub(crate) fn replicate(&mut self, on_reply: &mut OnReply<'_>) -> Result<usize, Error> {
+        while self.receive_some(on_reply)? {}
+        let topology = self.servers.topology();
+        let mut n_behind = 0;
+        for lane in &mut self.open {
+            let master = topology.masters.iter().find(|master| master.address == lane.address);
+            let n_replicas = master.map_or(0, |master| master.replicas.len());
+            let Some(connection) = lane.connection.as_mut().filter(|_| n_replicas != 0) else {
+                continue;
+            };
+            // It answers for what came through this connection.
+            let milliseconds = self.servers.connections.response_timeout().as_millis() / 2;
+            let mut wait = redis::cmd("WAIT");
+            wait.arg(n_replicas).arg(u64::try_from(milliseconds).unwrap_or(u64::MAX));
+            if let Ok(n_copied) = wait.query::<usize>(connection) {
+                n_behind += n_replicas.saturating_sub(n_copied);
+            } else {
+                n_behind += n_replicas;
+                lane.connection = None;
+                self.servers.connection_broke(&lane.address);
+            }
+        }
+        Ok(n_behind)
+    }
+
     /// Receives all replies and gives the connections back.
     pub(crate) fn finish(mut self, on_reply: &mut OnReply<'_>) -> Result<(), Error> {
         while self.receive_some(on_reply)? {}
@@ -160,7 +187,7 @@ impl<'a> Lanes<'a> {
     ) -> Result<(), Error> {
         let lane = &mut self.open[at];
         lane.connection = None;
-        self.servers.connections.forget(&lane.address);
+        self.servers.connection_broke(&lane.address);
         let problem = Arc::from(problem);
         let mut strays = Vec::new();
         for (idx, mut batch) in lane.in_flight.drain(..).enumerate() {

@@ -1,6 +1,7 @@
 //! The servers of a store: who owns what, and commands to single ones.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) struct Servers {
     pub(crate) pipeline_keys: usize,
     pub(crate) retry_for: Duration,
     pub(crate) is_cluster: bool,
+    /// Connections that broke while commands were carried out.
+    n_broken: AtomicU64,
     /// Servers of the addresses that were given.
     seeds: Vec<NodeAddress>,
     topology: RwLock<Arc<Topology>>,
@@ -57,6 +60,7 @@ impl Servers {
             pipeline_keys: spec.pipeline_keys,
             retry_for: spec.retry_for,
             is_cluster,
+            n_broken: AtomicU64::new(0),
             seeds,
             topology: RwLock::new(Arc::new(topology)),
             refreshing: Mutex::new(0),
@@ -66,6 +70,17 @@ impl Servers {
     /// The owners, as far as known.
     pub(crate) fn topology(&self) -> Arc<Topology> {
         Arc::clone(&self.topology.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes note of a connection that broke. The others to that server are probably broken, too.
+    pub(crate) fn connection_broke(&self, address: &NodeAddress) {
+        self.n_broken.fetch_add(1, Ordering::Relaxed);
+        self.connections.forget(address);
+    }
+
+    /// Number of connections that broke so far.
+    pub(crate) fn n_broken(&self) -> u64 {
+        self.n_broken.load(Ordering::Relaxed)
     }
 
     /// Asks a server who owns what, unless another thread did so since `seen`. `hint` is a server

@@ -225,7 +225,7 @@ fn exchange(
         }
     };
     if let Err(error) = connection.send_packed_command(batch.bytes()) {
-        servers.connections.forget(place);
+        servers.connection_broke(place);
         lose(0, reason(&error));
         return Ok(());
     }
@@ -234,7 +234,7 @@ fn exchange(
         let value = match receive(&mut connection, *asking) {
             Ok(value) => value,
             Err(error) => {
-                servers.connections.forget(place);
+                servers.connection_broke(place);
                 lose(at, reason(&error));
                 again.append(&mut repeated);
                 return Ok(());

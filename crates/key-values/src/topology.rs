@@ -38,6 +38,14 @@ impl Topology {
         owner.filter(|owner| *owner != NOBODY).map(usize::from)
     }
 
+    /// Whether each slot has the same owner in both.
+    pub(crate) fn has_same_owners(&self, other: &Self) -> bool {
+        let owner = |topology: &Self, slot| {
+            topology.owner(slot).map(|at| topology.masters[at].address.clone())
+        };
+        (0..N_SLOTS as u16).all(|slot| owner(self, slot) == owner(other, slot))
+    }
+
     /// All servers, masters first.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &NodeAddress> {
         let masters = self.masters.iter().map(|master| &master.address);
@@ -124,6 +132,8 @@ mod tests {
         let topology = Topology::parse(&answer, &asked()).unwrap();
         assert_eq!([0, 99, 200, 16_383].map(|slot| topology.owner(slot)), [0, 0, 1, 0].map(Some));
         assert_eq!([100, 199, 16_384].map(|slot| topology.owner(slot)), [None; 3]);
+        assert!(topology.has_same_owners(&topology));
+        assert!(!topology.has_same_owners(&Topology::single(asked())));
         let addresses: Vec<String> = topology.addresses().map(ToString::to_string).collect();
         assert_eq!(addresses, ["10.0.0.1:7001", "asked:7002", "10.0.0.3:7003"]);
         assert_eq!((topology.masters[0].n_slots, &*topology.masters[0].id), (16_184, "aa"));

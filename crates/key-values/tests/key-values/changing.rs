@@ -1,12 +1,13 @@
 //! The cluster changes while it is used.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use key_values::{Error, KeyValues, ServerSpec};
 use redis_cluster::{ClusterSpec, N_SLOTS, Role};
 
-use crate::{ask, check, connect, fill, start, value};
+use crate::{ask, check, connect, fill, single, start, value};
 
 const N_VALUES: u64 = 6000;
 
@@ -120,13 +121,17 @@ fn replicas_take_over_and_without_one_there_is_an_error_in_time() {
     let mut spec = ServerSpec::new(cluster.urls(), "failing");
     spec.retry_for = Duration::from_secs(30);
     let store = KeyValues::connect(&spec).unwrap();
-    fill(&store, N_VALUES);
     // Nodes hear from each other once a second how far a replica is, and list it then.
     let start = Instant::now();
     while !store.stats().unwrap().iter().all(|node| node.replicas.len() == 1) {
         assert!(start.elapsed() < Duration::from_mins(1), "replicas are not listed");
+        store.put_manifest(b"a write gives replicas something to be listed for").unwrap();
         std::thread::sleep(Duration::from_millis(20));
     }
+    let store = KeyValues::connect(&spec).unwrap();
+    let items = (0..N_VALUES).map(|i| (i, value(i)));
+    let report = store.put_all(items, N_VALUES, &|| false).unwrap();
+    assert_eq!((report.masters_changed, report.n_replicas_behind), (false, 0));
 
     // A master hands over; another one dies, and the cluster finds out by itself.
     read_during(&store, || {
@@ -160,4 +165,28 @@ fn replicas_take_over_and_without_one_there_is_an_error_in_time() {
     let items = (0..N_VALUES).map(|i| (i, value(i)));
     let error = store.put_all(items, N_VALUES, &|| false).unwrap_err();
     assert!(matches!(error, Error::GaveUp { .. } | Error::Connect { .. }), "{error:?}");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up_in_time() {
+    let Some(cluster) = start(single()) else { return };
+    let mut spec = ServerSpec::new(cluster.urls(), "stopped");
+    spec.connect_timeout = Duration::from_millis(500);
+    spec.response_timeout = Duration::from_millis(500);
+    spec.retry_for = Duration::from_secs(1);
+    let store = KeyValues::connect(&spec).unwrap();
+    fill(&store, 100);
+    let pid = cluster.nodes().unwrap()[0].pid.unwrap().to_string();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let error = check(&store, &[5]).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::GaveUp { .. }), "{error:?}");
+    assert!(text.contains("stopped:5") && text.contains("no answer in time"), "{text}");
+    let error = KeyValues::connect(&spec).unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error:?}");
+    signal("-CONT");
+    check(&store, &(0..100).collect::<Vec<_>>()).unwrap();
 }
