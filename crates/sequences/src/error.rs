@@ -77,6 +77,21 @@ pub enum Error {
         reason: String,
     },
 
+    /// Servers have other data where a store was to be filled.
+    #[cfg(feature = "servers")]
+    #[error("{place} has a store already: {reason}")]
+    OtherData {
+        /// The namespace.
+        place: String,
+        /// What it has, and what can be done.
+        reason: String,
+    },
+
+    /// Servers cannot be reached, or refuse.
+    #[cfg(feature = "servers")]
+    #[error(transparent)]
+    Servers(key_values::Error),
+
     /// A sequence has a letter that the alphabet lacks.
     #[error(
         "sequence {row} has the letter {letter:?} at position {position}, which is not in the \
@@ -135,5 +150,16 @@ pub enum Error {
 impl Error {
     pub(crate) fn settings(reason: impl Into<String>) -> Self {
         Self::Settings { reason: reason.into() }
+    }
+}
+
+/// A stop is the same whoever notices it.
+#[cfg(feature = "servers")]
+impl From<key_values::Error> for Error {
+    fn from(error: key_values::Error) -> Self {
+        match error {
+            key_values::Error::Stopped => Self::Stopped,
+            error => Self::Servers(error),
+        }
     }
 }

@@ -4,7 +4,8 @@
 //! - [`RecordReader`] reads files of lines, FASTA and FASTQ, compressed or not;
 //!   [`SequenceFilesWriter`] writes them to a store.
 //! - A [`SequenceStore`] has sequences by their numbers: [`SequenceFiles`] in the files of a folder
-//!   or an object store.
+//!   or an object store, `SequenceServers` (feature `servers`) in a cluster of Redis or Valkey
+//!   servers.
 //! - [`KmerSpec`] cuts sequences into words of `k` letters over any [`Alphabet`], a [`Vocabulary`]
 //!   counts and numbers them, a [`Tokenizer`] applies it, a [`NoiseTable`] draws words at random.
 //! - [`SequenceSamples`] is the source: batches of letters, names, words, or words with their
@@ -75,12 +76,16 @@ pub use assemble::SequenceAssembler;
 pub use batch::SequenceBatch;
 pub use error::Error;
 pub use input::{Record, RecordFormat, RecordReader};
+#[cfg(feature = "servers")]
+pub use key_values;
 pub use kmers::KmerSpec;
 pub use noise::NoiseTable;
 pub use output::write_record;
 pub use samples::{SequenceBlock, SequenceSamples, SequenceSpec};
 pub use sequence_list::SequenceList;
 pub use store::{SequenceFiles, SequenceFilesWriter, SequenceStore, Summary, WriteReport};
+#[cfg(feature = "servers")]
+pub use store::{SequenceServers, ServerFill};
 pub use tokenizer::{TokenScratch, Tokenizer};
 pub use tokens::TokenFrames;
 pub use unknown::WhenUnknown;

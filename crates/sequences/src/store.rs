@@ -2,6 +2,10 @@
 
 mod files;
 mod manifest;
+#[cfg(feature = "servers")]
+mod servers;
+#[cfg(feature = "servers")]
+mod value;
 mod write;
 
 use std::fmt::Debug;
@@ -11,6 +15,8 @@ use pipeline::Stop;
 
 pub use files::SequenceFiles;
 pub use manifest::Summary;
+#[cfg(feature = "servers")]
+pub use servers::{SequenceServers, ServerFill};
 pub use write::{SequenceFilesWriter, WriteReport};
 
 use crate::error::Error;

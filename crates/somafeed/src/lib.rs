@@ -61,6 +61,7 @@
 //! | `arrays` | samples of Zarr arrays; with `torch`, as tensors | |
 //! | `images` | samples of image cubes; with `torch`, as tensors | |
 //! | `sequences` | samples of sequences of letters and their words; with `torch`, as tensors | |
+//! | `servers` | sequences in a cluster of Redis or Valkey servers | |
 //!
 //! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that

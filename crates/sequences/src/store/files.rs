@@ -123,7 +123,7 @@ impl SequenceFiles {
         Ok((hash, u64::from(row)))
     }
 
-    /// The letters of a row in [`LETTERS`].
+    /// The place of the letters of rows in [`LETTERS`].
     fn letters(&self, rows: &Range<u64>) -> Result<Range<u64>, Error> {
         let n = self.summary.n_sequences;
         if n < rows.end || rows.end < rows.start {
@@ -148,10 +148,14 @@ impl SequenceFiles {
         self.storage.read(&pieces, into).map_err(|source| unreadable(&*self.storage, file, source))
     }
 
-    /// Appends the names of rows; returns the bytes that were read.
-    fn read_names(&self, rows: &[Range<u64>], into: &mut SequenceList) -> Result<u64, Error> {
+    /// Appends the names of `rows`, without letters, and returns the bytes that were read.
+    ///
+    /// # Errors
+    /// A row does not exist, or the store cannot be read or is damaged.
+    pub fn read_names(&self, rows: &[Range<u64>], into: &mut SequenceList) -> Result<u64, Error> {
         let mut n_read = 0;
         for rows in rows {
+            self.letters(rows)?;
             let first = rows.start.saturating_sub(1);
             let mut bytes = vec![0; (rows.end - first) as usize * 8];
             self.read_file(NAME_ENDS, &[first * 8..rows.end * 8], &mut bytes)?;

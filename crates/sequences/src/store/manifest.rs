@@ -44,17 +44,24 @@ impl Summary {
 
     /// Reads what [`to_json`](Self::to_json) writes.
     pub(crate) fn from_json(bytes: &[u8], place: &str) -> Result<Self, Error> {
-        let not_a_store = |reason: String| Error::NotAStore { place: place.to_owned(), reason };
         let summary: Self = serde_json::from_slice(bytes).map_err(|error| {
-            not_a_store(format!("its description cannot be understood: {error}"))
+            let reason = format!("its description cannot be understood: {error}");
+            Error::NotAStore { place: place.to_owned(), reason }
         })?;
-        if summary.version != VERSION {
-            return Err(not_a_store(format!(
-                "it has version {} of the format, and this program reads version {VERSION}",
-                summary.version
-            )));
-        }
+        summary.check_version(place)?;
         Ok(summary)
+    }
+
+    /// Fails if this program does not read the version of the format.
+    pub(crate) fn check_version(&self, place: &str) -> Result<(), Error> {
+        if self.version == VERSION {
+            return Ok(());
+        }
+        let reason = format!(
+            "it has version {} of the format, and this program reads version {VERSION}",
+            self.version
+        );
+        Err(Error::NotAStore { place: place.to_owned(), reason })
     }
 
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, Error> {

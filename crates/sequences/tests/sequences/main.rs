@@ -4,5 +4,6 @@
 
 mod bed;
 mod loader;
+mod servers;
 mod stores;
 mod words;
