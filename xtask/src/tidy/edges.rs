@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 29] = [
     "worktime",
     "csr",
     "storage",
@@ -26,6 +26,7 @@ const ORDER: [&str; 28] = [
     "link",
     "fields",
     "cubes",
+    "sequence-bench",
     "loader",
     "torch-feed",
     "somafeed",
