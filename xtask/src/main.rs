@@ -64,6 +64,12 @@ Commands:
               cargo xtask cubes sweep ~/data/cubes --io-limit none,1000MiB/s --published
               cargo xtask cubes sweep ~/data/cubes --strategies codec --consumer none -w 1,2,4
               cargo xtask cubes peers ~/data/cubes
+  sequences write DNA and RNA, import files of sequences, count words; measure feeding them, beside Python's ways
+              cargo xtask sequences generate ~/data/dna.txt --size 0.125GB
+              cargo xtask sequences import ~/data/dna.txt ~/data/dna
+              cargo xtask sequences words ~/data/dna --write words.tsv
+              cargo xtask sequences sweep ~/data/dna --form tokens,windows -w 1,2 -B 4,256
+              cargo xtask sequences peers ~/data/dna
   preprocess
             the same as `cubes preprocess`: write the cubes of Tivita's files in other forms
               cargo xtask preprocess ~/data/tivita --to raw32,raw16
@@ -126,7 +132,7 @@ fn main() -> ExitCode {
         }),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
-        Some(name @ ("fields" | "cubes")) => programs::run(name, &rest),
+        Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),
         Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),

@@ -22,7 +22,7 @@ use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep")? {
+    let program = match sweep::build("sweep", "sweep")? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -94,10 +94,10 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// The script that runs a peer. `fields.py` and `cubes.py` are none of `sweep peers`, so they have
-/// other names.
+/// The script that runs a peer. `fields.py`, `cubes.py` and `sequences.py` are none of `sweep peers`,
+/// so they have other names.
 fn script(name: &str, scripts: &Path) -> PathBuf {
-    let suffix = if matches!(name, "fields" | "cubes") { "py" } else { "peer.py" };
+    let suffix = if matches!(name, "fields" | "cubes" | "sequences") { "py" } else { "peer.py" };
     scripts.join(format!("{name}.{suffix}"))
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask fields` and `cargo xtask cubes`: builds the program for fields on a grid or for
-//! image cubes and becomes it. For its command `peers` it makes the Python environment with the
-//! other readers first.
+//! `cargo xtask fields`, `cubes` and `sequences`: builds the program for fields on a grid, image
+//! cubes or sequences and becomes it. For its command `peers` it makes the Python environment with
+//! the other readers first.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::{cargo, peers};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build(name)? {
+    let program = match sweep::build(package(name), name)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -28,6 +28,12 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     }
     command.args(rest);
     Program::exec(command)
+}
+
+/// The package with a program.
+fn package(program: &str) -> &str {
+    // `sequences` is the library below it.
+    if program == "sequences" { "sequence-bench" } else { program }
 }
 
 /// `cargo xtask preprocess`: short for the command of `cubes`.

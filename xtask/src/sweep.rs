@@ -13,7 +13,7 @@ use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match build("sweep")? {
+    let program = match build("sweep", "sweep")? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -32,9 +32,9 @@ pub(crate) struct Program {
     native: native::Native,
 }
 
-/// Builds the package and program `name` with the native libraries in place; the exit code if cargo
+/// Builds the program `name` of a package with the native libraries in place; the exit code if cargo
 /// failed and printed why.
-pub(crate) fn build(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
+pub(crate) fn build(package: &str, name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
     let native = native::prepare()?;
     let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {
@@ -42,7 +42,8 @@ pub(crate) fn build(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
             "building the program: about six minutes on two cores, later builds take seconds",
         );
     }
-    let mut build = cargo::cargo(["build", "--release", "--package", name, "--bin", name], &native);
+    let mut build =
+        cargo::cargo(["build", "--release", "--package", package, "--bin", name], &native);
     let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(Err(cargo::exit_code(built)));

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 31] = [
     "worktime",
     "csr",
     "storage",
@@ -28,6 +28,7 @@ const ORDER: [&str; 30] = [
     "link",
     "fields",
     "cubes",
+    "sequence-bench",
     "loader",
     "torch-feed",
     "somafeed",
