@@ -1,0 +1,108 @@
+//! One step of negative sampling: scores of a target and its noise words, and their gradients.
+//!
+//! Mikolov et al. 2013, equation 4: with the vector `h` that predicts, the loss of a target is
+//! `-log s(o_0 h) - sum_k log s(-o_k h)`, with the output vector `o_0` of the target, `o_k` of noise
+//! word `k`, and the logistic function `s`. Its gradient by `o_k` is `(s(o_k h) - y_k) h`, by `h`
+//! the sum of `(s(o_k h) - y_k) o_k`, with `y_0 = 1` and `y_k = 0` for noise.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
+
+use crate::noise::NoiseTable;
+use crate::row::{LANES, Row};
+use crate::sigmoid::sigmoid;
+
+/// The loss is measured at one of this many targets.
+const MEASURED: u64 = 8;
+
+/// The target and its noise words, drawn into memory that is used again.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    /// The target first.
+    words: Vec<u32>,
+}
+
+impl Candidates {
+    pub(crate) fn new(negatives: usize) -> Self {
+        Self { words: vec![0; negatives + 1] }
+    }
+
+    #[inline(always)]
+    pub(crate) fn draw(&mut self, target: u32, noise: &NoiseTable, generator: &mut ChaCha8Rng) {
+        self.words[0] = target;
+        for word in &mut self.words[1..] {
+            *word = noise.draw(generator.next_u64());
+        }
+    }
+
+    /// Trains the output vectors of the candidates to score `hidden`, and returns the change of
+    /// `hidden` that lowers the loss: minus the gradient times `rate`. A noise word that is the
+    /// target is skipped, as in word2vec.
+    ///
+    /// All scores of up to eight candidates are computed before the first vector changes, so that
+    /// they do not wait for each other.
+    #[inline(always)]
+    pub(crate) fn learn<const N: usize>(
+        &self,
+        hidden: &Row<N>,
+        outputs: &mut [Row<N>],
+        rate: f32,
+        loss: &mut Loss,
+    ) -> Row<N> {
+        let mut change = Row::ZERO;
+        let target = self.words[0];
+        let mut likelihood = 1.0;
+        for (group, words) in self.words.chunks(LANES).enumerate() {
+            let mut scores = [0.0; LANES];
+            for (score, word) in scores.iter_mut().zip(words) {
+                *score = outputs[*word as usize].dot(hidden);
+            }
+            let values = sigmoid(&scores);
+            for (idx, (word, value)) in words.iter().zip(values).enumerate() {
+                let is_target = group == 0 && idx == 0;
+                if !is_target && *word == target {
+                    continue;
+                }
+                let expected = if is_target { 1.0 } else { 0.0 };
+                likelihood *= 1.0 - (expected - value).abs();
+                let factor = (expected - value) * rate;
+                let output = &mut outputs[*word as usize];
+                change.add_scaled(factor, output);
+                output.add_scaled(factor, hidden);
+            }
+        }
+        loss.add(likelihood);
+        change
+    }
+}
+
+/// The sum of the loss over every eighth target.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Loss {
+    /// Targets that were trained on.
+    pub(crate) n_targets: u64,
+    /// Targets whose loss was measured.
+    pub(crate) n_measured: u64,
+    /// Sum of their losses, in nats.
+    pub(crate) sum: f64,
+}
+
+impl Loss {
+    #[inline(always)]
+    fn add(&mut self, likelihood: f32) {
+        if self.n_targets % MEASURED == 0 {
+            self.n_measured += 1;
+            // A product of many small numbers may round to 0, or be NaN if training diverged.
+            let likelihood =
+                if likelihood < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { likelihood };
+            self.sum -= libm::log(f64::from(likelihood));
+        }
+        self.n_targets += 1;
+    }
+
+    pub(crate) fn add_other(&mut self, other: Self) {
+        self.n_targets += other.n_targets;
+        self.n_measured += other.n_measured;
+        self.sum += other.sum;
+    }
+}
