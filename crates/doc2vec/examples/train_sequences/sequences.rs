@@ -23,7 +23,7 @@ pub(crate) struct SequencesSpec {
     #[arg(long, default_value_t = 10)]
     pub(crate) family: usize,
     /// Probability that a base of a copy is drawn anew
-    #[arg(long, default_value_t = 0.3)]
+    #[arg(long, default_value_t = 0.1)]
     pub(crate) mutation: f64,
     /// Bases of a sequence
     #[arg(long, default_value_t = 1024)]
@@ -64,21 +64,20 @@ impl Sequences {
     pub(crate) fn generate(spec: &SequencesSpec) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(spec.seed);
         let base = |generator: &mut ChaCha8Rng| (generator.next_u32() >> 30) as u8;
-        let (mut sequences, mut families) = (Vec::new(), Vec::new());
-        let mut ancestor: Vec<u8> = Vec::new();
-        for number in 0..spec.sequences {
-            if number % spec.family.max(1) == 0 {
-                ancestor = (0..spec.bases).map(|_| base(&mut generator)).collect();
-            }
-            let mut copy = ancestor.clone();
-            for of_copy in &mut copy {
-                if f64::from(generator.next_u32()) < spec.mutation * 2_f64.powi(32) {
-                    *of_copy = base(&mut generator);
-                }
-            }
-            sequences.push(copy);
-            families.push(number / spec.family.max(1));
-        }
+        let n_families = spec.sequences.div_ceil(spec.family.max(1));
+        let ancestors: Vec<Vec<u8>> = (0..n_families)
+            .map(|_| (0..spec.bases).map(|_| base(&mut generator)).collect())
+            .collect();
+        // Relatives are far from each other: training on them in a row would be another task.
+        let families: Vec<usize> = (0..spec.sequences).map(|number| number % n_families).collect();
+        let mut mutated = |of: &u8| {
+            let is_drawn = f64::from(generator.next_u32()) < spec.mutation * 2_f64.powi(32);
+            if is_drawn { base(&mut generator) } else { *of }
+        };
+        let sequences = families
+            .iter()
+            .map(|family| ancestors[*family].iter().map(&mut mutated).collect())
+            .collect();
         Self { sequences, families }
     }
 

@@ -22,22 +22,20 @@ struct Families {
 }
 
 impl Families {
-    /// Draws one base in five of each copy anew.
+    /// Draws one base in ten of each copy anew.
     fn new(batch_size: usize) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(20);
         let mut base = move |bound: u32| generator.next_u32() % bound;
         let mut families = Self {
             batches: Vec::new(),
             counts: vec![0; N_WORDS],
-            labels: (0..N_FAMILIES * FAMILY).map(|document| document / FAMILY).collect(),
+            labels: (0..N_FAMILIES * FAMILY).map(|document| document % N_FAMILIES).collect(),
         };
-        let mut ancestor = Vec::new();
+        let ancestors: Vec<Vec<u32>> =
+            (0..N_FAMILIES).map(|_| (0..N_BASES).map(|_| base(4)).collect()).collect();
         for document in 0..N_FAMILIES * FAMILY {
-            if document % FAMILY == 0 {
-                ancestor = (0..N_BASES).map(|_| base(4)).collect();
-            }
-            let mut copied = |of: &u32| if base(5) == 0 { base(4) } else { *of };
-            let copy: Vec<u32> = ancestor.iter().map(&mut copied).collect();
+            let mut copied = |of: &u32| if base(10) == 0 { base(4) } else { *of };
+            let copy: Vec<u32> = ancestors[document % N_FAMILIES].iter().map(&mut copied).collect();
             if document % batch_size == 0 {
                 families.batches.push(Batch::new(3));
             }

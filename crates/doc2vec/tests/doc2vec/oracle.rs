@@ -141,8 +141,9 @@ impl Oracle {
         for (what, a, b) in pairs {
             assert_eq!(a.len(), b.len(), "{what}");
             for (row, (a, b)) in a.iter().zip(b).enumerate() {
+                let size = a.iter().map(|a| a.abs()).fold(1.0, f64::max);
                 let distance = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-                assert!(distance < tolerance, "{what}[{row}]: {a:?}, {b:?}");
+                assert!(distance < tolerance * size, "{what}[{row}]: {a:?}, {b:?}");
             }
         }
     }
@@ -194,7 +195,7 @@ proptest! {
         let spec = TrainSpec {
             dimension,
             negatives,
-            alpha: 0.3,
+            alpha: 0.1,
             ..TrainSpec::new(model, planned_words)
         };
         let mut trainer = Trainer::new(&spec, N_DOCUMENTS, &COUNTS).unwrap();
@@ -262,7 +263,7 @@ fn a_step_follows_the_gradient() {
         let mut warm = Batch::new(0);
         warm.push(0, &[[0, 1, 2, 3, 5, 4, 0, 2, 1]]);
         warm.push(1, &[[3, 1, 4, 0, 5, 2, 2, 1, 3]]);
-        for _ in 0..40 {
+        for _ in 0..3 {
             trainer.train_batch(&warm.frames()).unwrap();
         }
         let before = Oracle::of(&trainer);
