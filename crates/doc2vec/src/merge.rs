@@ -37,11 +37,12 @@ fn merge_rows<const N: usize>(
 
 #[cfg(test)]
 mod tests {
+    use wide::f32x8;
+
     use super::*;
-    use crate::row::Lanes;
 
     fn row(value: f32) -> Row<1> {
-        Row([Lanes([value; 8])])
+        Row([f32x8::splat(value)])
     }
 
     fn words(inputs: [f32; 3], output: f32) -> WordRows<1> {

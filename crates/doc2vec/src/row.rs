@@ -1,69 +1,57 @@
-//! Vectors in memory: rows of a fixed number of lanes, whose loops the compiler turns into vector
-//! instructions.
+//! Vectors in memory: rows of a fixed number of lanes of eight numbers.
 //!
-//! The order of all additions is fixed, and no multiplication is fused with one. So the results are
-//! the same on every processor.
+//! The order of all additions is fixed, and no multiplication is fused with one. So a program's
+//! results are the same on every processor that it runs on.
 
+use bytemuck::{cast, cast_mut, cast_ref};
 use rand_chacha::ChaCha8Rng;
+use wide::{f32x4, f32x8};
 
 use crate::random::centred;
 
-/// Numbers in one [`Lanes`].
+/// Numbers in one element of a [`Row`].
 pub(crate) const LANES: usize = 8;
-
-/// Eight numbers, aligned so that no load crosses a cache line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(align(32))]
-pub(crate) struct Lanes(pub(crate) [f32; LANES]);
 
 /// A vector, padded with zeros to a multiple of 8 numbers. Training leaves the padding 0: it adds
 /// nothing to a product, and gets nothing from one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Row<const N: usize>(pub(crate) [Lanes; N]);
+pub(crate) struct Row<const N: usize>(pub(crate) [f32x8; N]);
 
 impl<const N: usize> Row<N> {
-    pub(crate) const ZERO: Self = Self([Lanes([0.0; LANES]); N]);
+    pub(crate) const ZERO: Self = Self([f32x8::ZERO; N]);
 
     /// Adds `other`.
     #[inline(always)]
     pub(crate) fn add(&mut self, other: &Self) {
-        for (lanes, other) in self.0.iter_mut().zip(&other.0) {
-            for lane in 0..LANES {
-                lanes.0[lane] += other.0[lane];
-            }
+        for (numbers, other) in self.0.iter_mut().zip(other.0) {
+            *numbers += other;
         }
     }
 
     /// Adds `factor` times `other`.
     #[inline(always)]
     pub(crate) fn add_scaled(&mut self, factor: f32, other: &Self) {
-        for (lanes, other) in self.0.iter_mut().zip(&other.0) {
-            for lane in 0..LANES {
-                lanes.0[lane] += factor * other.0[lane];
-            }
+        let factor = f32x8::splat(factor);
+        for (numbers, other) in self.0.iter_mut().zip(other.0) {
+            *numbers += factor * other;
         }
     }
 
     #[inline(always)]
     pub(crate) fn scale(&mut self, factor: f32) {
-        for lanes in &mut self.0 {
-            for lane in 0..LANES {
-                lanes.0[lane] *= factor;
-            }
+        for numbers in &mut self.0 {
+            *numbers *= f32x8::splat(factor);
         }
     }
 
-    /// The scalar product.
+    /// The scalar product in eight parts.
     #[inline(always)]
-    pub(crate) fn dot(&self, other: &Self) -> f32 {
-        let mut sums = [0.0; LANES];
-        for (lanes, other) in self.0.iter().zip(&other.0) {
-            for lane in 0..LANES {
-                sums[lane] += lanes.0[lane] * other.0[lane];
-            }
+    pub(crate) fn products(&self, other: &Self) -> f32x8 {
+        let mut sums = f32x8::ZERO;
+        for (numbers, other) in self.0.iter().zip(other.0) {
+            sums += *numbers * other;
         }
-        let pairs = [sums[0] + sums[4], sums[1] + sums[5], sums[2] + sums[6], sums[3] + sums[7]];
-        (pairs[0] + pairs[2]) + (pairs[1] + pairs[3])
+        sums
     }
 
     fn from_values(values: impl Iterator<Item = f32>) -> Self {
@@ -75,12 +63,27 @@ impl<const N: usize> Row<N> {
     }
 
     pub(crate) fn numbers(&self) -> impl Iterator<Item = f32> + '_ {
-        self.0.iter().flat_map(|lanes| lanes.0)
+        self.0.iter().flat_map(|numbers| *cast_ref::<_, [f32; LANES]>(numbers))
     }
 
     pub(crate) fn numbers_mut(&mut self) -> impl Iterator<Item = &mut f32> {
-        self.0.iter_mut().flat_map(|lanes| &mut lanes.0)
+        self.0.iter_mut().flat_map(cast_mut::<_, [f32; LANES]>)
     }
+}
+
+/// The sums of eight times eight numbers.
+#[inline(always)]
+pub(crate) fn sums(parts: &[f32x8; LANES]) -> f32x8 {
+    let halves = parts.map(|numbers| {
+        let [low, high]: [f32x4; 2] = cast(numbers);
+        low + high
+    });
+    let of_four = |a, b, c, d| {
+        let [a, b, c, d] = f32x4::transpose([a, b, c, d]);
+        (a + c) + (b + d)
+    };
+    let [a, b, c, d, e, f, g, h] = halves;
+    cast([of_four(a, b, c, d), of_four(e, f, g, h)])
 }
 
 /// Rows of random numbers from `-0.5 / dimension` to less than `0.5 / dimension`, as word2vec's
@@ -114,7 +117,11 @@ mod tests {
         let rows: Vec<Row<3>> = random_rows(2, 21, &mut generator(5, Decision::Words));
         let (a, b) = (unpadded(&rows[..1], 21), unpadded(&rows[1..], 21));
         let product: f64 = a.iter().zip(&b).map(|(a, b)| f64::from(a * b)).sum();
-        assert!((f64::from(rows[0].dot(&rows[1])) - product).abs() < 1e-9);
+        let mut parts = [f32x8::ZERO; LANES];
+        parts[5] = rows[0].products(&rows[1]);
+        let sums = sums(&parts).to_array();
+        assert!((f64::from(sums[5]) - product).abs() < 1e-9);
+        assert_eq!((sums[4], sums[6]), (0.0, 0.0));
         let mut sum = rows[0];
         sum.add_scaled(2.0, &rows[1]);
         sum.add(&rows[1]);

@@ -7,9 +7,10 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
+use wide::f32x8;
 
 use crate::noise::NoiseTable;
-use crate::row::{LANES, Row};
+use crate::row::{LANES, Row, sums};
 use crate::sigmoid::sigmoid;
 
 /// The loss is measured at one of this many targets.
@@ -51,27 +52,30 @@ impl Candidates {
     ) -> Row<N> {
         let mut change = Row::ZERO;
         let target = self.words[0];
-        let mut likelihood = 1.0;
+        let is_measured = loss.begin();
+        // Of the first group, the first word should be predicted; of others none.
+        let mut expected = f32x8::new([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         for (group, words) in self.words.chunks(LANES).enumerate() {
-            let mut scores = [0.0; LANES];
-            for (score, word) in scores.iter_mut().zip(words) {
-                *score = outputs[*word as usize].dot(hidden);
+            let mut products = [f32x8::ZERO; LANES];
+            for (products, word) in products.iter_mut().zip(words) {
+                *products = outputs[*word as usize].products(hidden);
             }
-            let values = sigmoid(&scores);
-            for (idx, (word, value)) in words.iter().zip(values).enumerate() {
-                let is_target = group == 0 && idx == 0;
-                if !is_target && *word == target {
+            let errors = expected - sigmoid(sums(&products));
+            let factors = (errors * f32x8::splat(rate)).to_array();
+            for (idx, (word, factor)) in words.iter().zip(factors).enumerate() {
+                if *word == target && (group, idx) != (0, 0) {
                     continue;
                 }
-                let expected = if is_target { 1.0 } else { 0.0 };
-                likelihood *= 1.0 - (expected - value).abs();
-                let factor = (expected - value) * rate;
                 let output = &mut outputs[*word as usize];
                 change.add_scaled(factor, output);
                 output.add_scaled(factor, hidden);
             }
+            if is_measured {
+                let is_counted = |idx: &usize| words[*idx] != target || (group, *idx) == (0, 0);
+                loss.add((0..words.len()).filter(is_counted).map(|idx| errors.to_array()[idx]));
+            }
+            expected = f32x8::ZERO;
         }
-        loss.add(likelihood);
         change
     }
 }
@@ -88,16 +92,23 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
+    /// Counts a target, and returns whether its loss should be measured.
     #[inline(always)]
-    fn add(&mut self, likelihood: f32) {
-        if self.n_targets % MEASURED == 0 {
-            self.n_measured += 1;
-            // A product of many small numbers may round to 0, or be NaN if training diverged.
-            let likelihood =
-                if likelihood < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { likelihood };
-            self.sum -= libm::log(f64::from(likelihood));
-        }
+    fn begin(&mut self) -> bool {
+        let is_measured = self.n_targets % MEASURED == 0;
         self.n_targets += 1;
+        self.n_measured += u64::from(is_measured);
+        is_measured
+    }
+
+    /// Adds the losses of up to eight candidates with these differences between expected and
+    /// predicted probability.
+    fn add(&mut self, errors: impl Iterator<Item = f32>) {
+        // A probability may round to 0, or be NaN if training diverged. The product of eight of the
+        // smallest is a normal number.
+        let likelihoods =
+            errors.map(|error| f64::from((1.0 - error.abs()).max(f32::MIN_POSITIVE)));
+        self.sum -= libm::log(likelihoods.product());
     }
 
     pub(crate) fn add_other(&mut self, other: Self) {
