@@ -5,7 +5,7 @@ The counterpart of crate doc2vec's example `train_sequences`, which writes the s
     cargo run --release -p doc2vec --example train_sequences -- --write /tmp/sequences.txt
     python benches/peers/doc2vec.py /tmp/sequences.txt --model dm --workers 1,2
 
-`sequences.txt` here pins the packages. Each line of the file is a family, a tab, and bases. The
+`doc2vec.txt` here pins the packages. Each line of the file is a family, a tab, and bases. The
 words of a sequence are its 4-mers in all four frames, one frame after another. Settings are those of
 the example: whole windows, no subsampling, negative sampling, and the mean of context and document,
 or with --sum their sum (gensim then divides the step by the number of summed words).

@@ -94,10 +94,10 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// The script that runs a peer. `fields.py` and `cubes.py` are none of `sweep peers`, so they have
-/// other names.
+/// The script that runs a peer. `cubes.py`, `doc2vec.py` and `fields.py` are none of `sweep peers`,
+/// so they have other names.
 fn script(name: &str, scripts: &Path) -> PathBuf {
-    let suffix = if matches!(name, "fields" | "cubes") { "py" } else { "peer.py" };
+    let suffix = if matches!(name, "cubes" | "doc2vec" | "fields") { "py" } else { "peer.py" };
     scripts.join(format!("{name}.{suffix}"))
 }
 

@@ -97,7 +97,7 @@ impl<'a, const N: usize> DocumentTrainer<'a, N> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn predict_from_document(&mut self, document: &mut Document<'_, N>, target: u32) {
         let Document { row, rate, generator } = document;
         self.candidates.draw(target, &self.rules.noise, generator);
@@ -105,7 +105,7 @@ impl<'a, const N: usize> DocumentTrainer<'a, N> {
         row.add(&change);
     }
 
-    #[inline(always)]
+    #[inline]
     fn predict_from_context(
         &mut self,
         document: &mut Document<'_, N>,

@@ -21,7 +21,7 @@ impl<const N: usize> Row<N> {
     pub(crate) const ZERO: Self = Self([f32x8::ZERO; N]);
 
     /// Adds `other`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add(&mut self, other: &Self) {
         for (numbers, other) in self.0.iter_mut().zip(other.0) {
             *numbers += other;
@@ -29,7 +29,7 @@ impl<const N: usize> Row<N> {
     }
 
     /// Adds `factor` times `other`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add_scaled(&mut self, factor: f32, other: &Self) {
         let factor = f32x8::splat(factor);
         for (numbers, other) in self.0.iter_mut().zip(other.0) {
@@ -37,7 +37,7 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn scale(&mut self, factor: f32) {
         for numbers in &mut self.0 {
             *numbers *= f32x8::splat(factor);
@@ -45,7 +45,7 @@ impl<const N: usize> Row<N> {
     }
 
     /// The scalar product in eight parts.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn products(&self, other: &Self) -> f32x8 {
         let mut sums = f32x8::ZERO;
         for (numbers, other) in self.0.iter().zip(other.0) {
@@ -72,18 +72,18 @@ impl<const N: usize> Row<N> {
 }
 
 /// The sums of eight times eight numbers.
-#[inline(always)]
+#[inline]
 pub(crate) fn sums(parts: &[f32x8; LANES]) -> f32x8 {
     let halves = parts.map(|numbers| {
         let [low, high]: [f32x4; 2] = cast(numbers);
         low + high
     });
-    let of_four = |a, b, c, d| {
-        let [a, b, c, d] = f32x4::transpose([a, b, c, d]);
+    let of_four = |halves: [f32x4; 4]| {
+        let [a, b, c, d] = f32x4::transpose(halves);
         (a + c) + (b + d)
     };
-    let [a, b, c, d, e, f, g, h] = halves;
-    cast([of_four(a, b, c, d), of_four(e, f, g, h)])
+    let [first, second]: [[f32x4; 4]; 2] = cast(halves);
+    cast([of_four(first), of_four(second)])
 }
 
 /// Rows of random numbers from `-0.5 / dimension` to less than `0.5 / dimension`, as word2vec's

@@ -26,9 +26,11 @@ impl Embeddings {
         let stored = [Stored::new(&self.documents), Stored::new(&self.words)];
         let mut tensors = Vec::new();
         for (stored, name) in stored.iter().zip([DOCUMENTS, WORDS]) {
-            tensors.extend(stored.views(name).map_err(|source| unusable(path, source))?);
+            tensors
+                .extend(stored.views(name).map_err(|source| unusable(path, source.to_string()))?);
         }
-        let bytes = serialize(tensors, None).map_err(|source| unusable(path, source))?;
+        let bytes =
+            serialize(tensors, None).map_err(|source| unusable(path, source.to_string()))?;
         write_whole(path, |writer| writer.write_all(&bytes).map_err(Error::write(path)))
     }
 
@@ -41,7 +43,8 @@ impl Embeddings {
     pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(Error::read(path))?;
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|source| unusable(path, source))?;
+        let tensors = SafeTensors::deserialize(&bytes)
+            .map_err(|source| unusable(path, source.to_string()))?;
         let read = |names| read_vectors(&tensors, names, path);
         Ok(Self { documents: read(DOCUMENTS)?, words: read(WORDS)? })
     }
@@ -128,6 +131,6 @@ fn read_vectors(
     NamedVectors::new(vector_names, numbers.collect(), dimension)
 }
 
-fn unusable(path: &Path, problem: impl ToString) -> Error {
-    Error::Safetensors { path: path.to_owned(), problem: problem.to_string() }
+fn unusable(path: &Path, problem: impl Into<String>) -> Error {
+    Error::Safetensors { path: path.to_owned(), problem: problem.into() }
 }

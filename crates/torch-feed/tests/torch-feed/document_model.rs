@@ -94,7 +94,7 @@ fn a_new_model_has_the_loss_of_guessing_and_learns() {
     let loss = model.step(examples).unwrap().double_value(&[]);
     assert!((loss - 2.0 * 2_f64.ln()).abs() < 1e-6, "{loss}");
     for _ in 0..50 {
-        model.step(examples).unwrap();
+        drop(model.step(examples).unwrap());
     }
     let loss = model.loss(examples).unwrap().double_value(&[]);
     assert!(loss < 0.01, "{loss}");
