@@ -3,6 +3,8 @@
 //! word2vec and gensim look it up in a table of 1,000 values between -6 and 6, and skip words with
 //! a score outside. Computing it takes as long as eight look-ups, has no steps, and skips nothing.
 
+use std::f32::consts::{LN_2, LOG2_E};
+
 use bytemuck::cast;
 use wide::{f32x8, i32x8};
 
@@ -15,7 +17,7 @@ const ROUND: f32 = 12_582_912.0;
 /// Coefficients of Taylor's series of `2^x`, from that of `x`: `ln(2)^k / k!`. For at most 1/2 the
 /// next term is below 1.3e-7.
 const SERIES: [f32; 6] =
-    [0.693_147_2, 0.240_226_5, 0.055_504_11, 0.009_618_129, 0.001_333_355_8, 0.000_154_035_3];
+    [LN_2, 0.240_226_5, 0.055_504_11, 0.009_618_129, 0.001_333_355_8, 0.000_154_035_3];
 
 /// `1 / (1 + exp(-x))` of each number, with a relative error below 3e-6. A NaN remains NaN.
 #[inline]
@@ -24,7 +26,7 @@ pub(crate) fn sigmoid(scores: f32x8) -> f32x8 {
     // In this order the processor's instructions pass a NaN on.
     let x = splat(-LARGEST).fast_max(splat(LARGEST).fast_min(-scores));
     // exp(x) is 2^n 2^f with a whole n and |f| <= 1/2.
-    let power = x * splat(std::f32::consts::LOG2_E);
+    let power = x * splat(LOG2_E);
     let shifted = power + splat(ROUND);
     let f = power - (shifted - splat(ROUND));
     // Pairs of terms do not wait for each other: each target waits for its scores, and the next

@@ -70,7 +70,7 @@ impl Trainer {
         let kept = spec.subsample.map(|share| kept_cases(word_counts, share)).unwrap_or_default();
         let n_words = word_counts.len();
         let rules = Rules { spec: spec.clone(), noise, kept };
-        let per_merge = spec.words_per_merge.unwrap_or((8 * n_words).max(4096)) as u64;
+        let per_merge = spec.words_per_merge.unwrap_or_else(|| (8 * n_words).max(4096)) as u64;
         Ok(Self {
             spec: spec.clone(),
             n_documents,

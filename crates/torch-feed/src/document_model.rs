@@ -131,7 +131,8 @@ impl DocumentModel {
     /// Those of [`step`](Self::step).
     pub fn loss(&self, examples: DocumentExamples<'_>) -> Result<Tensor, Error> {
         let sizes = self.check(examples)?;
-        no_grad(|| self.mean_loss(examples, sizes)).map_err(Error::torch("the loss of a document model"))
+        no_grad(|| self.mean_loss(examples, sizes))
+            .map_err(Error::torch("the loss of a document model"))
     }
 
     /// The vectors of documents: documents x dimension, sharing memory with the model.

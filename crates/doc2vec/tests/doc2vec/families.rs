@@ -103,8 +103,9 @@ fn check(model: Model, n_epochs: usize, alpha: f32) {
             (mean(&progress[..n_batches]), mean(&progress[progress.len() - n_batches..]));
         assert!(late < early, "{threads} threads: loss from {early} to {late}");
         let score = families.score(&trainer);
+        // By chance it would be 0.04.
         assert!(
-            0.9 <= score,
+            0.8 <= score,
             "{threads} threads: {score} of the documents have a relative nearest"
         );
         assert_eq!(trainer.n_targets(), families.n_words() * n_epochs as u64);
@@ -115,18 +116,18 @@ fn check(model: Model, n_epochs: usize, alpha: f32) {
 
 #[test]
 fn distributed_memory_finds_families() {
-    check(MEMORY, 20, 0.05);
+    check(MEMORY, 15, 0.05);
 }
 
 #[test]
 fn the_mean_of_reduced_windows_finds_families() {
     let window_rule = WindowRule::Reduced;
-    check(Model::DistributedMemory { window: 3, window_rule, combine: Combine::Mean }, 20, 0.05);
+    check(Model::DistributedMemory { window: 3, window_rule, combine: Combine::Mean }, 15, 0.05);
 }
 
 #[test]
 fn bags_of_words_find_families() {
-    check(Model::BagOfWords, 20, 0.05);
+    check(Model::BagOfWords, 15, 0.05);
 }
 
 #[test]

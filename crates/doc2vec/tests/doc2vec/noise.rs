@@ -3,7 +3,7 @@
 use doc2vec::{Error, NoiseTable};
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use rand_chacha::rand_core::SeedableRng as _;
 
 fn counts() -> impl Strategy<Value = Vec<u64>> {
     let count = prop_oneof![

@@ -65,7 +65,8 @@ impl Oracle {
             }
         }
         if combine == Combine::Mean {
-            hidden.iter_mut().for_each(|value| *value /= (example.context.len() + 1) as f64);
+            let n_vectors = (example.context.len() + 1) as f64;
+            hidden = hidden.into_iter().map(|value| value / n_vectors).collect();
         }
         hidden
     }
@@ -176,7 +177,9 @@ fn batches() -> impl Strategy<Value = Vec<Batch>> {
     let batch =
         (prop::collection::vec(document, 0..5), 0_usize..3).prop_map(|(documents, padding)| {
             let mut batch = Batch::new(padding);
-            documents.iter().for_each(|(document, frames)| batch.push(*document, frames));
+            for (document, frames) in documents {
+                batch.push(document, &frames);
+            }
             batch
         });
     prop::collection::vec(batch, 1..4)
@@ -234,7 +237,9 @@ proptest! {
             }
             for documents in documents.chunks(size) {
                 let mut batch = Batch::new(padding);
-                documents.iter().for_each(|(document, frames)| batch.push(*document, frames));
+                for (document, frames) in documents {
+    batch.push(*document, frames);
+}
                 trainer.train_batch(&batch.frames()).unwrap();
             }
             Oracle::of(&trainer)
@@ -278,16 +283,18 @@ fn a_step_follows_the_gradient() {
         // With the mean, each vector gets the whole gradient of the mean.
         let n_vectors = if combine == Combine::Mean { 5.0 } else { 1.0 };
         let descend = |rows: fn(&mut Oracle) -> &mut Vec<Vec<f64>>, factor: f64| {
+            let slope = |row: usize, idx: usize| {
+                let shifted = |by: f64| {
+                    let mut shifted = before.clone();
+                    rows(&mut shifted)[row][idx] += by;
+                    loss(&shifted)
+                };
+                (shifted(1e-5) - shifted(-1e-5)) / 2e-5
+            };
             let mut expected = rows(&mut before.clone()).clone();
-            for row in 0..expected.len() {
-                for idx in 0..9 {
-                    let shifted = |by: f64| {
-                        let mut shifted = before.clone();
-                        rows(&mut shifted)[row][idx] += by;
-                        loss(&shifted)
-                    };
-                    let slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
-                    expected[row][idx] -= 0.2 * factor * slope;
+            for (row, expected) in expected.iter_mut().enumerate() {
+                for (idx, expected) in expected.iter_mut().enumerate() {
+                    *expected -= 0.2 * factor * slope(row, idx);
                 }
             }
             expected
