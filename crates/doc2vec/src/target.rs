@@ -1,9 +1,9 @@
 //! One step of negative sampling: scores of a target and its noise words, and their gradients.
 //!
 //! Mikolov et al. 2013, equation 4: with the vector `h` that predicts, the loss of a target is
-//! `-log s(o_0 h) - sum_k log s(-o_k h)`, with the output vector `o_0` of the target, `o_k` of noise
-//! word `k`, and the logistic function `s`. Its gradient by `o_k` is `(s(o_k h) - y_k) h`, by `h`
-//! the sum of `(s(o_k h) - y_k) o_k`, with `y_0 = 1` and `y_k = 0` for noise.
+//! `-log s(o_0 h) - sum of log s(-o_k h)`. `o_0` is the output vector of the target, `o_k` that of
+//! noise word `k`, and `s` the logistic function. The gradient by `o_k` is `(s(o_k h) - y_k) h`, by
+//! `h` the sum of `(s(o_k h) - y_k) o_k`, with `y_0 = 1` and `y_k = 0` for noise.
 
 #![expect(clippy::inline_always, reason = "a call for each target costs 7 %: measured")]
 

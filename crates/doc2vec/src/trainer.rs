@@ -23,11 +23,12 @@ use crate::token_frames::TokenFrames;
 /// row of the word vectors changes by the mean change of the threads that changed it. The default
 /// is eight targets for each word, at least 4,096, which makes merging cost a few percent. Give
 /// batches at least as many targets for each thread. A document belongs to one thread, so a batch
-/// needs more documents than threads; one that comes twice in a batch is trained on twice, one after
-/// the other.
+/// needs more documents than threads. One that comes twice in a batch is trained on twice, one time
+/// after the other.
 ///
-/// The result depends on the seed, the batches and the number of threads, but not on timing, nor on
-/// the processor. With one thread it does not depend on how documents are divided into batches.
+/// The result depends on the seed, the batches and the number of threads. It depends neither on
+/// timing nor on the processor that a program runs on. With one thread it does not depend on how
+/// documents are divided into batches.
 #[derive(Debug)]
 pub struct Trainer {
     spec: TrainSpec,

@@ -4,8 +4,8 @@
 //! documents `D` (documents x dimension) and words `W` (words x dimension) that begin with normal
 //! random numbers, and outputs `O` (dimension x words) that begin with zeros. An example with
 //! document `d`, context words `c`, target `t` and `k` noise words has the scores
-//! `x . O[:, [t, noise]]` with `x = D[d] + sum of W[c]`, in PV-DBOW with `x = D[d]`. The loss is the
-//! mean over the examples of `-log s(score of t) - (sum of log s(-score of a noise word)) / k` with
+//! `x . O[:, [t, noise]]` with `x = D[d] + sum of W[c]`, in PV-DBOW with `x = D[d]`. The loss is
+//! the mean over the examples of `-log s(score of t) - (sum of log s(-score of noise)) / k` with
 //! the logistic function `s`: Mikolov et al., "Distributed Representations of Words and Phrases and
 //! their Compositionality" (2013), equation 4, except that it divides by `k`.
 

@@ -22,8 +22,8 @@
 //!
 //! # Documents
 //!
-//! With the feature `sequences`, [`DocumentModel`] trains Doc2Vec as PyTorch programs do: a batch of
-//! targets, negative sampling, Adam. Crate `doc2vec` trains the same model faster on a CPU.
+//! With the feature `sequences`, `DocumentModel` trains Doc2Vec as PyTorch programs do: batches of
+//! targets, negative sampling, Adam. Crate `doc2vec` trains such a model faster on a CPU.
 //!
 //! # Cells on a GPU
 //!
