@@ -94,10 +94,11 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// The script that runs a peer. `fields.py`, `cubes.py` and `sequences.py` are none of `sweep peers`,
-/// so they have other names.
+/// The script that runs a peer. `cubes.py`, `doc2vec.py`, `fields.py` and `sequences.py` are none of
+/// `sweep peers`, so they have other names.
 fn script(name: &str, scripts: &Path) -> PathBuf {
-    let suffix = if matches!(name, "fields" | "cubes" | "sequences") { "py" } else { "peer.py" };
+    let is_of_a_program = matches!(name, "cubes" | "doc2vec" | "fields" | "sequences");
+    let suffix = if is_of_a_program { "py" } else { "peer.py" };
     scripts.join(format!("{name}.{suffix}"))
 }
 

@@ -3,10 +3,13 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench;
+use crate::fill_command::FillArgs;
 use crate::generate_command::GenerateArgs;
 use crate::import_command::ImportArgs;
 use crate::peers_command::PeersArgs;
+use crate::stats_command::StatsArgs;
 use crate::sweep_command::SweepArgs;
+use crate::train_command::TrainArgs;
 use crate::words_command::WordsArgs;
 
 /// Writes DNA and RNA, imports files of sequences, counts words, and measures feeding them.
@@ -25,6 +28,12 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Count the words of a store
     Words(WordsArgs),
+    /// Copy a store to a cluster of Redis or Valkey servers, as far as they do not have it
+    Fill(FillArgs),
+    /// Show what servers have of a store
+    Stats(StatsArgs),
+    /// Train Doc2Vec on the words of a store, on the processor
+    Train(Box<TrainArgs>),
     /// Measure feeding sequences over a grid of workers, batch sizes, forms of batches and stores
     Sweep(Box<SweepArgs>),
     /// Compare with Python's ways to feed sequences: the same words, then speed and memory
@@ -86,6 +95,12 @@ mod tests {
             &["sequences", "words"],
             &["sequences", "words", "x", "-k", "four"],
             &["sequences", "words", "x", "--unknown", "ignore"],
+            &["sequences", "fill", "x"],
+            &["sequences", "fill", "x", "--cluster", "3", "--servers", "redis://localhost"],
+            &["sequences", "fill", "x", "--servers", "redis://localhost", "--max-memory", "1GB"],
+            &["sequences", "stats"],
+            &["sequences", "train"],
+            &["sequences", "train", "x", "--model", "cbow"],
             &["sequences", "sweep"],
             &["sequences", "sweep", "x", "--form", "strings"],
             &["sequences", "sweep", "x", "--consumer", "torch"],

@@ -4,6 +4,8 @@
 //!   as a command;
 //! - `import` writes a file of sequences to a store;
 //! - `words` counts the words of a store;
+//! - `fill` copies a store to servers, and `stats` shows what they have;
+//! - `train` trains Doc2Vec on a store;
 //! - `sweep` measures feeding sequences over a grid of settings, each point in a process of its own
 //!   (`bench`);
 //! - `peers` measures Python's ways to feed the same store beside ours.
@@ -33,6 +35,7 @@
 mod bench;
 mod cli;
 mod error;
+mod fill_command;
 pub mod generate;
 mod generate_command;
 mod import_command;
@@ -40,8 +43,11 @@ mod kmer_flags;
 mod peers;
 mod peers_command;
 mod published;
+mod server_flags;
+mod stats_command;
 mod sweep_command;
 mod sweep_report;
+mod train_command;
 mod words_command;
 
 use std::ffi::OsString;
@@ -68,6 +74,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => generate_command::run(&args),
         Command::Import(args) => import_command::run(&args),
         Command::Words(args) => words_command::run(&args),
+        Command::Fill(args) => fill_command::run(&args),
+        Command::Stats(args) => stats_command::run(&args),
+        Command::Train(args) => train_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Peers(args) => peers_command::run(&args, &arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),

@@ -134,6 +134,18 @@ pub enum Error {
         problem: String,
     },
 
+    /// Tensors of examples for a document model do not fit together.
+    #[cfg(feature = "sequences")]
+    #[error("{what} must be of shape {expected}, not {found:?}")]
+    ExampleShape {
+        /// The tensor.
+        what: &'static str,
+        /// The needed shape.
+        expected: String,
+        /// The tensor's shape.
+        found: Vec<i64>,
+    },
+
     /// A size exceeds torch's 64-bit signed sizes.
     #[error(
         "a tensor of {n_values} values is larger than torch can address: make the batches smaller"

@@ -20,6 +20,11 @@
 //! With the feature `images`, `ImageMaps` applies the random maps of crate `images` on any device:
 //! the same parameters as on the CPU, and the same result.
 //!
+//! # Documents
+//!
+//! With the feature `sequences`, `DocumentModel` trains Doc2Vec as PyTorch programs do: batches of
+//! targets, negative sampling, Adam. Crate `doc2vec` trains such a model faster on a CPU.
+//!
 //! # Cells on a GPU
 //!
 //! [`TensorLoader::to_device`] delivers batches on another device. The loader writes them into
@@ -59,6 +64,7 @@
 //!
 //! This is the only crate that knows torch.
 
+mod adam;
 #[cfg(feature = "arrays")]
 mod array_tensor_loader;
 #[cfg(feature = "arrays")]
@@ -68,6 +74,8 @@ mod buffers;
 #[cfg(feature = "arrays")]
 mod copies_ahead;
 mod device;
+#[cfg(feature = "sequences")]
+mod document_model;
 mod error;
 #[cfg(feature = "images")]
 mod image_augmentation;
@@ -93,6 +101,8 @@ pub use array_tensor_loader::{ArrayTensorEpoch, ArrayTensorLoader};
 pub use array_tensors::ArrayTensors;
 pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};
+#[cfg(feature = "sequences")]
+pub use document_model::{DocumentExamples, DocumentModel, DocumentVectors};
 pub use error::Error;
 #[cfg(feature = "images")]
 pub use image_augmentation::ImageMaps;

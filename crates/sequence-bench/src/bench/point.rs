@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bench_report::{GridPoint, OWN_LOADER};
 use clap::ValueEnum;
 use pipeline::PipelineSpec;
-use sequences::{NoiseTable, SequenceSamples, SequenceSpec, SequenceStore, WindowSpec};
+use sequences::{SequenceSamples, SequenceSpec, SequenceStore, WindowSpec};
 use serde::{Deserialize, Serialize};
-use shuffle::{Order, Remainder};
+use shuffle::{AliasTable, Order, Remainder};
 
 use crate::kmer_flags::Words;
 
@@ -95,7 +95,7 @@ impl Point {
                 let windows = match self.form {
                     Form::Windows => {
                         let counts = tokenizer.vocabulary().counts();
-                        let noise = Arc::new(NoiseTable::new(counts, NoiseTable::EXPONENT)?);
+                        let noise = Arc::new(AliasTable::new(counts, AliasTable::NOISE)?);
                         let (context, n_noise) = (self.context, self.n_noise);
                         Some(WindowSpec { context, n_noise, noise, seed: self.seed })
                     }
