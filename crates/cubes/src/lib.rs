@@ -56,6 +56,7 @@ mod precision;
 pub mod preprocess;
 mod preprocess_command;
 mod published;
+mod sampler;
 mod segmentation;
 mod statistics;
 mod summary;

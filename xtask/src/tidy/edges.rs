@@ -27,9 +27,9 @@ const ORDER: [&str; 30] = [
     "bench-run",
     "link",
     "fields",
-    "cubes",
     "loader",
     "torch-feed",
+    "cubes",
     "somafeed",
     "grid-point",
     "tune",
@@ -208,6 +208,8 @@ mod tests {
         edge("soma-io", "tiledb", false, None);
         edge("sweep", "bench-report", false, None);
         edge("compare", "grid-point", false, None);
+        edge("cubes", "torch-feed", false, None);
+        edge("torch-feed", "cubes", true, Some("before it"));
         edge("tune", "compare", false, Some("before it"));
         edge("loader", "shuffle", false, None);
         edge("loader", "torch-feed", false, Some("before it"));

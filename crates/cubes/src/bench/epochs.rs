@@ -225,7 +225,7 @@ impl Epochs<'_> {
         // The shares of the host's waits and work stay those of its own time: without a gap between
         // epochs, it is ahead of the device.
         measured.sample_interval_secs = Some(INTERVAL.as_secs_f64());
-        measured.core_loads = self.cores.between(from, end);
+        measured.core_loads = self.cores.between(from, end)?;
         if let Some(device) = &mut self.device {
             let busy = device.busy_secs(from, end)?;
             measured.device_busy_share = (0.0 < elapsed).then(|| busy / elapsed);

@@ -104,12 +104,47 @@ fn the_loader_alone_is_measured_over_settings() {
 }
 
 #[test]
+fn a_model_is_trained_on_the_batches() {
+    let folder = data();
+    let (code, table, messages) = run(
+        folder.path(),
+        "sweep data --strategies fp16,gpu-aug,event-ring --consumer cpu --model-width 2 -B 3 -E 2 \
+         --warmup 1 --repetitions 1 --cold advise --shuffled -q -d results",
+    );
+    assert_eq!(code, Some(0), "{table}{messages}");
+    let rows = read(&folder.path().join("results")).unwrap();
+    let steps = |row: &&EpochRecord| row.point.chunk_method == "steps";
+    let steps: Vec<&EpochRecord> = rows.iter().filter(steps).collect();
+    let augments = steps.iter().map(|row| row.point.augmentation.as_deref()).collect::<Vec<_>>();
+    assert_eq!(augments, [None, Some("device")], "one for each kind of step");
+    for strategy in ["fp16", "gpu-aug", "event-ring"] {
+        for row in with(&rows, strategy) {
+            let measured = &row.measured;
+            assert_eq!((measured.status, measured.n_rows), (Status::Ok, Some(8)), "{row:?}");
+            let consumer = row.point.consumer.as_deref().unwrap();
+            assert!(consumer.starts_with("cpu: U-Net of width 2"), "{consumer}");
+            assert!(consumer.contains("in order") && consumer.contains("share of time in steps"));
+            assert_eq!(measured.pinned_bytes, Some(0));
+            let busy = measured.device_busy_share.unwrap();
+            assert!(0.0 < busy && busy <= 1.0, "{strategy}: {busy}");
+        }
+        // A floor of the device beside each of them.
+        let line = table.lines().find(|line| line.starts_with(&format!("| +{strategy} |")));
+        let floors = line.unwrap().split(" | ").nth(3).unwrap();
+        assert!(floors.split(", ").all(|secs| secs.parse::<f64>().is_ok()), "{floors}");
+    }
+    let page = std::fs::read_to_string(folder.path().join("results/README.md")).unwrap();
+    assert!(page.contains("A model was trained") && !page.contains("stand-in"), "{page}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_named() {
     let folder = data();
     for (arguments, code, part) in [
         ("sweep nowhere -q", 1, "nowhere"),
         ("sweep data -E 2 --warmup 2 -q", 2, "leave none to time"),
-        ("sweep data --consumer cuda -q", 2, "stand-in"),
+        ("sweep data --consumer cuda:99 -q", 1, "there is no cuda:99"),
+        ("sweep data --consumer cpu --copies beside -q", 2, "copies in order"),
     ] {
         let (found, out, messages) = run(folder.path(), arguments);
         assert_eq!((found, out.as_str()), (Some(code), ""), "{messages}");

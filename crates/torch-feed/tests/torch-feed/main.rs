@@ -6,3 +6,4 @@ mod array_tensors;
 mod image_augmentation;
 mod stored_type;
 mod tensors;
+mod u_net;
