@@ -1,13 +1,17 @@
 //! A small U-Net that segments image cubes. Examples train it, and measurements use it as a
 //! consumer of batches.
 
-use tch::nn::init::DEFAULT_KAIMING_UNIFORM;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use tch::nn::{Path, VarStore};
-use tch::{Device, Kind, Reduction, TchError, Tensor};
+use tch::{Device, Kind, Reduction, TchError, Tensor, no_grad};
 
 use crate::adam::Adam;
 use crate::error::Error;
 use crate::segmentation_batch::SegmentationBatch;
+
+/// Keeps our stream apart from other users of ChaCha with the same numbers.
+const DOMAIN: [u8; 24] = *b"somafeed U-Net's weights";
 
 /// Mean and standard deviation of each channel, on the device of the cubes.
 #[derive(Debug)]
@@ -48,13 +52,14 @@ pub struct UNetSpec {
     pub n_classes: usize,
     /// Learning rate of Adam.
     pub learning_rate: f64,
+    /// Decides the first parameters, on any machine and device.
+    pub seed: u64,
 }
 
 /// A U-Net of three levels (Ronneberger et al., 2015) that predicts the class of each pixel, and
 /// its optimizer.
 ///
-/// The first layer reduces a spectrum to features, pixel by pixel. Parameters are drawn from
-/// torch's generator: `tch::manual_seed` before [`new`](Self::new) decides them.
+/// The first layer reduces a spectrum to features, pixel by pixel.
 #[derive(Debug)]
 pub struct UNet {
     scale: ChannelScale,
@@ -78,19 +83,22 @@ impl UNet {
     fn make(scale: ChannelScale, spec: &UNetSpec) -> Result<Self, TchError> {
         let variables = VarStore::new(scale.mean.device());
         let root = variables.root();
+        let mut random = generator(spec.seed);
         let n_channels = scale.mean.size().first().copied().unwrap_or(0);
         let [high, middle, low] = [1, 2, 3].map(|factor| factor * spec.width as i64);
-        let wide = |name: &str, from, to| Convolution::new(&(&root / name), [from, to], 3);
-        let point = |name: &str, from, to| Convolution::new(&(&root / name), [from, to], 1);
+        let mut layer = |name: &str, sizes| Convolution::new(&(&root / name), sizes, &mut random);
         Ok(Self {
-            spectrum: point("spectrum", n_channels, high)?,
+            spectrum: layer("spectrum", [n_channels, high, 1])?,
             down: [
-                wide("high", high, high)?,
-                wide("middle", high, middle)?,
-                wide("low", middle, low)?,
+                layer("high", [high, high, 3])?,
+                layer("middle", [high, middle, 3])?,
+                layer("low", [middle, low, 3])?,
             ],
-            up: [wide("up_middle", low + middle, middle)?, wide("up_high", middle + high, high)?],
-            classes: point("classes", high, spec.n_classes as i64)?,
+            up: [
+                layer("up_middle", [low + middle, middle, 3])?,
+                layer("up_high", [middle + high, high, 3])?,
+            ],
+            classes: layer("classes", [high, spec.n_classes as i64, 1])?,
             scale,
             adam: Adam::new(&variables, spec.learning_rate),
         })
@@ -159,8 +167,20 @@ struct Convolution {
 }
 
 impl Convolution {
-    fn new(path: &Path<'_>, [from, to]: [i64; 2], size: i64) -> Result<Self, TchError> {
-        let weight = path.f_var("weight", &[to, from, size, size], DEFAULT_KAIMING_UNIFORM)?;
+    /// Draws the weights uniformly, as is usual before a rectifier (He et al., "Delving deep into
+    /// rectifiers", 2015): the largest is the square root of 6 over the inputs of an output.
+    fn new(
+        path: &Path<'_>,
+        [from, to, size]: [i64; 3],
+        random: &mut ChaCha8Rng,
+    ) -> Result<Self, TchError> {
+        let n_inputs = from * size * size;
+        let largest = (6.0 / n_inputs.max(1) as f64).sqrt();
+        let drawn = (0..n_inputs * to).map(|_| (unit(random) * 2.0 - 1.0) * largest);
+        let drawn: Vec<f32> = drawn.map(|weight| weight as f32).collect();
+        let drawn = Tensor::f_from_slice(&drawn)?.f_view([to, from, size, size])?;
+        let mut weight = path.f_zeros("weight", &[to, from, size, size])?;
+        no_grad(|| weight.f_copy_(&drawn))?;
         Ok(Self { weight, bias: path.f_zeros("bias", &[to])?, padding: size / 2 })
     }
 
@@ -172,6 +192,19 @@ impl Convolution {
     fn activated(&self, features: &Tensor) -> Result<Tensor, TchError> {
         self.apply(features)?.f_gelu("none")
     }
+}
+
+/// The generator of a model's first parameters.
+fn generator(seed: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    key[..24].copy_from_slice(&DOMAIN);
+    key[24..].copy_from_slice(&seed.to_le_bytes());
+    ChaCha8Rng::from_seed(key)
+}
+
+/// A number from 0 to below 1.
+fn unit(random: &mut ChaCha8Rng) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Halves height and width, rounded up.

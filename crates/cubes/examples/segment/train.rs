@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 use std::time::Instant;
 
-use torch_feed::tch::{self, Kind, no_grad};
+use torch_feed::tch::{Kind, no_grad};
 use torch_feed::{ChannelScale, Error, SegmentationBatch, UNet, UNetSpec};
 
 use crate::Failure;
@@ -34,13 +34,12 @@ pub(crate) fn train(
     arguments: &Arguments,
     print: &mut dyn FnMut(&str),
 ) -> Result<(UNet, Scores), Failure> {
-    tch::manual_seed(arguments.seed as i64);
     let batches = data.training.epoch(0)?.take(N_SCALE_BATCHES);
     let batches = batches.map(|tensors| SegmentationBatch::new(&tensors?, None));
     let batches = batches.collect::<Result<Vec<SegmentationBatch>, Error>>()?;
     let scale = ChannelScale::of(&batches.iter().collect::<Vec<_>>())?;
-    let learning_rate = arguments.learning_rate;
-    let spec = UNetSpec { width: WIDTH, n_classes: data.n_classes(), learning_rate };
+    let (learning_rate, seed) = (arguments.learning_rate, arguments.seed);
+    let spec = UNetSpec { width: WIDTH, n_classes: data.n_classes(), learning_rate, seed };
     let mut model = UNet::new(scale, &spec)?;
     drop(batches);
     let (before, most_frequent) = score(data, &model)?;

@@ -33,10 +33,9 @@ impl Training {
     /// # Errors
     /// There are fewer than two classes; torch's errors.
     pub(super) fn new(spec: &TorchSpec, work: TorchWork) -> anyhow::Result<Self> {
-        let TorchWork { n_classes, seed, .. } = work;
+        let n_classes = work.n_classes;
         ensure!(1 < n_classes, "a U-Net learns two classes or more; the data set has {n_classes}");
         let processor = processor(spec.processor);
-        tch::manual_seed(seed as i64);
         // The first use of a GPU opens it, which takes seconds and which NVML waits for.
         let opened = tch::Tensor::f_zeros([1], (tch::Kind::Float, processor));
         drop(opened.with_context(|| format!("torch cannot use {}", spec.processor))?);
@@ -83,9 +82,9 @@ impl Training {
         let model = match &mut self.model {
             Some(model) => model,
             None => {
-                let TorchWork { n_classes, .. } = self.work;
+                let TorchWork { n_classes, seed, .. } = self.work;
                 let (width, learning_rate) = (self.width, LEARNING_RATE);
-                let spec = UNetSpec { width, n_classes, learning_rate };
+                let spec = UNetSpec { width, n_classes, learning_rate, seed };
                 self.model.insert(UNet::new(ChannelScale::of(&[&batch])?, &spec)?)
             }
         };
