@@ -109,7 +109,7 @@ pub(crate) struct FloorSecs {
     pub(crate) disk: Option<f64>,
     /// Decoding its cubes, with the threads that load and at most the machine's cores.
     pub(crate) decoder: Option<f64>,
-    /// The compute of the device: the stand-in's, or training steps on a batch that is there already.
+    /// The compute of the device: the stand-in's, or training steps on a batch that is there.
     pub(crate) device: Option<f64>,
 }
 

@@ -287,8 +287,8 @@ impl SweepArgs {
         points
     }
 
-    /// The floors beside the points: the decoder of each form, a plain read if a point has no limit,
-    /// and the steps of a training.
+    /// The floors beside the points: the decoder of each form, a plain read if a point has no
+    /// limit, and the steps of a training.
     fn floors(&self, points: &[Point]) -> Vec<Floor> {
         if self.no_floors {
             return Vec::new();

@@ -48,16 +48,21 @@ fn absent(spec: &TorchSpec) -> anyhow::Error {
 mod tests {
     use super::*;
     use crate::bench::Release;
-    use crate::device::{SystemClock, TorchProcessor};
+    use crate::device::{SystemClock, TorchProcessor, torch};
 
-    #[test]
-    fn the_functions_are_those_with_torch() {
-        use crate::device::torch;
-        // It compiles.
-        let _same = [check, torch::check];
-        let _same = [start, torch::start];
-        let _same = [time_steps, torch::time_steps];
-    }
+    type Start = fn(&TorchSpec, TorchWork, Arc<dyn Clock>) -> anyhow::Result<Box<dyn Device>>;
+    type TimeSteps = fn(
+        &TorchSpec,
+        TorchWork,
+        ImageBatch,
+        (Duration, usize),
+        &dyn Clock,
+    ) -> anyhow::Result<Vec<Duration>>;
+
+    // The functions have the types of those with torch, or this does not compile.
+    const _: [fn(&TorchSpec) -> anyhow::Result<()>; 2] = [check, torch::check];
+    const _: [Start; 2] = [start, torch::start];
+    const _: [TimeSteps; 2] = [time_steps, torch::time_steps];
 
     #[test]
     fn errors_say_how_to_get_torch() {

@@ -198,7 +198,7 @@ fn steps_are_timed_on_a_batch_that_is_there() {
     point.settings.memory = Memory::Collated;
     let batch = next(&mut open(folder.path(), &point).epoch(0).unwrap());
     let clock = SystemClock::default();
-    let within = (Duration::from_secs(3600), 3);
+    let within = (Duration::from_hours(1), 3);
     let times = time_steps(&SPEC, point.torch_work(N_CLASSES), batch, within, &clock).unwrap();
     assert_eq!(times.len(), 3);
     assert!(times.iter().all(|time| !time.is_zero()));

@@ -79,14 +79,13 @@ impl Training {
     ) -> anyhow::Result<f64> {
         let maps = maps.map(|maps| self.image_maps(tensors, maps)).transpose()?;
         let batch = SegmentationBatch::new(tensors, maps.as_ref())?;
-        let model = match &mut self.model {
-            Some(model) => model,
-            None => {
-                let TorchWork { n_classes, seed, .. } = self.work;
-                let (width, learning_rate) = (self.width, LEARNING_RATE);
-                let spec = UNetSpec { width, n_classes, learning_rate, seed };
-                self.model.insert(UNet::new(ChannelScale::of(&[&batch])?, &spec)?)
-            }
+        let model = if let Some(model) = &mut self.model {
+            model
+        } else {
+            let TorchWork { n_classes, seed, .. } = self.work;
+            let (width, learning_rate) = (self.width, LEARNING_RATE);
+            let spec = UNetSpec { width, n_classes, learning_rate, seed };
+            self.model.insert(UNet::new(ChannelScale::of(&[&batch])?, &spec)?)
         };
         let loss = model.step(&batch).context("cannot train on a batch")?;
         // Reading it waits for the step.
