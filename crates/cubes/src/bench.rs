@@ -13,7 +13,6 @@ mod run;
 mod settings;
 mod task;
 
-pub(crate) use core_loads::INTERVAL;
 pub(crate) use floors::{DECODE, Floor, PLAIN_READ};
 pub(crate) use load::serve;
 pub(crate) use open::{pipeline, plain_memory};

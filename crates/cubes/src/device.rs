@@ -12,7 +12,7 @@ mod timeline;
 pub(crate) mod torch;
 mod torch_spec;
 #[cfg(any(test, not(feature = "torch")))]
-mod without_torch;
+pub(crate) mod without_torch;
 
 use std::sync::Arc;
 use std::time::Duration;

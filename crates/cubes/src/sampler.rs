@@ -9,6 +9,9 @@ use anyhow::{Context as _, anyhow};
 
 use crate::device::Clock;
 
+/// Time from one sample to the next: that of htc's monitor.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(150);
+
 /// Takes samples until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Sampler<T> {

@@ -7,10 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::device::Clock;
-use crate::sampler::Sampler;
-
-/// Time from one sample to the next: that of htc's monitor.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(150);
+use crate::sampler::{INTERVAL, Sampler};
 
 const STAT: &str = "/proc/stat";
 

@@ -14,12 +14,13 @@ use jiff::Timestamp;
 use pipeline::{EpochStats, Pipeline};
 use storage::ReadLimit;
 
-use super::core_loads::{CoreLoads, INTERVAL};
+use super::core_loads::CoreLoads;
 use super::point::Point;
 use super::read_limit::count;
 use super::settings::Release;
 use super::task::{CubeAnswer, CubeData};
 use crate::device::{Clock, Device, Mark};
+use crate::sampler::INTERVAL;
 
 /// The epochs of a point, and what takes their batches.
 pub(crate) struct Epochs<'a> {

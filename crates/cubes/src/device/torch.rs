@@ -27,8 +27,8 @@ use self::sampled_use::{busy_secs, busy_shares};
 use self::training::{Training, processor};
 use super::torch_spec::{TorchProcessor, TorchSpec, TorchWork};
 use super::{Clock, Device, Mark};
-use crate::bench::{INTERVAL, Release};
-use crate::sampler::Sampler;
+use crate::bench::Release;
+use crate::sampler::{INTERVAL, Sampler};
 
 /// Batches that may wait for the one that is trained on.
 const N_WAITING: usize = 1;
