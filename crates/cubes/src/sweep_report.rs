@@ -7,6 +7,7 @@ use bench_report::{EPOCHS_FILE, to_png, write_text};
 use bench_run::format_rate;
 
 use crate::bench::{Consumer, Measuring, Point, Strategy};
+use crate::device::TorchProcessor;
 use crate::figures::{Bar, BarChart, BarGroup, Floor, NamedCurve, color, draw_bars, draw_curves};
 use crate::published::{LIMIT, N_CUBES, NOTE, PUBLISHED};
 use crate::statistics::MeanStd;
@@ -163,8 +164,14 @@ impl<'a> Report<'a> {
                  {consumers}. Augmentation on the device was not executed; the published step time \
                  contains it."
             ),
-            Some(Consumer::Torch(_)) => {
-                format!("A model was trained on the batches: {consumers}.")
+            Some(Consumer::Torch(torch)) => {
+                let shared = match torch.processor {
+                    TorchProcessor::Cpu => {
+                        " Training and loading shared the cores: this says nothing about a GPU."
+                    }
+                    TorchProcessor::Cuda(_) => "",
+                };
+                format!("A model was trained on the batches: {consumers}.{shared}")
             }
         }
     }

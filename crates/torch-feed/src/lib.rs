@@ -116,3 +116,9 @@ pub use tensor_loader::{TensorEpoch, TensorLoader};
 pub use tensor_source::TensorSource;
 #[cfg(feature = "images")]
 pub use u_net::{ChannelScale, UNet, UNetSpec};
+
+/// Version of the libtorch that this crate was built with, if its files name it.
+pub const LIBTORCH_VERSION: Option<&str> = option_env!("TORCH_FEED_LIBTORCH");
+
+/// Version of the tch crate, if the workspace's lock file names it.
+pub const TCH_VERSION: Option<&str> = option_env!("TORCH_FEED_TCH");

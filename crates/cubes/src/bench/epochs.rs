@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes};
 use bench_run::{
     ConsumedEpoch, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share,
     consume_epoch, cool,
@@ -188,10 +188,9 @@ impl Epochs<'_> {
             consume_cpu_secs: Some(consumed.busy_cpu_secs),
             ..StageTimes::default()
         };
-        let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
         let point = GridPoint { form: facts.form.clone(), ..self.point.recorded(&self.cache) };
         EpochRecord {
-            versions: Versions { somafeed, ..Versions::default() },
+            versions: self.point.consumer.versions(),
             point,
             measured,
             stages,

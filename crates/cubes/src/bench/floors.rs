@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter};
 use bench_run::{Cold, DataFile, PageCache, Reporter, cool, data_files, warm};
 use images::Form;
 use images::files::{CubeFile, DecodeScratch};
@@ -250,9 +250,12 @@ fn steps(floor: &Floor, data: &CubeData, clock: &dyn Clock) -> anyhow::Result<Ep
 }
 
 fn record(floor: &Floor, cache: &str, measured: Measured) -> EpochRecord {
-    let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+    let consumer = match floor {
+        Floor::Steps { torch, .. } => Consumer::Torch(*torch),
+        Floor::PlainRead { .. } | Floor::Decode { .. } => Consumer::None,
+    };
     EpochRecord {
-        versions: Versions { somafeed, ..Versions::default() },
+        versions: consumer.versions(),
         point: floor.recorded(cache),
         measured: Measured { epoch: Some(0), nnz: None, nnz_per_sec: None, ..measured },
         ..EpochRecord::default()

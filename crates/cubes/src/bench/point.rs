@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrays::ElementType;
-use bench_report::{GridPoint, OWN_LOADER};
+use bench_report::{GridPoint, OWN_LOADER, Versions};
 use bench_run::{Cold, IoLimit};
 use images::augment::Augmentation;
 use images::{BatchMemory, Form, ImageSpec, SeededAugmentation};
@@ -14,7 +14,7 @@ use shuffle::{Order, Remainder};
 use slots::Allocate;
 
 use super::settings::{Augment, BatchElement, Memory, Settings, Strategy, value_name};
-use crate::device::{DeviceSpec, STAND_IN, TorchSpec, TorchWork};
+use crate::device::{DeviceSpec, STAND_IN, TorchProcessor, TorchSpec, TorchWork, torch};
 
 /// Batches that the consumer keeps: the one that it works on, and one that is copied.
 const KEPT: usize = 2;
@@ -46,8 +46,21 @@ impl Consumer {
         match self {
             Self::None => None,
             Self::StandIn(_) => Some(format!("the {STAND_IN}")),
+            Self::Torch(TorchSpec { processor: TorchProcessor::Cpu, .. }) => {
+                Some("the processor in training".to_owned())
+            }
             Self::Torch(torch) => Some(torch.processor.to_string()),
         }
+    }
+
+    /// Versions of what ran, for a record.
+    pub(crate) fn versions(&self) -> Versions {
+        let [libtorch, tch] = match self {
+            Self::None | Self::StandIn(_) => [None, None],
+            Self::Torch(_) => torch::versions().map(|version| version.map(str::to_owned)),
+        };
+        let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+        Versions { somafeed, libtorch, tch, ..Versions::default() }
     }
 
     /// What took the batches, for a record; `None` without a device.
@@ -246,7 +259,6 @@ pub(crate) fn point_for_tests(strategy: Strategy) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::TorchProcessor;
 
     /// htc's ring has (prefetch factor + 1) x workers = 6 slots. Ours has the 4 batches that its
     /// two workers load ahead, the one in use, the one that is copied, and one that is handed over.

@@ -33,6 +33,11 @@ use crate::sampler::{INTERVAL, Sampler};
 /// Batches that may wait for the one that is trained on.
 const N_WAITING: usize = 1;
 
+/// Versions of libtorch and tch, for a record.
+pub(crate) fn versions() -> [Option<&'static str>; 2] {
+    [torch_feed::LIBTORCH_VERSION, torch_feed::TCH_VERSION]
+}
+
 /// Checks that the processor is there, and that its use can be measured.
 ///
 /// # Errors
@@ -86,8 +91,8 @@ fn processor_of(spec: &TorchSpec) -> anyhow::Result<TorchProcessor> {
     let choice = torch_feed::DeviceChoice::Is(processor(spec.processor));
     choice.find().with_context(|| {
         format!(
-            "--consumer {} cannot be had: cargo xtask installs the half of libtorch for CPUs, and \
-             LIBTORCH names another one",
+            "no --consumer {}: a GPU needs LIBTORCH to name a libtorch for CUDA, since the one that \
+             cargo xtask installs is for CPUs",
             spec.processor
         )
     })?;

@@ -9,6 +9,11 @@ use images::ImageBatch;
 use super::torch_spec::{TorchSpec, TorchWork};
 use super::{Clock, Device};
 
+/// There are no versions to record.
+pub(crate) fn versions() -> [Option<&'static str>; 2] {
+    [None, None]
+}
+
 /// Fails: there is no torch.
 pub(crate) fn check(spec: &TorchSpec) -> anyhow::Result<()> {
     Err(absent(spec))
@@ -61,6 +66,7 @@ mod tests {
 
     // The functions have the types of those with torch, or this does not compile.
     const _: [fn(&TorchSpec) -> anyhow::Result<()>; 2] = [check, torch::check];
+    const _: [fn() -> [Option<&'static str>; 2]; 2] = [versions, torch::versions];
     const _: [Start; 2] = [start, torch::start];
     const _: [TimeSteps; 2] = [time_steps, torch::time_steps];
 

@@ -71,9 +71,10 @@ impl Clock for AskedClock {
 
 /// The thread of a device stops when a step begins and when it ends.
 struct Stopped {
-    device: TorchDevice,
-    asked: Receiver<()>,
+    /// Dropped first, which ends a thread that waits for the time.
     times: Sender<Duration>,
+    asked: Receiver<()>,
+    device: TorchDevice,
 }
 
 impl Stopped {
@@ -82,7 +83,7 @@ impl Stopped {
         let (times, received) = std::sync::mpsc::channel();
         let clock = Arc::new(AskedClock { asking, times: Mutex::new(received) });
         let device = TorchDevice::start(&SPEC, point.torch_work(N_CLASSES), clock).unwrap();
-        Self { device, asked, times }
+        Self { times, asked, device }
     }
 
     /// Waits until the thread asks for the time, which is then `millis`.
