@@ -63,6 +63,7 @@ Commands:
               cargo xtask cubes preprocess ~/data/cubes --to raw16,zarr
               cargo xtask cubes sweep ~/data/cubes --io-limit none,1000MiB/s --published
               cargo xtask cubes sweep ~/data/cubes --strategies codec --consumer none -w 1,2,4
+              cargo xtask cubes sweep ~/data/cubes --consumer cuda
               cargo xtask cubes peers ~/data/cubes
   sequences write DNA and RNA, import files of sequences, count words; measure feeding them, beside Python's ways
               cargo xtask sequences generate ~/data/dna.txt --size 0.125GB
@@ -109,7 +110,7 @@ Commands:
   python    make the Python environment with tiledbsoma for the interoperability tests
               cargo xtask python
 
-Everything but tidy, fuzz and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, fuzz, python, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";

@@ -17,12 +17,12 @@ use crate::cache::Cache;
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
 use crate::progress::print_line;
-use crate::sweep::Program;
+use crate::sweep::{Needs, Program};
 use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep", "sweep")? {
+    let program = match sweep::build("sweep", "sweep", Needs::NativeLibraries)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };

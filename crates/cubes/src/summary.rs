@@ -3,7 +3,7 @@
 
 use bench_report::{Measured, Status};
 
-use crate::bench::{DECODE, MeasuredEpoch, PLAIN_READ, Point};
+use crate::bench::{DECODE, Floor, MeasuredEpoch, PLAIN_READ, Point};
 use crate::curves::Curve;
 use crate::statistics::{MeanStd, mean};
 
@@ -109,7 +109,7 @@ pub(crate) struct FloorSecs {
     pub(crate) disk: Option<f64>,
     /// Decoding its cubes, with the threads that load and at most the machine's cores.
     pub(crate) decoder: Option<f64>,
-    /// The compute of the device.
+    /// The compute of the device: the stand-in's, or training steps on a batch that is there.
     pub(crate) device: Option<f64>,
 }
 
@@ -132,13 +132,24 @@ impl FloorSecs {
         };
         let n_cubes = summary.n_cubes.map(|n| n.mean);
         let decode = || floor(DECODE)?.samples_per_sec;
+        let steps = || {
+            let steps = Floor::steps_of(point)?;
+            let ok =
+                records.iter().map(|of| &of.record).filter(|of| of.measured.status == Status::Ok);
+            let rate = ok
+                .filter(|of| steps.is_measured_by(&of.point))
+                .find_map(|of| of.measured.samples_per_sec);
+            Some(1.0 / rate.filter(|rate| 0.0 < *rate)?)
+        };
         let settings = &point.settings;
         let threads = (settings.batches_at_once() * settings.threads_of_batch()).max(1);
         let threads = threads.min(n_cores.max(1)) as f64;
         Self {
             disk: summary.bytes_read.zip(limit.or_else(plain)).map(|(n, rate)| n.mean / rate),
             decoder: n_cubes.zip(decode()).map(|(n, rate)| n / rate / threads),
-            device: n_cubes.zip(point.consumer.secs_per_cube()).map(|(n, secs)| n * secs),
+            device: n_cubes
+                .zip(point.consumer.secs_per_cube().or_else(steps))
+                .map(|(n, of)| n * of),
         }
     }
 }

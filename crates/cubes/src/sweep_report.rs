@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use bench_report::{EPOCHS_FILE, to_png, write_text};
 use bench_run::format_rate;
 
-use crate::bench::{Measuring, Point, Strategy};
-use crate::device::STAND_IN;
+use crate::bench::{Consumer, Measuring, Point, Strategy};
+use crate::device::TorchProcessor;
 use crate::figures::{Bar, BarChart, BarGroup, Floor, NamedCurve, color, draw_bars, draw_curves};
 use crate::published::{LIMIT, N_CUBES, NOTE, PUBLISHED};
 use crate::statistics::MeanStd;
@@ -131,19 +131,7 @@ impl<'a> Report<'a> {
         let first = self.measuring.records.first().map(|of| &of.record);
         let command = first.map(|record| record.run.command.as_str()).unwrap_or_default();
         let host = first.map(|record| record.host.host.as_str()).unwrap_or_default();
-        let consumers = self.rows.iter().filter_map(|row| row.summary.point.recorded("").consumer);
-        let mut consumers: Vec<String> = consumers.collect();
-        consumers.sort();
-        consumers.dedup();
-        let device = if consumers.is_empty() {
-            "Batches were dropped at once: these are the rates of the loader alone.".to_owned()
-        } else {
-            format!(
-                "There was no GPU. A {STAND_IN} took the time of copies and steps and no CPU: {}. \
-                 Augmentation on the device was not executed; the published step time contains it.",
-                consumers.join("; ")
-            )
-        };
+        let device = self.device_sentences();
         let published = if self.has_published { format!("\n{NOTE}.\n") } else { String::new() };
         let factors = self.factors();
         let factors =
@@ -158,6 +146,40 @@ impl<'a> Report<'a> {
             self.measuring.n_cubes(),
             self.table(),
         )
+    }
+
+    /// What took the batches. It is of the same kind for all points.
+    fn device_sentences(&self) -> String {
+        let consumers = self.rows.iter().filter_map(|row| row.summary.point.consumer.recorded());
+        let mut consumers: Vec<String> = consumers.collect();
+        consumers.sort();
+        consumers.dedup();
+        let consumers = consumers.join("; ");
+        match self.rows.first().map(|row| row.summary.point.consumer) {
+            None | Some(Consumer::None) => {
+                "Batches were dropped at once: these are the rates of the loader alone.".to_owned()
+            }
+            Some(Consumer::StandIn(_)) => format!(
+                "There was no GPU. A stand-in took the time of copies and steps and no CPU: \
+                 {consumers}. Augmentation on the device was not executed; the published step time \
+                 contains it."
+            ),
+            Some(Consumer::Torch(torch)) => {
+                let shared = match torch.processor {
+                    TorchProcessor::Cpu => {
+                        " Training and loading shared the cores: this says nothing about a GPU."
+                    }
+                    TorchProcessor::Cuda(_) => "",
+                };
+                format!("A model was trained on the batches: {consumers}.{shared}")
+            }
+        }
+    }
+
+    /// The name of the device.
+    fn device_name(&self) -> String {
+        let name = self.rows.first().and_then(|row| row.summary.point.consumer.device_name());
+        name.unwrap_or_else(|| "device".to_owned())
     }
 
     /// Name, title and SVG of each figure.
@@ -204,7 +226,7 @@ impl<'a> Report<'a> {
     fn utilization(&self) -> BarChart {
         let percent = |share: MeanStd| share.scaled(100.0);
         BarChart {
-            title: format!("mean utilisation of the {STAND_IN}"),
+            title: format!("mean utilisation of {}", self.device_name()),
             y_name: "%",
             notes: self.notes(),
             groups: self.groups(
@@ -240,7 +262,7 @@ impl<'a> Report<'a> {
             || "no read limit".to_owned(),
             |rate| format!("reads limited to {}", format_rate(rate as f64)),
         );
-        (format!("utilisation of the {STAND_IN} over an epoch, {limit}"), curves.collect())
+        (format!("utilisation of {} over an epoch, {limit}", self.device_name()), curves.collect())
     }
 
     fn notes(&self) -> Vec<String> {

@@ -209,9 +209,7 @@ impl DocumentModel {
         sizes: [i64; 2],
     ) -> Result<Tensor, TchError> {
         let loss = self.mean_loss(examples, sizes)?;
-        let gradients = Tensor::f_run_backward(&[&loss], &self.adam.parameters(), false, false)?;
-        no_grad(|| self.adam.step(&gradients))?;
-        loss.f_detach()
+        self.adam.minimise(&loss)
     }
 }
 

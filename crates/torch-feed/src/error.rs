@@ -95,7 +95,7 @@ pub enum Error {
 
     /// torch does not see this GPU.
     #[error(
-        "there is no cuda:{idx}: torch sees {n_gpus} GPUs; take Device::Cpu, or link a libtorch for CUDA where there is a GPU"
+        "there is no cuda:{idx}: torch sees {n_gpus} GPUs; take the CPU, or link a libtorch for CUDA where there is a GPU"
     )]
     NoGpu {
         /// Its index, from 0.

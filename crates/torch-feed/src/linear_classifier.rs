@@ -73,9 +73,7 @@ impl LinearClassifier {
             -100,
             0.0,
         )?;
-        let gradients = Tensor::f_run_backward(&[&loss], &self.adam.parameters(), false, false)?;
-        no_grad(|| self.adam.step(&gradients))?;
-        loss.f_detach()
+        self.adam.minimise(&loss)
     }
 
     /// The class with the highest score for each cell.

@@ -28,10 +28,10 @@ const ORDER: [&str; 32] = [
     "bench-run",
     "link",
     "fields",
-    "cubes",
     "sequence-bench",
     "loader",
     "torch-feed",
+    "cubes",
     "somafeed",
     "grid-point",
     "tune",
@@ -54,7 +54,11 @@ const LIMITED: [(&str, &[&str], &[&str]); 19] = [
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
-    ("sequences", &["key-values", "pipeline", "shuffle", "storage", "worktime"], &["redis-cluster"]),
+    (
+        "sequences",
+        &["key-values", "pipeline", "shuffle", "storage", "worktime"],
+        &["redis-cluster"],
+    ),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
     ("link", &[], &["storage"]),
@@ -211,6 +215,8 @@ mod tests {
         edge("soma-io", "tiledb", false, None);
         edge("sweep", "bench-report", false, None);
         edge("compare", "grid-point", false, None);
+        edge("cubes", "torch-feed", false, None);
+        edge("torch-feed", "cubes", true, Some("before it"));
         edge("tune", "compare", false, Some("before it"));
         edge("loader", "shuffle", false, None);
         edge("loader", "torch-feed", false, Some("before it"));

@@ -7,3 +7,4 @@ mod document_model;
 mod image_augmentation;
 mod stored_type;
 mod tensors;
+mod u_net;

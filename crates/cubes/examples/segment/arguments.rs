@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use images::Form;
-
-use crate::device_choice::DeviceChoice;
+use torch_feed::DeviceChoice;
 
 /// Trains a small U-Net to segment image cubes.
 #[derive(Debug, Clone, Parser)]

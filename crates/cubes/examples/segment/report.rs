@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tch::{Tensor, vision};
+use torch_feed::tch::{Tensor, vision};
 
 use crate::Failure;
 use crate::train::Scores;

@@ -66,7 +66,7 @@ fn a_seed_decides_the_scores() {
 #[test]
 fn no_subject_is_in_both_parts() {
     let folder = data_set(16);
-    let data = Data::open(&arguments(folder.path(), &[]), tch::Device::Cpu).unwrap();
+    let data = Data::open(&arguments(folder.path(), &[]), torch_feed::tch::Device::Cpu).unwrap();
     let subjects = |loader: &torch_feed::ArrayTensorLoader<images::ImageSamples>| {
         let images = loader.pipeline().source().data().images().to_vec();
         images.into_iter().map(|image| image.subject).collect::<Vec<String>>()

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo xtask cubes generate cubes-small --images 48 --size 48x64x30 --formats raw16 --level 5
-//! cargo run --release -p torch-feed --example segment -- cubes-small
+//! cargo run --release -p cubes --example segment -- cubes-small
 //! ```
 //!
 //! The images of the last subjects are held out, and after each epoch the model is tested on them.
@@ -14,9 +14,6 @@
 
 mod arguments;
 mod data;
-#[path = "../command_line/device_choice.rs"]
-mod device_choice;
-mod model;
 mod picture;
 mod report;
 #[cfg(test)]
@@ -26,6 +23,7 @@ mod train;
 use std::error::Error;
 
 use clap::Parser as _;
+use torch_feed::tch;
 
 use crate::arguments::Arguments;
 use crate::data::Data;
@@ -47,7 +45,7 @@ fn run(arguments: &Arguments, print: &mut dyn FnMut(&str)) -> Result<Scores, Fai
     let device = arguments.device.find()?;
     let data = Data::open(arguments, device)?;
     print(&data.describe());
-    let (model, scores) = train(&data, arguments, device, print)?;
+    let (model, scores) = train(&data, arguments, print)?;
     report::write(&arguments.out, &scores, &picture::tensor(&data, &model)?)?;
     print(&format!("wrote {}", arguments.out.join("segments.png").display()));
     Ok(scores)

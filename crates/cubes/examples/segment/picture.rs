@@ -1,10 +1,10 @@
 //! The picture: held-out images, their labels and the predictions, side by side.
 
-use tch::{Kind, Tensor, no_grad};
+use torch_feed::tch::{Device, Kind, Tensor, no_grad};
+use torch_feed::{SegmentationBatch, UNet};
 
 use crate::Failure;
-use crate::data::{Batch, Data, IGNORED};
-use crate::model::UNet;
+use crate::data::Data;
 
 /// Images in the picture.
 const N_IMAGES: i64 = 3;
@@ -31,11 +31,12 @@ const NOT_VALID: [u8; 3] = [0xee, 0xee, 0xee];
 /// channels as red, green and blue), its labels and the prediction.
 pub(crate) fn tensor(data: &Data, model: &UNet) -> Result<Tensor, Failure> {
     let first = data.held_out.epoch(0)?.next().ok_or("no image is held out")??;
-    let batch = Batch::of(&first)?;
+    let batch = SegmentationBatch::new(&first, None)?;
     let n_images = batch.cubes.size()[0].min(N_IMAGES);
-    let predicted = no_grad(|| model.logits(&batch.cubes)).argmax(1, false);
+    let predicted = no_grad(|| model.logits(&batch.cubes))?.argmax(1, false);
     // What is not valid is not judged.
-    let predicted = predicted.masked_fill(&batch.labels.eq(IGNORED), IGNORED);
+    let predicted = predicted
+        .masked_fill(&batch.labels.eq(SegmentationBatch::IGNORED), SegmentationBatch::IGNORED);
     let rows = (0..n_images).map(|image| {
         let parts = [
             shown(&batch.cubes.get(image)),
@@ -45,7 +46,7 @@ pub(crate) fn tensor(data: &Data, model: &UNet) -> Result<Tensor, Failure> {
         joined(&parts, 2)
     });
     let rows: Vec<Tensor> = rows.collect();
-    Ok(joined(&rows, 1).to_device(tch::Device::Cpu))
+    Ok(joined(&rows, 1).to_device(Device::Cpu))
 }
 
 /// Three channels of a cube as red, green and blue, each from its smallest to its largest value.
@@ -63,7 +64,7 @@ fn shown(cube: &Tensor) -> Tensor {
 /// Classes as colors.
 fn colored(classes: &Tensor) -> Tensor {
     let mut colors: Vec<u8> =
-        (0..IGNORED as usize).flat_map(|at| COLORS[at % COLORS.len()]).collect();
+        (0..SegmentationBatch::IGNORED as usize).flat_map(|at| COLORS[at % COLORS.len()]).collect();
     colors.extend(NOT_VALID);
     let colors = Tensor::from_slice(&colors).view([-1, 3]).to_device(classes.device());
     let size = classes.size();

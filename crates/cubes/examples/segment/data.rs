@@ -4,20 +4,17 @@ use std::sync::Arc;
 
 use images::augment::Augmentation;
 use images::{BatchMemory, DataSet, ImageSamples, ImageSpec, SeededAugmentation, n_slots};
-use loader::Order;
 use pipeline::PipelineSpec;
+use shuffle::Order;
 use storage::{Config, OpenOptions};
-use tch::{Device, Kind, Tensor};
-use torch_feed::{ArrayTensorLoader, ArrayTensors, Error, PinnedSlots};
+use torch_feed::tch::Device;
+use torch_feed::{ArrayTensorLoader, PinnedSlots};
 
 use crate::Failure;
 use crate::arguments::Arguments;
 
 /// Batches whose copies to a GPU may be under way while the next one is awaited.
 const COPIES_AHEAD: usize = 2;
-
-/// The label of pixels that are not counted.
-pub(crate) const IGNORED: i64 = 255;
 
 /// Loaders of the two parts.
 #[derive(Debug)]
@@ -26,26 +23,6 @@ pub(crate) struct Data {
     place: String,
     pub(crate) training: ArrayTensorLoader<ImageSamples>,
     pub(crate) held_out: ArrayTensorLoader<ImageSamples>,
-}
-
-/// A batch on the model's device.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    /// Samples x channels x height x width.
-    pub(crate) cubes: Tensor,
-    /// Samples x height x width: the class of each pixel, or [`IGNORED`].
-    pub(crate) labels: Tensor,
-}
-
-impl Batch {
-    /// The tensors of a loaded batch.
-    pub(crate) fn of(tensors: &ArrayTensors) -> Result<Self, Error> {
-        let cubes = tensors.tensor("features")?.to_kind(Kind::Float).permute([0, 3, 1, 2]);
-        let valid = tensors.tensor("valid_pixels")?;
-        let labels = tensors.tensor("labels")?.to_kind(Kind::Int64);
-        let labels = labels.masked_fill(&valid.logical_not(), IGNORED);
-        Ok(Self { cubes, labels })
-    }
 }
 
 impl Data {

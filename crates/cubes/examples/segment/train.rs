@@ -3,16 +3,18 @@
 use std::f64::consts::PI;
 use std::time::Instant;
 
-use tch::nn::{Adam, OptimizerConfig as _};
-use tch::{Device, Kind, Reduction, Tensor, no_grad};
+use torch_feed::tch::{Kind, no_grad};
+use torch_feed::{ChannelScale, Error, SegmentationBatch, UNet, UNetSpec};
 
 use crate::Failure;
 use crate::arguments::Arguments;
-use crate::data::{Batch, Data, IGNORED};
-use crate::model::{Scale, UNet};
+use crate::data::Data;
 
 /// Training batches from which means and standard deviations are measured.
 const N_SCALE_BATCHES: usize = 4;
+
+/// Features of the model at the full resolution.
+const WIDTH: usize = 16;
 
 /// The course of a training.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,14 +32,16 @@ pub(crate) struct Scores {
 pub(crate) fn train(
     data: &Data,
     arguments: &Arguments,
-    device: Device,
     print: &mut dyn FnMut(&str),
 ) -> Result<(UNet, Scores), Failure> {
-    tch::manual_seed(arguments.seed as i64);
     let batches = data.training.epoch(0)?.take(N_SCALE_BATCHES);
-    let batches: Result<Vec<Batch>, _> = batches.map(|tensors| Batch::of(&tensors?)).collect();
-    let model = UNet::new(Scale::of(&batches?), data.n_classes(), device);
-    let mut adam = Adam::default().build(&model.variables, arguments.learning_rate)?;
+    let batches = batches.map(|tensors| SegmentationBatch::new(&tensors?, None));
+    let batches = batches.collect::<Result<Vec<SegmentationBatch>, Error>>()?;
+    let scale = ChannelScale::of(&batches.iter().collect::<Vec<_>>())?;
+    let (learning_rate, seed) = (arguments.learning_rate, arguments.seed);
+    let spec = UNetSpec { width: WIDTH, n_classes: data.n_classes(), learning_rate, seed };
+    let mut model = UNet::new(scale, &spec)?;
+    drop(batches);
     let (before, most_frequent) = score(data, &model)?;
     print(&format!("the most frequent class: accuracy {most_frequent:.3}"));
     let mut scores = Scores { losses: Vec::new(), accuracy: vec![before], most_frequent };
@@ -47,9 +51,8 @@ pub(crate) fn train(
         let n_before = scores.losses.len();
         for tensors in batches? {
             let share = scores.losses.len() as f64 / n_steps as f64;
-            adam.set_lr(arguments.learning_rate * 0.5 * (1.0 + (PI * share).cos()));
-            let loss = loss(&model, &Batch::of(&tensors?)?);
-            adam.backward_step(&loss);
+            model.set_learning_rate(learning_rate * 0.5 * (1.0 + (PI * share).cos()));
+            let loss = model.step(&SegmentationBatch::new(&tensors?, None)?)?;
             scores.losses.push(f64::try_from(&loss)?);
         }
         let losses = &scores.losses[n_before..];
@@ -66,19 +69,13 @@ pub(crate) fn train(
     Ok((model, scores))
 }
 
-/// Cross entropy over the valid pixels of a batch.
-fn loss(model: &UNet, batch: &Batch) -> Tensor {
-    let logits = model.logits(&batch.cubes);
-    logits.cross_entropy_loss::<Tensor>(&batch.labels, None, Reduction::Mean, IGNORED, 0.0)
-}
-
 /// The accuracy of the model and of the most frequent class on the held-out images.
 fn score(data: &Data, model: &UNet) -> Result<(f64, f64), Failure> {
     let n_classes = data.n_classes();
     let (mut n_correct, mut n_of_class) = (0, vec![0; n_classes]);
     for tensors in data.held_out.epoch(0)? {
-        let batch = Batch::of(&tensors?)?;
-        let predicted = no_grad(|| model.logits(&batch.cubes)).argmax(1, false);
+        let batch = SegmentationBatch::new(&tensors?, None)?;
+        let predicted = no_grad(|| model.logits(&batch.cubes))?.argmax(1, false);
         n_correct += i64::try_from(&predicted.eq_tensor(&batch.labels).sum(Kind::Int64))?;
         for (class, n) in n_of_class.iter_mut().enumerate() {
             *n += i64::try_from(&batch.labels.eq(class as i64).sum(Kind::Int64))?;
