@@ -20,7 +20,7 @@ pub(crate) use open::{pipeline, plain_memory};
 pub(crate) use point::point_for_tests;
 pub(crate) use point::{Consumer, Point};
 pub(crate) use read_limit::LimitFlags;
-pub(crate) use run::{DataFlags, Job, MeasuredEpoch, Measuring};
+pub(crate) use run::{CubeMeasuring, DataFlags};
 pub(crate) use settings::{
     Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
 };

@@ -1,11 +1,12 @@
 //! What the epochs of a point say: means over timed epochs, then mean and deviation over
 //! repetitions.
 
-use bench_report::{Measured, Status};
+use bench_report::{MeanStd, Measured, Rounds, Status};
+use bench_run::MeasuredEpoch;
 
-use crate::bench::{DECODE, Floor, MeasuredEpoch, PLAIN_READ, Point};
+use crate::bench::{DECODE, Floor, PLAIN_READ, Point};
 use crate::curves::Curve;
-use crate::statistics::{MeanStd, mean};
+use crate::statistics::mean;
 
 /// The figures of a point over its repetitions.
 #[derive(Debug)]
@@ -50,16 +51,13 @@ impl<'a> Summary<'a> {
             .filter(|of| of.record.measured.status == Status::Ok)
             .filter(|of| of.record.measured.epoch.is_some_and(|epoch| warmup <= epoch))
             .collect();
-        let repetitions = by_repetition(&timed);
+        let repetitions = Rounds::of(timed.iter().map(|of| &of.record));
         let over = |figure: &dyn Fn(&Measured) -> Option<f64>| {
-            let of_one = |epochs: &Vec<&Measured>| {
-                mean(&epochs.iter().filter_map(|measured| figure(measured)).collect::<Vec<f64>>())
-            };
-            MeanStd::of(&repetitions.iter().filter_map(of_one).collect::<Vec<f64>>())
+            repetitions.mean_std(&|record| figure(&record.measured))
         };
         let busy: Vec<Vec<&[f64]>> = repetitions
-            .iter()
-            .map(|epochs| epochs.iter().map(|of| of.device_busy.as_slice()).collect())
+            .records()
+            .map(|epochs| epochs.iter().map(|of| of.measured.device_busy.as_slice()).collect())
             .collect();
         let mut caches: Vec<&str> = timed.iter().map(|of| of.record.point.cache.as_str()).collect();
         caches.sort_unstable();
@@ -87,19 +85,6 @@ impl<'a> Summary<'a> {
             }),
         }
     }
-}
-
-/// The epochs of each repetition.
-fn by_repetition<'r>(records: &[&'r MeasuredEpoch]) -> Vec<Vec<&'r Measured>> {
-    let mut repeats: Vec<Option<u64>> =
-        records.iter().map(|of| of.record.measured.repeat).collect();
-    repeats.sort_unstable();
-    repeats.dedup();
-    let of_one = |repeat: &Option<u64>| {
-        let measured = records.iter().map(|of| &of.record.measured);
-        measured.filter(|measured| measured.repeat == *repeat).collect()
-    };
-    repeats.iter().map(of_one).collect()
 }
 
 /// The least seconds of an epoch, by what bounds it.

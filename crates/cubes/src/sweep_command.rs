@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use images::Form;
 
 use crate::bench::{
-    Augment, BatchElement, Consumer, Copies, DataFlags, Floor, LimitFlags, Measuring, Memory, Mode,
-    Point, Release, Settings, Strategy,
+    Augment, BatchElement, Consumer, Copies, CubeMeasuring, DataFlags, Floor, LimitFlags, Memory,
+    Mode, Point, Release, Settings, Strategy,
 };
 use crate::device::{DeviceSpec, TorchProcessor, TorchSpec, torch};
 use crate::published::STEP_MILLIS;
@@ -326,21 +326,21 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let floors = args.floors(&points);
     let n_runs = floors.len() as u64 + points.len() as u64 * args.repetitions;
     let forms: Vec<Form> = points.iter().map(|point| point.settings.form).collect();
-    let mut measuring = Measuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
+    let mut measuring = CubeMeasuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
     measure(&mut measuring, (&floors, &points), args)?;
-    measuring.session.display.finish();
+    measuring.runs.session.display.finish();
     let report = Report::new(&measuring, &points, args.warmup, args.published);
     println!("{}", report.table());
     for path in report.write().context("cannot write the report")? {
         println!("{}", path.display());
     }
-    Ok(measuring.verdict_unless(false))
+    Ok(measuring.runs.verdict_unless(false))
 }
 
 /// Measures the floors and then all points, round by round, so that changes over time affect all
 /// alike.
 fn measure(
-    measuring: &mut Measuring,
+    measuring: &mut CubeMeasuring,
     (floors, points): (&[Floor], &[Point]),
     args: &SweepArgs,
 ) -> anyhow::Result<()> {
@@ -350,7 +350,7 @@ fn measure(
             return Ok(());
         }
         n_done += 1;
-        measuring.session.display.position(n_done);
+        measuring.runs.session.display.position(n_done);
     }
     for repeat in 0..args.repetitions {
         for (idx, point) in points.iter().enumerate() {
@@ -359,7 +359,7 @@ fn measure(
                 return Ok(());
             }
             n_done += 1;
-            measuring.session.display.position(n_done);
+            measuring.runs.session.display.position(n_done);
         }
     }
     Ok(())

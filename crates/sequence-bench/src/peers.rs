@@ -122,25 +122,21 @@ pub(crate) fn ours(data: &StoreData, point: &Point, rows: &[u64]) -> anyhow::Res
 /// The checksums of a batch's sequences.
 fn of_batch(batch: &SequenceBatch, point: &Point) -> Vec<(u64, Vec<u32>)> {
     let rows = batch.rows().iter().copied();
-    match batch.windows() {
-        Some(windows) => {
-            let ends = window_ends(batch.rows(), &windows.sequences);
-            let of_row = |(row, (start, end)): (u64, (usize, usize))| {
-                let width = 2 * point.context;
-                let contexts = &windows.contexts[start * width..end * width];
-                (row, vec![crc32(&windows.targets[start..end]), crc32(contexts)])
-            };
-            rows.zip(ends).map(of_row).collect()
-        }
-        None => {
-            let of_row = |(idx, row)| {
-                let lengths: Vec<u32> = batch.frames(idx).map(|words| words.len() as u32).collect();
-                let words: Vec<u32> = batch.frames(idx).flatten().copied().collect();
-                (row, vec![crc32(&lengths), crc32(&words)])
-            };
-            rows.enumerate().map(of_row).collect()
-        }
+    if let Some(windows) = batch.windows() {
+        let ends = window_ends(batch.rows(), &windows.sequences);
+        let of_row = |(row, (start, end)): (u64, (usize, usize))| {
+            let width = 2 * point.context;
+            let contexts = &windows.contexts[start * width..end * width];
+            (row, vec![crc32(&windows.targets[start..end]), crc32(contexts)])
+        };
+        return rows.zip(ends).map(of_row).collect();
     }
+    let of_row = |(idx, row)| {
+        let lengths: Vec<u32> = batch.frames(idx).map(|words| words.len() as u32).collect();
+        let words: Vec<u32> = batch.frames(idx).flatten().copied().collect();
+        (row, vec![crc32(&lengths), crc32(&words)])
+    };
+    rows.enumerate().map(of_row).collect()
 }
 
 /// The first target and the end of the targets of each row, given the row of each target. A row may

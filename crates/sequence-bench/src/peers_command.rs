@@ -238,7 +238,8 @@ impl Comparison<'_> {
             cpu_factor: 1e3,
         };
         let table = reader_table(&sides, &units);
-        let refused: String = refused.iter().map(|why| format!("\n- {why}")).collect();
+        let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
+        let refused = refused.concat();
         println!("{table}{refused}");
         let text = self.page(measuring, &table, &refused);
         let readme = write_text(measuring.folder(), "README.md", &text)?;

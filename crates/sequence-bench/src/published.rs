@@ -61,24 +61,26 @@ const NOTE: &str = "Source: the documentation of Dragon 0.14.1, two Cray EX node
 
 /// The published table in Markdown, with its note.
 pub(crate) fn table() -> String {
-    let mut text = String::from(
+    let row = |run: PublishedRun| {
+        let megabytes_per_sec = run.gigabytes * 2_f64.powi(30) / 1e6 / run.fill_secs;
+        let cells = [
+            run.name.to_owned(),
+            run.fill_secs.to_string(),
+            format!("{megabytes_per_sec:.2}"),
+            BYTES_PER_KEY.to_string(),
+            run.epoch_secs.to_string(),
+            run.model_secs.map(|secs| secs.to_string()).join(", "),
+            run.overall.unwrap_or("not published").to_owned(),
+        ];
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rows = RUNS.map(row).concat();
+    format!(
         "Published for Dragon's example:\n\n\
          | run | fill s | fill MB/s | bytes kept a sequence | \"time per epoch\" s (see below) \
          | model: real, user, system s | overall |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-    );
-    for run in RUNS {
-        let megabytes_per_sec = run.gigabytes * 2_f64.powi(30) / 1e6 / run.fill_secs;
-        text.push_str(&format!(
-            "| {} | {} | {megabytes_per_sec:.2} | {BYTES_PER_KEY} | {} | {} | {} |\n",
-            run.name,
-            run.fill_secs,
-            run.epoch_secs,
-            run.model_secs.map(|secs| secs.to_string()).join(", "),
-            run.overall.unwrap_or("not published"),
-        ));
-    }
-    format!("{text}\n{NOTE}\n")
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n{rows}\n{NOTE}\n"
+    )
 }
 
 #[cfg(test)]

@@ -40,12 +40,12 @@ impl DragonLines {
     }
 
     /// The number of lines of both halves.
-    pub fn n_lines(&self) -> u64 {
+    pub fn n_lines(self) -> u64 {
         2 * self.lines_of_half()
     }
 
     /// The number of letters of a line, from 0; 0 if there is no such line.
-    pub fn n_letters(&self, line: u64) -> u64 {
+    pub fn n_letters(self, line: u64) -> u64 {
         let of_half = self.lines_of_half();
         if of_half == 0 {
             return 0;
@@ -55,11 +55,11 @@ impl DragonLines {
     }
 
     /// Whether a line is RNA, which the second half is.
-    pub fn is_rna(&self, line: u64) -> bool {
+    pub fn is_rna(self, line: u64) -> bool {
         self.lines_of_half() <= line
     }
 
-    fn lines_of_half(&self) -> u64 {
+    fn lines_of_half(self) -> u64 {
         self.half_bytes.div_ceil(LINE_BYTES)
     }
 }

@@ -83,7 +83,7 @@ fn a_data_set_may_be_a_single_file() {
     assert_eq!(claimed.publish().unwrap(), Some(5));
     assert_eq!(names(folder.path()), ["data.txt"]);
     killed(&folder.path().join("other"), Existing::Keep, |claim| {
-        fs::write(&claim.uri, "1").unwrap()
+        fs::write(&claim.uri, "1").unwrap();
     });
     let claimed = claim(&folder.path().join("other"), Existing::Keep).unwrap();
     assert!(claimed.leftover().is_some());
