@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::sweep::{self, Needs, Program};
-use crate::{cargo, peers};
+use crate::{cargo, peers, redis};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
@@ -20,6 +20,9 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     let Some((subcommand, rest)) = arguments.split_first() else {
         return Program::exec(program.command("help")?);
     };
+    if name == "sequences" && starts_servers(rest) {
+        redis::prepare()?;
+    }
     let mut command = program.command(subcommand)?;
     if matches!(subcommand.to_str(), Some("sweep" | "queue" | "peers")) {
         command.args(sweep::results_arguments());
@@ -45,6 +48,12 @@ fn needs(name: &str, arguments: &[OsString]) -> Needs {
         && arguments.first().is_some_and(|first| first == "sweep")
         && consumer(arguments).is_some_and(|kind| kind == "cpu" || kind.starts_with("cuda"));
     if trains { Needs::TorchFeature } else { Needs::Nothing }
+}
+
+/// Whether the command starts a cluster of servers.
+fn starts_servers(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    words.any(|word| word == "--cluster" || word.starts_with("--cluster="))
 }
 
 /// The value of the flag `--consumer`. If it comes twice, the program refuses it.

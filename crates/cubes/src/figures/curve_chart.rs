@@ -88,8 +88,11 @@ mod tests {
     #[test]
     fn every_curve_has_a_line_and_a_band() {
         let curve = Curve { mean: vec![0.0, 0.5, 0.9], std: vec![0.0, 0.1, 0.2] };
-        let named =
-            |name: &str| NamedCurve { name: name.to_owned(), color: [0, 0, 0xFF], curve: curve.clone() };
+        let named = |name: &str| NamedCurve {
+            name: name.to_owned(),
+            color: [0, 0, 0xFF],
+            curve: curve.clone(),
+        };
         let text = draw_curves("use", &[named("original"), named("+codec")]).unwrap();
         assert_eq!(text.matches("<polygon").count(), 2, "{text}");
         // Two lines, and their samples beside the names.

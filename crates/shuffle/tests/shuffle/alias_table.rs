@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use rand_chacha::rand_core::{Rng, SeedableRng};
 use shuffle::{AliasTable, Error};
 
 fn counts() -> impl Strategy<Value = Vec<u64>> {
