@@ -94,8 +94,8 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// The script that runs a peer. `cubes.py`, `doc2vec.py`, `fields.py` and `sequences.py` are none of
-/// `sweep peers`, so they have other names.
+/// The script that runs a peer. `cubes.py`, `doc2vec.py`, `fields.py` and `sequences.py` are none
+/// of `sweep peers`, so they have other names.
 fn script(name: &str, scripts: &Path) -> PathBuf {
     let is_of_a_program = matches!(name, "cubes" | "doc2vec" | "fields" | "sequences");
     let suffix = if is_of_a_program { "py" } else { "peer.py" };

@@ -42,8 +42,8 @@ pub(crate) enum Needs {
     TorchFeature,
 }
 
-/// Builds the program `name` of a package with what it needs in place; the exit code if cargo failed
-/// and printed why.
+/// Builds the program `name` of a package with what it needs in place; the exit code if cargo
+/// failed and printed why.
 pub(crate) fn build(
     package: &str,
     name: &str,

@@ -8,8 +8,8 @@
 //!
 //! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] writes rows;
 //!   [`Measuring`] does both for a command that measures one process after another.
-//! - [`Script`] runs other readers of the same data; [`check_reader`] compares what they deliver, and
-//!   [`reader_table`] sets their figures beside ours.
+//! - [`Script`] runs other readers of the same data; [`check_reader`] compares what they deliver,
+//!   and [`reader_table`] sets their figures beside ours.
 //! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;
 //!   [`Ended`] says how it ended.
 //! - [`consume_epoch`] consumes the batches of an epoch and times the waits.

@@ -7,7 +7,8 @@
 //!   or an object store, `SequenceServers` (feature `servers`) in a cluster of Redis or Valkey
 //!   servers.
 //! - [`KmerSpec`] cuts sequences into words of `k` letters over any [`Alphabet`], a [`Vocabulary`]
-//!   counts and numbers them, a [`Tokenizer`] applies it, a [`shuffle::AliasTable`] draws words at random.
+//!   counts and numbers them, a [`Tokenizer`] applies it, a [`shuffle::AliasTable`] draws words
+//!   at random.
 //! - [`SequenceSamples`] is the source: batches of letters, names, words, or words with their
 //!   context and noise ([`Windows`]), as [`SequenceSpec`] says.
 //!

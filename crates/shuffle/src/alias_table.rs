@@ -124,8 +124,8 @@ fn filled(mut weights: Vec<u64>) -> Vec<Slot> {
         (0..weights.len() as u32).map(|alias| Slot { keep: 0, alias }).collect();
     let (mut small, mut large): (Vec<u32>, Vec<u32>) =
         (0..weights.len() as u32).partition(|number| weights[*number as usize] < UNIT);
-    // The mean weight of all numbers without a slot is always one unit: while one is smaller, one is
-    // larger.
+    // The mean weight of all numbers without a slot is always one unit: while one is smaller, one
+    // is larger.
     while let (Some(short), Some(&long)) = (small.pop(), large.last()) {
         let weight = weights[short as usize];
         slots[short as usize] = Slot { keep: weight as u32, alias: long };
