@@ -23,7 +23,7 @@ pub(crate) struct ServerFlags {
     #[arg(long, value_name = "N")]
     cluster: Option<usize>,
     /// Limit on the memory of each server of that cluster
-    #[arg(long, value_name = "SIZE", requires = "cluster")]
+    #[arg(long, value_name = "SIZE", requires = "cluster", conflicts_with = "servers")]
     max_memory: Option<ByteSize>,
     /// Name of the data set among the keys of the servers
     #[arg(long, value_name = "NAME", default_value = "sequences")]
