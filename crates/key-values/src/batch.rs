@@ -160,6 +160,9 @@ mod tests {
             expect
                 .extend(redis::cmd("SET").arg(format!("n:{tag}")).arg(value).get_packed_command());
         }
+        batch.set_new(9, Key::Manifest, &namespace.key(Key::Manifest), b"new");
+        expect
+            .extend(redis::cmd("SET").arg("n:manifest").arg("new").arg("NX").get_packed_command());
         for (name, command) in [
             ("GET", KeyCommand::Get),
             ("EXISTS", KeyCommand::Exists),

@@ -51,7 +51,8 @@ impl SequenceServers {
     /// Opens a store that was filled.
     ///
     /// # Errors
-    /// The servers cannot be reached, or the namespace has no complete store.
+    /// The servers cannot be reached, or the namespace has no complete store, or has lost the last
+    /// value. Other values that are gone are errors when they are read.
     pub fn open(spec: &ServerSpec) -> Result<Self, Error> {
         let values = KeyValues::connect(spec)?;
         let place = place_of(&values);
@@ -64,6 +65,13 @@ impl SequenceServers {
                           missing"
                 .to_owned();
             return Err(Error::NotAStore { place, reason });
+        }
+        // A number of sequences that is wrong would be taken for the length of an epoch.
+        if let Some(last) = manifest.n_values().checked_sub(1)
+            && !values.which_are_missing(last..last + 1, &|| false)?.is_empty()
+        {
+            let reason = format!("value {last}, the last one, is missing");
+            return Err(Error::Damaged { place, reason });
         }
         Ok(Self { values, manifest })
     }

@@ -121,6 +121,23 @@ fn values_without_a_description_are_not_trusted() {
     assert!(error.to_string().contains("no description"), "{error}");
 }
 
+/// A number of sequences that the servers do not have is an error, not an endless epoch.
+#[test]
+fn a_description_that_lies_is_damage() {
+    let Some(cluster) = shared() else { return };
+    let (_folder, files) = files();
+    let spec = ServerSpec::new(cluster.urls(), "lies");
+    let (store, _) = fill(&spec, &files, 4).unwrap();
+    let manifest = String::from_utf8(store.values().manifest().unwrap().unwrap()).unwrap();
+    for n in ["2001", "1152921504606846976", "18446744073709551615"] {
+        let lie = manifest.replace("\"n_sequences\":2000", &format!("\"n_sequences\":{n}"));
+        assert_ne!(lie, manifest);
+        store.values().put_manifest(lie.as_bytes()).unwrap();
+        let error = SequenceServers::open(&spec).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{n}: {error:?}");
+    }
+}
+
 /// Ranks that fill and open at the same time all find the store.
 #[test]
 fn fills_at_the_same_time_agree() {
