@@ -3,9 +3,9 @@
 //!
 //! - [`RecordReader`] reads files of lines, FASTA and FASTQ, compressed or not;
 //!   [`SequenceFilesWriter`] writes them to a store.
-//! - A [`SequenceStore`] has sequences by their numbers: [`SequenceFiles`] in the files of a folder
-//!   or an object store, `SequenceServers` (feature `servers`) in a cluster of Redis or Valkey
-//!   servers.
+//! - A [`SequenceStore`] reads sequences by their row numbers: [`SequenceFiles`] from the files of
+//!   a folder or an object store, `SequenceServers` (feature `servers`) from a cluster of Redis or
+//!   Valkey servers.
 //! - [`KmerSpec`] cuts sequences into words of `k` letters over any [`Alphabet`], a [`Vocabulary`]
 //!   counts and numbers them, a [`Tokenizer`] applies it, a [`shuffle::AliasTable`] draws words
 //!   at random.
