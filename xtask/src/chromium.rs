@@ -14,6 +14,7 @@ const NEEDED: Needed = Needed {
     purpose: "a test opens a report's page in Chromium",
     package: "chromium",
     by_hand: "install Chromium or Chrome so that it is on the PATH, or name it by SOMAFEED_CHROMIUM (Debian: apt install chromium)",
+    service: None,
 };
 
 /// Returns the browser; installs it if there is none.

@@ -1,5 +1,6 @@
 //! Programs that tests start, installed from Debian's packages if missing.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -16,7 +17,13 @@ pub(crate) struct Needed {
     pub(crate) package: &'static str,
     /// Advice if it cannot be installed.
     pub(crate) by_hand: &'static str,
+    /// The service that the package starts, now and with the machine. The tests start the program
+    /// themselves, so it is switched off.
+    pub(crate) service: Option<&'static str>,
 }
+
+/// Exists if systemd runs the machine. It does not in a container.
+const SYSTEMD: &str = "/run/systemd/system";
 
 impl Needed {
     /// Installs the package unless `find` finds the program.
@@ -24,12 +31,15 @@ impl Needed {
         if let Some(found) = find() {
             return Ok(found);
         }
-        let Self { purpose, package, by_hand } = self;
+        let Self { purpose, package, by_hand, .. } = self;
         let Some(mut as_root) = become_root() else {
             bail!("{purpose}, and there is none: {by_hand}");
         };
-        as_root.push("apt-get");
-        self.install(&as_root)?;
+        // sudo passes no variables on. In run level 1 installing starts no service.
+        let apt_get = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1", "apt-get"];
+        self.install(&[&as_root[..], &apt_get].concat())?;
+        as_root.push("systemctl");
+        self.switch_service_off(&as_root, Path::new(SYSTEMD))?;
         find().with_context(|| {
             format!("{package} was installed, and still it does not run: {by_hand}")
         })
@@ -42,11 +52,7 @@ impl Needed {
         let run = |arguments: &[&str]| -> anyhow::Result<Option<String>> {
             let (program, before) = apt_get.split_first().context("apt-get is a program")?;
             let mut command = Command::new(program);
-            command
-                .args(before)
-                .args(arguments)
-                .stdin(Stdio::null())
-                .env("DEBIAN_FRONTEND", "noninteractive");
+            command.args(before).args(arguments).stdin(Stdio::null());
             let outcome = run_watched(command, false, || step.still()).context(by_hand)?;
             Ok((!outcome.status.success()).then(|| last_line(&outcome.output)))
         };
@@ -59,6 +65,20 @@ impl Needed {
             }
         }
         step.done();
+        Ok(())
+    }
+
+    /// Stops the service of a package that was just installed: systemd does not know run levels.
+    fn switch_service_off(&self, systemctl: &[&str], systemd: &Path) -> anyhow::Result<()> {
+        let (Some(service), true) = (self.service, systemd.exists()) else { return Ok(()) };
+        let (program, before) = systemctl.split_first().context("systemctl is a program")?;
+        let mut command = Command::new(program);
+        command.args(before).args(["disable", "--now", service]).stdin(Stdio::null());
+        let output = command.output().with_context(|| format!("cannot stop {service}"))?;
+        if !output.status.success() {
+            let reason = String::from_utf8_lossy(&output.stderr);
+            bail!("cannot stop the service {service}: {}", reason.trim());
+        }
         Ok(())
     }
 }
@@ -85,8 +105,12 @@ mod tests {
 
     use super::*;
 
-    const NEEDED: Needed =
-        Needed { purpose: "tests need it", package: "a-package", by_hand: "apt install it" };
+    const NEEDED: Needed = Needed {
+        purpose: "tests need it",
+        package: "a-package",
+        by_hand: "apt install it",
+        service: Some("a-service"),
+    };
 
     #[test]
     fn a_package_that_cannot_be_had_says_what_to_do() {
@@ -98,6 +122,17 @@ mod tests {
         let error = format!("{:#}", NEEDED.install(&["/nonexistent/apt-get"]).unwrap_err());
         assert!(error.contains("/nonexistent/apt-get") && error.contains("apt install"), "{error}");
         assert!(NEEDED.install(&["true"]).is_ok());
+    }
+
+    #[test]
+    fn a_service_is_switched_off_where_systemd_runs() {
+        let absent = Path::new("/nonexistent/systemd");
+        NEEDED.switch_service_off(&["false"], absent).unwrap();
+        let present = Path::new("/");
+        NEEDED.switch_service_off(&["true"], present).unwrap();
+        let error = NEEDED.switch_service_off(&["false"], present).unwrap_err().to_string();
+        assert!(error.contains("a-service"), "{error}");
+        Needed { service: None, ..NEEDED }.switch_service_off(&["false"], present).unwrap();
     }
 
     #[test]

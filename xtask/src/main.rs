@@ -25,6 +25,7 @@ mod programs;
 mod progress;
 mod python;
 mod read_chunks;
+mod redis;
 mod sweep;
 mod test;
 mod tidy;
@@ -85,7 +86,7 @@ Commands:
   report    redraw results, or draw several side by side: a page, pictures and tables
               cargo xtask report results/2026-11-21-vm-example --baseline
               cargo xtask report results/before results/after --out compared
-  test      run every test of the workspace; installs mpirun and Chromium if missing; further arguments go to `cargo test`
+  test      run every test of the workspace; installs mpirun, Redis and Chromium if missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
   fuzz      run the fuzz targets in turn, each for a minute, and count their executions

@@ -9,6 +9,7 @@ const NEEDED: Needed = Needed {
     purpose: "the tests start ranks under mpirun",
     package: "openmpi-bin",
     by_hand: "install OpenMPI so that mpirun is on the PATH (Debian, Ubuntu: apt install openmpi-bin)",
+    service: None,
 };
 
 /// Installs mpirun if it is missing.

@@ -1,10 +1,10 @@
 //! `cargo xtask test`: every test of the workspace, with the native libraries, Python's tiledbsoma,
-//! mpirun and a browser in place.
+//! mpirun, a Redis server and a browser in place.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use crate::{cargo, chromium, mpirun, native, python};
+use crate::{cargo, chromium, mpirun, native, python, redis};
 
 /// Runs `cargo test` on the workspace, or on the packages that the arguments name, including
 /// documentation tests.
@@ -12,6 +12,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare()?;
     let python = python::prepare()?;
     mpirun::prepare()?;
+    redis::prepare()?;
     let chromium = chromium::prepare()?;
     let mut command = cargo::cargo([OsStr::new("test")], &native);
     if !names_packages(arguments) {
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     }
     command.args(arguments).env("SOMAFEED_PYTHON", python).env("SOMAFEED_CHROMIUM", chromium);
     // Without one of these, a test that needs it fails instead of being skipped.
-    for needed in ["PYTHON", "MPIRUN", "BROWSER"] {
+    for needed in ["PYTHON", "MPIRUN", "BROWSER", "REDIS"] {
         command.env(format!("SOMAFEED_REQUIRE_{needed}"), "1");
     }
     Ok(cargo::exit_code(cargo::run(&mut command)?))

@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn few_steps_are_added_up_and_many_averaged() {
         let noise = [0.5, 0.5, 0.0];
-        // With a rate of 0.01, ten occurrences are 0.2 steps as input and 0.15 as output; with 1, 20
-        // and 15; with 0.25, 5 and 3.75.
+        // With a rate of 0.01, ten occurrences are 0.2 steps as input and 0.15 as output; with 1,
+        // 20 and 15; with 0.25, 5 and 3.75.
         let check = |rate: f64, input: f32, output: f32| {
             let mut base = words([1.0, 1.0, 1.0], 0.0);
             let (mut a, mut b) = (words([2.0, 1.0, 1.0], 4.0), words([4.0, 3.0, 1.0], 2.0));

@@ -18,6 +18,7 @@
 //! | load samples of Zarr arrays | `arrays` (feature `arrays`) |
 //! | get tensors of Zarr arrays | `torch::ArrayTensorLoader` (features `torch` and `arrays`) |
 //! | load image cubes | `images` (feature `images`); as tensors with `torch`, too |
+//! | load DNA, RNA and other sequences | `sequences` (feature `sequences`); as tensors with `torch`, too |
 //! | load samples of your own kind | [`pipeline::Source`] |
 //!
 //! ```
@@ -59,6 +60,8 @@
 //! | `ndarray`, `sprs` | batches as matrices of these crates | |
 //! | `arrays` | samples of Zarr arrays; with `torch`, as tensors | |
 //! | `images` | samples of image cubes; with `torch`, as tensors | |
+//! | `sequences` | samples of sequences of letters and their words; with `torch`, as tensors | |
+//! | `servers` | sequences in a cluster of Redis or Valkey servers | |
 //!
 //! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
@@ -81,6 +84,8 @@ pub use loader::{
 #[cfg(feature = "libtiledb")]
 pub use loader::{DatasetSpec, GeneJoin, Genes};
 pub use pipeline;
+#[cfg(feature = "sequences")]
+pub use sequences;
 pub use soma_io::CsrBuffers;
 #[cfg(feature = "libtiledb")]
 pub use soma_io::{Experiment, OpenOptions};

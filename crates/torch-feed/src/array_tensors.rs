@@ -84,6 +84,17 @@ impl ArrayTensors {
         Ok(Self { variables: variables.collect(), samples, place })
     }
 
+    /// A batch of these tensors.
+    #[cfg(feature = "sequences")]
+    pub(crate) fn of_tensors(
+        tensors: Vec<(String, Tensor)>,
+        samples: Vec<u64>,
+        place: BatchPlace,
+    ) -> Self {
+        let variable = |(name, tensor)| VariableTensor { name, dimensions: Vec::new(), tensor };
+        Self { variables: tensors.into_iter().map(variable).collect(), samples, place }
+    }
+
     /// The tensor of a variable: samples, then steps if there is more than one, then the selected
     /// part of the array's dimensions but the first. Always contiguous.
     ///

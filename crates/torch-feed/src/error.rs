@@ -18,6 +18,11 @@ pub enum Error {
     #[error(transparent)]
     Images(#[from] images::Error),
 
+    /// Sequences cannot be read.
+    #[cfg(feature = "sequences")]
+    #[error(transparent)]
+    Sequences(#[from] sequences::Error),
+
     /// torch, or tch, has no tensors of a variable's elements.
     #[cfg(feature = "arrays")]
     #[error(

@@ -85,6 +85,8 @@ mod memory;
 mod pinned_slots;
 mod pool;
 mod row_values;
+#[cfg(feature = "sequences")]
+mod sequence_tensors;
 mod staging;
 mod stored_type;
 mod tensor_loader;

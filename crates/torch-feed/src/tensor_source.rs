@@ -8,9 +8,9 @@ use pipeline::Source;
 use crate::array_tensors::{ArrayTensors, kind_of};
 use crate::error::Error;
 
-/// A source of samples that are arrays: those of crate `arrays`, and with the feature `images`
-/// image cubes.
-pub trait TensorSource: Source + sealed::Sealed {
+/// A source of samples that become tensors: the arrays of crate `arrays`, with the feature `images`
+/// image cubes, with the feature `sequences` sequences.
+pub trait TensorSource: Source + Sealed {
     /// Checks that torch has tensors of all elements.
     ///
     /// # Errors
@@ -34,8 +34,9 @@ mod sealed {
     /// Other crates cannot implement [`TensorSource`](super::TensorSource).
     pub trait Sealed {}
 }
+pub(crate) use sealed::Sealed;
 
-impl sealed::Sealed for ArraySamples {}
+impl Sealed for ArraySamples {}
 
 impl TensorSource for ArraySamples {
     fn check_elements(&self) -> Result<(), Error> {
@@ -55,7 +56,7 @@ impl TensorSource for ArraySamples {
 }
 
 #[cfg(feature = "images")]
-impl sealed::Sealed for ImageSamples {}
+impl Sealed for ImageSamples {}
 
 #[cfg(feature = "images")]
 impl TensorSource for ImageSamples {

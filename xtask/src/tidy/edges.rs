@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 31] = [
     "worktime",
     "csr",
     "storage",
@@ -21,6 +21,9 @@ const ORDER: [&str; 28] = [
     "slots",
     "arrays",
     "images",
+    "redis-cluster",
+    "key-values",
+    "sequences",
     "bench-report",
     "bench-run",
     "link",
@@ -37,7 +40,7 @@ const ORDER: [&str; 28] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 16] = [
+const LIMITED: [(&str, &[&str], &[&str]); 19] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -50,9 +53,12 @@ const LIMITED: [(&str, &[&str], &[&str]); 16] = [
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
+    ("sequences", &["key-values", "pipeline", "storage", "worktime"], &["redis-cluster", "shuffle"]),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
     ("link", &[], &["storage"]),
+    ("redis-cluster", &[], &[]),
+    ("key-values", &[], &["redis-cluster"]),
     ("xtask", &[], &[]),
 ];
 
@@ -63,14 +69,15 @@ const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that only some crates may name, and the crates whose tests may, too.
-const PLACES: [(&str, &[&str], &[&str]); 9] = [
+const PLACES: [(&str, &[&str], &[&str]); 10] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
     ("libloading", &["tiledb"], &[]),
     ("parquet", &["bench-report"], &[]),
     ("object_store", &["storage"], &["tiledb-native"]),
+    ("redis", &["key-values", "redis-cluster"], &["sequences"]),
     ("reqwest", &["storage"], &[]),
-    ("rustls", &["storage"], &[]),
+    ("rustls", &["key-values", "storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
     ("zarrs", &["arrays", "cubes", "fields"], &[]),
 ];

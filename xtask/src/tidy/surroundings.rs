@@ -19,6 +19,9 @@ const CLOCK: Surroundings = Surroundings {
         "xtask/",
         // The rates of a link.
         "crates/link/src/pace.rs",
+        // How long a server may take, and the speed of a fill.
+        "crates/key-values/src/clock.rs",
+        "crates/redis-cluster/src/wait.rs",
         // Durations of a run, in its report.
         "crates/cubes/src/generate.rs",
         "crates/cubes/src/preprocess.rs",

@@ -1,0 +1,94 @@
+//! Makes batches from blocks.
+
+use pipeline::{Assemble, BatchPlace, BlockPart};
+use worktime::ThreadTime;
+
+use crate::batch::SequenceBatch;
+use crate::error::Error;
+use crate::samples::{SequenceBlock, SequenceSpec};
+use crate::sequence_list::SequenceList;
+use crate::tokens::TokenFrames;
+use crate::windows::Windows;
+
+/// Copies sequences of blocks into batches, and makes windows of their words.
+#[derive(Debug)]
+pub struct SequenceAssembler {
+    spec: SequenceSpec,
+    rows: Vec<u64>,
+    sequences: SequenceList,
+    tokens: TokenFrames,
+}
+
+impl SequenceAssembler {
+    pub(crate) fn new(spec: SequenceSpec) -> Self {
+        let (sequences, tokens) = (SequenceList::default(), TokenFrames::default());
+        Self { spec, rows: Vec::new(), sequences, tokens }
+    }
+
+    fn n_frames(&self) -> usize {
+        self.spec.tokenizer.as_ref().map_or(0, |tokenizer| tokenizer.spec().n_frames)
+    }
+
+    fn windows(&self, spec: &crate::windows::WindowSpec, epoch: u64) -> Result<Windows, Error> {
+        let n_frames = self.n_frames();
+        let mut windows = Windows::for_frames(spec, &self.tokens);
+        for (idx, row) in self.rows.iter().enumerate() {
+            let row = u32::try_from(*row)
+                .map_err(|_| Error::settings(format!("row {row} has more than 32 bits")))?;
+            let frames = idx * n_frames..(idx + 1) * n_frames;
+            windows.add(spec, (epoch, row), frames.map(|number| self.tokens.frame(number)));
+        }
+        Ok(windows)
+    }
+}
+
+impl Assemble for SequenceAssembler {
+    type Block = SequenceBlock;
+    type Batch = SequenceBatch;
+    type Error = Error;
+
+    fn begin(&mut self, n_rows: usize) -> Result<(), Error> {
+        self.rows = Vec::with_capacity(n_rows);
+        self.sequences = SequenceList::default();
+        self.tokens = TokenFrames::default();
+        Ok(())
+    }
+
+    fn add(&mut self, block: &SequenceBlock, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
+        let n_frames = self.n_frames();
+        for at in part.order {
+            let at = *at as usize;
+            let row = block.rows.get(at).zip(block.sequences.get(at));
+            let Some((row, letters)) = row else {
+                let n = block.rows.len();
+                return Err(Error::settings(format!(
+                    "a block of {n} sequences has no number {at}"
+                )));
+            };
+            self.rows.push(*row);
+            let letters = if self.spec.letters { Some(letters) } else { None };
+            let name = block.sequences.name(at);
+            self.sequences.push_parts(letters, name);
+            if 0 < n_frames {
+                self.tokens.append(&block.tokens, at * n_frames, n_frames);
+            }
+        }
+        Ok(ThreadTime::default())
+    }
+
+    fn finish(&mut self, place: BatchPlace) -> Result<SequenceBatch, Error> {
+        let windows = match &self.spec.windows {
+            Some(spec) => Some(self.windows(spec, place.epoch)?),
+            None => None,
+        };
+        let tokens = std::mem::take(&mut self.tokens);
+        Ok(SequenceBatch {
+            rows: std::mem::take(&mut self.rows),
+            n_frames: self.n_frames(),
+            sequences: std::mem::take(&mut self.sequences),
+            tokens: self.spec.tokenizer.is_some().then_some(tokens),
+            windows,
+            place,
+        })
+    }
+}

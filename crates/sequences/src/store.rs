@@ -1,0 +1,46 @@
+//! Where sequences are kept, and found by their number or name.
+
+mod files;
+mod manifest;
+#[cfg(feature = "servers")]
+mod servers;
+#[cfg(feature = "servers")]
+mod value;
+mod write;
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use pipeline::Stop;
+
+pub use files::SequenceFiles;
+pub use manifest::Summary;
+#[cfg(feature = "servers")]
+pub use servers::{SequenceServers, ServerFill};
+pub use write::{SequenceFilesWriter, WriteReport};
+
+use crate::error::Error;
+use crate::sequence_list::SequenceList;
+
+/// Sequences that are read by their numbers, from 0 on.
+pub trait SequenceStore: Debug + Send + Sync {
+    /// The store's path or address, for errors.
+    fn place(&self) -> String;
+
+    /// Numbers that describe all sequences together.
+    fn summary(&self) -> &Summary;
+
+    /// Appends the sequences of `rows`, in their order, to `into`, and returns the bytes that were
+    /// read.
+    ///
+    /// # Errors
+    /// A row does not exist, the store cannot be read or is damaged, or `stop` was set
+    /// ([`Error::Stopped`]).
+    fn read(
+        &self,
+        rows: &[Range<u64>],
+        with_names: bool,
+        into: &mut SequenceList,
+        stop: &Stop,
+    ) -> Result<u64, Error>;
+}

@@ -1,0 +1,150 @@
+//! What a store says about its sequences.
+
+use std::fmt;
+use std::hash::Hasher as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::alphabet::Alphabet;
+use crate::error::Error;
+
+/// The version of the format that is written here.
+pub(crate) const VERSION: u32 = 1;
+
+/// Numbers that describe all sequences of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Version of the format.
+    pub(crate) version: u32,
+    /// Number of sequences.
+    pub n_sequences: u64,
+    /// Number of letters of all sequences.
+    pub n_letters: u64,
+    /// Bytes of all names.
+    pub n_name_bytes: u64,
+    /// Letters of the longest sequence.
+    pub longest: u64,
+    /// Each letter that occurs, with its count.
+    pub letters: Vec<(char, u64)>,
+    /// Hash of all letters and names: equal for stores of the same sequences in the same order.
+    pub fingerprint: String,
+}
+
+impl Summary {
+    /// The letters that occur, as an alphabet in the order of their bytes.
+    ///
+    /// # Errors
+    /// There are none or too many, or one is not a visible ASCII character.
+    pub fn alphabet(&self) -> Result<Alphabet, Error> {
+        // A letter is one byte; above ASCII it is refused as not visible.
+        let letters: Vec<u8> =
+            self.letters.iter().map(|(letter, _)| u8::try_from(*letter).unwrap_or(0)).collect();
+        Alphabet::new(&letters)
+    }
+
+    /// Reads what [`to_json`](Self::to_json) writes.
+    pub(crate) fn from_json(bytes: &[u8], place: &str) -> Result<Self, Error> {
+        let summary: Self = serde_json::from_slice(bytes).map_err(|error| {
+            let reason = format!("its description cannot be understood: {error}");
+            Error::NotAStore { place: place.to_owned(), reason }
+        })?;
+        summary.check_version(place)?;
+        Ok(summary)
+    }
+
+    /// Fails if this program does not read the version of the format.
+    pub(crate) fn check_version(&self, place: &str) -> Result<(), Error> {
+        if self.version == VERSION {
+            return Ok(());
+        }
+        let reason = format!(
+            "it has version {} of the format, and this program reads version {VERSION}",
+            self.version
+        );
+        Err(Error::NotAStore { place: place.to_owned(), reason })
+    }
+
+    pub(crate) fn to_json(&self) -> Result<Vec<u8>, Error> {
+        serde_json::to_vec_pretty(self).map_err(|error| {
+            Error::settings(format!("the description of the store cannot be written: {error}"))
+        })
+    }
+}
+
+/// Counts what a [`Summary`] has while sequences are written one after another.
+pub(crate) struct Summing {
+    summary: Summary,
+    letters: Box<[u64; 256]>,
+    hash: twox_hash::XxHash3_64,
+}
+
+impl fmt::Debug for Summing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Summing").field("summary", &self.summary).finish_non_exhaustive()
+    }
+}
+
+impl Default for Summing {
+    fn default() -> Self {
+        let summary = Summary {
+            version: VERSION,
+            n_sequences: 0,
+            n_letters: 0,
+            n_name_bytes: 0,
+            longest: 0,
+            letters: Vec::new(),
+            fingerprint: String::new(),
+        };
+        Self { summary, letters: Box::new([0; 256]), hash: twox_hash::XxHash3_64::with_seed(0) }
+    }
+}
+
+impl Summing {
+    pub(crate) fn add(&mut self, letters: &[u8], name: &[u8]) {
+        let (n_letters, n_name) = (letters.len() as u64, name.len() as u64);
+        self.summary.n_sequences += 1;
+        self.summary.n_letters += n_letters;
+        self.summary.n_name_bytes += n_name;
+        self.summary.longest = self.summary.longest.max(n_letters);
+        count_letters(letters, &mut self.letters);
+        // Lengths keep "AC" + "G" apart from "A" + "CG".
+        self.hash.write(&n_letters.to_le_bytes());
+        self.hash.write(&n_name.to_le_bytes());
+        self.hash.write(letters);
+        self.hash.write(name);
+    }
+
+    pub(crate) fn n_sequences(&self) -> u64 {
+        self.summary.n_sequences
+    }
+
+    pub(crate) fn finish(mut self) -> Summary {
+        let counted = (0_u8..=u8::MAX).zip(self.letters.iter()).filter(|(_, count)| 0 < **count);
+        self.summary.letters =
+            counted.map(|(letter, count)| (char::from(letter), *count)).collect();
+        self.summary.fingerprint = format!("{:016x}", self.hash.finish());
+        self.summary
+    }
+}
+
+/// Counts in four tables in turn: neighbours are often the same letter, and a count would have to
+/// wait for the one before.
+fn count_letters(letters: &[u8], counts: &mut [u64; 256]) {
+    let mut tables = [[0_u32; 256]; 4];
+    for part in letters.chunks(1 << 24) {
+        let mut fours = part.chunks_exact(4);
+        for four in &mut fours {
+            for (letter, table) in four.iter().zip(&mut tables) {
+                table[usize::from(*letter)] += 1;
+            }
+        }
+        for letter in fours.remainder() {
+            tables[0][usize::from(*letter)] += 1;
+        }
+        for table in &mut tables {
+            for (count, more) in counts.iter_mut().zip(&mut *table) {
+                *count += u64::from(std::mem::take(more));
+            }
+        }
+    }
+}

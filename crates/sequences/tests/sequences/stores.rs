@@ -1,0 +1,126 @@
+//! Stores in files.
+
+use std::fs;
+use std::sync::Arc;
+
+use pipeline::Stop;
+use proptest::prelude::*;
+use sequences::{
+    Error, RecordReader, SequenceFiles, SequenceFilesWriter, SequenceList, SequenceStore as _,
+};
+use storage::LocalStorage;
+
+use crate::bed::{open, random, store, write};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn what_was_written_is_read(
+        sequences in proptest::collection::vec("[A-Z]{0,30}", 1..40),
+        rows in proptest::collection::vec((0_u64..40, 0_u64..10), 0..6),
+    ) {
+        let (_folder, store) = store(&sequences);
+        let n = sequences.len() as u64;
+        let rows: Vec<_> =
+            rows.iter().map(|(from, len)| (*from).min(n)..(from + len).min(n)).collect();
+        let mut list = SequenceList::default();
+        store.read(&rows, true, &mut list, &Stop::default()).unwrap();
+        let expected: Vec<u64> = rows.into_iter().flatten().collect();
+        prop_assert_eq!(list.len(), expected.len());
+        for (at, row) in expected.into_iter().enumerate() {
+            prop_assert_eq!(list.get(at), Some(sequences[row as usize].as_bytes()));
+            let name = format!("s{row}");
+            prop_assert_eq!(list.name(at), Some(name.as_bytes()));
+            prop_assert_eq!(store.find(name.as_bytes()).unwrap(), Some(row));
+        }
+        prop_assert_eq!(store.find(b"another").unwrap(), None);
+        let summary = store.summary();
+        let n_letters: usize = sequences.iter().map(String::len).sum();
+        prop_assert_eq!((summary.n_sequences, summary.n_letters), (n, n_letters as u64));
+        for (letter, count) in &summary.letters {
+            let all: usize = sequences.iter().map(|of| of.matches(*letter).count()).sum();
+            prop_assert_eq!(*count, all as u64);
+        }
+    }
+}
+
+#[test]
+fn a_store_of_kilobytes_takes_at_most_a_twentieth_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = SequenceFilesWriter::create(&folder.path().join("store"), &[]).unwrap();
+    let mut n_stored = 0;
+    for number in 0..500 {
+        let (letters, name) = (random(b"ACGT", 1024, number), format!("design_id_{number}"));
+        n_stored += letters.len() + name.len();
+        writer.push(&letters, name.as_bytes()).unwrap();
+    }
+    let report = writer.finish().unwrap();
+    assert!((report.n_bytes as f64) < 1.05 * n_stored as f64, "{report:?}");
+}
+
+#[test]
+fn the_same_name_twice_is_named_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, path) = (folder.path().join("in"), folder.path().join("store"));
+    fs::write(&file, "AC,a\nAC,b\nGG,c\nTT,b\n").unwrap();
+    let mut writer = SequenceFilesWriter::create(&path, &[]).unwrap();
+    RecordReader::open(&file).unwrap().copy_to(&mut writer, &mut |_| {}).unwrap();
+    let error = writer.finish().unwrap_err();
+    assert!(matches!(&error, Error::DuplicateName { name, first: 1, second: 3 } if name == "b"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the input is left");
+}
+
+#[test]
+fn damaged_and_other_stores_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let opened = || SequenceFiles::open(Arc::new(LocalStorage::new(&path)));
+    assert!(matches!(opened(), Err(Error::NotAStore { .. })), "nothing is there");
+    write(&path, &["ACGT", "AC", "G"]);
+    for (file, damage) in [
+        ("letters", 6),
+        ("letter-ends", 23),
+        ("letter-ends", 16),
+        ("names", 0),
+        ("name-ends", 8),
+        ("by-name", 35),
+        ("sequences.json", 20),
+    ] {
+        let path = path.join(file);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..damage]).unwrap();
+        let error = opened().unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. } | Error::NotAStore { .. }), "{error:?}");
+        fs::write(&path, &whole).unwrap();
+    }
+    for (file, from, to) in
+        [("letter-ends", [4, 0, 0, 0], [9, 0, 0, 0]), ("sequences.json", *b"n\": ", *b"n\":9")]
+    {
+        let path = path.join(file);
+        let whole = fs::read(&path).unwrap();
+        let at = whole.windows(4).position(|bytes| bytes == from).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at..at + 4].copy_from_slice(&to);
+        fs::write(&path, damaged).unwrap();
+        assert!(opened().is_err(), "{file}");
+        fs::write(&path, &whole).unwrap();
+    }
+    opened().unwrap();
+}
+
+/// A file that is cut while the store is open ends in an error.
+#[test]
+fn a_store_that_shrinks_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    write(&path, &["ACGTACGT", "ACGT"]);
+    let store = open(&path);
+    fs::write(path.join("letters"), "ACGTACGT").unwrap();
+    let mut list = SequenceList::default();
+    store.read(&[0..1], false, &mut list, &Stop::default()).unwrap();
+    let error = store.read(&[1..2], false, &mut list, &Stop::default()).unwrap_err();
+    assert!(matches!(error, Error::Read { .. }), "{error:?}");
+    let error = store.read(&[1..3], false, &mut list, &Stop::default()).unwrap_err();
+    assert!(matches!(error, Error::Settings { .. }), "{error:?}");
+}
