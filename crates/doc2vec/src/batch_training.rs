@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::document::{Rules, WordRows};
 use crate::documents::Documents;
 use crate::error::Error;
-use crate::merge::merge;
+use crate::merge::{Steps, merge};
 use crate::part::Begin;
 use crate::random::{Decision, generator};
 use crate::row::{Row, random_rows, unpadded};
-use crate::spec::Model;
+use crate::spec::{Model, WindowRule};
 use crate::target::Loss;
 use crate::threads::{TrainingThread, Work};
 
@@ -48,6 +48,8 @@ pub(crate) struct LaneTraining<const N: usize> {
     round_targets: Option<u64>,
     /// The merged word vectors. Empty if the caller trains alone.
     merged: WordRows<N>,
+    /// Occurrences of each word in the last round of several threads.
+    occurrences: Vec<u32>,
     /// A part and word vectors for each thread, the caller's first.
     seats: Vec<Work<N>>,
     /// Threads of all seats except the first.
@@ -82,6 +84,7 @@ impl<const N: usize> LaneTraining<N> {
             merged: if is_alone { WordRows::default() } else { words },
             round_targets: (!is_alone).then(|| words_per_merge.saturating_mul(n_threads as u64)),
             last_rounds: vec![0; n_documents],
+            occurrences: vec![0; n_words],
             n_rounds: 0,
             rules,
             documents,
@@ -144,10 +147,39 @@ impl<const N: usize> LaneTraining<N> {
             loss.add_other(seat.part.loss);
         }
         if !self.threads.is_empty() {
-            let mut copies: Vec<_> = self.seats.iter_mut().map(|seat| &mut seat.words).collect();
-            merge(&mut self.merged, &mut copies);
+            let trained = self.seats.iter().zip(&parts).filter(|(_, part)| !part.is_empty());
+            self.occurrences.fill(0);
+            for (seat, _) in trained {
+                for (sum, of_part) in self.occurrences.iter_mut().zip(&seat.part.occurrences) {
+                    *sum += of_part;
+                }
+            }
+            self.merge(&loss);
         }
         Ok(loss)
+    }
+
+    /// Merges the word vectors of a round.
+    fn merge(&mut self, loss: &Loss) {
+        let spec = &self.rules.spec;
+        let context = match spec.model {
+            Model::BagOfWords => 0.0,
+            Model::DistributedMemory { window, window_rule: WindowRule::Whole, .. } => {
+                2.0 * window as f64
+            }
+            Model::DistributedMemory { window, window_rule: WindowRule::Reduced, .. } => {
+                window as f64 + 1.0
+            }
+        };
+        let steps = Steps {
+            rate: f64::from(spec.alpha),
+            occurrences: &self.occurrences,
+            context,
+            n_noise: loss.n_targets as f64 * spec.negatives as f64,
+            noise: &self.rules.noise_probabilities,
+        };
+        let mut copies: Vec<_> = self.seats.iter_mut().map(|seat| &mut seat.words).collect();
+        merge(&mut self.merged, &mut copies, &steps);
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct WordRows<const N: usize> {
 pub(crate) struct Rules {
     pub(crate) spec: TrainSpec,
     pub(crate) noise: AliasTable,
+    /// Probability of each word as noise.
+    pub(crate) noise_probabilities: Vec<f64>,
     /// Of 2^64 cases, in how many a word is kept; empty if no word is left out.
     pub(crate) kept: Vec<u64>,
 }

@@ -15,6 +15,8 @@ pub(crate) struct Part<const N: usize> {
     frame_ends: Vec<usize>,
     tokens: Vec<u32>,
     padding: usize,
+    /// Occurrences of each word. Empty if one thread trains alone.
+    pub(crate) occurrences: Vec<u32>,
     /// The loss of the last training.
     pub(crate) loss: Loss,
 }
@@ -38,6 +40,7 @@ impl<const N: usize> Default for Part<N> {
             frame_ends: Vec::new(),
             tokens: Vec::new(),
             padding: 0,
+            occurrences: Vec::new(),
             loss: Loss::default(),
         }
     }
@@ -81,6 +84,13 @@ impl<const N: usize> Part<N> {
 
     /// Trains on all documents in their order.
     pub(crate) fn train(&mut self, rules: &Rules, words: &mut WordRows<N>) {
+        if 1 < rules.spec.threads {
+            self.occurrences.clear();
+            self.occurrences.resize(rules.noise.n_words(), 0);
+            for token in &self.tokens {
+                self.occurrences[*token as usize] += 1;
+            }
+        }
         let mut trainer = DocumentTrainer::new(rules, words);
         let (mut frame, mut token) = (0, 0);
         for PartDocument { row, frames_end, rate, number, .. } in &mut self.documents {

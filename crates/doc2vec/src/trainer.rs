@@ -19,12 +19,12 @@ use shuffle::AliasTable;
 /// # Threads
 ///
 /// Each thread trains on whole documents, with word vectors of its own. After
-/// [`words_per_merge`](TrainSpec::words_per_merge) targets each, and at the end of each batch, a
-/// row of the word vectors changes by the mean change of the threads that changed it. The default
-/// is eight targets for each word, at least 4,096, which makes merging cost a few percent. Give
-/// batches at least as many targets for each thread. A document belongs to one thread, so a batch
-/// needs more documents than threads. One that comes twice in a batch is trained on twice, one time
-/// after the other.
+/// [`words_per_merge`](TrainSpec::words_per_merge) targets each, and at the end of each batch, the
+/// threads' changes of a row of the word vectors are added up, or if there were many, averaged. The
+/// default is 32 targets for each word, divided by the number of threads: more targets between
+/// merges cost quality, fewer cost time. A document belongs to one thread, so a batch needs more
+/// documents than threads, and documents that are long for the vocabulary are a reason for fewer
+/// threads. One that comes twice in a batch is trained on twice, one time after the other.
 ///
 /// The result depends on the seed, the batches and the number of threads. It depends neither on
 /// timing nor on the processor that a program runs on. With one thread it does not depend on how
@@ -70,8 +70,10 @@ impl Trainer {
         let noise = AliasTable::new(word_counts, spec.noise_exponent)?;
         let kept = spec.subsample.map(|share| kept_cases(word_counts, share)).unwrap_or_default();
         let n_words = word_counts.len();
-        let rules = Rules { spec: spec.clone(), noise, kept };
-        let per_merge = spec.words_per_merge.unwrap_or_else(|| (8 * n_words).max(4096)) as u64;
+        let noise_probabilities = noise.probabilities();
+        let rules = Rules { spec: spec.clone(), noise, noise_probabilities, kept };
+        let per_merge =
+            spec.words_per_merge.unwrap_or_else(|| (32 * n_words / spec.threads).max(256)) as u64;
         Ok(Self {
             spec: spec.clone(),
             n_documents,
