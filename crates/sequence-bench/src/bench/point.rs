@@ -78,7 +78,8 @@ impl Point {
             // A block for each worker while one is cut into batches.
             prefetch_blocks: self.workers,
             read_threads: self.workers,
-            prefetch_batches: 1,
+            // The consumer need not wait for the thread that makes batches to wake.
+            prefetch_batches: 4,
             ..PipelineSpec::default()
         }
     }
