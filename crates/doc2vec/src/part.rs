@@ -86,7 +86,7 @@ impl<const N: usize> Part<N> {
     pub(crate) fn train(&mut self, rules: &Rules, words: &mut WordRows<N>) {
         if 1 < rules.spec.threads {
             self.occurrences.clear();
-            self.occurrences.resize(rules.noise.n_words(), 0);
+            self.occurrences.resize(rules.noise.n_counts(), 0);
             for token in &self.tokens {
                 self.occurrences[*token as usize] += 1;
             }
