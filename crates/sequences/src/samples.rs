@@ -52,10 +52,10 @@ impl SequenceSamples {
                 return Err(Error::settings("a window needs at least one word of context"));
             }
             let n_words = tokenizer.vocabulary().n_words();
-            if windows.noise.n_words() != n_words {
+            if windows.noise.n_counts() != n_words {
                 return Err(Error::settings(format!(
                     "the noise is drawn from {} words, and the vocabulary has {n_words}",
-                    windows.noise.n_words()
+                    windows.noise.n_counts()
                 )));
             }
             if i32::try_from(store.summary().n_sequences).is_err() {
