@@ -31,7 +31,7 @@ pub fn write_record(
     };
     for (what, bytes, breaks) in [("letters", letters, in_letters), ("name", name, in_name)] {
         let breaks = breaks.as_bytes();
-        if bytes.is_empty() || bytes.iter().any(|byte| breaks.contains(byte)) {
+        if bytes.is_empty() || breaks.iter().any(|of| memchr::memchr(*of, bytes).is_some()) {
             let name = String::from_utf8_lossy(name);
             let reason = format!(
                 "the {what} of {name:?} cannot be written as {format:?}: nothing, or a break"
