@@ -6,9 +6,10 @@ use std::sync::Arc;
 use pipeline::{Pipeline, PipelineSpec};
 use proptest::prelude::*;
 use sequences::{
-    Alphabet, Error, KmerSpec, NoiseTable, SequenceBatch, SequenceSamples, SequenceSpec,
-    SequenceStore as _, TokenFrames, TokenScratch, Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
+    Alphabet, Error, KmerSpec, SequenceBatch, SequenceSamples, SequenceSpec, SequenceStore as _,
+    TokenFrames, TokenScratch, Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
 };
+use shuffle::AliasTable;
 
 use crate::bed::{random, store};
 
@@ -197,7 +198,7 @@ fn targets_and_contexts_are_dragons() {
     counted.sort_unstable();
     assert!(counts.eq(counted.iter().map(String::as_str)), "{counted:?}");
 
-    let noise = Arc::new(NoiseTable::new(words.counts(), NoiseTable::EXPONENT).unwrap());
+    let noise = Arc::new(AliasTable::new(words.counts(), AliasTable::NOISE).unwrap());
     let tokenizer = Tokenizer::new(spec, Arc::new(words), WhenUnknown::Fail).unwrap();
     let vocabulary = Arc::clone(tokenizer.vocabulary());
     let windows = Some(WindowSpec { context: 3, n_noise: 5, noise, seed: 1 });
