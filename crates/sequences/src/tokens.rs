@@ -42,7 +42,8 @@ impl TokenFrames {
 
     /// The words of all sequences in rows of `length` words, each row a sequence with its
     /// `n_frames` frames: cut if it has more words, filled up with `fill` if it has fewer. The mask
-    /// is true for words of the sequence. Both have `length` columns, and no rows if `n_frames` is 0.
+    /// is true for words of the sequence. Both have `length` columns, and no rows if `n_frames` is
+    /// 0.
     pub fn padded(&self, n_frames: usize, length: usize, fill: u32) -> (Vec<u32>, Vec<bool>) {
         let n_sequences = self.frame_ends.len().checked_div(n_frames).unwrap_or(0);
         let mut words = vec![fill; n_sequences * length];

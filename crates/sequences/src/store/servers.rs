@@ -21,8 +21,8 @@ const MAX_ROUNDS: usize = 4;
 /// A store of sequences in a cluster of Redis or Valkey servers, in one namespace of its keys.
 ///
 /// Each value has [`sequences_per_key`](Self::sequences_per_key) consecutive sequences with their
-/// names, and is fetched as a whole: chunks of the loader should have a multiple of that number. The namespace's manifest says what is in it: a store is opened only if it was filled to
-/// its end.
+/// names, and is fetched as a whole: chunks of the loader should have a multiple of that number.
+/// The namespace's manifest says what is in it: a store is opened only if it was filled to its end.
 #[derive(Debug)]
 pub struct SequenceServers {
     values: KeyValues,
@@ -81,8 +81,9 @@ impl SequenceServers {
     ///
     /// # Errors
     /// The namespace has a store of other sequences, another number of sequences in a value, or
-    /// values without a description, which may be anything; the source cannot be read; a server cannot be reached or has too little memory. What was written
-    /// stays, and the next fill goes on from there.
+    /// values without a description, which may be anything; the source cannot be read; a server
+    /// cannot be reached or has too little memory. What was written stays, and the next fill goes
+    /// on from there.
     pub fn fill(
         spec: &ServerSpec,
         source: &dyn SequenceStore,

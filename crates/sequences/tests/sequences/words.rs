@@ -169,8 +169,8 @@ fn words_in_rows_are_cut_and_filled() {
     assert_eq!(mask, [&[true; 4][..], &[false; 4], &[true, true, false, false]].concat());
 }
 
-/// Against Dragon's rules for a few short sequences (`tests/python/dragon.py`): targets with their contexts,
-/// in its order, and the vocabulary with its counts.
+/// Against Dragon's rules for a few short sequences (`tests/python/dragon.py`): targets with their
+/// contexts, in its order, and the vocabulary with its counts.
 #[test]
 fn targets_and_contexts_are_dragons() {
     let text = include_str!("../data/dragon.txt");
