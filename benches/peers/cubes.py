@@ -15,17 +15,7 @@ null leaves them at what python-blosc chooses, all cores up to 8, as imsy-htc do
 `consumer_millis` per batch. What follows `workers` may be left out. With "cold" as the cache, the
 files of an epoch are removed from the page cache before it.
 
-Events go to stdout, one line of JSON each:
-
-    {"Progress": {"n_rows": 2, "of_rows": 6}}                     after each batch, over all epochs
-    {"Answer": {"Read": {"epoch": 0, ...}}}                       after each epoch: times, memory, bytes
-    {"Answer": {"Checksum": {"sample": 3, "crc32": [1, 2, 3]}}}   with `check`, of each sample's arrays
-    {"Failed": {"message": "..."}}                                in place of those
-    "Done"
-
-Other lines are ignored. Times are in seconds, memory is in bytes. The first epoch has the start of
-the workers in its first batch. Processor time is that of the process and all its children. `max_mem`
-is that of the process alone: watch the processes from outside for their sum.
+Events are those of feeding.py.
 
 Checksums are those of features, labels and valid_pixels in C order as delivered: features as f16
 (raw16) or f32, labels as i64, valid_pixels as bytes 0 and 1. The readers:
@@ -40,18 +30,11 @@ Checksums are those of features, labels and valid_pixels in C order as delivered
 """
 
 import argparse
-import gc
-import json
-import os
-import platform
-import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,7 +43,8 @@ import torch
 import cube_readers
 from cube_files import CubeFiles
 from cube_readers import Batch, Task
-from measuring import print_event, status_bytes
+from feeding import measure, perform, versions
+from measuring import print_event
 
 KEYS = ["features", "labels", "valid_pixels"]
 DEFAULTS = {"codec_threads": None, "augment": False, "seed": 0, "consumer_millis": 0.0, "check": False}
@@ -96,21 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reader", required=True, choices=READERS, help="the reader that feeds")
     reader = READERS[parser.parse_args().reader]
-    try:
-        order = json.load(sys.stdin)
-        run(reader, DEFAULTS | order["task"], order["cache"] == "cold")
-        print_event("Done")
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:
-        print_event({"Failed": {"message": reason(error)}})
-        sys.exit(1)
-
-
-def reason(error: BaseException) -> str:
-    """An error in a line. An error of a worker is the last line of its traceback."""
-    lines = str(error).strip().splitlines() or [""]
-    return lines[-1] if lines[0].startswith("Caught ") else f"{type(error).__name__}: {lines[0]}"
+    perform(lambda task, cache: run(reader, DEFAULTS | task, cache == "cold"))
 
 
 def run(reader: Reader, task: Task, cold: bool) -> None:
@@ -121,8 +91,7 @@ def run(reader: Reader, task: Task, cold: bool) -> None:
     started = time.perf_counter()
     loader = reader.open(task)
     open_secs = time.perf_counter() - started
-    packages = [*reader.packages, "torch", "blosc", "numpy"]
-    versions = {name: version(name) for name in packages} | {"Python": platform.python_version()}
+    facts = {"open_secs": open_secs, "versions": versions([*reader.packages, "torch", "blosc", "numpy"])}
     of_rows, n_rows = sum(map(len, task["epochs"])), 0
     for epoch, samples in enumerate(task["epochs"]):
         if cold:
@@ -130,10 +99,14 @@ def run(reader: Reader, task: Task, cold: bool) -> None:
         if task["check"]:
             check(loader.epoch(samples))
             continue
-        measured = measure(loader, samples, task, (n_rows, of_rows))
+        measured = measure(lambda: loader.epoch(samples), size, task["consumer_millis"], (n_rows, of_rows))
         n_rows += len(samples)
-        facts = {"epoch": epoch, "open_secs": open_secs, "versions": versions, "file_bytes": files.file_bytes(samples)}
-        print_event({"Answer": {"Read": facts | measured}})
+        of_epoch = {"epoch": epoch, "file_bytes": files.file_bytes(samples)}
+        print_event({"Answer": {"Read": facts | of_epoch | measured}})
+
+
+def size(batch: Batch) -> tuple[int, int]:
+    return len(batch["image_index"]), sum(batch[key].nbytes for key in KEYS)
 
 
 def require(reader: Reader, task: Task) -> None:
@@ -153,57 +126,6 @@ def check(batches: Iterator[Batch]) -> None:
         for place, sample in enumerate(batch["image_index"].tolist()):
             crc32 = [zlib.crc32(np.ascontiguousarray(array[place])) for array in values]
             print_event({"Answer": {"Checksum": {"sample": sample, "crc32": crc32}}})
-
-
-def measure(loader: Any, samples: list[int], task: Task, done: tuple[int, int]) -> dict[str, Any]:
-    """Takes the batches of an epoch, like training: a batch is let go before the next one is asked for."""
-    gc.collect()
-    n_rows, of_rows = done
-    start_mem_bytes = status_bytes("VmRSS:")
-    taken: list[tuple[float, float, int]] = []
-    n_bytes = 0
-    start_time, start_cpu = time.time(), processor_secs(os.getpid())
-    asked = time.perf_counter()
-    batches = iter(loader.epoch(samples))
-    while True:
-        batch = next(batches, None)
-        got = time.perf_counter()
-        if batch is None:
-            break
-        n_samples = len(batch["image_index"])
-        n_bytes += sum(batch[key].nbytes for key in KEYS)
-        n_rows += n_samples
-        time.sleep(task["consumer_millis"] / 1000)
-        del batch
-        print_event({"Progress": {"n_rows": n_rows, "of_rows": of_rows}})
-        now = time.perf_counter()
-        taken.append((got - asked, now - got, n_samples))
-        asked = now
-    user, system = (end - start for end, start in zip(processor_secs(os.getpid()), start_cpu, strict=True))
-    return {
-        "batches": taken,
-        "end_wait_secs": got - asked,
-        "n_bytes": n_bytes,
-        "start_time": start_time,
-        "end_time": time.time(),
-        "cpu_user_secs": user,
-        "cpu_system_secs": system,
-        "start_mem_bytes": start_mem_bytes,
-        "max_mem": status_bytes("VmHWM:"),
-    }
-
-
-def processor_secs(process: int) -> tuple[float, float]:
-    """User and system seconds of a process, of its children that run and of those that it has waited for."""
-    tick = os.sysconf("SC_CLK_TCK")
-    # The name in brackets may contain spaces.
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    user, system, children_user, children_system = (int(field) / tick for field in fields[11:15])
-    total = [user + children_user, system + children_system]
-    for thread in Path(f"/proc/{process}/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            total = [one + other for one, other in zip(total, processor_secs(int(child)), strict=True)]
-    return total[0], total[1]
 
 
 if __name__ == "__main__":

@@ -4,12 +4,15 @@
 //! Cargo does not pass link arguments on to the programs of dependents. `cargo run` and `cargo
 //! test` let them find libtorch all the same: they search folders that a build script names, if
 //! those lie within the target folder. So the libraries are linked into one there.
+//!
+//! The versions of the build are for programs that record them.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    note("TORCH_FEED_TCH", tch_version());
     // Set by torch-sys, which resolves LIBTORCH, LIBTORCH_LIB, LIBTORCH_USE_PYTORCH and the
     // system's folders. Not set if torch-sys is built only for documentation, which links nothing.
     println!("cargo::rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
@@ -19,6 +22,7 @@ fn main() {
         return;
     };
     println!("cargo::metadata=lib_dir={lib_dir}");
+    note("TORCH_FEED_LIBTORCH", libtorch_version(Path::new(lib_dir)));
     match link_into_target(Path::new(lib_dir)) {
         Ok(folder) => println!("cargo::rustc-link-search=native={}", folder.display()),
         Err(error) => println!("cargo::error=cannot link to the libraries in {lib_dir}: {error}"),
@@ -46,4 +50,32 @@ fn link_into_target(lib_dir: &Path) -> io::Result<PathBuf> {
         }
     }
     Ok(folder)
+}
+
+/// Passes a version to the library, if it is known.
+fn note(name: &str, version: Option<String>) {
+    if let Some(version) = version {
+        println!("cargo::rustc-env={name}={}", version.trim());
+    }
+}
+
+/// Reads libtorch's version from files beside `lib/`: `build-version`, or `version.py` if it is
+/// part of PyTorch.
+fn libtorch_version(lib_dir: &Path) -> Option<String> {
+    let beside = lib_dir.parent()?;
+    let version = fs::read_to_string(beside.join("build-version")).ok();
+    version.or_else(|| {
+        let text = fs::read_to_string(beside.join("version.py")).ok()?;
+        let line = text.lines().find(|line| line.starts_with("__version__"))?;
+        line.split(['\'', '"']).nth(1).map(str::to_owned)
+    })
+}
+
+/// Reads the resolved version of tch from the lock file.
+fn tch_version() -> Option<String> {
+    let lock = Path::new(&env::var("CARGO_MANIFEST_DIR").ok()?).join("../../Cargo.lock");
+    println!("cargo::rerun-if-changed={}", lock.display());
+    let text = fs::read_to_string(lock).ok()?;
+    let (_, after) = text.split_once("name = \"tch\"\nversion = \"")?;
+    after.split('"').next().map(str::to_owned)
 }

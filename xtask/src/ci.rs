@@ -23,11 +23,15 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
     let native = native::prepare()?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    // As `cargo xtask cubes` builds it; in the workspace's build its feature `torch` is on.
+    let without_torch = ["clippy", "--package", "cubes", "--lib", "--bins", "--", "-D", "warnings"];
     // Each bench runs once, without being measured.
     let benches = ["test", "--workspace", "--bench", "*"];
     let mut documentation = cargo::cargo(["doc", "--workspace", "--no-deps"], &native);
     documentation.env("RUSTDOCFLAGS", DENY_WARNINGS);
-    for command in [cargo::cargo(clippy, &native), documentation, cargo::cargo(benches, &native)] {
+    let clippy = cargo::cargo(clippy, &native);
+    let without_torch = cargo::cargo(without_torch, &native);
+    for command in [clippy, without_torch, documentation, cargo::cargo(benches, &native)] {
         if let Some(failed) = step(command)? {
             return Ok(failed);
         }

@@ -63,7 +63,14 @@ Commands:
               cargo xtask cubes preprocess ~/data/cubes --to raw16,zarr
               cargo xtask cubes sweep ~/data/cubes --io-limit none,1000MiB/s --published
               cargo xtask cubes sweep ~/data/cubes --strategies codec --consumer none -w 1,2,4
+              cargo xtask cubes sweep ~/data/cubes --consumer cuda
               cargo xtask cubes peers ~/data/cubes
+  sequences write DNA and RNA, import files of sequences, count words; measure feeding them, beside Python's ways
+              cargo xtask sequences generate ~/data/dna.txt --size 0.125GB
+              cargo xtask sequences import ~/data/dna.txt ~/data/dna
+              cargo xtask sequences words ~/data/dna --write words.tsv
+              cargo xtask sequences sweep ~/data/dna --form tokens,windows -w 1,2 -B 4,256
+              cargo xtask sequences peers ~/data/dna
   preprocess
             the same as `cubes preprocess`: write the cubes of Tivita's files in other forms
               cargo xtask preprocess ~/data/tivita --to raw32,raw16
@@ -103,7 +110,7 @@ Commands:
   python    make the Python environment with tiledbsoma for the interoperability tests
               cargo xtask python
 
-Everything but tidy, fuzz and python runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, fuzz, python, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";
@@ -126,7 +133,7 @@ fn main() -> ExitCode {
         }),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
-        Some(name @ ("fields" | "cubes")) => programs::run(name, &rest),
+        Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),
         Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),

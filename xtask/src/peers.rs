@@ -17,12 +17,12 @@ use crate::cache::Cache;
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
 use crate::progress::print_line;
-use crate::sweep::Program;
+use crate::sweep::{Needs, Program};
 use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep")? {
+    let program = match sweep::build("sweep", "sweep", Needs::NativeLibraries)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -94,10 +94,11 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         .prepare(check)
 }
 
-/// The script that runs a peer. `fields.py` and `cubes.py` are none of `sweep peers`, so they have
-/// other names.
+/// The script that runs a peer. `cubes.py`, `doc2vec.py`, `fields.py` and `sequences.py` are none
+/// of `sweep peers`, so they have other names.
 fn script(name: &str, scripts: &Path) -> PathBuf {
-    let suffix = if matches!(name, "fields" | "cubes") { "py" } else { "peer.py" };
+    let is_of_a_program = matches!(name, "cubes" | "doc2vec" | "fields" | "sequences");
+    let suffix = if is_of_a_program { "py" } else { "peer.py" };
     scripts.join(format!("{name}.{suffix}"))
 }
 

@@ -1,22 +1,28 @@
-//! `cargo xtask fields` and `cargo xtask cubes`: builds the program for fields on a grid or for
-//! image cubes and becomes it. For its command `peers` it makes the Python environment with the
-//! other readers first.
+//! `cargo xtask fields`, `cubes` and `sequences`: builds the program for fields on a grid, image
+//! cubes or sequences and becomes it. For its command `peers` it makes the Python environment with
+//! the other readers first.
+//!
+//! None needs a native library, except `cubes sweep` if it trains on the batches (`--consumer cpu`
+//! or `cuda`): then libtorch is installed and `cubes` built with its feature `torch`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::sweep::{self, Program};
-use crate::{cargo, peers};
+use crate::sweep::{self, Needs, Program};
+use crate::{cargo, peers, redis};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build(name)? {
+    let program = match sweep::build(package(name), name, needs(name, arguments))? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
     let Some((subcommand, rest)) = arguments.split_first() else {
         return Program::exec(program.command("help")?);
     };
+    if name == "sequences" && starts_servers(rest) {
+        redis::prepare()?;
+    }
     let mut command = program.command(subcommand)?;
     if matches!(subcommand.to_str(), Some("sweep" | "queue" | "peers")) {
         command.args(sweep::results_arguments());
@@ -30,9 +36,59 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     Program::exec(command)
 }
 
+/// The package with a program.
+fn package(program: &str) -> &str {
+    // `sequences` is the library below it.
+    if program == "sequences" { "sequence-bench" } else { program }
+}
+
+/// What the program needs for these arguments.
+fn needs(name: &str, arguments: &[OsString]) -> Needs {
+    let trains = name == "cubes"
+        && arguments.first().is_some_and(|first| first == "sweep")
+        && consumer(arguments).is_some_and(|kind| kind == "cpu" || kind.starts_with("cuda"));
+    if trains { Needs::TorchFeature } else { Needs::Nothing }
+}
+
+/// Whether the command starts a cluster of servers.
+fn starts_servers(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    words.any(|word| word == "--cluster" || word.starts_with("--cluster="))
+}
+
+/// The value of the flag `--consumer`. If it comes twice, the program refuses it.
+fn consumer(arguments: &[OsString]) -> Option<&str> {
+    let words = || arguments.iter().filter_map(|word| word.to_str());
+    let after = words().zip(words().skip(1)).filter(|(flag, _)| *flag == "--consumer");
+    let joined = words().filter_map(|word| word.strip_prefix("--consumer="));
+    after.map(|(_, kind)| kind).chain(joined).last()
+}
+
 /// `cargo xtask preprocess`: short for the command of `cubes`.
 pub(crate) fn preprocess(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let subcommand = std::iter::once("preprocess".into());
     let arguments: Vec<OsString> = subcommand.chain(arguments.iter().cloned()).collect();
     run("cubes", &arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, arguments: &str, expect: Needs) {
+        let arguments: Vec<OsString> = arguments.split(' ').map(Into::into).collect();
+        assert_eq!(needs(name, &arguments), expect);
+    }
+
+    #[test]
+    fn only_training_needs_torch() {
+        check("cubes", "sweep data --consumer cuda -B 6", Needs::TorchFeature);
+        check("cubes", "sweep data --consumer=cuda:1", Needs::TorchFeature);
+        check("cubes", "sweep --consumer cpu data", Needs::TorchFeature);
+        check("cubes", "sweep data --consumer stand-in", Needs::Nothing);
+        check("cubes", "sweep data --consumer", Needs::Nothing);
+        check("cubes", "peers data --consumer cuda", Needs::Nothing);
+        check("fields", "queue data --consumer 500", Needs::Nothing);
+    }
 }

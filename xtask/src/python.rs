@@ -1,5 +1,5 @@
-//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, xarray and blosc, for
-//! the interoperability tests and for `read-chunks`.
+//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, xarray, blosc and gensim,
+//! for the interoperability tests and for `read-chunks`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +14,7 @@ const REQUIREMENTS: &str = include_str!("../requirements/tiledbsoma.txt");
 const VERSION: &str = "2.3.0";
 const XARRAY_VERSION: &str = "2026.9.0";
 const BLOSC_VERSION: &str = "1.11.4";
+const GENSIM_VERSION: &str = "4.4.0";
 const VARIABLE: &str = "SOMAFEED_PYTHON";
 
 /// The interpreter of the environment, made if missing. One that the user names is preferred if it
@@ -28,12 +29,15 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
     }
     let environment = Environment {
         folder: format!("python-tiledbsoma-{VERSION}"),
-        what: format!("tiledbsoma {VERSION}, xarray {XARRAY_VERSION} and blosc {BLOSC_VERSION}"),
+        what: format!(
+            "tiledbsoma {VERSION}, xarray {XARRAY_VERSION}, blosc {BLOSC_VERSION} and gensim \
+             {GENSIM_VERSION}"
+        ),
         requirements: REQUIREMENTS.to_owned(),
         download: "about 300 MB".to_owned(),
         instead: format!(
             "set {VARIABLE} to an interpreter that has tiledbsoma {VERSION}, xarray \
-             {XARRAY_VERSION} and blosc {BLOSC_VERSION}"
+             {XARRAY_VERSION}, blosc {BLOSC_VERSION} and gensim {GENSIM_VERSION}"
         ),
         oldest: OLDEST,
         newest: NEWEST,
@@ -44,7 +48,8 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
 fn check_packages(python: &Path) -> anyhow::Result<()> {
     check_version(python, "tiledbsoma", VERSION)?;
     check_version(python, "xarray", XARRAY_VERSION)?;
-    check_version(python, "blosc", BLOSC_VERSION)
+    check_version(python, "blosc", BLOSC_VERSION)?;
+    check_version(python, "gensim", GENSIM_VERSION)
 }
 
 fn check_version(python: &Path, package: &str, wanted: &str) -> anyhow::Result<()> {
@@ -74,8 +79,12 @@ mod tests {
 
     #[test]
     fn requirements_pin_every_package() {
-        let packages =
-            [("tiledbsoma", VERSION), ("xarray", XARRAY_VERSION), ("blosc", BLOSC_VERSION)];
+        let packages = [
+            ("tiledbsoma", VERSION),
+            ("xarray", XARRAY_VERSION),
+            ("blosc", BLOSC_VERSION),
+            ("gensim", GENSIM_VERSION),
+        ];
         for (package, version) in packages {
             let pin = format!("{package}=={version}");
             assert!(REQUIREMENTS.lines().any(|line| line == pin), "{pin}");
@@ -87,7 +96,7 @@ mod tests {
     fn a_python_without_the_packages_is_refused() {
         let error = format!("{:#}", check_packages(Path::new("/nonexistent/python")).unwrap_err());
         assert!(error.contains("cannot run /nonexistent/python"), "{error}");
-        for package in ["tiledbsoma", "xarray", "blosc"] {
+        for package in ["tiledbsoma", "xarray", "blosc", "gensim"] {
             let checked = check_version(Path::new("/bin/false"), package, "1.0");
             let error = format!("{:#}", checked.unwrap_err());
             assert!(error.contains(&format!("cannot import {package}")), "{error}");

@@ -7,13 +7,13 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context as _;
 
 use crate::peers::asks_for_help;
-use crate::sweep::Program;
+use crate::sweep::{Needs, Program};
 use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on to `sweep read-chunks`, which parses them and reports whether they need
 /// Python.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep")? {
+    let program = match sweep::build("sweep", "sweep", Needs::NativeLibraries)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };

@@ -13,7 +13,7 @@ use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match build("sweep")? {
+    let program = match build("sweep", "sweep", Needs::NativeLibraries)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -32,17 +32,38 @@ pub(crate) struct Program {
     native: native::Native,
 }
 
-/// Builds the package and program `name` with the native libraries in place; the exit code if cargo
+/// What a program links or loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    /// The native libraries.
+    NativeLibraries,
+    /// The same, by its Cargo feature `torch`.
+    TorchFeature,
+}
+
+/// Builds the program `name` of a package with what it needs in place; the exit code if cargo
 /// failed and printed why.
-pub(crate) fn build(name: &str) -> anyhow::Result<Result<Program, ExitCode>> {
-    let native = native::prepare()?;
+pub(crate) fn build(
+    package: &str,
+    name: &str,
+    needs: Needs,
+) -> anyhow::Result<Result<Program, ExitCode>> {
+    let native = match needs {
+        Needs::Nothing => native::Native::default(),
+        Needs::NativeLibraries | Needs::TorchFeature => native::prepare()?,
+    };
     let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {
         print_line(
             "building the program: about six minutes on two cores, later builds take seconds",
         );
     }
-    let mut build = cargo::cargo(["build", "--release", "--package", name, "--bin", name], &native);
+    let mut build =
+        cargo::cargo(["build", "--release", "--package", package, "--bin", name], &native);
+    if needs == Needs::TorchFeature {
+        build.args(["--features", "torch"]);
+    }
     let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(Err(cargo::exit_code(built)));

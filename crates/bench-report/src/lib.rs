@@ -11,7 +11,8 @@
 //!   ([`markdown`]),
 //! - the picture of speed against memory and the page that works offline ([`write_report`]),
 //! - reports of several results folders side by side, and each view as a picture
-//!   ([`write_side_by_side`]).
+//!   ([`write_side_by_side`]),
+//! - means over the rounds of a comparison ([`Rounds`]) and charts of bars ([`draw_bars`]).
 //!
 //! Only this crate names a column of the Parquet file.
 //!
@@ -33,15 +34,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bar_chart;
 mod column;
 mod csv_table;
 mod curves;
+mod drawing;
 mod error;
 #[cfg(test)]
 mod fixture;
 mod folder;
 mod host;
 mod kernel_file;
+mod mean_std;
 mod measured;
 mod options;
 mod order_entropy;
@@ -52,6 +56,7 @@ mod pixels;
 mod published;
 mod record;
 mod report;
+mod rounds;
 mod run_description;
 mod series;
 mod side_by_side;
@@ -63,10 +68,13 @@ mod store;
 mod summary;
 mod table;
 
+pub use bar_chart::{Bar, BarChart, BarGroup, BarKind, Floor, draw_bars};
+pub use drawing::{draw_series_names, drawing_failed, stroke_sample};
 pub use error::Error;
 pub use folder::write_text;
 pub use host::HostInfo;
 pub use kernel_file::kernel_entry;
+pub use mean_std::MeanStd;
 pub use measured::{BatchSample, Measured};
 pub use options::{MarkedPoint, ReportOptions};
 pub use order_entropy::OrderEntropy;
@@ -77,6 +85,7 @@ pub use peak::{
 pub use pixels::to_png;
 pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
 pub use report::{ReportFiles, write_report};
+pub use rounds::{Figure, Rounds};
 pub use run_description::describe_run;
 pub use side_by_side::{ReportFormat, WrittenFile, write_side_by_side};
 pub use source::Source;

@@ -6,7 +6,10 @@
 //! killed. The crate depends neither on the data nor on the loader: the crates above define tasks
 //! and answers.
 //!
-//! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] writes rows.
+//! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] writes rows;
+//!   [`Measuring`] does both for a command that measures one process after another.
+//! - [`Script`] runs other readers of the same data; [`check_reader`] compares what they deliver,
+//!   and [`reader_table`] sets their figures beside ours.
 //! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;
 //!   [`Ended`] says how it ended.
 //! - [`consume_epoch`] consumes the batches of an epoch and times the waits.
@@ -19,6 +22,7 @@
     reason = "the library of command line tools: showing progress is its job"
 )]
 
+mod checksums;
 mod data_files;
 mod digest;
 mod display;
@@ -26,10 +30,13 @@ mod epoch;
 mod flags;
 mod interrupt;
 mod limits;
+mod measuring;
 mod order;
 mod page_cache;
 mod process;
 mod program_end;
+mod reader_script;
+mod reader_table;
 mod results_folder;
 mod row_line;
 mod run_info;
@@ -38,6 +45,7 @@ mod serve;
 mod session;
 mod usage_error;
 
+pub use checksums::{Checksums, difference};
 pub use data_files::{DataFile, data_files, folder_bytes};
 pub use digest::{digest, digest_of_program};
 pub use display::{Display, grouped};
@@ -48,10 +56,13 @@ pub use limits::{
     BucketCount, Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version,
     format_rate,
 };
+pub use measuring::{Job, MeasuredEpoch, Measuring, OutputFlags};
 pub use order::{Event, Order};
 pub use page_cache::{Cold, MOST_CACHED_IF_COLD, PageCache, cached_share, cool, evict, warm};
 pub use process::{Ended, Failure, ProcessSpec, TreePeak};
 pub use program_end::{exit_code, refused_command_line};
+pub use reader_script::{ReadEpoch, ReaderAnswer, Script, check_reader};
+pub use reader_table::{SampleUnits, Side, reader_table};
 pub use results_folder::{ResultsFlags, ResultsFolder, data_name};
 pub use row_line::format_row;
 pub use run_info::{command_line, quoted, run_info, shown_uri};

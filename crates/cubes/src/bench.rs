@@ -6,6 +6,7 @@ mod epochs;
 mod evicting;
 mod floors;
 mod load;
+mod open;
 mod point;
 mod read_limit;
 mod run;
@@ -13,12 +14,13 @@ mod settings;
 mod task;
 
 pub(crate) use floors::{DECODE, Floor, PLAIN_READ};
-pub(crate) use load::{pipeline, plain_memory, serve};
+pub(crate) use load::serve;
+pub(crate) use open::{pipeline, plain_memory};
 #[cfg(test)]
 pub(crate) use point::point_for_tests;
 pub(crate) use point::{Consumer, Point};
 pub(crate) use read_limit::LimitFlags;
-pub(crate) use run::{DataFlags, Job, MeasuredEpoch, Measuring};
+pub(crate) use run::{CubeMeasuring, DataFlags};
 pub(crate) use settings::{
     Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
 };

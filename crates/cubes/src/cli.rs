@@ -89,6 +89,7 @@ mod tests {
             &["cubes", "sweep", "x", "--io-limit", "fast"],
             &["cubes", "sweep", "x", "--io-limit-by", "auto"],
             &["cubes", "sweep", "x", "--consumer", "tpu"],
+            &["cubes", "sweep", "x", "--consumer", "cpu", "--model-width", "0"],
             &["cubes", "sweep", "x", "--step-ms", "-1"],
             &["cubes", "sweep", "x", "--repetitions", "0"],
             &["cubes", "sweep", "x", "--warm", "--cold", "drop"],

@@ -1,12 +1,18 @@
 //! The device that takes batches: copies them and computes on them.
 //!
 //! [`Device`] is what a measurement needs of one. [`StandIn`] has no hardware behind it: it takes
-//! the time that a copy and a training step would take, and no CPU. A real GPU belongs in a crate
-//! that knows torch, as another implementation of the trait.
+//! the time that a copy and a training step would take, and no CPU. Module [`torch`] trains a model
+//! on a GPU or on the processor; without the Cargo feature `torch`, an error takes its place.
 
 mod clock;
 mod stand_in;
+mod steps;
 mod timeline;
+#[cfg(feature = "torch")]
+pub(crate) mod torch;
+mod torch_spec;
+#[cfg(any(test, not(feature = "torch")))]
+pub(crate) mod without_torch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +25,9 @@ use crate::bench::Release;
 pub(crate) use clock::{Clock, SystemClock};
 pub(crate) use stand_in::StandIn;
 pub(crate) use timeline::{DeviceSpec, NAME as STAND_IN};
+pub(crate) use torch_spec::{TorchProcessor, TorchSpec, TorchWork};
+#[cfg(not(feature = "torch"))]
+pub(crate) use without_torch as torch;
 
 /// A point in the sequence of a device's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

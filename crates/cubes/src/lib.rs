@@ -5,7 +5,8 @@
 //! - `preprocess` writes cubes of Tivita's files in other forms, as a library
 //!   ([`preprocess::preprocess`]) and as a command (`preprocess_command`);
 //! - `sweep` measures feeding cubes to a device ([htc's benchmark], `sweep_command`), each point in
-//!   a process of its own (`bench`), and draws htc's figures (`figures`).
+//!   a process of its own (`bench`), and draws htc's figures (`figures`). With the feature `torch`,
+//!   which is off by default, the device may be a training on a GPU or on the processor.
 //!
 //! [htc's benchmark]: https://github.com/IMSY-DKFZ/htc
 //!
@@ -56,6 +57,7 @@ mod precision;
 pub mod preprocess;
 mod preprocess_command;
 mod published;
+mod sampler;
 mod segmentation;
 mod statistics;
 mod summary;

@@ -5,8 +5,6 @@
 
 mod checksums;
 mod reader;
-mod table;
 
-pub(crate) use checksums::{Checksums, difference, epochs, ours};
-pub(crate) use reader::{ReaderAnswer, ReaderTask, Script, recorded};
-pub(crate) use table::{Side, table};
+pub(crate) use checksums::{KEYS, epochs, ours};
+pub(crate) use reader::{ReaderTask, recorded};

@@ -7,16 +7,17 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{EPOCHS_FILE, EpochRecord, write_text};
-use bench_run::{Cold, Ended, PageCache, UsageError};
+use bench_run::{
+    Checksums, Cold, PageCache, ProcessSpec, ReaderAnswer, SampleUnits, Script, Side, UsageError,
+    check_reader, reader_table,
+};
 use clap::Args;
 use images::Form;
 
 use crate::bench::{
-    Augment, Consumer, CubeData, DataFlags, Job, Measuring, Memory, Point, Settings, Strategy,
+    Augment, Consumer, CubeData, CubeMeasuring, DataFlags, Memory, Point, Settings, Strategy,
 };
-use crate::peers::{
-    Checksums, ReaderAnswer, ReaderTask, Script, Side, difference, epochs, ours, recorded, table,
-};
+use crate::peers::{KEYS, ReaderTask, epochs, ours, recorded};
 
 /// Flags of `peers`.
 #[derive(Debug, Args)]
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let own = args.own_points(&data);
     let n_runs = args.repetitions * (args.readers.len() + own.len()) as u64;
     let forms: Vec<Form> = own.iter().map(|point| point.settings.form).collect();
-    let mut measuring = Measuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
+    let mut measuring = CubeMeasuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
     let point = own.first().context("our loader has no settings")?.clone();
     let task = ReaderTask {
         data: data.folder.clone(),
@@ -151,9 +152,9 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let own = (0..n_own).map(Runner::Own);
     let runners: Vec<Runner> = own.chain(readers.into_iter().map(Runner::Reader)).collect();
     comparison.measure(&mut measuring, &runners)?;
-    measuring.session.display.finish();
+    measuring.runs.session.display.finish();
     comparison.report(&measuring, &runners, &refused)?;
-    Ok(measuring.verdict_unless(!refused.is_empty()))
+    Ok(measuring.runs.verdict_unless(!refused.is_empty()))
 }
 
 /// A comparison with its settings.
@@ -170,10 +171,10 @@ impl Comparison<'_> {
     /// returns the readers that deliver the same, and what is wrong with the others.
     fn check(
         &self,
-        measuring: &mut Measuring,
+        measuring: &mut CubeMeasuring,
         point: &Point,
     ) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        measuring.session.display.now("checksums of our loader");
+        measuring.runs.session.display.now("checksums of our loader");
         let mut point = point.clone();
         point.settings.augment = Augment::None;
         let samples = self.task.epochs.first().cloned().unwrap_or_default();
@@ -182,14 +183,14 @@ impl Comparison<'_> {
             expected.into_iter().filter(|(sample, _)| samples.contains(sample)).collect();
         let (mut same, mut refused) = (Vec::new(), Vec::new());
         for reader in &self.args.readers {
-            if measuring.session.is_stopped() {
+            if measuring.runs.session.is_stopped() {
                 break;
             }
             match self.wrong(measuring, reader, &expected)? {
                 None => same.push(reader.clone()),
                 Some(why) => {
                     let why = format!("{reader} is not measured: {why}");
-                    measuring.session.display.line(&why);
+                    measuring.runs.session.display.line(&why);
                     refused.push(why);
                 }
             }
@@ -200,35 +201,36 @@ impl Comparison<'_> {
     /// What is wrong with the values of a reader.
     fn wrong(
         &self,
-        measuring: &Measuring,
+        measuring: &CubeMeasuring,
         reader: &str,
         expected: &Checksums,
     ) -> anyhow::Result<Option<String>> {
         let epochs = self.task.epochs.iter().take(1).cloned().collect();
         let task = ReaderTask { epochs, check: true, augment: false, ..self.task.clone() };
-        let process = self.script.process(reader, (false, task), &self.data)?;
-        let mut found = Checksums::new();
+        let process = self.process(reader, false, task)?;
         let name = format!("checksums of {reader}");
-        let ended = measuring.session.run(&name, process, &mut |answer: ReaderAnswer| {
-            if let ReaderAnswer::Checksum { sample, crc32 } = answer {
-                found.insert(sample, crc32);
-            }
-            Ok(())
-        })?;
-        Ok(match ended {
-            Ended::Failed(failure) => Some(failure.message),
-            Ended::Interrupted => Some("interrupted".to_owned()),
-            Ended::Done { .. } => difference(expected, &found),
-        })
+        check_reader(&measuring.runs.session, (&name, process), expected, &KEYS)
+    }
+
+    /// The process of a reader. It removes files from the page cache before each epoch if that is
+    /// to be cold.
+    fn process(
+        &self,
+        reader: &str,
+        is_cold: bool,
+        task: ReaderTask,
+    ) -> anyhow::Result<ProcessSpec<'static>> {
+        let cache = if is_cold { "cold" } else { "warm" };
+        self.script.process(reader, cache, task, self.data.secrets())
     }
 
     /// Measures all, round by round, so that changes over time affect all alike.
-    fn measure(&self, measuring: &mut Measuring, runners: &[Runner]) -> anyhow::Result<()> {
+    fn measure(&self, measuring: &mut CubeMeasuring, runners: &[Runner]) -> anyhow::Result<()> {
         let mut n_done = 0;
         for repeat in 0..self.args.repetitions {
             if self.args.data.cold().is_none() {
                 let folders = self.data.folders(self.args.form);
-                measuring.session.warm_again(Some(&folders));
+                measuring.runs.session.warm_again(Some(&folders));
             }
             for runner in runners {
                 let ended = match runner {
@@ -239,7 +241,7 @@ impl Comparison<'_> {
                     return Ok(());
                 }
                 n_done += 1;
-                measuring.session.display.position(n_done);
+                measuring.runs.session.display.position(n_done);
             }
         }
         Ok(())
@@ -247,20 +249,16 @@ impl Comparison<'_> {
 
     fn measure_reader(
         &self,
-        measuring: &mut Measuring,
+        measuring: &mut CubeMeasuring,
         reader: &str,
         repeat: u64,
     ) -> anyhow::Result<ControlFlow<()>> {
         let is_cold = self.args.data.cold().is_some();
-        let process = self.script.process(reader, (is_cold, self.task.clone()), &self.data)?;
-        let cache = if is_cold { PageCache::Advised.name() } else { measuring.session.cache };
-        let job = Job {
-            name: reader.to_owned(),
-            recorded: recorded(reader, &self.own[0], cache),
-            n_records: self.task.epochs.len(),
-            repeat,
-        };
-        measuring.run(&job, (None, process), |answer| match answer {
+        let process = self.process(reader, is_cold, self.task.clone())?;
+        let cache = if is_cold { PageCache::Advised.name() } else { measuring.runs.session.cache };
+        let recorded = recorded(reader, &self.own[0], cache);
+        let job = measuring.job(reader, recorded, (self.task.epochs.len(), repeat));
+        measuring.runs.run(&job, process, |answer| match answer {
             ReaderAnswer::Read(epoch) => Some(epoch.record(job.recorded.clone())),
             ReaderAnswer::Checksum { .. } => None,
         })
@@ -269,28 +267,30 @@ impl Comparison<'_> {
     /// Prints the table, and writes it beside the rows.
     fn report(
         &self,
-        measuring: &Measuring,
+        measuring: &CubeMeasuring,
         runners: &[Runner],
         refused: &[String],
     ) -> anyhow::Result<()> {
         let sides: Vec<Side<'_>> =
             runners.iter().map(|runner| self.side(measuring, runner)).collect();
-        let table = table(&sides);
+        let units =
+            SampleUnits { samples: "cubes", rate_digits: 2, cpu: "CPU s a cube", cpu_factor: 1.0 };
+        let table = reader_table(&sides, &units);
         let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
         let refused = refused.concat();
         println!("{table}{refused}");
         let text = self.page(measuring, &table, &refused);
-        let readme = write_text(measuring.folder(), "README.md", &text)?;
-        println!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
+        let readme = write_text(measuring.runs.folder(), "README.md", &text)?;
+        println!("{}\n{}", measuring.runs.folder().join(EPOCHS_FILE).display(), readme.display());
         Ok(())
     }
 
     /// The timed epochs of what was measured, and those that failed.
-    fn side<'m>(&self, measuring: &'m Measuring, runner: &Runner) -> Side<'m> {
+    fn side<'m>(&self, measuring: &'m CubeMeasuring, runner: &Runner) -> Side<'m> {
         let is_timed = |record: &EpochRecord| {
             record.measured.epoch.is_none_or(|epoch| self.args.warmup <= epoch)
         };
-        let records = measuring.records.iter().filter(|of| match runner {
+        let records = measuring.runs.records.iter().filter(|of| match runner {
             Runner::Own(idx) => of.point == Some(*idx),
             Runner::Reader(name) => of.record.point.loader.as_ref() == Some(name),
         });
@@ -299,11 +299,11 @@ impl Comparison<'_> {
             Runner::Reader(name) => name.clone(),
         };
         let records = records.map(|of| &of.record).filter(|record| is_timed(record));
-        Side { name, records: records.collect() }
+        Side::new(name, records.collect::<Vec<_>>())
     }
 
-    fn page(&self, measuring: &Measuring, table: &str, refused: &str) -> String {
-        let records = || measuring.records.iter().map(|of| &of.record);
+    fn page(&self, measuring: &CubeMeasuring, table: &str, refused: &str) -> String {
+        let records = || measuring.runs.records.iter().map(|of| &of.record);
         let mut versions: Vec<&str> = records()
             .filter_map(|record| record.versions.peer.as_deref())
             .flat_map(|versions| versions.split(", "))

@@ -1,11 +1,12 @@
 //! What the epochs of a point say: means over timed epochs, then mean and deviation over
 //! repetitions.
 
-use bench_report::{Measured, Status};
+use bench_report::{MeanStd, Measured, Rounds, Status};
+use bench_run::MeasuredEpoch;
 
-use crate::bench::{DECODE, MeasuredEpoch, PLAIN_READ, Point};
+use crate::bench::{DECODE, Floor, PLAIN_READ, Point};
 use crate::curves::Curve;
-use crate::statistics::{MeanStd, mean};
+use crate::statistics::mean;
 
 /// The figures of a point over its repetitions.
 #[derive(Debug)]
@@ -50,16 +51,13 @@ impl<'a> Summary<'a> {
             .filter(|of| of.record.measured.status == Status::Ok)
             .filter(|of| of.record.measured.epoch.is_some_and(|epoch| warmup <= epoch))
             .collect();
-        let repetitions = by_repetition(&timed);
+        let repetitions = Rounds::of(timed.iter().map(|of| &of.record));
         let over = |figure: &dyn Fn(&Measured) -> Option<f64>| {
-            let of_one = |epochs: &Vec<&Measured>| {
-                mean(&epochs.iter().filter_map(|measured| figure(measured)).collect::<Vec<f64>>())
-            };
-            MeanStd::of(&repetitions.iter().filter_map(of_one).collect::<Vec<f64>>())
+            repetitions.mean_std(&|record| figure(&record.measured))
         };
         let busy: Vec<Vec<&[f64]>> = repetitions
-            .iter()
-            .map(|epochs| epochs.iter().map(|of| of.device_busy.as_slice()).collect())
+            .records()
+            .map(|epochs| epochs.iter().map(|of| of.measured.device_busy.as_slice()).collect())
             .collect();
         let mut caches: Vec<&str> = timed.iter().map(|of| of.record.point.cache.as_str()).collect();
         caches.sort_unstable();
@@ -89,19 +87,6 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// The epochs of each repetition.
-fn by_repetition<'r>(records: &[&'r MeasuredEpoch]) -> Vec<Vec<&'r Measured>> {
-    let mut repeats: Vec<Option<u64>> =
-        records.iter().map(|of| of.record.measured.repeat).collect();
-    repeats.sort_unstable();
-    repeats.dedup();
-    let of_one = |repeat: &Option<u64>| {
-        let measured = records.iter().map(|of| &of.record.measured);
-        measured.filter(|measured| measured.repeat == *repeat).collect()
-    };
-    repeats.iter().map(of_one).collect()
-}
-
 /// The least seconds of an epoch, by what bounds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct FloorSecs {
@@ -109,7 +94,7 @@ pub(crate) struct FloorSecs {
     pub(crate) disk: Option<f64>,
     /// Decoding its cubes, with the threads that load and at most the machine's cores.
     pub(crate) decoder: Option<f64>,
-    /// The compute of the device.
+    /// The compute of the device: the stand-in's, or training steps on a batch that is there.
     pub(crate) device: Option<f64>,
 }
 
@@ -132,13 +117,24 @@ impl FloorSecs {
         };
         let n_cubes = summary.n_cubes.map(|n| n.mean);
         let decode = || floor(DECODE)?.samples_per_sec;
+        let steps = || {
+            let steps = Floor::steps_of(point)?;
+            let ok =
+                records.iter().map(|of| &of.record).filter(|of| of.measured.status == Status::Ok);
+            let rate = ok
+                .filter(|of| steps.is_measured_by(&of.point))
+                .find_map(|of| of.measured.samples_per_sec);
+            Some(1.0 / rate.filter(|rate| 0.0 < *rate)?)
+        };
         let settings = &point.settings;
         let threads = (settings.batches_at_once() * settings.threads_of_batch()).max(1);
         let threads = threads.min(n_cores.max(1)) as f64;
         Self {
             disk: summary.bytes_read.zip(limit.or_else(plain)).map(|(n, rate)| n.mean / rate),
             decoder: n_cubes.zip(decode()).map(|(n, rate)| n / rate / threads),
-            device: n_cubes.zip(point.consumer.secs_per_cube()).map(|(n, secs)| n * secs),
+            device: n_cubes
+                .zip(point.consumer.secs_per_cube().or_else(steps))
+                .map(|(n, of)| n * of),
         }
     }
 }

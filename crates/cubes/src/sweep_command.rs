@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use anyhow::Context as _;
 use bench_run::UsageError;
@@ -10,10 +11,10 @@ use clap::{Args, ValueEnum};
 use images::Form;
 
 use crate::bench::{
-    Augment, BatchElement, Consumer, Copies, DataFlags, Floor, LimitFlags, Measuring, Memory, Mode,
-    Point, Release, Settings, Strategy,
+    Augment, BatchElement, Consumer, Copies, CubeMeasuring, DataFlags, Floor, LimitFlags, Memory,
+    Mode, Point, Release, Settings, Strategy,
 };
-use crate::device::DeviceSpec;
+use crate::device::{DeviceSpec, TorchProcessor, TorchSpec, torch};
 use crate::published::STEP_MILLIS;
 use crate::sweep_report::Report;
 
@@ -56,7 +57,7 @@ pub(crate) struct SweepArgs {
     limits: LimitFlags,
     #[command(flatten)]
     device: DeviceFlags,
-    /// Do not measure the floors: a plain read of the files, and a decoder alone
+    /// Do not measure the floors: a plain read of the files, a decoder alone, training steps alone
     #[arg(long)]
     no_floors: bool,
     /// Draw htc's published figures behind ours
@@ -179,9 +180,12 @@ fn varied_as<T: Copy>(
 #[derive(Debug, Args)]
 struct DeviceFlags {
     /// What takes the batches: none drops them at once; stand-in takes the time of a training step;
-    /// cuda is a GPU
+    /// cuda (or cuda:1 and so on) trains a small U-Net on a GPU, cpu on the processor
     #[arg(long, value_name = "KIND", default_value = "stand-in")]
     consumer: ConsumerKind,
+    /// Features of the U-Net at the full resolution
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    model_width: u16,
     /// Milliseconds of the stand-in for a training step on 6 cubes; fewer or more take their part
     #[arg(long, value_name = "MS", default_value_t = STEP_MILLIS, value_parser = millis)]
     step_ms: f64,
@@ -191,11 +195,29 @@ struct DeviceFlags {
 }
 
 /// What takes the batches, as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConsumerKind {
     None,
     StandIn,
-    Cuda,
+    Torch(TorchProcessor),
+}
+
+impl FromStr for ConsumerKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "none" => Ok(Self::None),
+            None if text == "stand-in" => Ok(Self::StandIn),
+            None if text == "cpu" => Ok(Self::Torch(TorchProcessor::Cpu)),
+            None if text == "cuda" => Ok(Self::Torch(TorchProcessor::Cuda(0))),
+            Some(("cuda", idx)) => {
+                let idx = idx.parse().map_err(|_| format!("{idx:?} is not the number of a GPU"))?;
+                Ok(Self::Torch(TorchProcessor::Cuda(idx)))
+            }
+            _ => Err("expected none, stand-in, cpu, cuda, or cuda:1 and so on".to_owned()),
+        }
+    }
 }
 
 /// Cubes of the batch whose step the published time is of.
@@ -209,28 +231,41 @@ fn millis(text: &str) -> Result<f64, String> {
 }
 
 impl DeviceFlags {
-    /// The consumer of a point. Fails for a GPU, which this program does not drive.
-    fn consumer(&self, settings: &Settings) -> anyhow::Result<Consumer> {
+    /// The consumer of a point.
+    fn consumer(&self, settings: &Settings) -> Consumer {
         match self.consumer {
-            ConsumerKind::None => Ok(Consumer::None),
-            ConsumerKind::StandIn => Ok(Consumer::StandIn(DeviceSpec {
+            ConsumerKind::None => Consumer::None,
+            ConsumerKind::StandIn => Consumer::StandIn(DeviceSpec {
                 step_millis: self.step_ms,
                 full_batch: STEP_CUBES,
                 copy_rate: self.copy_rate.as_u64(),
                 copies_beside: settings.copies == Copies::Beside,
-            })),
-            ConsumerKind::Cuda => Err(UsageError::new(
-                "--consumer cuda: this program is built without a driver of a GPU; stand-in takes \
-                 the time of a published step, none measures the loader alone",
-            )
-            .into()),
+            }),
+            ConsumerKind::Torch(processor) => Consumer::Torch(self.torch(processor)),
         }
+    }
+
+    fn torch(&self, processor: TorchProcessor) -> TorchSpec {
+        TorchSpec { processor, width: self.model_width.into() }
+    }
+
+    /// Checks that there is such a consumer, and that it does what `copies` asks for.
+    fn check(&self, copies: &[Copies]) -> anyhow::Result<()> {
+        let ConsumerKind::Torch(processor) = self.consumer else { return Ok(()) };
+        if copies.contains(&Copies::Beside) {
+            let text = format!(
+                "--copies beside needs streams, which torch's binding for Rust does not have: \
+                 --consumer {processor} copies in order"
+            );
+            return Err(UsageError::new(text).into());
+        }
+        torch::check(&self.torch(processor))
     }
 }
 
 impl SweepArgs {
     /// All points, for these limits.
-    fn points(&self, limits: &[Option<bench_run::IoLimit>]) -> anyhow::Result<Vec<Point>> {
+    fn points(&self, limits: &[Option<bench_run::IoLimit>]) -> Vec<Point> {
         let mut points = Vec::new();
         for (strategy, label, settings) in self.changes.of(&self.strategies) {
             for io_limit in limits {
@@ -245,15 +280,15 @@ impl SweepArgs {
                     max_batches: (0 < self.max_batches).then_some(self.max_batches),
                     cold: self.data.cold(),
                     io_limit: io_limit.clone(),
-                    consumer: self.device.consumer(&settings)?,
+                    consumer: self.device.consumer(&settings),
                 });
             }
         }
-        Ok(points)
+        points
     }
 
-    /// The floors beside the points: the decoder of each form, and a plain read if a point has no
-    /// limit.
+    /// The floors beside the points: the decoder of each form, a plain read if a point has no
+    /// limit, and the steps of a training.
     fn floors(&self, points: &[Point]) -> Vec<Floor> {
         if self.no_floors {
             return Vec::new();
@@ -271,6 +306,9 @@ impl SweepArgs {
                     floors.push(floor);
                 }
             }
+            let is_new =
+                |steps: &Floor| !floors.iter().any(|of| steps.is_measured_by(&of.recorded("")));
+            floors.extend(Floor::steps_of(point).filter(is_new));
         }
         floors
     }
@@ -282,26 +320,27 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         let text = format!("{} epochs leave none to time after {}", args.epochs, args.warmup);
         return Err(UsageError::new(text).into());
     }
+    args.device.check(&args.changes.copies)?;
     let limits = args.limits.enforce(&args.data.data().folder)?;
-    let points = args.points(&limits.limits)?;
+    let points = args.points(&limits.limits);
     let floors = args.floors(&points);
     let n_runs = floors.len() as u64 + points.len() as u64 * args.repetitions;
     let forms: Vec<Form> = points.iter().map(|point| point.settings.form).collect();
-    let mut measuring = Measuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
+    let mut measuring = CubeMeasuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
     measure(&mut measuring, (&floors, &points), args)?;
-    measuring.session.display.finish();
+    measuring.runs.session.display.finish();
     let report = Report::new(&measuring, &points, args.warmup, args.published);
     println!("{}", report.table());
     for path in report.write().context("cannot write the report")? {
         println!("{}", path.display());
     }
-    Ok(measuring.verdict_unless(false))
+    Ok(measuring.runs.verdict_unless(false))
 }
 
 /// Measures the floors and then all points, round by round, so that changes over time affect all
 /// alike.
 fn measure(
-    measuring: &mut Measuring,
+    measuring: &mut CubeMeasuring,
     (floors, points): (&[Floor], &[Point]),
     args: &SweepArgs,
 ) -> anyhow::Result<()> {
@@ -311,7 +350,7 @@ fn measure(
             return Ok(());
         }
         n_done += 1;
-        measuring.session.display.position(n_done);
+        measuring.runs.session.display.position(n_done);
     }
     for repeat in 0..args.repetitions {
         for (idx, point) in points.iter().enumerate() {
@@ -320,7 +359,7 @@ fn measure(
                 return Ok(());
             }
             n_done += 1;
-            measuring.session.display.position(n_done);
+            measuring.runs.session.display.position(n_done);
         }
     }
     Ok(())
@@ -351,19 +390,34 @@ mod tests {
         }));
     }
 
+    fn flags(consumer: &str) -> DeviceFlags {
+        let (consumer, step_ms) = (consumer.parse().unwrap(), STEP_MILLIS);
+        DeviceFlags { consumer, model_width: 4, step_ms, copy_rate: ByteSize::gb(25) }
+    }
+
     #[test]
-    fn a_gpu_is_refused_with_what_there_is_instead() {
-        let flags =
-            |consumer| DeviceFlags { consumer, step_ms: STEP_MILLIS, copy_rate: ByteSize::gb(25) };
+    fn consumers_are_understood() {
         let settings = Strategy::EventRing.settings();
-        let error = flags(ConsumerKind::Cuda).consumer(&settings).unwrap_err();
-        assert!(error.is::<UsageError>() && error.to_string().contains("stand-in"), "{error}");
-        let stand_in = flags(ConsumerKind::StandIn).consumer(&settings).unwrap();
-        assert!(matches!(stand_in, Consumer::StandIn(spec) if spec.copies_beside));
-        assert_eq!(flags(ConsumerKind::None).consumer(&settings).unwrap(), Consumer::None);
+        let consumer = |name: &str| flags(name).consumer(&settings);
+        assert!(matches!(consumer("stand-in"), Consumer::StandIn(spec) if spec.copies_beside));
+        assert_eq!(consumer("none"), Consumer::None);
+        let torch = |processor| Consumer::Torch(TorchSpec { processor, width: 4 });
+        assert_eq!(consumer("cpu"), torch(TorchProcessor::Cpu));
+        assert_eq!(consumer("cuda"), torch(TorchProcessor::Cuda(0)));
+        assert_eq!(consumer("cuda:3"), torch(TorchProcessor::Cuda(3)));
+        for bad in ["", "gpu", "cuda:", "cuda:x", "cpu:0"] {
+            bad.parse::<ConsumerKind>().unwrap_err();
+        }
         assert_eq!(millis("183"), Ok(183.0));
         for bad in ["-1", "x", "NaN", "1e9"] {
             assert!(millis(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_torch_cannot_do_is_refused() {
+        assert!(flags("stand-in").check(&[Copies::Beside]).is_ok());
+        let refused = flags("cpu").check(&[Copies::InOrder, Copies::Beside]).unwrap_err();
+        assert!(refused.is::<UsageError>() && refused.to_string().contains("in order"));
     }
 }

@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bench_report::{EPOCHS_FILE, to_png, write_text};
+use bench_report::{
+    Bar, BarChart, BarGroup, BarKind, EPOCHS_FILE, Floor, MeanStd, draw_bars, to_png, write_text,
+};
 use bench_run::format_rate;
 
-use crate::bench::{Measuring, Point, Strategy};
-use crate::device::STAND_IN;
-use crate::figures::{Bar, BarChart, BarGroup, Floor, NamedCurve, color, draw_bars, draw_curves};
+use crate::bench::{Consumer, CubeMeasuring, Point, Strategy};
+use crate::device::TorchProcessor;
+use crate::figures::{DECODER, DEVICE, DISK, NamedCurve, color, draw_curves};
 use crate::published::{LIMIT, N_CUBES, NOTE, PUBLISHED};
-use crate::statistics::MeanStd;
 use crate::summary::{FloorSecs, Summary};
 
 /// The results of a sweep.
 pub(crate) struct Report<'a> {
-    measuring: &'a Measuring,
+    measuring: &'a CubeMeasuring,
     rows: Vec<Row<'a>>,
     has_published: bool,
 }
@@ -49,13 +50,13 @@ impl Row<'_> {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(
-        measuring: &'a Measuring,
+        measuring: &'a CubeMeasuring,
         points: &'a [Point],
         warmup: u64,
         has_published: bool,
     ) -> Self {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let records = &measuring.records;
+        let records = &measuring.runs.records;
         let row = |(idx, point)| {
             let summary = Summary::of((idx, point), records, warmup);
             let floors = FloorSecs::of(&summary, records, n_cores);
@@ -112,7 +113,7 @@ impl<'a> Report<'a> {
 
     /// Writes the README and the figures beside the rows; returns the paths.
     pub(crate) fn write(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let folder = self.measuring.folder();
+        let folder = self.measuring.runs.folder();
         let mut paths = vec![folder.join(EPOCHS_FILE)];
         let mut pictures = String::new();
         for (name, title, svg) in self.figures()? {
@@ -128,22 +129,10 @@ impl<'a> Report<'a> {
     }
 
     fn page(&self, pictures: &str) -> String {
-        let first = self.measuring.records.first().map(|of| &of.record);
+        let first = self.measuring.runs.records.first().map(|of| &of.record);
         let command = first.map(|record| record.run.command.as_str()).unwrap_or_default();
         let host = first.map(|record| record.host.host.as_str()).unwrap_or_default();
-        let consumers = self.rows.iter().filter_map(|row| row.summary.point.recorded("").consumer);
-        let mut consumers: Vec<String> = consumers.collect();
-        consumers.sort();
-        consumers.dedup();
-        let device = if consumers.is_empty() {
-            "Batches were dropped at once: these are the rates of the loader alone.".to_owned()
-        } else {
-            format!(
-                "There was no GPU. A {STAND_IN} took the time of copies and steps and no CPU: {}. \
-                 Augmentation on the device was not executed; the published step time contains it.",
-                consumers.join("; ")
-            )
-        };
+        let device = self.device_sentences();
         let published = if self.has_published { format!("\n{NOTE}.\n") } else { String::new() };
         let factors = self.factors();
         let factors =
@@ -158,6 +147,40 @@ impl<'a> Report<'a> {
             self.measuring.n_cubes(),
             self.table(),
         )
+    }
+
+    /// What took the batches. It is of the same kind for all points.
+    fn device_sentences(&self) -> String {
+        let consumers = self.rows.iter().filter_map(|row| row.summary.point.consumer.recorded());
+        let mut consumers: Vec<String> = consumers.collect();
+        consumers.sort();
+        consumers.dedup();
+        let consumers = consumers.join("; ");
+        match self.rows.first().map(|row| row.summary.point.consumer) {
+            None | Some(Consumer::None) => {
+                "Batches were dropped at once: these are the rates of the loader alone.".to_owned()
+            }
+            Some(Consumer::StandIn(_)) => format!(
+                "There was no GPU. A stand-in took the time of copies and steps and no CPU: \
+                 {consumers}. Augmentation on the device was not executed; the published step time \
+                 contains it."
+            ),
+            Some(Consumer::Torch(torch)) => {
+                let shared = match torch.processor {
+                    TorchProcessor::Cpu => {
+                        " Training and loading shared the cores: this says nothing about a GPU."
+                    }
+                    TorchProcessor::Cuda(_) => "",
+                };
+                format!("A model was trained on the batches: {consumers}.{shared}")
+            }
+        }
+    }
+
+    /// The name of the device.
+    fn device_name(&self) -> String {
+        let name = self.rows.first().and_then(|row| row.summary.point.consumer.device_name());
+        name.unwrap_or_else(|| "device".to_owned())
     }
 
     /// Name, title and SVG of each figure.
@@ -185,7 +208,7 @@ impl<'a> Report<'a> {
     fn durations(&self) -> BarChart {
         let floors = |row: &Row<'_>| {
             let FloorSecs { disk, decoder, device } = row.floors;
-            let all = [(Floor::Disk, disk), (Floor::Decoder, decoder), (Floor::Device, device)];
+            let all = [(DISK, disk), (DECODER, decoder), (DEVICE, device)];
             all.into_iter().filter_map(|(floor, secs)| Some((floor, secs?))).collect()
         };
         let published = |row: &Row<'_>| {
@@ -204,7 +227,7 @@ impl<'a> Report<'a> {
     fn utilization(&self) -> BarChart {
         let percent = |share: MeanStd| share.scaled(100.0);
         BarChart {
-            title: format!("mean utilisation of the {STAND_IN}"),
+            title: format!("mean utilisation of {}", self.device_name()),
             y_name: "%",
             notes: self.notes(),
             groups: self.groups(
@@ -240,7 +263,7 @@ impl<'a> Report<'a> {
             || "no read limit".to_owned(),
             |rate| format!("reads limited to {}", format_rate(rate as f64)),
         );
-        (format!("utilisation of the {STAND_IN} over an epoch, {limit}"), curves.collect())
+        (format!("utilisation of {} over an epoch, {limit}", self.device_name()), curves.collect())
     }
 
     fn notes(&self) -> Vec<String> {
@@ -275,20 +298,26 @@ impl<'a> Report<'a> {
         let mut groups: Vec<BarGroup> = Vec::new();
         for row in &self.rows {
             let Some(value) = value(row) else { continue };
-            let bar =
-                Bar { limit: row.limit(), value, floors: floors(row), published: published(row) };
+            let kind = row.limit().map_or_else(
+                || "dark: no limit".to_owned(),
+                |limit| format!("light: reads limited, {limit}"),
+            );
+            let bar = Bar {
+                color: color(row.summary.point.strategy),
+                is_hatched: row.rate().is_some(),
+                kind: BarKind { name: kind, color: None },
+                value,
+                floors: floors(row),
+                published: published(row),
+            };
             let name = row.label();
             match groups.iter_mut().find(|group| group.name == name) {
                 Some(group) => group.bars.push(bar),
-                None => groups.push(BarGroup {
-                    name: name.to_owned(),
-                    color: color(row.summary.point.strategy),
-                    bars: vec![bar],
-                }),
+                None => groups.push(BarGroup { name: name.to_owned(), bars: vec![bar] }),
             }
         }
         for group in &mut groups {
-            group.bars.sort_by_key(|bar| bar.limit.is_none());
+            group.bars.sort_by_key(|bar| !bar.is_hatched);
         }
         groups
     }

@@ -143,8 +143,8 @@ pub fn versions() -> Versions {
         libtiledb: tiledb::library()
             .ok()
             .map(|((major, minor, patch), _)| format!("{major}.{minor}.{patch}")),
-        libtorch: noted(option_env!("GRID_POINT_LIBTORCH")),
-        tch: noted(option_env!("GRID_POINT_TCH")),
+        libtorch: noted(torch_feed::LIBTORCH_VERSION),
+        tch: noted(torch_feed::TCH_VERSION),
         peer: None,
     }
 }

@@ -61,6 +61,15 @@ impl Batch {
         self.end(tag, key, text.slot, value.len());
     }
 
+    /// Appends a command that writes `value` if there is none yet. The answer is nil if there is.
+    pub(crate) fn set_new(&mut self, tag: usize, key: Key, text: &KeyText, value: &[u8]) {
+        self.bytes.extend_from_slice(b"*4\r\n$3\r\nSET\r\n");
+        self.text(text.as_bytes());
+        self.text(value);
+        self.text(b"NX");
+        self.end(tag, key, text.slot, value.len());
+    }
+
     /// Appends a command without a value.
     pub(crate) fn key_command(
         &mut self,
@@ -151,6 +160,9 @@ mod tests {
             expect
                 .extend(redis::cmd("SET").arg(format!("n:{tag}")).arg(value).get_packed_command());
         }
+        batch.set_new(9, Key::Manifest, &namespace.key(Key::Manifest), b"new");
+        expect
+            .extend(redis::cmd("SET").arg("n:manifest").arg("new").arg("NX").get_packed_command());
         for (name, command) in [
             ("GET", KeyCommand::Get),
             ("EXISTS", KeyCommand::Exists),

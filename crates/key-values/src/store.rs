@@ -113,8 +113,27 @@ impl KeyValues {
         let mut batch = Batch::default();
         let text = self.servers.namespace.key(Key::Manifest);
         batch.set(0, Key::Manifest, &text, manifest);
-        match one(&self.servers, &batch, &|| false) {
-            Ok(_) => Ok(()),
+        self.write_one(&batch).map(|_| ())
+    }
+
+    /// Writes the description of the data set if there is none, and returns whether it did. Of
+    /// several callers at a time one succeeds.
+    ///
+    /// After a lost connection it may return `false` although it wrote: read the description to
+    /// learn whose it is.
+    ///
+    /// # Errors
+    /// A server's memory is full, or the key fails for too long.
+    pub fn put_new_manifest(&self, manifest: &[u8]) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        let text = self.servers.namespace.key(Key::Manifest);
+        batch.set_new(0, Key::Manifest, &text, manifest);
+        Ok(!matches!(self.write_one(&batch)?, Some(Value::Nil) | None))
+    }
+
+    fn write_one(&self, batch: &Batch) -> Result<Option<Value>, Error> {
+        match one(&self.servers, batch, &|| false) {
+            Ok(answer) => Ok(answer),
             Err(Error::MemoryFull(full)) => {
                 Err(memory::explain(&self.servers, &full.node, &[], 0, 1))
             }

@@ -29,6 +29,23 @@ impl SequenceAssembler {
         self.spec.tokenizer.as_ref().map_or(0, |tokenizer| tokenizer.spec().n_frames)
     }
 
+    /// Makes room for rows of a block at once: a batch that grows would take up to twice its size.
+    fn reserve(&mut self, block: &SequenceBlock, order: &[u32]) {
+        let n_bytes = |of: &dyn Fn(usize) -> Option<usize>| {
+            (order.len(), order.iter().filter_map(|at| of(*at as usize)).sum())
+        };
+        let list = &block.sequences;
+        let letters = self.spec.letters.then(|| n_bytes(&|at| list.get(at).map(<[u8]>::len)));
+        let names = self.spec.names.then(|| n_bytes(&|at| list.name(at).map(<[u8]>::len)));
+        self.sequences.reserve(letters, names);
+        let n_frames = self.n_frames();
+        if 0 < n_frames {
+            let tokens = &block.tokens;
+            let (n, n_tokens) = n_bytes(&|at| Some(tokens.n_tokens_from(at * n_frames, n_frames)));
+            self.tokens.reserve(n_tokens, n * n_frames);
+        }
+    }
+
     fn windows(&self, spec: &crate::windows::WindowSpec, epoch: u64) -> Result<Windows, Error> {
         let n_frames = self.n_frames();
         let mut windows = Windows::for_frames(spec, &self.tokens);
@@ -56,6 +73,7 @@ impl Assemble for SequenceAssembler {
 
     fn add(&mut self, block: &SequenceBlock, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
         let n_frames = self.n_frames();
+        self.reserve(block, part.order);
         for at in part.order {
             let at = *at as usize;
             let row = block.rows.get(at).zip(block.sequences.get(at));

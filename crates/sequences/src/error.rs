@@ -142,6 +142,10 @@ pub enum Error {
     #[error("reading was stopped")]
     Stopped,
 
+    /// No noise can be drawn from the words' counts.
+    #[error("the words' counts give no noise")]
+    Noise(#[from] shuffle::Error),
+
     /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] pipeline::Error),

@@ -1,7 +1,7 @@
 //! Files of sequences as they are found: lines, FASTA, FASTQ, compressed or not.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -23,6 +23,8 @@ pub enum RecordFormat {
 }
 
 /// A sequence with its name.
+///
+/// Letters are those of the file: lower case, gaps, `*` and ambiguous bases stay as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The letters, without line breaks.
@@ -33,6 +35,9 @@ pub struct Record<'a> {
 
 /// Reads the records of a file one after another. A file that is compressed by gzip or bgzip is
 /// decompressed; the format is that of its first byte.
+///
+/// A compressed file or FASTQ that was cut is an error. Lines and FASTA that were cut in the middle
+/// of a name or of letters look like whole files.
 pub struct RecordReader {
     path: PathBuf,
     format: RecordFormat,
@@ -63,12 +68,21 @@ impl RecordReader {
     /// Opens a file. An empty one has no records.
     ///
     /// # Errors
-    /// It cannot be read, or what is compressed in it is damaged.
+    /// It cannot be read, what is compressed in it is damaged, or it is a bgzip file without its
+    /// last block: it was cut.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         let mut file = BufReader::with_capacity(READ_BYTES, file);
-        let is_compressed = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+        let start = file.fill_buf().map_err(failed)?;
+        let (is_compressed, is_bgzip) = (start.starts_with(&[0x1f, 0x8b]), is_bgzip(start));
+        if is_bgzip && !ends_as_bgzip(path).map_err(failed)? {
+            return Err(Error::Input {
+                path: path.to_owned(),
+                place: "the end".to_owned(),
+                reason: "the last block of bgzip is missing: the file was cut".to_owned(),
+            });
+        }
         let mut source: Box<dyn BufRead + Send> = if is_compressed {
             Box::new(BufReader::with_capacity(READ_BYTES, MultiGzDecoder::new(file)))
         } else {
@@ -157,6 +171,36 @@ impl RecordReader {
     }
 }
 
+/// The empty block that ends a bgzip file ([SAM] specification, section 4.1.2).
+///
+/// [SAM]: https://samtools.github.io/hts-specs/SAMv1.pdf
+const BGZIP_END: [u8; 28] = [
+    0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0,
+    0, 0,
+];
+
+/// Whether a file with this start is a bgzip file: its first extra field is `BC`, of two bytes.
+fn is_bgzip(start: &[u8]) -> bool {
+    let head =
+        start.starts_with(&BGZIP_END[..3]) && start.get(3).is_some_and(|flags| flags & 4 != 0);
+    head && start.get(12..16) == Some(&BGZIP_END[12..16])
+}
+
+/// Whether a file ends with [`BGZIP_END`]. gzip alone would take blocks without the last ones for
+/// a whole file. A pipe has no end to look at.
+fn ends_as_bgzip(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(true);
+    }
+    let mut end = [0; BGZIP_END.len()];
+    let Some(start) = metadata.len().checked_sub(end.len() as u64) else { return Ok(false) };
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut end)?;
+    Ok(end == BGZIP_END)
+}
+
 /// Records between two reports of progress.
 const PROGRESS_RECORDS: u64 = 1 << 14;
 
@@ -197,6 +241,8 @@ fn check(letters: &[u8], name: &[u8]) -> Result<(), &'static str> {
 mod tests {
     use std::io::Write as _;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     fn records(bytes: &[u8]) -> Result<Vec<(String, String)>, Error> {
@@ -222,7 +268,11 @@ mod tests {
             "ACGTAC,one\nGG,two\n",
             "ACGTAC,one\r\nGG,two",
             ">one of some kind\nACG\nTAC\n>two\nGG\n",
+            ">one\r\nACG\r\n\r\nTAC\r\n>two\tx\r\nGG\r\n",
+            ">one\nACGTAC\n>two\nGG",
             "@one x\nACGTAC\n+\nIIIIII\n@two\nGG\n+one\nII\n",
+            "@one x\r\nACGTAC\r\n+\r\nIIIIII\r\n@two\r\nGG\r\n+\r\nII\r\n",
+            "@one\nACGTAC\n+\n@>IIII\n@two\nGG\n+\nII",
         ] {
             assert_eq!(records(text.as_bytes()).unwrap(), expected(), "{text}");
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -236,6 +286,39 @@ mod tests {
             assert_eq!(records(&bgzip.finish().unwrap()).unwrap(), expected(), "{text}");
         }
         assert_eq!(records(b"").unwrap(), []);
+    }
+
+    #[test]
+    fn letters_stay_as_they_are() {
+        let text = b">a\nacgtN-\n*\n>b\nMKV*\n";
+        let expected = [("acgtN-*", "a"), ("MKV*", "b")];
+        assert_eq!(records(text).unwrap(), expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    }
+
+    /// Several members of gzip in one file are one text, however it is divided.
+    #[test]
+    fn gzip_has_several_members() {
+        let text = b">one\nACG\nTAC\n>two\nGG\n";
+        for at in 0..=text.len() {
+            let (start, end) = text.split_at(at);
+            let mut bytes = Vec::new();
+            for part in [start, b"", end] {
+                let fast = flate2::Compression::fast();
+                let mut gzip = flate2::write::GzEncoder::new(&mut bytes, fast);
+                gzip.write_all(part).unwrap();
+                gzip.finish().unwrap();
+            }
+            assert_eq!(records(&bytes).unwrap(), expected(), "{at}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn no_text_panics(start in "[>@]", text in "[>@+ACI \r\n]{0,40}") {
+            drop(records(format!("{start}{text}").as_bytes()));
+        }
     }
 
     #[test]
@@ -264,6 +347,16 @@ mod tests {
         let gzip = gzip.finish().unwrap();
         for end in [gzip.len() / 2, gzip.len() - 1, 5] {
             assert!(records(&gzip[..end]).is_err(), "{end}");
+        }
+        let mut bgzip = noodles_bgzf::io::Writer::new(Vec::new());
+        for part in ["AC,a\n", "AC,b\n", "AC,c\n"] {
+            bgzip.write_all(part.as_bytes()).unwrap();
+            bgzip.flush().unwrap();
+        }
+        let bgzip = bgzip.finish().unwrap();
+        assert_eq!(records(&bgzip).unwrap().len(), 3);
+        for end in 2..bgzip.len() {
+            assert!(records(&bgzip[..end]).is_err(), "{end}");
         }
     }
 }

@@ -3,11 +3,12 @@
 //!
 //! - [`RecordReader`] reads files of lines, FASTA and FASTQ, compressed or not;
 //!   [`SequenceFilesWriter`] writes them to a store.
-//! - A [`SequenceStore`] has sequences by their numbers: [`SequenceFiles`] in the files of a folder
-//!   or an object store, `SequenceServers` (feature `servers`) in a cluster of Redis or Valkey
-//!   servers.
+//! - A [`SequenceStore`] reads sequences by their row numbers: [`SequenceFiles`] from the files of
+//!   a folder or an object store, `SequenceServers` (feature `servers`) from a cluster of Redis or
+//!   Valkey servers.
 //! - [`KmerSpec`] cuts sequences into words of `k` letters over any [`Alphabet`], a [`Vocabulary`]
-//!   counts and numbers them, a [`Tokenizer`] applies it, a [`NoiseTable`] draws words at random.
+//!   counts and numbers them, a [`Tokenizer`] applies it, a [`shuffle::AliasTable`] draws words
+//!   at random.
 //! - [`SequenceSamples`] is the source: batches of letters, names, words, or words with their
 //!   context and noise ([`Windows`]), as [`SequenceSpec`] says.
 //!
@@ -60,7 +61,6 @@ mod batch;
 mod error;
 mod input;
 mod kmers;
-mod noise;
 mod output;
 mod samples;
 mod sequence_list;
@@ -79,7 +79,6 @@ pub use input::{Record, RecordFormat, RecordReader};
 #[cfg(feature = "servers")]
 pub use key_values;
 pub use kmers::KmerSpec;
-pub use noise::NoiseTable;
 pub use output::write_record;
 pub use samples::{SequenceBlock, SequenceSamples, SequenceSpec};
 pub use sequence_list::SequenceList;

@@ -52,10 +52,10 @@ impl SequenceSamples {
                 return Err(Error::settings("a window needs at least one word of context"));
             }
             let n_words = tokenizer.vocabulary().n_words();
-            if windows.noise.n_words() != n_words {
+            if windows.noise.n_counts() != n_words {
                 return Err(Error::settings(format!(
                     "the noise is drawn from {} words, and the vocabulary has {n_words}",
-                    windows.noise.n_words()
+                    windows.noise.n_counts()
                 )));
             }
             if i32::try_from(store.summary().n_sequences).is_err() {
@@ -78,7 +78,7 @@ impl SequenceSamples {
         &self.spec
     }
 
-    /// Bytes of sequences with so many letters in a block.
+    /// Bytes of a block of `n_rows` sequences that have `n_letters` together.
     fn block_bytes_for(&self, n_rows: u64, n_letters: u64) -> u64 {
         let of_numbers = |n: u64, bytes: usize| n.saturating_mul(bytes as u64);
         let names =
@@ -91,7 +91,7 @@ impl SequenceSamples {
             .fold(0, u64::saturating_add)
     }
 
-    /// Words of sequences with so many letters.
+    /// Words of `n_rows` sequences that have `n_letters` together, at most.
     fn n_tokens(&self, n_rows: u64, n_letters: u64) -> u64 {
         let Some(tokenizer) = &self.spec.tokenizer else { return 0 };
         let spec = tokenizer.spec();
@@ -146,8 +146,11 @@ impl Source for SequenceSamples {
             block: typical(block_rows),
             largest: self.block_bytes_for(block_rows, most),
             batch: typical(batch_rows).saturating_add(windows),
-            // The codes of the letters of one sequence.
-            reading: summary.longest.saturating_mul(4),
+            // The codes of the letters of one sequence come after what the store needs, and stay.
+            reading: self
+                .store
+                .working_bytes(block_rows, self.spec.names)
+                .saturating_add(self.n_frames().min(1) as u64 * summary.longest.saturating_mul(4)),
             other: 0,
         })
     }
@@ -174,6 +177,9 @@ impl Source for SequenceSamples {
         let n_read = self.store.read(rows.ranges, self.spec.names, sequences, stop)?;
         let fetched = now();
         if let Some(tokenizer) = &self.spec.tokenizer {
+            let (letters, ends) = sequences.letters_and_ends();
+            let n_tokens = self.n_tokens(ends.len() as u64, letters.len() as u64);
+            tokens.clear_for(n_tokens as usize, ends.len() * self.n_frames());
             for (row, letters) in of_block.iter().zip(sequences.letters()) {
                 if stop.is_set() {
                     return Err(Error::Stopped);

@@ -27,6 +27,11 @@ impl Ragged {
         self.ends.push(self.bytes.len());
     }
 
+    fn reserve(&mut self, n: usize, n_bytes: usize) {
+        self.ends.reserve(n);
+        self.bytes.reserve(n_bytes);
+    }
+
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.ends.len()).filter_map(|idx| self.get(idx))
     }
@@ -90,6 +95,19 @@ impl SequenceList {
     /// Appends a sequence. Either all sequences of a list have names or none has.
     pub fn push(&mut self, letters: &[u8], name: Option<&[u8]>) {
         self.push_parts(Some(letters), name);
+    }
+
+    /// Makes room for the letters and names of more sequences, as far as there are any.
+    pub(crate) fn reserve(
+        &mut self,
+        letters: Option<(usize, usize)>,
+        names: Option<(usize, usize)>,
+    ) {
+        for (list, room) in [(&mut self.letters, letters), (&mut self.names, names)] {
+            if let Some((n, n_bytes)) = room {
+                list.reserve(n, n_bytes);
+            }
+        }
     }
 
     /// Appends what there is of a sequence.

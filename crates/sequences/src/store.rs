@@ -30,6 +30,10 @@ pub trait SequenceStore: Debug + Send + Sync {
     /// Numbers that describe all sequences together.
     fn summary(&self) -> &Summary;
 
+    /// Bytes of memory that one call of [`read`](Self::read) for `n_rows` rows needs besides what
+    /// it appends, estimated.
+    fn working_bytes(&self, n_rows: u64, with_names: bool) -> u64;
+
     /// Appends the sequences of `rows`, in their order, to `into`, and returns the bytes that were
     /// read.
     ///

@@ -42,12 +42,10 @@ impl TokenFrames {
 
     /// The words of all sequences in rows of `length` words, each row a sequence with its
     /// `n_frames` frames: cut if it has more words, filled up with `fill` if it has fewer. The mask
-    /// is true for words of the sequence. Both have `length` columns.
-    ///
-    /// # Panics
-    /// `n_frames` is 0.
+    /// is true for words of the sequence. Both have `length` columns, and no rows if `n_frames` is
+    /// 0.
     pub fn padded(&self, n_frames: usize, length: usize, fill: u32) -> (Vec<u32>, Vec<bool>) {
-        let n_sequences = self.frame_ends.len() / n_frames;
+        let n_sequences = self.frame_ends.len().checked_div(n_frames).unwrap_or(0);
         let mut words = vec![fill; n_sequences * length];
         let mut mask = vec![false; n_sequences * length];
         for sequence in 0..n_sequences {
@@ -66,7 +64,7 @@ impl TokenFrames {
             Some(last) => self.frame_ends.get(last).copied(),
             None => Some(0),
         };
-        let tokens = end_of(first).zip(end_of(first + n));
+        let tokens = end_of(first).zip(first.checked_add(n).and_then(end_of));
         tokens.and_then(|(start, end)| self.tokens.get(start..end)).unwrap_or_default()
     }
 
@@ -77,6 +75,24 @@ impl TokenFrames {
         self.tokens.extend_from_slice(others.frames_from(first, n));
         let ends = &others.frame_ends[first..first + n];
         self.frame_ends.extend(ends.iter().map(|end| end - start + behind));
+    }
+
+    /// Number of words of `n` frames from `first` on.
+    pub(crate) fn n_tokens_from(&self, first: usize, n: usize) -> usize {
+        self.frames_from(first, n).len()
+    }
+
+    /// Makes room for more words and frames.
+    pub(crate) fn reserve(&mut self, n_tokens: usize, n_frames: usize) {
+        self.tokens.reserve(n_tokens);
+        self.frame_ends.reserve(n_frames);
+    }
+
+    /// Removes all frames, and makes room for as many words and frames, and no more.
+    pub(crate) fn clear_for(&mut self, n_tokens: usize, n_frames: usize) {
+        self.clear();
+        self.tokens.reserve_exact(n_tokens);
+        self.frame_ends.reserve_exact(n_frames);
     }
 
     pub(crate) fn push(&mut self, token: u32) {

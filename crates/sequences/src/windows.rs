@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use shuffle::AliasTable;
 
-use crate::noise::NoiseTable;
 use crate::tokens::TokenFrames;
 
 /// Keeps these streams apart from other users of ChaCha with the same numbers.
@@ -20,7 +20,7 @@ pub struct WindowSpec {
     /// Words of noise for each target.
     pub n_noise: usize,
     /// What noise is drawn from.
-    pub noise: Arc<NoiseTable>,
+    pub noise: Arc<AliasTable>,
     /// Seed of the noise, which also depends on the epoch and the sequence: not on threads, batches
     /// or ranks.
     pub seed: u64,

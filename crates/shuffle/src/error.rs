@@ -315,6 +315,24 @@ pub enum Error {
         /// Rows with a label.
         n_labels: u64,
     },
+    /// All counts are 0, so that no number can be drawn.
+    #[error("none of {n_counts} counts is above 0: nothing can be drawn")]
+    NothingToDraw {
+        /// Number of counts.
+        n_counts: usize,
+    },
+    /// There are more numbers to draw than 32 bits can tell apart.
+    #[error("{n_counts} counts are more than 32 bits can number: leave out rare ones")]
+    TooManyToDraw {
+        /// Number of counts.
+        n_counts: usize,
+    },
+    /// The exponent of weights is not a finite number.
+    #[error("the exponent of the counts is {exponent}: it must be a finite number")]
+    Exponent {
+        /// The exponent.
+        exponent: f64,
+    },
     /// A mean run length is below 1, infinite or not a number.
     #[error("the mean run length is {mean_rows}: it must be finite and at least 1")]
     RunLength {

@@ -5,7 +5,8 @@
 //! - [`split`] divides rows into training, validation and test sets before any plan is made;
 //! - [`sample`] draws the rows of an epoch if they do not come once each, or composes its batches;
 //! - [`storage_order`] is the order of rows that are shuffled once, on storage;
-//! - [`entropy`] measures and predicts how random an order is.
+//! - [`entropy`] measures and predicts how random an order is;
+//! - [`AliasTable`] draws numbers with given weights.
 //!
 //! Rows that are stored together are cheap to read together, but they are also alike. A plan
 //! compromises: it cuts the rows into *chunks* of consecutive rows, puts the chunks into random
@@ -43,6 +44,7 @@
 //! # Ok::<(), shuffle::Error>(())
 //! ```
 
+mod alias_table;
 mod batch_lengths;
 mod batch_spec;
 pub mod entropy;
@@ -55,6 +57,7 @@ mod sequence;
 pub mod split;
 mod storage_order;
 
+pub use alias_table::AliasTable;
 pub use batch_lengths::BatchLengths;
 pub use batch_spec::{BatchSpec, Remainder};
 pub use epoch_plan::{BlockPlan, EpochPlan};

@@ -1,11 +1,11 @@
 //! The place where a data set is written: inside a marked folder until it is complete.
 //!
 //! The data set `data/example` is written to `data/example.partial/experiment`, and renamed at the
-//! end, when all of it has reached the disk. The folder `data/example.partial` also contains
-//! a marker, which is locked during the run. After a kill the folder remains and its lock is free:
-//! the next run to the same place removes the remains, and reports them
-//! ([`Destination::leftover`]). A folder of that name without the marker belongs to somebody else,
-//! and nothing is written there.
+//! end, when all of it has reached the disk. It may also be a single file. The folder
+//! `data/example.partial` also contains a marker, which is locked during the run. After a kill the
+//! folder remains and its lock is free: the next run to the same place removes the remains, and
+//! reports them ([`Destination::leftover`]). A folder of that name without the marker belongs to
+//! somebody else, and nothing is written there.
 //!
 //! A data set that is to be replaced stays unchanged until the new one is complete, and is
 //! exchanged for it in one step. At an address that is not a local path nothing is renamed: the

@@ -6,6 +6,7 @@ use images::ImageBatch;
 use pipeline::BatchPlace;
 use tch::{Device, Kind, Tensor};
 
+use crate::device::{CopyDevice as _, TorchDevice};
 use crate::error::Error;
 #[cfg(feature = "images")]
 use crate::memory::lend_images;
@@ -144,6 +145,26 @@ impl ArrayTensors {
         self.copies(|tensor| {
             tensor.f_to(device).map_err(Error::torch("a copy of a variable's values on the device"))
         })
+    }
+
+    /// Copies the tensors to `device`, also from the CPU to the CPU, and waits for the copies. From
+    /// pinned memory they are all begun before the wait.
+    ///
+    /// After an error some copies may still be under way: keep these tensors until the device has
+    /// done all its work.
+    ///
+    /// # Errors
+    /// torch's errors, if there is no such device or no memory.
+    pub fn copy_to(&self, device: Device) -> Result<Self, Error> {
+        let device = TorchDevice::new(device)?;
+        let copy = self.copies(|tensor| Ok(device.begin_copy(tensor)?.0))?;
+        // tch has no CUDA events, so nothing says when a copy has ended. An element of the last
+        // copy can be read only after it, and after all earlier work of torch's one stream.
+        if let Some((_, last)) = copy.tensors().filter(|(_, of)| 0 < of.numel()).last() {
+            let first = vec![0; last.dim()];
+            last.f_double_value(&first).map_err(Error::torch("an element of a copied batch"))?;
+        }
+        Ok(copy)
     }
 
     /// The same batch with a copy of each tensor.

@@ -95,7 +95,7 @@ pub enum Error {
 
     /// torch does not see this GPU.
     #[error(
-        "there is no cuda:{idx}: torch sees {n_gpus} GPUs; take Device::Cpu, or link a libtorch for CUDA where there is a GPU"
+        "there is no cuda:{idx}: torch sees {n_gpus} GPUs; take the CPU, or link a libtorch for CUDA where there is a GPU"
     )]
     NoGpu {
         /// Its index, from 0.
@@ -132,6 +132,18 @@ pub enum Error {
     ClassifierState {
         /// The difference.
         problem: String,
+    },
+
+    /// Tensors of examples for a document model do not fit together.
+    #[cfg(feature = "sequences")]
+    #[error("{what} must be of shape {expected}, not {found:?}")]
+    ExampleShape {
+        /// The tensor.
+        what: &'static str,
+        /// The needed shape.
+        expected: String,
+        /// The tensor's shape.
+        found: Vec<i64>,
     },
 
     /// A size exceeds torch's 64-bit signed sizes.

@@ -18,7 +18,13 @@
 //! # Images
 //!
 //! With the feature `images`, `ImageMaps` applies the random maps of crate `images` on any device:
-//! the same parameters as on the CPU, and the same result.
+//! the same parameters as on the CPU, and the same result. `UNet` is a small model that segments
+//! cubes, with its optimizer, and `SegmentationBatch` what it takes.
+//!
+//! # Documents
+//!
+//! With the feature `sequences`, `DocumentModel` trains Doc2Vec as PyTorch programs do: batches of
+//! targets, negative sampling, Adam. Crate `doc2vec` trains such a model faster on a CPU.
 //!
 //! # Cells on a GPU
 //!
@@ -59,6 +65,7 @@
 //!
 //! This is the only crate that knows torch.
 
+mod adam;
 #[cfg(feature = "arrays")]
 mod array_tensor_loader;
 #[cfg(feature = "arrays")]
@@ -68,6 +75,9 @@ mod buffers;
 #[cfg(feature = "arrays")]
 mod copies_ahead;
 mod device;
+mod device_choice;
+#[cfg(feature = "sequences")]
+mod document_model;
 mod error;
 #[cfg(feature = "images")]
 mod image_augmentation;
@@ -77,6 +87,8 @@ mod memory;
 mod pinned_slots;
 mod pool;
 mod row_values;
+#[cfg(feature = "images")]
+mod segmentation_batch;
 #[cfg(feature = "sequences")]
 mod sequence_tensors;
 mod staging;
@@ -86,6 +98,8 @@ mod tensor_loader;
 mod tensor_source;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "images")]
+mod u_net;
 
 #[cfg(feature = "arrays")]
 pub use array_tensor_loader::{ArrayTensorEpoch, ArrayTensorLoader};
@@ -93,6 +107,9 @@ pub use array_tensor_loader::{ArrayTensorEpoch, ArrayTensorLoader};
 pub use array_tensors::ArrayTensors;
 pub use batch::TensorBatch;
 pub use buffers::{TensorBuffer, TensorBuffers};
+pub use device_choice::DeviceChoice;
+#[cfg(feature = "sequences")]
+pub use document_model::{DocumentExamples, DocumentModel, DocumentVectors};
 pub use error::Error;
 #[cfg(feature = "images")]
 pub use image_augmentation::ImageMaps;
@@ -100,7 +117,17 @@ pub use linear_classifier::LinearClassifier;
 #[cfg(feature = "images")]
 pub use pinned_slots::PinnedSlots;
 pub use row_values::RowValues;
+#[cfg(feature = "images")]
+pub use segmentation_batch::SegmentationBatch;
 pub use tch;
 pub use tensor_loader::{TensorEpoch, TensorLoader};
 #[cfg(feature = "arrays")]
 pub use tensor_source::TensorSource;
+#[cfg(feature = "images")]
+pub use u_net::{ChannelScale, UNet, UNetSpec};
+
+/// Version of the libtorch that this crate was built with, if its files name it.
+pub const LIBTORCH_VERSION: Option<&str> = option_env!("TORCH_FEED_LIBTORCH");
+
+/// Version of the tch crate, if the workspace's lock file names it.
+pub const TCH_VERSION: Option<&str> = option_env!("TORCH_FEED_TCH");

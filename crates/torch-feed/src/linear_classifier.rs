@@ -1,21 +1,13 @@
 //! A linear layer and its optimizer, whose whole state can be saved. Examples train it, and
 //! measurements use it as a consumer of batches.
-//!
-//! tch's optimizers do not expose their state, so a resumed run would differ from an uninterrupted
-//! one. Adam takes only a few lines over tensors.
 
 use tch::nn::{self, Init, LinearConfig, VarStore};
 use tch::{Device, Kind, Reduction, TchError, Tensor, no_grad};
 
+use crate::adam::{Adam, Slot};
 use crate::batch::TensorBatch;
 use crate::error::Error;
 use crate::tensor_loader::TensorLoader;
-
-/// Decay of the running means of the gradient and of its square, and the term that avoids division
-/// by zero, as in the paper (Kingma and Ba, "Adam: a method for stochastic optimization", 2015).
-const KEPT_MEAN: f64 = 0.9;
-const KEPT_SQUARE: f64 = 0.999;
-const EPSILON: f64 = 1e-8;
 
 /// Logistic regression: a score for each cell and class.
 #[derive(Debug)]
@@ -81,9 +73,7 @@ impl LinearClassifier {
             -100,
             0.0,
         )?;
-        let gradients = Tensor::f_run_backward(&[&loss], &self.adam.parameters(), false, false)?;
-        no_grad(|| self.adam.step(&gradients))?;
-        loss.f_detach()
+        self.adam.minimise(&loss)
     }
 
     /// The class with the highest score for each cell.
@@ -142,62 +132,6 @@ impl LinearClassifier {
                 let saved = find(&format!("{name}{of}"), &size)?;
                 no_grad(|| tensor.f_copy_(saved)).map_err(failed())?;
             }
-        }
-        Ok(())
-    }
-}
-
-/// Adam, without weight decay.
-#[derive(Debug)]
-struct Adam {
-    slots: Vec<Slot>,
-    n_steps: i64,
-    learning_rate: f64,
-}
-
-/// A parameter with the running means of its gradient and of its gradient's square.
-#[derive(Debug)]
-struct Slot {
-    name: String,
-    /// Shares its memory with the model's parameter.
-    parameter: Tensor,
-    mean: Tensor,
-    square: Tensor,
-}
-
-impl Adam {
-    fn new(variables: &VarStore, learning_rate: f64) -> Self {
-        let mut slots: Vec<Slot> = variables
-            .variables()
-            .into_iter()
-            .map(|(name, parameter)| {
-                let (mean, square) = (parameter.zeros_like(), parameter.zeros_like());
-                Slot { name, parameter, mean, square }
-            })
-            .collect();
-        // A `VarStore` returns them in any order.
-        slots.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { slots, n_steps: 0, learning_rate }
-    }
-
-    fn parameters(&self) -> Vec<&Tensor> {
-        self.slots.iter().map(|slot| &slot.parameter).collect()
-    }
-
-    /// Takes a step along `gradients`, one for each parameter.
-    fn step(&mut self, gradients: &[Tensor]) -> Result<(), TchError> {
-        self.n_steps += 1;
-        // Both means begin at zero; this factor corrects the bias.
-        let short = |kept: f64| 1.0 - kept.powf(self.n_steps as f64);
-        let (short_mean, short_square) = (short(KEPT_MEAN), short(KEPT_SQUARE));
-        for (Slot { parameter, mean, square, .. }, gradient) in self.slots.iter_mut().zip(gradients)
-        {
-            drop(mean.f_lerp_(gradient, 1.0 - KEPT_MEAN)?);
-            drop(square.f_lerp_(&gradient.f_square()?, 1.0 - KEPT_SQUARE)?);
-            let mut size = square.f_div_scalar(short_square)?.f_sqrt()?;
-            drop(size.f_add_scalar_(EPSILON)?);
-            let step = mean.f_div(&size)?.f_mul_scalar(self.learning_rate / short_mean)?;
-            drop(parameter.f_sub_(&step)?);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 32] = [
     "worktime",
     "csr",
     "storage",
@@ -14,6 +14,7 @@ const ORDER: [&str; 30] = [
     "example-data",
     "experiment-copy",
     "shuffle",
+    "doc2vec",
     "relayout",
     "densify",
     "pipeline",
@@ -27,9 +28,10 @@ const ORDER: [&str; 30] = [
     "bench-run",
     "link",
     "fields",
-    "cubes",
+    "sequence-bench",
     "loader",
     "torch-feed",
+    "cubes",
     "somafeed",
     "grid-point",
     "tune",
@@ -39,19 +41,24 @@ const ORDER: [&str; 30] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 18] = [
+const LIMITED: [(&str, &[&str], &[&str]); 19] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
     ("tiledb", &[], &[]),
     ("tiledb-native", &["csr", "storage", "worktime"], &["tiledb"]),
     ("shuffle", &[], &[]),
+    ("doc2vec", &["shuffle"], &[]),
     ("densify", &["csr"], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
-    ("sequences", &["key-values", "pipeline", "storage", "worktime"], &["redis-cluster", "shuffle"]),
+    (
+        "sequences",
+        &["key-values", "pipeline", "shuffle", "storage", "worktime"],
+        &["redis-cluster"],
+    ),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report"], &[]),
     ("link", &[], &["storage"]),
@@ -208,6 +215,8 @@ mod tests {
         edge("soma-io", "tiledb", false, None);
         edge("sweep", "bench-report", false, None);
         edge("compare", "grid-point", false, None);
+        edge("cubes", "torch-feed", false, None);
+        edge("torch-feed", "cubes", true, Some("before it"));
         edge("tune", "compare", false, Some("before it"));
         edge("loader", "shuffle", false, None);
         edge("loader", "torch-feed", false, Some("before it"));

@@ -30,6 +30,12 @@ const CLOCK: Surroundings = Surroundings {
         "crates/experiment-copy/src/slice.rs",
         "crates/fields/src/generate.rs",
         "crates/relayout/src/rewrite.rs",
+        "crates/sequence-bench/src/bench/epochs.rs",
+        "crates/sequence-bench/src/fill_command.rs",
+        "crates/sequence-bench/src/generate.rs",
+        "crates/sequence-bench/src/import_command.rs",
+        "crates/sequence-bench/src/train_command.rs",
+        "crates/sequence-bench/src/words_command.rs",
         // The speed of codecs and layouts.
         "crates/relayout/src/speed.rs",
         // TileDB's timestamps.

@@ -1,67 +1,41 @@
 //! The load of each core of the machine, sampled while a measurement runs.
 
 use std::fs;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
 use crate::device::Clock;
-
-/// Time from one sample to the next: that of htc's monitor.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(150);
+use crate::sampler::{INTERVAL, Sampler};
 
 const STAT: &str = "/proc/stat";
 
-/// Time of a sample, and the load of each core since the one before, 0 to 1.
-type Sample = (Duration, Vec<f64>);
-
 /// Samples the load of all cores until it is dropped.
 #[derive(Debug)]
-pub(crate) struct CoreLoads {
-    samples: Arc<Mutex<Vec<Sample>>>,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(crate) struct CoreLoads(Sampler<Vec<f64>>);
 
 impl CoreLoads {
     /// Starts the thread that samples. Fails if the kernel does not report the use of cores.
     pub(crate) fn start(clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let mut before = read()?;
-        let samples = Arc::new(Mutex::new(Vec::new()));
-        let of_thread = Arc::clone(&samples);
-        let (stop, stopped) = channel();
-        let thread = Builder::new()
-            .name("core-loads".to_owned())
-            .spawn(move || {
-                while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                    // It could be read a moment ago.
-                    let Ok(now) = read() else { break };
-                    let sample = (clock.now(), loads(&before, &now));
-                    of_thread.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
-                    before = now;
-                }
-            })
-            .context("cannot start the thread that samples the cores")?;
-        Ok(Self { samples, stop: Some(stop), thread: Some(thread) })
+        // The load of each core since the sample before, 0 to 1.
+        let sample = move || {
+            let now = read()?;
+            let loads = loads(&before, &now);
+            before = now;
+            Ok(loads)
+        };
+        Ok(Self(Sampler::start("core-loads", clock, INTERVAL, sample)?))
     }
 
     /// The samples between two times: all cores of the first, then those of the second, and so on.
-    pub(crate) fn between(&self, from: Duration, to: Duration) -> Vec<f64> {
-        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-        let inside = samples.iter().filter(|(at, _)| (from..=to).contains(at));
-        inside.flat_map(|(_, loads)| loads.iter().copied()).collect()
-    }
-}
-
-impl Drop for CoreLoads {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
+    /// Fails if the use of cores could not be read.
+    pub(crate) fn between(&self, from: Duration, to: Duration) -> anyhow::Result<Vec<f64>> {
+        self.0.samples(|samples| {
+            let inside = samples.iter().filter(|(at, _)| (from..=to).contains(at));
+            inside.flat_map(|(_, loads)| loads.iter().copied()).collect()
+        })
     }
 }
 
@@ -123,7 +97,7 @@ mod tests {
     #[test]
     fn this_machine_can_be_sampled() {
         let loads = CoreLoads::start(Arc::new(SystemClock::default())).unwrap();
-        assert!(loads.between(Duration::MAX, Duration::MAX).is_empty());
+        assert!(loads.between(Duration::MAX, Duration::MAX).unwrap().is_empty());
         drop(loads);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes};
 use bench_run::{
     ConsumedEpoch, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share,
     consume_epoch, cool,
@@ -14,12 +14,13 @@ use jiff::Timestamp;
 use pipeline::{EpochStats, Pipeline};
 use storage::ReadLimit;
 
-use super::core_loads::{CoreLoads, INTERVAL};
+use super::core_loads::CoreLoads;
 use super::point::Point;
 use super::read_limit::count;
 use super::settings::Release;
 use super::task::{CubeAnswer, CubeData};
 use crate::device::{Clock, Device, Mark};
+use crate::sampler::INTERVAL;
 
 /// The epochs of a point, and what takes their batches.
 pub(crate) struct Epochs<'a> {
@@ -187,10 +188,9 @@ impl Epochs<'_> {
             consume_cpu_secs: Some(consumed.busy_cpu_secs),
             ..StageTimes::default()
         };
-        let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
         let point = GridPoint { form: facts.form.clone(), ..self.point.recorded(&self.cache) };
         EpochRecord {
-            versions: Versions { somafeed, ..Versions::default() },
+            versions: self.point.consumer.versions(),
             point,
             measured,
             stages,
@@ -225,7 +225,7 @@ impl Epochs<'_> {
         // The shares of the host's waits and work stay those of its own time: without a gap between
         // epochs, it is ahead of the device.
         measured.sample_interval_secs = Some(INTERVAL.as_secs_f64());
-        measured.core_loads = self.cores.between(from, end);
+        measured.core_loads = self.cores.between(from, end)?;
         if let Some(device) = &mut self.device {
             let busy = device.busy_secs(from, end)?;
             measured.device_busy_share = (0.0 < elapsed).then(|| busy / elapsed);

@@ -1,4 +1,5 @@
-//! Bounds that no loader can beat on this machine: reading the files of a form, and decoding them.
+//! Bounds that no loader can beat on this machine: reading the files of a form, decoding them, and
+//! training on them.
 
 use std::fs::File;
 use std::io;
@@ -7,23 +8,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, Versions};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter};
 use bench_run::{Cold, DataFile, PageCache, Reporter, cool, data_files, warm};
 use images::Form;
 use images::files::{CubeFile, DecodeScratch};
 use serde::{Deserialize, Serialize};
 
-use super::point::of_form;
+use super::open::{pipeline, plain_memory};
+use super::point::{Consumer, Point, form_of_batches, of_form};
+use super::settings::{Augment, BatchElement, Settings, Strategy};
 use super::task::{CubeAnswer, CubeData};
-use crate::device::Clock;
+use crate::device::{Clock, TorchSpec, torch};
 
 /// Names of the floors in rows.
 pub(crate) const PLAIN_READ: &str = "plain-read";
 pub(crate) const DECODE: &str = "decode";
+pub(crate) const STEPS: &str = "steps";
 
-/// Least time of decoding, and most cubes.
-const DECODING: Duration = Duration::from_secs(2);
-const MOST_DECODED: usize = 64;
+/// Time of decoding or of training steps, and most cubes or steps.
+const TIME: Duration = Duration::from_secs(2);
+const MOST: usize = 64;
 
 /// A bound to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,14 +36,56 @@ pub(crate) enum Floor {
     PlainRead { form: Form, threads: usize, cold: Option<Cold> },
     /// A cube's file in memory, decoded by one thread again and again.
     Decode { form: Form },
+    /// Training steps on a batch that is on the device already.
+    Steps {
+        torch: TorchSpec,
+        form: Form,
+        element: BatchElement,
+        /// Whether each step augments the batch.
+        augments: bool,
+        batch: u64,
+    },
 }
 
 impl Floor {
+    /// The training steps of a point, if it trains.
+    pub(crate) fn steps_of(point: &Point) -> Option<Self> {
+        let Consumer::Torch(torch) = point.consumer else { return None };
+        let Settings { form, element, augment, .. } = point.settings;
+        let (augments, batch) = (augment == Augment::Device, point.batch);
+        Some(Self::Steps { torch, form, element, augments, batch })
+    }
+
+    /// Whether `record` is that of these steps, or of others that take the same time: those on the
+    /// same values from files of another form.
+    pub(crate) fn is_measured_by(&self, record: &GridPoint) -> bool {
+        let expected = self.recorded(&record.cache);
+        let key = |of: &GridPoint| {
+            (
+                of.chunk_method.clone(),
+                of.consumer.clone(),
+                of.form.clone(),
+                of.augmentation.clone(),
+                of.batch_size,
+            )
+        };
+        key(&expected) == key(record)
+    }
+
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
         let (name, form, threads) = match self {
             Self::PlainRead { form, threads, .. } => (PLAIN_READ, *form, *threads),
             Self::Decode { form } => (DECODE, *form, 1),
+            Self::Steps { torch, form, element, augments, batch } => {
+                return GridPoint {
+                    chunk_method: STEPS.to_owned(),
+                    consumer: Some(torch.to_string()),
+                    form: form_of_batches(*form, *element).to_owned(),
+                    augmentation: augments.then(|| "device".to_owned()),
+                    ..of_form(*form, *batch, cache)
+                };
+            }
         };
         GridPoint {
             chunk_method: name.to_owned(),
@@ -55,6 +101,11 @@ impl Floor {
                 format!("{PLAIN_READ} of {form}, {threads} threads")
             }
             Self::Decode { form } => format!("{DECODE} of {form}"),
+            Self::Steps { torch, form, element, augments, .. } => {
+                let values = form_of_batches(*form, *element);
+                let augments = if *augments { ", augmented" } else { "" };
+                format!("{STEPS} of {} on {values} batches{augments}", torch.processor)
+            }
         }
     }
 }
@@ -71,6 +122,7 @@ pub(crate) fn measure(
             plain_read(floor, &data.folders(*form), (*threads, *cold), clock)?
         }
         Floor::Decode { form } => decode(floor, data, *form)?,
+        Floor::Steps { .. } => steps(floor, data, clock)?,
     };
     reporter.answer(Box::new(record))
 }
@@ -147,7 +199,7 @@ fn decode(floor: &Floor, data: &CubeData, form: Form) -> anyhow::Result<EpochRec
     let meter = ProcessMeter::start()?;
     let start = Instant::now();
     let mut samples = Vec::new();
-    while samples.len() < MOST_DECODED && (samples.is_empty() || start.elapsed() < DECODING) {
+    while samples.len() < MOST && (samples.is_empty() || start.elapsed() < TIME) {
         let begin = Instant::now();
         file.decode(0, &mut cube, &mut scratch).with_context(named)?;
         let wait_secs = begin.elapsed().as_secs_f64();
@@ -160,10 +212,50 @@ fn decode(floor: &Floor, data: &CubeData, form: Form) -> anyhow::Result<EpochRec
     Ok(record(floor, "warm", measured))
 }
 
+/// Trains on the first batch of the data set again and again.
+fn steps(floor: &Floor, data: &CubeData, clock: &dyn Clock) -> anyhow::Result<EpochRecord> {
+    let Floor::Steps { torch, form, element, augments, batch } = *floor else {
+        bail!("{} are not training steps", floor.name());
+    };
+    let augment = if augments { Augment::Device } else { Augment::None };
+    let settings = Settings { form, element, augment, workers: 0, ..Strategy::Original.settings() };
+    let point = Point {
+        strategy: Strategy::Original,
+        label: floor.name(),
+        settings,
+        batch,
+        shuffled: false,
+        seed: 0,
+        epochs: 1,
+        max_batches: Some(1),
+        cold: None,
+        io_limit: None,
+        consumer: Consumer::Torch(torch),
+    };
+    let pipeline = pipeline(data, &point, (None, plain_memory()))?;
+    let n_classes = pipeline.source().data().n_classes();
+    let first = pipeline.epoch(0)?.next().context("the data set has no images")??;
+    let n_rows = first.n_samples() as u64;
+    let meter = ProcessMeter::start()?;
+    let times = torch::time_steps(&torch, point.torch_work(n_classes), first, (TIME, MOST), clock)?;
+    let of_step = |time: &Duration| BatchSample {
+        wait_secs: 0.0,
+        consume_secs: time.as_secs_f64(),
+        n_rows,
+        nnz: 0,
+    };
+    let mut measured = Measured::from_batches(&times.iter().map(of_step).collect::<Vec<_>>(), 0.0);
+    meter.finish(&mut measured)?;
+    Ok(record(floor, "warm", measured))
+}
+
 fn record(floor: &Floor, cache: &str, measured: Measured) -> EpochRecord {
-    let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+    let consumer = match floor {
+        Floor::Steps { torch, .. } => Consumer::Torch(*torch),
+        Floor::PlainRead { .. } | Floor::Decode { .. } => Consumer::None,
+    };
     EpochRecord {
-        versions: Versions { somafeed, ..Versions::default() },
+        versions: consumer.versions(),
         point: floor.recorded(cache),
         measured: Measured { epoch: Some(0), nnz: None, nnz_per_sec: None, ..measured },
         ..EpochRecord::default()

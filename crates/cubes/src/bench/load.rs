@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, ensure};
 use bench_run::{Order, Reporter};
-use images::{ImageBatch, ImageSamples};
-use pipeline::Pipeline;
-use slots::{Allocate, Mapped};
-use storage::ReadLimit;
 
 use super::core_loads::CoreLoads;
 use super::epochs::Epochs;
 use super::floors;
+use super::open::{pipeline, plain_memory};
 use super::point::{Consumer, Point};
 use super::read_limit::bucket;
 use super::task::{CubeAnswer, CubeData, CubeTask, CubeWork};
-use crate::device::{Clock, Device, StandIn, SystemClock};
+use crate::device::{Clock, Device, StandIn, SystemClock, torch};
 
 /// Reads an order from stdin, performs it and reports on stdout.
 pub(crate) fn serve() -> anyhow::Result<()> {
@@ -50,6 +46,10 @@ fn load(
             let device: Box<dyn Device> = Box::new(device);
             Some(device)
         }
+        Consumer::Torch(spec) => {
+            let work = point.torch_work(data.open(None, false)?.n_classes());
+            Some(torch::start(&spec, work, Arc::clone(clock))?)
+        }
     };
     let memory = device.as_ref().map_or_else(plain_memory, |device| device.memory());
     let pipeline = pipeline(data, point, (bucket.as_ref(), memory))?;
@@ -59,24 +59,4 @@ fn load(
     let clock = Arc::clone(clock);
     Epochs { data, point, pipeline: &pipeline, bucket, device, cores, clock, cache, open_secs }
         .run(reporter)
-}
-
-/// Memory of a ring where there is no device.
-pub(crate) fn plain_memory() -> Arc<dyn Allocate> {
-    Arc::new(Mapped)
-}
-
-/// The engine over the cubes, with `memory` for a ring.
-pub(crate) fn pipeline(
-    data: &CubeData,
-    point: &Point,
-    (bucket, memory): (Option<&Arc<ReadLimit>>, Arc<dyn Allocate>),
-) -> anyhow::Result<Pipeline<ImageSamples>> {
-    let set = data
-        .open(bucket, point.evicts())
-        .with_context(|| format!("cannot open {}", data.path().display()))?;
-    let samples = ImageSamples::open(&set, &point.image_spec(memory))?;
-    let pipeline = Pipeline::new(Arc::new(samples), point.pipeline_spec(), ImageBatch::n_planned)?;
-    ensure!(0 < pipeline.n_batches(), "{} has no cubes", data.path().display());
-    Ok(pipeline)
 }

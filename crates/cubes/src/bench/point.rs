@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrays::ElementType;
-use bench_report::{GridPoint, OWN_LOADER};
+use bench_report::{GridPoint, OWN_LOADER, Versions};
 use bench_run::{Cold, IoLimit};
 use images::augment::Augmentation;
 use images::{BatchMemory, Form, ImageSpec, SeededAugmentation};
@@ -14,7 +14,7 @@ use shuffle::{Order, Remainder};
 use slots::Allocate;
 
 use super::settings::{Augment, BatchElement, Memory, Settings, Strategy, value_name};
-use crate::device::DeviceSpec;
+use crate::device::{DeviceSpec, STAND_IN, TorchProcessor, TorchSpec, TorchWork, torch};
 
 /// Batches that the consumer keeps: the one that it works on, and one that is copied.
 const KEPT: usize = 2;
@@ -26,16 +26,49 @@ pub(crate) enum Consumer {
     None,
     /// A stand-in for a device.
     StandIn(DeviceSpec),
+    /// Training with torch.
+    Torch(TorchSpec),
 }
 
 impl Consumer {
-    /// Seconds of compute for each cube; `None` without a device.
+    /// Seconds of compute for each cube, if they are given; those of a training are measured.
     pub(crate) fn secs_per_cube(&self) -> Option<f64> {
         match self {
-            Self::None => None,
+            Self::None | Self::Torch(_) => None,
             Self::StandIn(device) => {
                 Some(device.step_millis / 1e3 / device.full_batch.max(1) as f64)
             }
+        }
+    }
+
+    /// The device's name in titles; `None` without a device.
+    pub(crate) fn device_name(&self) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::StandIn(_) => Some(format!("the {STAND_IN}")),
+            Self::Torch(TorchSpec { processor: TorchProcessor::Cpu, .. }) => {
+                Some("the processor in training".to_owned())
+            }
+            Self::Torch(torch) => Some(torch.processor.to_string()),
+        }
+    }
+
+    /// Versions of what ran, for a record.
+    pub(crate) fn versions(&self) -> Versions {
+        let [libtorch, tch] = match self {
+            Self::None | Self::StandIn(_) => [None, None],
+            Self::Torch(_) => torch::versions().map(|version| version.map(str::to_owned)),
+        };
+        let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+        Versions { somafeed, libtorch, tch, ..Versions::default() }
+    }
+
+    /// What took the batches, for a record; `None` without a device.
+    pub(crate) fn recorded(&self) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::StandIn(device) => Some(device.to_string()),
+            Self::Torch(torch) => Some(torch.to_string()),
         }
     }
 }
@@ -128,10 +161,6 @@ impl Point {
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
         let (settings, spec) = (&self.settings, self.pipeline_spec());
-        let is_f16 = match settings.element {
-            BatchElement::Stored => !matches!(settings.form, Form::Dat | Form::Raw32),
-            element => element == BatchElement::F16,
-        };
         GridPoint {
             chunk_method: self.strategy.name().to_owned(),
             strategy: Some(self.strategy.name().to_owned()),
@@ -139,7 +168,7 @@ impl Point {
             chunks_per_block: self.batch,
             block_size: self.batch,
             order: if self.shuffled { "shuffled" } else { "in-order" }.to_owned(),
-            form: if is_f16 { "f16" } else { "dense" }.to_owned(),
+            form: form_of_batches(settings.form, settings.element).to_owned(),
             augmentation: Some(self.augmentation()),
             batch_memory: Some(value_name(&settings.memory)),
             slot_release: Some(value_name(&settings.release)),
@@ -151,15 +180,18 @@ impl Point {
             max_batches: self.max_batches,
             n_threads: Some(settings.threads_of_batch() as u64),
             read_threads: Some(spec.read_threads as u64),
-            consumer: match self.consumer {
-                Consumer::None => None,
-                Consumer::StandIn(device) => Some(device.to_string()),
-            },
+            consumer: self.consumer.recorded(),
             prefetch_batches: Some(spec.prefetch_batches as u64),
             io_limit: self.io_limit.as_ref().map(|limit| limit.bytes_per_second.get()),
             io_limit_by: self.io_limit.as_ref().map(|limit| limit.by.name().to_owned()),
             ..of_form(settings.form, self.batch, cache)
         }
+    }
+
+    /// What a training on these batches depends on.
+    pub(crate) fn torch_work(&self, n_classes: usize) -> TorchWork {
+        let Settings { augment, release, .. } = self.settings;
+        TorchWork { n_classes, seed: self.seed, augments: augment == Augment::Device, release }
     }
 
     /// The place of augmentation. On a device that is not there, it is not executed.
@@ -173,6 +205,15 @@ impl Point {
             _ => place,
         }
     }
+}
+
+/// The form of cubes' elements in batches, as rows name it.
+pub(crate) fn form_of_batches(form: Form, element: BatchElement) -> &'static str {
+    let is_f16 = match element {
+        BatchElement::Stored => !matches!(form, Form::Dat | Form::Raw32),
+        element => element == BatchElement::F16,
+    };
+    if is_f16 { "f16" } else { "dense" }
 }
 
 /// The settings that all rows of cubes share.
@@ -245,6 +286,11 @@ mod tests {
         let point =
             Point { consumer: Consumer::StandIn(device), ..point_for_tests(Strategy::EventRing) };
         let row = point.recorded("cold-advised");
+        let torch = TorchSpec { processor: TorchProcessor::Cuda(0), width: 16 };
+        let trained = Point { consumer: Consumer::Torch(torch), ..point.clone() };
+        let trained = trained.recorded("cold-advised");
+        assert!(trained.consumer.as_ref().unwrap().contains("copies in order"), "{trained:?}");
+        assert_eq!(trained.augmentation.as_deref(), Some("device"));
         assert_eq!(row.workload.as_deref(), Some("cubes"));
         assert!(row.consumer.as_ref().unwrap().starts_with("stand-in:183ms"), "{row:?}");
         assert!(row.augmentation.as_ref().unwrap().contains("not executed"), "{row:?}");

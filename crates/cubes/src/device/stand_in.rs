@@ -122,11 +122,11 @@ impl Device for StandIn {
         to: Duration,
         interval: Duration,
     ) -> anyhow::Result<Vec<f64>> {
-        Ok(self.timeline.busy_shares(from, to, interval))
+        Ok(self.timeline.steps().busy_shares(from, to, interval))
     }
 
     fn busy_secs(&mut self, from: Duration, to: Duration) -> anyhow::Result<f64> {
-        Ok(self.timeline.busy(from, to).as_secs_f64())
+        Ok(self.timeline.steps().busy(from, to).as_secs_f64())
     }
 }
 

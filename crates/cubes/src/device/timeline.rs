@@ -8,6 +8,8 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 
+use super::steps::Steps;
+
 /// The stand-in's name in rows, tables and pictures.
 pub(crate) const NAME: &str = "stand-in";
 
@@ -61,19 +63,19 @@ pub(crate) struct Scheduled {
 pub(crate) struct Timeline {
     spec: DeviceSpec,
     copied: Duration,
-    /// Begin and end of the compute on each batch, one after the other.
-    steps: Vec<(Duration, Duration)>,
+    /// The compute on each batch.
+    steps: Steps,
 }
 
 impl Timeline {
     pub(crate) fn new(spec: DeviceSpec) -> Self {
-        Self { spec, copied: Duration::ZERO, steps: Vec::new() }
+        Self { spec, copied: Duration::ZERO, steps: Steps::default() }
     }
 
     /// The time from which there is room for another batch.
     pub(crate) fn room_at(&self) -> Duration {
-        let before = self.steps.len().checked_sub(ROOM);
-        before.map_or(Duration::ZERO, |idx| self.steps[idx].1)
+        let n_before = (self.steps.len() + 1).saturating_sub(ROOM);
+        self.steps.end_of(n_before).unwrap_or_default()
     }
 
     /// Appends a batch that is handed over at `now`.
@@ -85,32 +87,18 @@ impl Timeline {
         self.copied = begin + self.spec.copy(n_bytes);
         let start = self.copied.max(self.idle_at());
         let computed = start + self.spec.step(n_cubes);
-        self.steps.push((start, computed));
+        self.steps.push(start, computed);
         Scheduled { copied: self.copied, computed }
     }
 
     /// The end of all work so far.
     pub(crate) fn idle_at(&self) -> Duration {
-        self.steps.last().map_or(Duration::ZERO, |step| step.1)
+        self.steps.idle_at()
     }
 
-    /// Time of compute between `from` and `to`.
-    pub(crate) fn busy(&self, from: Duration, to: Duration) -> Duration {
-        let first = self.steps.partition_point(|step| step.1 <= from);
-        let inside = self.steps[first..].iter().take_while(|step| step.0 < to);
-        inside.map(|step| step.1.min(to).saturating_sub(step.0.max(from))).sum()
-    }
-
-    /// Share of each whole interval between `from` and `to` in which the device computed.
-    pub(crate) fn busy_shares(&self, from: Duration, to: Duration, interval: Duration) -> Vec<f64> {
-        let mut shares = Vec::new();
-        let mut begin = from;
-        while !interval.is_zero() && begin + interval <= to {
-            let busy = self.busy(begin, begin + interval);
-            shares.push(busy.as_secs_f64() / interval.as_secs_f64());
-            begin += interval;
-        }
-        shares
+    /// The compute so far.
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.steps
     }
 }
 
@@ -155,22 +143,6 @@ mod tests {
         assert_eq!(device.room_at(), Duration::ZERO);
         device.submit(Duration::ZERO, 10, 6);
         assert_eq!(device.room_at(), 70 * MS, "the end of the first step");
-    }
-
-    #[test]
-    fn busy_time_is_that_of_the_compute_inside_the_interval() {
-        let mut device = timeline(false);
-        device.submit(Duration::ZERO, 10, 6);
-        device.submit(Duration::ZERO, 10, 6);
-        // Steps from 10 to 70 and from 80 to 140.
-        for (from, to, busy) in
-            [(0, 140, 120), (0, 10, 0), (40, 90, 40), (139, 500, 1), (70, 80, 0)]
-        {
-            assert_eq!(device.busy(from * MS, to * MS), busy * MS, "{from} {to}");
-        }
-        let shares = device.busy_shares(Duration::ZERO, 155 * MS, 40 * MS);
-        assert_eq!(shares, [0.75, 0.75, 1.0], "the last 35 ms are not an interval");
-        assert_eq!(device.idle_at(), 140 * MS);
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! Utilisation over the progress of an epoch: a line with a band for each strategy.
 
+use bench_report::{draw_series_names, drawing_failed as failed, stroke_sample};
 use plotters::prelude::*;
 
-use super::{draw_names, failed, stroke_sample};
 use crate::curves::Curve;
 
 /// A curve with its name.
 #[derive(Debug)]
 pub(crate) struct NamedCurve {
     pub(crate) name: String,
-    pub(crate) color: RGBColor,
+    /// Red, green and blue.
+    pub(crate) color: [u8; 3],
     /// Shares, 0 to 1.
     pub(crate) curve: Curve,
 }
@@ -44,7 +45,8 @@ pub(crate) fn draw_curves(title: &str, curves: &[NamedCurve]) -> anyhow::Result<
             .draw()
             .map_err(|error| failed(&error))?;
         for NamedCurve { name, color, curve } in curves {
-            let color = *color;
+            let [red, green, blue] = *color;
+            let color = RGBColor(red, green, blue);
             let band = band(curve);
             chart
                 .draw_series([Polygon::new(band, color.mix(0.2).filled())])
@@ -56,7 +58,7 @@ pub(crate) fn draw_curves(title: &str, curves: &[NamedCurve]) -> anyhow::Result<
                 .label(name)
                 .legend(move |at| stroke_sample(at, color.stroke_width(2)));
         }
-        draw_names(&mut chart)?;
+        draw_series_names(&mut chart)?;
         root.present().map_err(|error| failed(&error))?;
     }
     Ok(text)
@@ -86,8 +88,11 @@ mod tests {
     #[test]
     fn every_curve_has_a_line_and_a_band() {
         let curve = Curve { mean: vec![0.0, 0.5, 0.9], std: vec![0.0, 0.1, 0.2] };
-        let named =
-            |name: &str| NamedCurve { name: name.to_owned(), color: BLUE, curve: curve.clone() };
+        let named = |name: &str| NamedCurve {
+            name: name.to_owned(),
+            color: [0, 0, 0xFF],
+            curve: curve.clone(),
+        };
         let text = draw_curves("use", &[named("original"), named("+codec")]).unwrap();
         assert_eq!(text.matches("<polygon").count(), 2, "{text}");
         // Two lines, and their samples beside the names.

@@ -1,18 +1,14 @@
-//! Checksums of samples: those of our loader, and whether a reader's are the same.
-
-use std::collections::BTreeMap;
+//! Checksums of the samples of our loader.
 
 use anyhow::{Context as _, bail};
 use arrays::ElementType;
+use bench_run::Checksums;
 use images::{ImageBatch, KeyValues};
 
 use crate::bench::{CubeData, Point, pipeline, plain_memory};
 
 /// The arrays of a sample, in the order of their checksums.
-const KEYS: [&str; 3] = ["features", "labels", "valid_pixels"];
-
-/// The checksums of samples, by their numbers: one for each of [`KEYS`].
-pub(crate) type Checksums = BTreeMap<u64, Vec<u32>>;
+pub(crate) const KEYS: [&str; 3] = ["features", "labels", "valid_pixels"];
 
 /// The samples of each epoch of `point`, in the order in which our loader delivers them.
 pub(crate) fn epochs(data: &CubeData, point: &Point) -> anyhow::Result<Vec<Vec<u64>>> {
@@ -68,49 +64,5 @@ fn as_in_python(key: &KeyValues<'_>, bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
         }
         ElementType::I64 => Ok(bytes.to_vec()),
         element => bail!("labels of {element:?} cannot be compared with those of Python"),
-    }
-}
-
-/// Says how `theirs` differ from `ours`; `None` if all samples are there and equal.
-pub(crate) fn difference(ours: &Checksums, theirs: &Checksums) -> Option<String> {
-    for (sample, expected) in ours {
-        let Some(found) = theirs.get(sample) else {
-            return Some(format!("it does not deliver sample {sample}"));
-        };
-        if found.len() != expected.len() {
-            return Some(format!("it delivers {} arrays of sample {sample}", found.len()));
-        }
-        let both = KEYS.iter().zip(expected.iter().zip(found));
-        if let Some((key, (expected, found))) = both.into_iter().find(|(_, (a, b))| a != b) {
-            return Some(format!(
-                "it delivers other values of {key} in sample {sample}: their crc32 is {found:08x}, \
-                 ours {expected:08x}"
-            ));
-        }
-    }
-    let extra = theirs.keys().find(|sample| !ours.contains_key(sample));
-    extra.map(|sample| format!("it delivers sample {sample}, which was not asked for"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_difference_is_named() {
-        let ours = Checksums::from([(3, vec![1, 2, 3]), (5, vec![3, 4, 5])]);
-        assert_eq!(difference(&ours, &ours.clone()), None);
-        for (theirs, part) in [
-            (vec![(3, vec![1, 2, 3])], "does not deliver sample 5"),
-            (vec![(3, vec![1]), (5, vec![3, 4, 5])], "1 arrays of sample 3"),
-            (
-                vec![(3, vec![1, 2, 3]), (5, vec![3, 10, 5])],
-                "labels in sample 5: their crc32 is 0000000a",
-            ),
-            (vec![(3, vec![1, 2, 3]), (5, vec![3, 4, 5]), (6, vec![])], "sample 6, which was not"),
-        ] {
-            let found = difference(&ours, &theirs.into_iter().collect()).unwrap();
-            assert!(found.contains(part), "{found}");
-        }
     }
 }

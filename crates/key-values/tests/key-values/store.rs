@@ -63,7 +63,9 @@ fn namespaces_do_not_see_each_other() {
     // One name is the beginning of the other.
     let (one, other) = (connect(cluster, "name"), connect(cluster, "name-2"));
     fill(&one, 300);
-    one.put_manifest(b"one").unwrap();
+    assert!(one.put_new_manifest(b"one").unwrap());
+    assert!(!one.put_new_manifest(b"another").unwrap());
+    assert_eq!(one.manifest().unwrap().as_deref(), Some(&b"one"[..]));
     assert_eq!(other.manifest().unwrap(), None);
     assert_eq!(other.which_are_missing(0..300, &|| false).unwrap(), [0..300]);
     let items = [(7_u64, "seven")];

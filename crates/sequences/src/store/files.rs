@@ -1,5 +1,6 @@
 //! A folder of sequences, read without a server.
 
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,50 +48,57 @@ impl SequenceFiles {
     /// There is none, its format is another one, or its files have other sizes than they should.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Self, Error> {
         let place = storage.place();
-        let [summary, ends] = read_whole(&*storage, [SUMMARY, LETTER_ENDS])?;
-        let summary = Summary::from_json(&summary, &place)?;
-        let letter_ends: Vec<u64> = numbers(&ends).collect();
+        let summary = Summary::from_json(&description(&*storage)?, &place)?;
         let damaged = |reason: String| Error::Damaged { place: place.clone(), reason };
         let n = summary.n_sequences;
-        if ends.len() as u64 != n.saturating_mul(8) {
-            return Err(damaged(format!(
-                "{LETTER_ENDS} has {} bytes, and {n} sequences need 8 each",
-                ends.len()
-            )));
-        }
-        if !letter_ends.is_sorted() {
-            return Err(damaged(format!("{LETTER_ENDS} descends")));
-        }
-        if letter_ends.last().copied().unwrap_or(0) != summary.n_letters {
-            return Err(damaged(format!(
-                "{LETTER_ENDS} ends at {}, and there are {} letters",
-                letter_ends.last().copied().unwrap_or(0),
-                summary.n_letters
-            )));
-        }
         let expected = [
             (LETTERS, Some(summary.n_letters)),
+            (LETTER_ENDS, n.checked_mul(8)),
             (NAMES, Some(summary.n_name_bytes)),
             (NAME_ENDS, n.checked_mul(8)),
             (BY_NAME, n.checked_mul(ENTRY)),
         ];
+        // Sizes first: nothing is allocated for a number that the files do not bear out.
         let sizes = storage.sizes(&expected.map(|(file, _)| file));
         for ((file, expected), size) in expected.into_iter().zip(sizes) {
-            let size = size.map_err(|source| unreadable(&*storage, file, source))?;
+            let size = match size {
+                Ok(size) => size,
+                Err(source) if source.kind() == ErrorKind::NotFound => {
+                    return Err(not_a_store(&*storage, file));
+                }
+                Err(source) => return Err(unreadable(&*storage, file, source)),
+            };
             if Some(size) != expected {
+                let n_letters = summary.n_letters;
                 return Err(damaged(format!(
-                    "{file} has {size} bytes, and {} were written",
-                    expected.unwrap_or(u64::MAX)
+                    "{file} has {size} bytes, which does not fit {n} sequences of {n_letters} \
+                     letters"
                 )));
             }
+        }
+        let letter_ends = read_ends(&*storage, n)?;
+        if !letter_ends.is_sorted() {
+            return Err(damaged(format!("{LETTER_ENDS} descends")));
+        }
+        let last = letter_ends.last().copied().unwrap_or(0);
+        let lengths = letter_ends.windows(2).map(|ends| ends[1] - ends[0]);
+        let longest = lengths.chain(letter_ends.first().copied()).max().unwrap_or(0);
+        if (last, longest) != (summary.n_letters, summary.longest) {
+            return Err(damaged(format!(
+                "{LETTER_ENDS} has {last} letters, {longest} in the longest sequence, and not {} \
+                 and {}",
+                summary.n_letters, summary.longest
+            )));
         }
         Ok(Self { storage, summary, letter_ends })
     }
 
     /// The row of the sequence with this name; `None` if there is none.
     ///
+    /// Reads 12 bytes about `log2(n)` times, one after another, and then the name.
+    ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store cannot be read, or is damaged.
     pub fn find(&self, name: &[u8]) -> Result<Option<u64>, Error> {
         let hash = XxHash3_64::oneshot(name);
         let (mut low, mut high) = (0, self.summary.n_sequences);
@@ -103,6 +111,9 @@ impl SequenceFiles {
             let (found, row) = self.by_name(low)?;
             if found != hash {
                 break;
+            }
+            if self.summary.n_sequences <= row {
+                return Err(self.damaged(format!("{BY_NAME} has row {row}")));
             }
             let mut list = SequenceList::default();
             self.read_names(&[row..row + 1], &mut list)?;
@@ -118,7 +129,7 @@ impl SequenceFiles {
     fn by_name(&self, entry: u64) -> Result<(u64, u64), Error> {
         let mut bytes = [0; ENTRY as usize];
         self.read_file(BY_NAME, &[entry * ENTRY..(entry + 1) * ENTRY], &mut bytes)?;
-        let hash = numbers(&bytes).next().unwrap_or_default();
+        let hash = bytes.first_chunk().map_or(0, |hash| u64::from_le_bytes(*hash));
         let row = bytes.last_chunk().map_or(0, |row| u32::from_le_bytes(*row));
         Ok((hash, u64::from(row)))
     }
@@ -143,8 +154,10 @@ impl SequenceFiles {
     }
 
     fn read_file(&self, file: &str, ranges: &[Range<u64>], into: &mut [u8]) -> Result<(), Error> {
+        // Empty sequences and names have no bytes to ask for.
+        let ranges = ranges.iter().filter(|range| !range.is_empty());
         let pieces: Vec<Piece<'_>> =
-            ranges.iter().map(|range| Piece { file, range: range.clone() }).collect();
+            ranges.map(|range| Piece { file, range: range.clone() }).collect();
         self.storage.read(&pieces, into).map_err(|source| unreadable(&*self.storage, file, source))
     }
 
@@ -153,27 +166,42 @@ impl SequenceFiles {
     /// # Errors
     /// A row does not exist, or the store cannot be read or is damaged.
     pub fn read_names(&self, rows: &[Range<u64>], into: &mut SequenceList) -> Result<u64, Error> {
-        let mut n_read = 0;
         for rows in rows {
             self.letters(rows)?;
-            let first = rows.start.saturating_sub(1);
-            let mut bytes = vec![0; (rows.end - first) as usize * 8];
-            self.read_file(NAME_ENDS, &[first * 8..rows.end * 8], &mut bytes)?;
-            let mut ends: Vec<u64> = numbers(&bytes).collect();
-            if rows.start == 0 {
-                ends.insert(0, 0);
-            }
-            let in_file = ends.last().is_some_and(|end| *end <= self.summary.n_name_bytes);
-            if !ends.is_sorted() || !in_file {
-                let (place, reason) = (self.storage.place(), format!("{NAME_ENDS} descends"));
-                return Err(Error::Damaged { place, reason });
-            }
-            let lengths = ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
-            let range = ends[0]..ends[ends.len() - 1];
-            n_read += bytes.len() as u64 + (range.end - range.start);
-            into.extend_names(lengths, |names| self.read_file(NAMES, &[range], names))?;
         }
-        Ok(n_read)
+        // The end before the first row, too; row 0 begins at 0.
+        let first = |rows: &Range<u64>| rows.start.saturating_sub(1);
+        let n_ends = |rows: &Range<u64>| (rows.end - first(rows)) as usize;
+        let in_file: Vec<_> = rows.iter().map(|rows| first(rows) * 8..rows.end * 8).collect();
+        let mut ends = vec![0_u64; rows.iter().map(n_ends).sum()];
+        self.read_file(NAME_ENDS, &in_file, bytemuck::cast_slice_mut(&mut ends))?;
+        let mut rest = &ends[..];
+        let (mut lengths, mut names) = (Vec::new(), Vec::with_capacity(rows.len()));
+        for rows in rows {
+            let (ends, others) = rest.split_at(n_ends(rows));
+            rest = others;
+            let (mut end, ends) = match ends.split_first() {
+                Some((before, ends)) if 0 < rows.start => (u64::from_le(*before), ends),
+                _ => (0, ends),
+            };
+            let start = end;
+            for next in ends {
+                let next = u64::from_le(*next);
+                if next < end || self.summary.n_name_bytes < next {
+                    return Err(self.damaged(format!("{NAME_ENDS} descends, or passes the end")));
+                }
+                lengths.push((next - end) as usize);
+                end = next;
+            }
+            names.push(start..end);
+        }
+        let n_name_bytes: u64 = names.iter().map(|names| names.end - names.start).sum();
+        into.extend_names(lengths, |bytes| self.read_file(NAMES, &names, bytes))?;
+        Ok(8 * ends.len() as u64 + n_name_bytes)
+    }
+
+    fn damaged(&self, reason: String) -> Error {
+        Error::Damaged { place: self.storage.place(), reason }
     }
 }
 
@@ -184,6 +212,11 @@ impl SequenceStore for SequenceFiles {
 
     fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Ends and lengths of names; letters are read in place.
+    fn working_bytes(&self, n_rows: u64, with_names: bool) -> u64 {
+        if with_names { n_rows.saturating_mul(16) } else { 0 }
     }
 
     fn read(
@@ -206,31 +239,36 @@ impl SequenceStore for SequenceFiles {
     }
 }
 
-fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Reads files of a store as a whole.
-fn read_whole<const N: usize>(
-    storage: &dyn Storage,
-    files: [&str; N],
-) -> Result<[Vec<u8>; N], Error> {
-    let mut read = storage.read_files(&files).into_iter();
-    let mut bytes = files.map(|_| Vec::new());
-    for (bytes, file) in bytes.iter_mut().zip(files) {
-        *bytes = match read.next() {
-            Some(Ok(read)) => read,
-            Some(Err(source)) if source.kind() == std::io::ErrorKind::NotFound => {
-                let reason = format!("it has no file {file}");
-                return Err(Error::NotAStore { place: storage.place(), reason });
-            }
-            Some(Err(source)) => return Err(unreadable(storage, file, source)),
-            None => return Err(unreadable(storage, file, std::io::ErrorKind::NotFound.into())),
-        };
+/// Reads [`SUMMARY`].
+fn description(storage: &dyn Storage) -> Result<Vec<u8>, Error> {
+    match storage.read_files(&[SUMMARY]).pop() {
+        Some(Ok(bytes)) => Ok(bytes),
+        Some(Err(source)) if source.kind() != ErrorKind::NotFound => {
+            Err(unreadable(storage, SUMMARY, source))
+        }
+        _ => Err(not_a_store(storage, SUMMARY)),
     }
-    Ok(bytes)
 }
 
-fn unreadable(storage: &dyn Storage, file: &str, source: std::io::Error) -> Error {
+/// Reads [`LETTER_ENDS`] of `n` sequences, after its size was checked.
+fn read_ends(storage: &dyn Storage, n: u64) -> Result<Vec<u64>, Error> {
+    let failed = |source| unreadable(storage, LETTER_ENDS, source);
+    let mut ends = Vec::new();
+    let len = usize::try_from(n).unwrap_or(usize::MAX);
+    ends.try_reserve_exact(len).map_err(|_| failed(ErrorKind::OutOfMemory.into()))?;
+    ends.resize(len, 0_u64);
+    let piece = Piece { file: LETTER_ENDS, range: 0..n * 8 };
+    storage.read(&[piece], bytemuck::cast_slice_mut(&mut ends)).map_err(failed)?;
+    for end in &mut ends {
+        *end = u64::from_le(*end);
+    }
+    Ok(ends)
+}
+
+fn not_a_store(storage: &dyn Storage, file: &str) -> Error {
+    Error::NotAStore { place: storage.place(), reason: format!("it has no file {file}") }
+}
+
+fn unreadable(storage: &dyn Storage, file: &str, source: io::Error) -> Error {
     Error::Read { what: file.to_owned(), place: storage.place(), source: source.into() }
 }

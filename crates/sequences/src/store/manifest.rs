@@ -74,7 +74,7 @@ impl Summary {
 /// Counts what a [`Summary`] has while sequences are written one after another.
 pub(crate) struct Summing {
     summary: Summary,
-    letters: Box<[u64; 256]>,
+    letters: LetterCounts,
     hash: twox_hash::XxHash3_64,
 }
 
@@ -95,7 +95,11 @@ impl Default for Summing {
             letters: Vec::new(),
             fingerprint: String::new(),
         };
-        Self { summary, letters: Box::new([0; 256]), hash: twox_hash::XxHash3_64::with_seed(0) }
+        Self {
+            summary,
+            letters: LetterCounts::default(),
+            hash: twox_hash::XxHash3_64::with_seed(0),
+        }
     }
 }
 
@@ -106,7 +110,7 @@ impl Summing {
         self.summary.n_letters += n_letters;
         self.summary.n_name_bytes += n_name;
         self.summary.longest = self.summary.longest.max(n_letters);
-        count_letters(letters, &mut self.letters);
+        self.letters.add(letters);
         // Lengths keep "AC" + "G" apart from "A" + "CG".
         self.hash.write(&n_letters.to_le_bytes());
         self.hash.write(&n_name.to_le_bytes());
@@ -119,32 +123,64 @@ impl Summing {
     }
 
     pub(crate) fn finish(mut self) -> Summary {
-        let counted = (0_u8..=u8::MAX).zip(self.letters.iter()).filter(|(_, count)| 0 < **count);
-        self.summary.letters =
-            counted.map(|(letter, count)| (char::from(letter), *count)).collect();
+        let counted = (0_u8..=u8::MAX).zip(self.letters.finish()).filter(|(_, count)| 0 < *count);
+        self.summary.letters = counted.map(|(letter, count)| (char::from(letter), count)).collect();
         self.summary.fingerprint = format!("{:016x}", self.hash.finish());
         self.summary
     }
 }
 
-/// Counts in four tables in turn: neighbours are often the same letter, and a count would have to
-/// wait for the one before.
-fn count_letters(letters: &[u8], counts: &mut [u64; 256]) {
-    let mut tables = [[0_u32; 256]; 4];
-    for part in letters.chunks(1 << 24) {
-        let mut fours = part.chunks_exact(4);
-        for four in &mut fours {
-            for (letter, table) in four.iter().zip(&mut tables) {
-                table[usize::from(*letter)] += 1;
+/// Counts of all letters.
+///
+/// Four tables take turns: neighbours are often the same letter, and a count would have to wait for
+/// the one before. They are added up only when their 32 bits might not suffice, because for short
+/// sequences that takes longer than counting.
+struct LetterCounts {
+    tables: Box<[[u32; 256]; 4]>,
+    /// Letters in the tables.
+    n_letters: usize,
+    counts: Box<[u64; 256]>,
+}
+
+/// Letters that the tables may have.
+const MAX_LETTERS: usize = 1 << 24;
+
+impl Default for LetterCounts {
+    fn default() -> Self {
+        Self { tables: Box::new([[0; 256]; 4]), n_letters: 0, counts: Box::new([0; 256]) }
+    }
+}
+
+impl LetterCounts {
+    fn add(&mut self, letters: &[u8]) {
+        for part in letters.chunks(MAX_LETTERS) {
+            if MAX_LETTERS < self.n_letters + part.len() {
+                self.add_up();
+            }
+            self.n_letters += part.len();
+            let (fours, rest) = part.as_chunks::<4>();
+            for four in fours {
+                for (letter, table) in four.iter().zip(self.tables.iter_mut()) {
+                    table[usize::from(*letter)] += 1;
+                }
+            }
+            for letter in rest {
+                self.tables[0][usize::from(*letter)] += 1;
             }
         }
-        for letter in fours.remainder() {
-            tables[0][usize::from(*letter)] += 1;
-        }
-        for table in &mut tables {
-            for (count, more) in counts.iter_mut().zip(&mut *table) {
+    }
+
+    fn add_up(&mut self) {
+        for table in self.tables.iter_mut() {
+            for (count, more) in self.counts.iter_mut().zip(table) {
                 *count += u64::from(std::mem::take(more));
             }
         }
+        self.n_letters = 0;
+    }
+
+    fn finish(mut self) -> [u64; 256] {
+        self.add_up();
+        *self.counts
     }
 }

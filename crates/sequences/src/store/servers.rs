@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SequenceStore;
 use super::manifest::Summary;
-use super::value::{append_to, pack};
+use super::value::{Value, pack};
 use crate::error::Error;
 use crate::sequence_list::SequenceList;
 
@@ -21,8 +21,8 @@ const MAX_ROUNDS: usize = 4;
 /// A store of sequences in a cluster of Redis or Valkey servers, in one namespace of its keys.
 ///
 /// Each value has [`sequences_per_key`](Self::sequences_per_key) consecutive sequences with their
-/// names. The namespace's manifest says what is in it: a store is opened only if it was filled to
-/// its end.
+/// names, and is fetched as a whole: chunks of the loader should have a multiple of that number.
+/// The namespace's manifest says what is in it: a store is opened only if it was filled to its end.
 #[derive(Debug)]
 pub struct SequenceServers {
     values: KeyValues,
@@ -51,7 +51,8 @@ impl SequenceServers {
     /// Opens a store that was filled.
     ///
     /// # Errors
-    /// The servers cannot be reached, or the namespace has no complete store.
+    /// The servers cannot be reached, or the namespace has no complete store, or has lost the last
+    /// value. Other values that are gone are errors when they are read.
     pub fn open(spec: &ServerSpec) -> Result<Self, Error> {
         let values = KeyValues::connect(spec)?;
         let place = place_of(&values);
@@ -65,6 +66,13 @@ impl SequenceServers {
                 .to_owned();
             return Err(Error::NotAStore { place, reason });
         }
+        // A number of sequences that is wrong would be taken for the length of an epoch.
+        if let Some(last) = manifest.n_values().checked_sub(1)
+            && !values.which_are_missing(last..last + 1, &|| false)?.is_empty()
+        {
+            let reason = format!("value {last}, the last one, is missing");
+            return Err(Error::Damaged { place, reason });
+        }
         Ok(Self { values, manifest })
     }
 
@@ -72,9 +80,10 @@ impl SequenceServers {
     /// are not written again. `progress` gets the number of sequences that were read so far.
     ///
     /// # Errors
-    /// The namespace has a store of other sequences, or another number of sequences in a value; the
-    /// source cannot be read; a server cannot be reached or has too little memory. What was written
-    /// stays, and the next fill goes on from there.
+    /// The namespace has a store of other sequences, another number of sequences in a value, or
+    /// values without a description, which may be anything; the source cannot be read; a server
+    /// cannot be reached or has too little memory. What was written stays, and the next fill goes
+    /// on from there.
     pub fn fill(
         spec: &ServerSpec,
         source: &dyn SequenceStore,
@@ -88,16 +97,20 @@ impl SequenceServers {
         }
         let summary = source.summary().clone();
         let mut manifest = Manifest { summary, sequences_per_key, is_complete: false };
-        if let Some(there) = Manifest::read(&values)? {
-            manifest.check(&there, &place_of(&values))?;
-        }
-        // From here on, nobody takes the namespace for a store of something else.
-        manifest.write(&values)?;
         let n_values = manifest.n_values();
         let is_stopped = || stop.is_set();
+        let was_complete = manifest.claim(&values, &is_stopped)?;
         let mut missing = values.which_are_missing(0..n_values, &is_stopped)?;
+        if was_complete && !missing.is_empty() {
+            manifest.write(&values)?;
+        }
         let n_missing: u64 = missing.iter().map(|range| range.end - range.start).sum();
         let mut fill = ServerFill { n_found: n_values - n_missing, written: Vec::new() };
+        // Others may be reading a complete store: its description stays as it is.
+        if was_complete && missing.is_empty() {
+            manifest.is_complete = true;
+            return Ok((Self { values, manifest }, fill));
+        }
         while !missing.is_empty() {
             if fill.written.len() == MAX_ROUNDS {
                 let what = format!("{} values again and again", missing.len());
@@ -150,6 +163,14 @@ impl SequenceStore for SequenceServers {
         &self.manifest.summary
     }
 
+    /// Whole values are fetched before sequences are taken out of them.
+    fn working_bytes(&self, n_rows: u64, _with_names: bool) -> u64 {
+        let Manifest { summary, sequences_per_key, .. } = &self.manifest;
+        let all = summary.n_letters.saturating_add(summary.n_name_bytes);
+        let mean = all.div_ceil(summary.n_sequences.max(1)).saturating_add(8);
+        n_rows.max(*sequences_per_key).min(summary.n_sequences).saturating_mul(mean)
+    }
+
     fn read(
         &self,
         rows: &[Range<u64>],
@@ -177,12 +198,17 @@ impl SequenceStore for SequenceServers {
         self.values.get_many(&numbers, &|| stop.is_set(), |at, value| {
             values[at] = value.to_vec();
         })?;
-        let mut found = numbers.iter().zip(&values).peekable();
+        let mut found = numbers.iter().zip(&values);
+        let mut present: Option<(u64, Value<'_>)> = None;
         for row in rows.iter().cloned().flatten() {
-            while found.next_if(|(number, _)| **number != row / per_key).is_some() {}
-            let value = found.peek().map(|(_, value)| value.as_slice()).unwrap_or_default();
-            let at = (row % per_key) as usize;
-            append_to(into, value, at, with_names).ok_or_else(|| self.damaged(row / per_key))?;
+            let (number, at) = (row / per_key, (row % per_key) as usize);
+            if present.as_ref().is_none_or(|(present, _)| *present != number) {
+                present =
+                    found.next().and_then(|(number, bytes)| Some((*number, Value::new(bytes)?)));
+            }
+            let appended =
+                present.as_mut().and_then(|(_, value)| value.append_to(into, at, with_names));
+            appended.ok_or_else(|| self.damaged(number))?;
         }
         Ok(values.iter().map(|value| value.len() as u64).sum())
     }
@@ -205,10 +231,39 @@ impl Manifest {
     }
 
     fn write(&self, values: &KeyValues) -> Result<(), Error> {
-        let bytes = serde_json::to_vec(self).map_err(|error| {
+        Ok(values.put_manifest(&self.to_json()?)?)
+    }
+
+    fn to_json(&self) -> Result<Vec<u8>, Error> {
+        serde_json::to_vec(self).map_err(|error| {
             Error::settings(format!("the description of the store cannot be written: {error}"))
-        })?;
-        Ok(values.put_manifest(&bytes)?)
+        })
+    }
+
+    /// Makes sure that the namespace is this store's, and returns whether it was complete.
+    ///
+    /// Two fills at a time cannot both claim an empty namespace. Values that nothing describes are
+    /// not taken for this store's: they may be left from another one.
+    fn claim(&self, values: &KeyValues, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let place = place_of(values);
+        let mut there = Self::read(values)?;
+        if there.is_none() {
+            let n_values = self.n_values();
+            let missing = values.which_are_missing(0..n_values, stop)?;
+            let n_missing: u64 = missing.iter().map(|range| range.end - range.start).sum();
+            if n_missing == n_values && values.put_new_manifest(&self.to_json()?)? {
+                return Ok(false);
+            }
+            there = Self::read(values)?;
+        }
+        let Some(there) = there else {
+            let reason = "it has values and no description of them; use another namespace, or \
+                          clear this one"
+                .to_owned();
+            return Err(Error::OtherData { place, reason });
+        };
+        self.check(&there, &place)?;
+        Ok(there.is_complete)
     }
 
     /// Fails if a namespace has another store than is to be filled into it.

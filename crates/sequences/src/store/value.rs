@@ -38,30 +38,67 @@ pub(crate) fn pack(list: &SequenceList, range: Range<usize>) -> Result<Vec<u8>, 
     Ok(value)
 }
 
-/// Appends sequence `at` of a value to a list. `None` if the value does not have it, or has other
-/// bytes than its numbers say.
-pub(crate) fn append_to(
-    list: &mut SequenceList,
-    value: &[u8],
-    at: usize,
-    with_names: bool,
-) -> Option<()> {
-    let number = |idx: usize| {
-        let bytes = value.get(idx * NUMBER..)?.first_chunk()?;
-        usize::try_from(u32::from_le_bytes(*bytes)).ok()
-    };
-    let n_sequences = number(0)?;
-    if n_sequences <= at {
-        return None;
+/// The sequences of a value. Asked for in ascending order, each number is read once.
+#[derive(Debug)]
+pub(crate) struct Value<'a> {
+    bytes: &'a [u8],
+    n_sequences: usize,
+    /// The next sequence, and where it begins.
+    next: usize,
+    start: usize,
+}
+
+impl<'a> Value<'a> {
+    /// `None` if there is not even the number of sequences.
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
+        let n_sequences = number(bytes, 0)?;
+        Some(Self { bytes, n_sequences, next: 0, start: Self::start(n_sequences) })
     }
-    let start = NUMBER * (1 + 2 * n_sequences);
-    let before = (1..=2 * at).try_fold(start, |start, idx| start.checked_add(number(idx)?))?;
-    let n_letters = number(1 + 2 * at)?;
-    let n_name = number(2 + 2 * at)?;
-    let letters = value.get(before..before.checked_add(n_letters)?)?;
-    let name = value.get(before + n_letters..(before + n_letters).checked_add(n_name)?)?;
-    list.push(letters, with_names.then_some(name));
-    Some(())
+
+    /// Appends sequence `at` to a list. `None` if the value does not have it, or has other bytes
+    /// than its numbers say.
+    pub(crate) fn append_to(
+        &mut self,
+        list: &mut SequenceList,
+        at: usize,
+        with_names: bool,
+    ) -> Option<()> {
+        if self.n_sequences <= at {
+            return None;
+        }
+        if at < self.next {
+            (self.next, self.start) = (0, Self::start(self.n_sequences));
+        }
+        loop {
+            let (letters, name) = self.parts()?;
+            self.next += 1;
+            self.start += letters.len() + name.len();
+            if at < self.next {
+                list.push(letters, with_names.then_some(name));
+                return Some(());
+            }
+        }
+    }
+
+    /// Letters and name of the next sequence.
+    fn parts(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let lengths = 1 + 2 * self.next;
+        let (n_letters, n_name) = (number(self.bytes, lengths)?, number(self.bytes, lengths + 1)?);
+        let rest = self.bytes.get(self.start..)?;
+        let (letters, rest) = rest.split_at_checked(n_letters)?;
+        Some((letters, rest.get(..n_name)?))
+    }
+
+    /// Where the first sequence begins.
+    fn start(n_sequences: usize) -> usize {
+        NUMBER * (1 + 2 * n_sequences)
+    }
+}
+
+/// The number at a place among the numbers of a value.
+fn number(value: &[u8], idx: usize) -> Option<usize> {
+    let bytes = value.get(idx * NUMBER..)?.first_chunk()?;
+    usize::try_from(u32::from_le_bytes(*bytes)).ok()
 }
 
 #[cfg(test)]
@@ -81,16 +118,26 @@ mod tests {
             }
             let value = pack(&list, 0..list.len()).unwrap();
             let mut found = SequenceList::default();
+            let mut value = Value::new(&value).unwrap();
             for at in 0..sequences.len() {
-                append_to(&mut found, &value, at, true).unwrap();
+                value.append_to(&mut found, at, true).unwrap();
             }
             prop_assert_eq!(&found, &list);
-            prop_assert!(append_to(&mut found, &value, sequences.len(), true).is_none());
+            prop_assert!(value.append_to(&mut found, sequences.len(), true).is_none());
+            // In any order.
+            for at in (0..sequences.len()).rev().step_by(2) {
+                let mut one = SequenceList::default();
+                value.append_to(&mut one, at, false).unwrap();
+                prop_assert_eq!(one.get(0), list.get(at));
+                prop_assert_eq!(one.name(0), None);
+            }
         }
 
         #[test]
         fn no_bytes_panic(value in proptest::collection::vec(any::<u8>(), 0..40), at in 0_usize..4) {
-            append_to(&mut SequenceList::default(), &value, at, true);
+            if let Some(mut value) = Value::new(&value) {
+                value.append_to(&mut SequenceList::default(), at, true);
+            }
         }
 
         #[test]
@@ -99,7 +146,9 @@ mod tests {
             (0..n).for_each(|_| list.push(b"ACGT", Some(b"a")));
             let value = pack(&list, 0..n).unwrap();
             let value = &value[..value.len() - cut.min(value.len())];
-            prop_assert!(append_to(&mut SequenceList::default(), value, n - 1, true).is_none());
+            let mut found = SequenceList::default();
+            let last = Value::new(value).and_then(|mut of| of.append_to(&mut found, n - 1, true));
+            prop_assert!(last.is_none());
         }
     }
 }

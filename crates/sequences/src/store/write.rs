@@ -40,8 +40,8 @@ pub struct SequenceFilesWriter {
     names: BufWriter<File>,
     letter_ends: BufWriter<File>,
     name_ends: BufWriter<File>,
-    /// The hash of each name.
-    hashes: Vec<u64>,
+    /// The entries of [`BY_NAME`] in the order of rows: the only memory that grows with the store.
+    by_name: Vec<NameEntry>,
     summing: Summing,
     n_letters: u64,
     n_name_bytes: u64,
@@ -52,10 +52,16 @@ impl SequenceFilesWriter {
     /// paths that are read meanwhile.
     ///
     /// # Errors
-    /// The folder exists, another process writes to it, or it cannot be created.
+    /// The folder exists, another process writes to it, or it cannot be created; its path is the
+    /// address of an object store, or not valid UTF-8.
     pub fn create(folder: &Path, sources: &[&str]) -> Result<Self, Error> {
-        let uri = folder.to_string_lossy();
-        let destination = Destination::claim(&uri, Existing::Keep, sources)?;
+        let refused =
+            |why: &str| Error::settings(format!("cannot write to {}: {why}", folder.display()));
+        let uri = folder.to_str().ok_or_else(|| refused("its name is not valid UTF-8"))?;
+        let destination = Destination::claim(uri, Existing::Keep, sources)?;
+        if !destination.is_local() {
+            return Err(refused("write to a local folder, then copy it to the object store"));
+        }
         let folder = PathBuf::from(destination.uri());
         std::fs::create_dir_all(&folder).map_err(|source| failed("write", &folder, source))?;
         let [letters, names, letter_ends, name_ends] =
@@ -67,7 +73,7 @@ impl SequenceFilesWriter {
             name_ends: name_ends?,
             destination,
             folder,
-            hashes: Vec::new(),
+            by_name: Vec::new(),
             summing: Summing::default(),
             n_letters: 0,
             n_name_bytes: 0,
@@ -79,11 +85,10 @@ impl SequenceFilesWriter {
     /// # Errors
     /// A file cannot be written, or there are 2^32 sequences already.
     pub fn push(&mut self, letters: &[u8], name: &[u8]) -> Result<(), Error> {
-        if u32::try_from(self.hashes.len()).is_err() {
-            return Err(Error::settings("a store can have 2^32 sequences at most"));
-        }
+        let row = u32::try_from(self.by_name.len())
+            .map_err(|_| Error::settings("a store can have 2^32 sequences at most"))?;
         self.summing.add(letters, name);
-        self.hashes.push(XxHash3_64::oneshot(name));
+        self.by_name.push(name_entry(XxHash3_64::oneshot(name), row));
         self.n_letters += letters.len() as u64;
         self.n_name_bytes += name.len() as u64;
         let folder = &self.folder;
@@ -111,47 +116,60 @@ impl SequenceFilesWriter {
         ] {
             file.flush().map_err(|source| failed("write", &self.folder.join(name), source))?;
         }
-        let mut by_name: Vec<(u64, u32)> = self.hashes.iter().copied().zip(0..=u32::MAX).collect();
-        by_name.sort_unstable();
+        let mut by_name = std::mem::take(&mut self.by_name);
+        by_name.sort_unstable_by_key(hash_and_row);
         self.check_names(&by_name)?;
-        let mut file = create(&self.folder, BY_NAME)?;
-        for (hash, row) in by_name {
-            write(&mut file, &hash.to_le_bytes(), &self.folder, BY_NAME)?;
-            write(&mut file, &row.to_le_bytes(), &self.folder, BY_NAME)?;
-        }
-        file.flush().map_err(|source| failed("write", &self.folder.join(BY_NAME), source))?;
-        let summary = self.summing.finish();
-        let path = self.folder.join(SUMMARY);
-        std::fs::write(&path, summary.to_json()?)
+        let path = self.folder.join(BY_NAME);
+        std::fs::write(&path, by_name.as_flattened())
             .map_err(|source| failed("write", &path, source))?;
+        let summary = self.summing.finish();
+        let json = summary.to_json()?;
+        let path = self.folder.join(SUMMARY);
+        std::fs::write(&path, &json).map_err(|source| failed("write", &path, source))?;
+        let n_ends = 8 * summary.n_sequences;
         let mut n_bytes = 0;
-        for name in [LETTERS, NAMES, LETTER_ENDS, NAME_ENDS, BY_NAME, SUMMARY] {
+        for (name, expected) in [
+            (LETTERS, self.n_letters),
+            (NAMES, self.n_name_bytes),
+            (LETTER_ENDS, n_ends),
+            (NAME_ENDS, n_ends),
+            (BY_NAME, by_name.as_flattened().len() as u64),
+            (SUMMARY, json.len() as u64),
+        ] {
             let path = self.folder.join(name);
-            let metadata = path.metadata().map_err(|source| failed("read", &path, source))?;
-            n_bytes += metadata.len();
+            let size = path.metadata().map_err(|source| failed("read", &path, source))?.len();
+            // A write that failed before, and whose error was not heeded.
+            if size != expected {
+                let reason =
+                    format!("it has {size} bytes, and {expected} should have been written");
+                return Err(failed("write", &path, std::io::Error::other(reason)));
+            }
+            n_bytes += size;
         }
         self.destination.publish()?;
         Ok(WriteReport { summary, n_bytes })
     }
 
     /// Fails if two names are the same. Names of the same hash are compared as they are.
-    fn check_names(&self, by_name: &[(u64, u32)]) -> Result<(), Error> {
-        for equal in by_name.chunk_by(|one, other| one.0 == other.0).filter(|of| 1 < of.len()) {
-            let mut seen: Vec<(String, u32)> = Vec::new();
-            for (_, row) in equal {
-                let name = self.name(*row)?;
+    fn check_names(&self, by_name: &[NameEntry]) -> Result<(), Error> {
+        let is_same_hash = |one: &NameEntry, other: &NameEntry| one[..8] == other[..8];
+        for equal in by_name.chunk_by(is_same_hash).filter(|of| 1 < of.len()) {
+            let mut seen: Vec<(Vec<u8>, u32)> = Vec::new();
+            for (_, row) in equal.iter().map(hash_and_row) {
+                let name = self.name(row)?;
                 if let Some((_, first)) = seen.iter().find(|(other, _)| *other == name) {
-                    let (first, second) = (u64::from(*first), u64::from(*row));
+                    let name = String::from_utf8_lossy(&name).into_owned();
+                    let (first, second) = (u64::from(*first), u64::from(row));
                     return Err(Error::DuplicateName { name, first, second });
                 }
-                seen.push((name, *row));
+                seen.push((name, row));
             }
         }
         Ok(())
     }
 
     /// Reads a name that was written.
-    fn name(&self, row: u32) -> Result<String, Error> {
+    fn name(&self, row: u32) -> Result<Vec<u8>, Error> {
         let ends_path = self.folder.join(NAME_ENDS);
         let mut ends = [0; 16];
         let (from, into) = match row.checked_sub(1) {
@@ -159,14 +177,29 @@ impl SequenceFilesWriter {
             None => (0, &mut ends[8..]),
         };
         read_at(&ends_path, from, into)?;
-        let number = |bytes: &[u8]| {
-            bytes.iter().rev().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte))
-        };
-        let (start, end) = (number(&ends[..8]), number(&ends[8..]));
+        let [start, end] = [&ends[..8], &ends[8..]].map(little_endian);
         let mut name = vec![0; usize::try_from(end - start).unwrap_or_default()];
         read_at(&self.folder.join(NAMES), start, &mut name)?;
-        Ok(String::from_utf8_lossy(&name).into_owned())
+        Ok(name)
     }
+}
+
+/// An entry of [`BY_NAME`] as it is written.
+type NameEntry = [u8; 12];
+
+fn name_entry(hash: u64, row: u32) -> NameEntry {
+    let mut entry = [0; 12];
+    entry[..8].copy_from_slice(&hash.to_le_bytes());
+    entry[8..].copy_from_slice(&row.to_le_bytes());
+    entry
+}
+
+fn hash_and_row(entry: &NameEntry) -> (u64, u32) {
+    (little_endian(&entry[..8]), little_endian(&entry[8..]) as u32)
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 fn read_at(path: &Path, from: u64, into: &mut [u8]) -> Result<(), Error> {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use pipeline::{Pipeline, PipelineSpec, World};
 use proptest::prelude::*;
 use sequences::{
-    Alphabet, KmerSpec, NoiseTable, SequenceBatch, SequenceFiles, SequenceSamples, SequenceSpec,
-    Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
+    Alphabet, KmerSpec, SequenceBatch, SequenceFiles, SequenceSamples, SequenceSpec, Tokenizer,
+    Vocabulary, WhenUnknown, WindowSpec,
 };
-use shuffle::Remainder;
+use shuffle::{AliasTable, Remainder};
 use tempfile::TempDir;
 
 use crate::bed::{random, store};
@@ -32,7 +32,7 @@ fn bed(n: usize) -> Bed {
     let (folder, store) = store(&sequences);
     let spec = KmerSpec::all_frames(3, 2);
     let words = Vocabulary::count(&*store, &Alphabet::DNA, &spec, WhenUnknown::Fail, 2).unwrap();
-    let noise = Arc::new(NoiseTable::new(words.counts(), NoiseTable::EXPONENT).unwrap());
+    let noise = Arc::new(AliasTable::new(words.counts(), AliasTable::NOISE).unwrap());
     let tokenizer = Tokenizer::new(spec, Arc::new(words), WhenUnknown::Fail).unwrap();
     let windows = WindowSpec { context: 2, n_noise: 3, noise, seed: 5 };
     Bed { _folder: folder, sequences, store, tokenizer, windows }
@@ -160,7 +160,7 @@ fn ranks_share_an_epoch_and_a_saved_state_goes_on() {
 #[test]
 fn what_does_not_fit_together_is_refused() {
     let bed = bed(3);
-    let noise = Arc::new(NoiseTable::new(&[1, 2], NoiseTable::EXPONENT).unwrap());
+    let noise = Arc::new(AliasTable::new(&[1, 2], AliasTable::NOISE).unwrap());
     let windows = WindowSpec { context: 2, n_noise: 3, noise, seed: 5 };
     for (tokenizer, windows, what) in [
         (None, bed.windows.clone(), "tokenizer"),

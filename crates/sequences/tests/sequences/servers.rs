@@ -108,6 +108,67 @@ fn a_second_fill_writes_what_is_missing() {
     assert!(format!("{error}").contains("17"), "{error}");
 }
 
+/// Values that nothing describes may be of another store.
+#[test]
+fn values_without_a_description_are_not_trusted() {
+    let Some(cluster) = shared() else { return };
+    let (_folder, files) = files();
+    let spec = ServerSpec::new(cluster.urls(), "orphans");
+    fill(&spec, &files, 4).unwrap();
+    delete(&cluster.urls(), &["orphans:manifest"]);
+    let error = fill(&spec, &files, 4).unwrap_err();
+    assert!(matches!(error, Error::OtherData { .. }), "{error:?}");
+    assert!(error.to_string().contains("no description"), "{error}");
+}
+
+/// A number of sequences that the servers do not have is an error, not an endless epoch.
+#[test]
+fn a_description_that_lies_is_damage() {
+    let Some(cluster) = shared() else { return };
+    let (_folder, files) = files();
+    let spec = ServerSpec::new(cluster.urls(), "lies");
+    let (store, _) = fill(&spec, &files, 4).unwrap();
+    let manifest = String::from_utf8(store.values().manifest().unwrap().unwrap()).unwrap();
+    for n in ["2001", "1152921504606846976", "18446744073709551615"] {
+        let lie = manifest.replace("\"n_sequences\":2000", &format!("\"n_sequences\":{n}"));
+        assert_ne!(lie, manifest);
+        store.values().put_manifest(lie.as_bytes()).unwrap();
+        let error = SequenceServers::open(&spec).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{n}: {error:?}");
+    }
+}
+
+/// Ranks that fill and open at the same time all find the store.
+#[test]
+fn fills_at_the_same_time_agree() {
+    let Some(cluster) = shared() else { return };
+    let (_folder, files) = files();
+    let spec = ServerSpec::new(cluster.urls(), "together");
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                fill(&spec, &files, 3).unwrap();
+                // Complete now, whatever the others still do.
+                SequenceServers::open(&spec).unwrap();
+            });
+        }
+    });
+    let (_other_folder, other) = store(&["ACGT", "GGG"]);
+    let spec = ServerSpec::new(cluster.urls(), "one-of-two");
+    let filled = std::thread::scope(|scope| {
+        let fills = [&files, &other].map(|source| scope.spawn(|| fill(&spec, source, 3)));
+        fills.map(|fill| fill.join().unwrap())
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = filled.into_iter().partition(Result::is_ok);
+    assert_eq!((won.len(), lost.len()), (1, 1));
+    assert!(lost.iter().all(|lost| matches!(lost, Err(Error::OtherData { .. }))), "{lost:?}");
+    let store = SequenceServers::open(&spec).unwrap();
+    let mut list = SequenceList::default();
+    let n = store.summary().n_sequences;
+    store.read(&[0..n], false, &mut list, &Stop::default()).unwrap();
+    assert_eq!(list.len() as u64, n);
+}
+
 /// The manifest of a store that is not complete.
 fn early(store: &SequenceServers) -> Vec<u8> {
     let manifest = store.values().manifest().unwrap().unwrap();

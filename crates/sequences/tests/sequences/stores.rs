@@ -1,6 +1,7 @@
 //! Stores in files.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use pipeline::Stop;
@@ -107,6 +108,100 @@ fn damaged_and_other_stores_are_refused() {
         fs::write(&path, &whole).unwrap();
     }
     opened().unwrap();
+}
+
+/// Numbers that lie are errors that name the file; nothing is allocated for them.
+#[test]
+fn numbers_that_lie_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let opened = || SequenceFiles::open(Arc::new(LocalStorage::new(&path)));
+    write(&path, &["ACGT", "AC", "G"]);
+    let summary = path.join("sequences.json");
+    let text = fs::read_to_string(&summary).unwrap();
+    for (from, to) in [
+        ("\"n_sequences\": 3", "\"n_sequences\": 1152921504606846976"),
+        ("\"n_sequences\": 3", "\"n_sequences\": 18446744073709551615"),
+        ("\"n_letters\": 7", "\"n_letters\": 18446744073709551615"),
+        ("\"n_name_bytes\": 6", "\"n_name_bytes\": 4611686018427387904"),
+        ("\"longest\": 4", "\"longest\": 3"),
+    ] {
+        assert!(text.contains(from), "{text}");
+        fs::write(&summary, text.replace(from, to)).unwrap();
+        let error = opened().unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{to}: {error:?}");
+    }
+    fs::write(&summary, &text).unwrap();
+    for (file, at, to) in [
+        ("letter-ends", 0, [u8::MAX; 8]),
+        ("letter-ends", 16, [u8::MAX; 8]),
+        ("letter-ends", 0, [5, 0, 0, 0, 0, 0, 0, 0]),
+    ] {
+        let path = path.join(file);
+        let whole = fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at..at + 8].copy_from_slice(&to);
+        fs::write(&path, damaged).unwrap();
+        assert!(matches!(opened(), Err(Error::Damaged { .. })), "{file} {at}");
+        fs::write(&path, &whole).unwrap();
+    }
+    let mut list = SequenceList::default();
+    for (file, at, to) in [
+        ("name-ends", 0, vec![u8::MAX; 8]),
+        ("name-ends", 8, vec![1, 0, 0, 0, 0, 0, 0, 0]),
+        ("name-ends", 16, vec![u8::MAX; 8]),
+        ("by-name", 8, vec![3, 0, 0, 0]),
+        ("by-name", 8, vec![u8::MAX; 4]),
+    ] {
+        let path = path.join(file);
+        let whole = fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at..at + to.len()].copy_from_slice(&to);
+        // A row that is wrong is found by the name that has it.
+        if file == "by-name" {
+            (1..3).for_each(|entry| damaged[12 * entry + 8..12 * entry + 12].copy_from_slice(&to));
+        }
+        fs::write(&path, damaged).unwrap();
+        let store = opened().unwrap();
+        let error = if file == "by-name" {
+            store.find(b"s1").unwrap_err()
+        } else {
+            store.read(&[0..1, 1..3], true, &mut list, &Stop::default()).unwrap_err()
+        };
+        assert!(matches!(error, Error::Damaged { .. }), "{file}: {error:?}");
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn a_store_is_written_to_a_folder_only() {
+    for path in ["s3://bucket/genes", "gs://bucket/genes"] {
+        let error = SequenceFilesWriter::create(Path::new(path), &[]).unwrap_err();
+        assert!(matches!(error, Error::Settings { .. }), "{error:?}");
+        assert!(!Path::new(path.split('/').next().unwrap()).exists());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"gen\xff"));
+        assert!(matches!(SequenceFilesWriter::create(&path, &[]), Err(Error::Settings { .. })));
+    }
+}
+
+/// A store of which something was not written does not appear.
+#[test]
+fn files_that_lack_bytes_are_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut writer = SequenceFilesWriter::create(&path, &[]).unwrap();
+    writer.push(b"ACGT", b"a").unwrap();
+    let names = folder.path().join("store.partial/experiment/names");
+    fs::remove_file(&names).unwrap();
+    fs::write(&names, "").unwrap();
+    let error = writer.finish().unwrap_err();
+    assert!(matches!(error, Error::File { .. }), "{error:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 /// A file that is cut while the store is open ends in an error.

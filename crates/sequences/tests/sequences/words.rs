@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pipeline::{Pipeline, PipelineSpec};
 use proptest::prelude::*;
 use sequences::{
-    Alphabet, Error, KmerSpec, SequenceStore as _, TokenFrames, TokenScratch, Tokenizer,
-    Vocabulary, WhenUnknown,
+    Alphabet, Error, KmerSpec, SequenceBatch, SequenceSamples, SequenceSpec, SequenceStore as _,
+    TokenFrames, TokenScratch, Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
 };
+use shuffle::AliasTable;
 
 use crate::bed::{random, store};
 
@@ -165,4 +167,58 @@ fn words_in_rows_are_cut_and_filled() {
     let [first, third] = [0, 2].map(|frame| frames.frame(frame));
     assert_eq!(words, [&first[..4], &[99; 4], third, &[99; 2]].concat());
     assert_eq!(mask, [&[true; 4][..], &[false; 4], &[true, true, false, false]].concat());
+}
+
+/// Against Dragon's rules for a few short sequences (`tests/python/dragon.py`): targets with their
+/// contexts, in its order, and the vocabulary with its counts.
+#[test]
+fn targets_and_contexts_are_dragons() {
+    let text = include_str!("../data/dragon.txt");
+    let (windows, counts) = text.split_once("vocabulary ").unwrap();
+    let documents: Vec<(&str, Vec<&str>)> = windows
+        .split("sequence ")
+        .filter(|of| !of.is_empty())
+        .map(|of| {
+            let (letters, rest) = of.split_once('\n').unwrap();
+            (letters, rest.lines().collect())
+        })
+        .collect();
+    let sequences: Vec<&str> = documents.iter().map(|(letters, _)| *letters).collect();
+    let (_folder, store) = store(&sequences);
+    let spec = KmerSpec::default();
+    let alphabet = store.summary().alphabet().unwrap();
+    let words = Vocabulary::count(&*store, &alphabet, &spec, WhenUnknown::Fail, 2).unwrap();
+
+    let mut counts = counts.lines();
+    let totals = format!("{} {}", words.n_words(), words.counts().iter().sum::<u64>());
+    assert_eq!(counts.next(), Some(totals.as_str()));
+    let of_word =
+        |word: usize| format!("{} {}", words.word(word as u32).unwrap(), words.counts()[word]);
+    let mut counted: Vec<String> = (0..words.n_counted()).map(of_word).collect();
+    counted.sort_unstable();
+    assert!(counts.eq(counted.iter().map(String::as_str)), "{counted:?}");
+
+    let noise = Arc::new(AliasTable::new(words.counts(), AliasTable::NOISE).unwrap());
+    let tokenizer = Tokenizer::new(spec, Arc::new(words), WhenUnknown::Fail).unwrap();
+    let vocabulary = Arc::clone(tokenizer.vocabulary());
+    let windows = Some(WindowSpec { context: 3, n_noise: 5, noise, seed: 1 });
+    let of_batch = SequenceSpec { tokenizer: Some(tokenizer), windows, ..Default::default() };
+    let samples = SequenceSamples::new(store, of_batch).unwrap();
+    let spec = PipelineSpec { batch_rows: 3, ..PipelineSpec::default() };
+    let pipeline = Pipeline::new(Arc::new(samples), spec, SequenceBatch::n_sequences).unwrap();
+    let mut found: Vec<Vec<String>> = vec![Vec::new(); documents.len()];
+    for batch in pipeline.epoch(0).unwrap() {
+        let windows = batch.unwrap().into_windows().unwrap();
+        let contexts = windows.contexts.chunks(windows.n_context);
+        let targets = windows.sequences.iter().zip(&windows.targets).zip(contexts);
+        for ((row, target), context) in targets {
+            let words = [&[*target], context].concat();
+            let words: Vec<String> =
+                words.iter().map(|word| vocabulary.word(*word).unwrap()).collect();
+            found[*row as usize].push(words.join(" "));
+        }
+    }
+    for ((letters, expected), found) in documents.iter().zip(&found) {
+        assert_eq!(expected, found, "{letters}");
+    }
 }

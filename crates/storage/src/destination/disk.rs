@@ -50,11 +50,16 @@ pub(super) fn create_folders(
 }
 
 /// Calls `sync` with each file and folder below a folder, and with the folder itself, a folder
-/// after its contents. Returns the bytes of all files.
+/// after its contents; of a file, with the file. Returns the bytes of all files.
 pub(super) fn sync_below(
     folder: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
 ) -> Result<u64, DestinationError> {
+    let found = fs::symlink_metadata(folder).map_err(file_error("inspect", folder))?;
+    if found.is_file() {
+        sync(folder).map_err(file_error("sync", folder))?;
+        return Ok(found.len());
+    }
     let failed = |source| file_error("list", folder)(source);
     let mut n_bytes = 0;
     for entry in fs::read_dir(folder).map_err(failed)? {

@@ -75,6 +75,23 @@ fn what_was_written_gets_its_name_at_the_end() {
 }
 
 #[test]
+fn a_data_set_may_be_a_single_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("data.txt");
+    let claimed = claim(&target, Existing::Keep).unwrap();
+    fs::write(claimed.uri(), "12345").unwrap();
+    assert_eq!(claimed.publish().unwrap(), Some(5));
+    assert_eq!(names(folder.path()), ["data.txt"]);
+    killed(&folder.path().join("other"), Existing::Keep, |claim| {
+        fs::write(&claim.uri, "1").unwrap();
+    });
+    let claimed = claim(&folder.path().join("other"), Existing::Keep).unwrap();
+    assert!(claimed.leftover().is_some());
+    drop(claimed);
+    assert_eq!(names(folder.path()), ["data.txt"]);
+}
+
+#[test]
 fn a_failed_run_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let claimed = claim(&folder.path().join("x"), Existing::Keep).unwrap();

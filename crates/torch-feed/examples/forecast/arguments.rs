@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-
-use crate::device_choice::DeviceChoice;
+use torch_feed::DeviceChoice;
 
 /// Trains a model that forecasts fields one step ahead, and compares it with persistence: the
 /// forecast that nothing changes.

@@ -15,8 +15,6 @@
 
 mod arguments;
 mod data;
-#[path = "../command_line/device_choice.rs"]
-mod device_choice;
 mod model;
 mod picture;
 mod report;

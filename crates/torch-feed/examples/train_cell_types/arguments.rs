@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use loader::{LoaderSpec, Order, Transform};
-
-use crate::device_choice::DeviceChoice;
+use torch_feed::DeviceChoice;
 
 /// Trains a linear classifier of cell types on the same cells in several orders, and shows the loss
 /// of each.

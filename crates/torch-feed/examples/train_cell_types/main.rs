@@ -14,8 +14,6 @@
 mod arguments;
 mod checkpoint;
 mod data;
-#[path = "../command_line/device_choice.rs"]
-mod device_choice;
 mod picture;
 mod report;
 mod run;

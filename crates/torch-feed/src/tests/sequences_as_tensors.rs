@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pipeline::{Pipeline, PipelineSpec};
 use sequences::{
-    Alphabet, KmerSpec, NoiseTable, SequenceBatch, SequenceFiles, SequenceFilesWriter,
-    SequenceSamples, SequenceSpec, Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
+    Alphabet, KmerSpec, SequenceBatch, SequenceFiles, SequenceFilesWriter, SequenceSamples,
+    SequenceSpec, Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
 };
+use shuffle::AliasTable;
 use storage::LocalStorage;
 use tch::{Kind, Tensor};
 
@@ -28,7 +29,7 @@ fn words_and_windows_are_those_of_the_batch() {
     let store = Arc::new(SequenceFiles::open(Arc::new(LocalStorage::new(&path))).unwrap());
     let kmers = KmerSpec::all_frames(3, 2);
     let words = Vocabulary::count(&*store, &Alphabet::DNA, &kmers, WhenUnknown::Fail, 1).unwrap();
-    let noise = Arc::new(NoiseTable::new(words.counts(), NoiseTable::EXPONENT).unwrap());
+    let noise = Arc::new(AliasTable::new(words.counts(), AliasTable::NOISE).unwrap());
     let tokenizer = Tokenizer::new(kmers, Arc::new(words), WhenUnknown::Fail).unwrap();
     let spec = SequenceSpec {
         letters: true,

@@ -1,0 +1,152 @@
+//! Flags of the words into which sequences are cut.
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use sequences::{Alphabet, KmerSpec, SequenceStore, Tokenizer, Vocabulary, WhenUnknown};
+use serde::{Deserialize, Serialize};
+
+/// Flags of words.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct KmerFlags {
+    /// Letters of a word
+    #[arg(short = 'k', long = "word-letters", value_name = "N", default_value_t = 4)]
+    k: usize,
+    /// Letters from one word of a frame to the next [default: as many as a word has]
+    #[arg(long, value_name = "N")]
+    stride: Option<usize>,
+    /// Frames, which begin one letter after the other [default: as many as the stride has letters]
+    #[arg(long, value_name = "N")]
+    frames: Option<usize>,
+    /// Words of padding at each end of a sequence
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    padding: usize,
+    /// What becomes of words with letters that the alphabet lacks: fail, skip, or word (the same
+    /// word for all of them)
+    #[arg(long, value_name = "RULE", default_value = "fail", hide_possible_values = true)]
+    unknown: Unknown,
+    /// Letters of words [default: all that occur]
+    #[arg(long, value_name = "LETTERS")]
+    alphabet: Option<String>,
+}
+
+/// What becomes of unknown words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Unknown {
+    Fail,
+    Skip,
+    Word,
+}
+
+impl Unknown {
+    fn rule(self) -> WhenUnknown {
+        match self {
+            Self::Fail => WhenUnknown::Fail,
+            Self::Skip => WhenUnknown::Skip,
+            Self::Word => WhenUnknown::Word,
+        }
+    }
+}
+
+/// How sequences are cut into words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Words {
+    pub(crate) k: usize,
+    pub(crate) stride: usize,
+    pub(crate) n_frames: usize,
+    pub(crate) padding: usize,
+    unknown: Unknown,
+    alphabet: Option<String>,
+}
+
+impl KmerFlags {
+    /// The words that the flags ask for.
+    pub(crate) fn words(&self) -> Words {
+        let stride = self.stride.unwrap_or(self.k);
+        Words {
+            k: self.k,
+            stride,
+            n_frames: self.frames.unwrap_or(stride),
+            padding: self.padding,
+            unknown: self.unknown,
+            alphabet: self.alphabet.clone(),
+        }
+    }
+}
+
+impl Words {
+    /// The tokenizer's settings.
+    pub(crate) fn spec(&self) -> KmerSpec {
+        let Self { k, stride, n_frames, padding, .. } = *self;
+        KmerSpec { k, stride, n_frames, padding }
+    }
+
+    /// Whether unknown letters are an error.
+    pub(crate) fn fails_if_unknown(&self) -> bool {
+        self.unknown == Unknown::Fail
+    }
+
+    /// Counts the words of a store, in `threads` threads.
+    pub(crate) fn count(
+        &self,
+        store: &dyn SequenceStore,
+        threads: usize,
+    ) -> Result<Vocabulary, sequences::Error> {
+        let alphabet = match &self.alphabet {
+            Some(letters) => Alphabet::new(letters.as_bytes())?,
+            None => store.summary().alphabet()?,
+        };
+        Vocabulary::count(store, &alphabet, &self.spec(), self.unknown.rule(), threads)
+    }
+
+    /// Counts the words of a store, and makes the tokenizer of them.
+    pub(crate) fn tokenizer(
+        &self,
+        store: &dyn SequenceStore,
+        threads: usize,
+    ) -> Result<Tokenizer, sequences::Error> {
+        let vocabulary = Arc::new(self.count(store, threads)?);
+        Tokenizer::new(self.spec(), vocabulary, self.unknown.rule())
+    }
+
+    /// The settings in words, for records.
+    pub(crate) fn describe(&self) -> String {
+        let Self { k, stride, n_frames, padding, unknown, alphabet } = self;
+        let unknown = match unknown {
+            Unknown::Fail => "",
+            Unknown::Skip => " unknown skipped",
+            Unknown::Word => " unknown word",
+        };
+        let alphabet = alphabet.iter().map(|letters| format!(" of {letters}"));
+        let alphabet: String = alphabet.collect();
+        format!("{k}-mers{alphabet} stride {stride} frames {n_frames} padding {padding}{unknown}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        words: KmerFlags,
+    }
+
+    fn words(text: &str) -> Words {
+        let words = ["x"].into_iter().chain(text.split_whitespace());
+        Flags::try_parse_from(words).unwrap().words.words()
+    }
+
+    #[test]
+    fn the_default_is_dragons() {
+        assert_eq!(words("").spec(), KmerSpec::default());
+        assert_eq!(words("").describe(), "4-mers stride 4 frames 4 padding 3");
+        assert_eq!(words("-k 6 --padding 0").spec(), KmerSpec::all_frames(6, 0));
+        assert_eq!(words("--stride 1").spec(), KmerSpec::overlapping(4, 3));
+        let some = words("-k 3 --stride 2 --frames 1 --unknown word --alphabet ACGT");
+        assert_eq!(some.describe(), "3-mers of ACGT stride 2 frames 1 padding 3 unknown word");
+    }
+}

@@ -1,0 +1,85 @@
+//! The `sequences` program: commands on DNA, RNA and other sequences.
+//!
+//! - `generate` writes a file of sequences from a seed, as a library ([`generate::generate`]) and
+//!   as a command;
+//! - `import` writes a file of sequences to a store;
+//! - `words` counts the words of a store;
+//! - `fill` copies a store to servers, and `stats` shows what they have;
+//! - `train` trains Doc2Vec on a store;
+//! - `sweep` measures feeding sequences over a grid of settings, each point in a process of its own
+//!   (`bench`);
+//! - `peers` measures Python's ways to feed the same store beside ours.
+//!
+//! ```
+//! use sequence_bench::generate::{DragonLines, GenerateSpec, Kind, generate};
+//! use sequences::RecordReader;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("sequences.txt");
+//! let spec = GenerateSpec::new(Kind::Dragon(DragonLines::bytes(10_000)));
+//! let report = generate(&file, &spec, &mut |n_sequences| assert!(n_sequences <= 10))?;
+//! assert_eq!((report.n_sequences, report.n_letters), (10, 9_992));
+//!
+//! let mut reader = RecordReader::open(&file)?;
+//! let first = reader.next_record()?.ok_or("a file without records")?;
+//! assert_eq!((first.name, first.letters.len()), (&b"design_id_1"[..], 1024));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the library of a command line tool: printing is its job"
+)]
+
+mod bench;
+mod cli;
+mod error;
+mod fill_command;
+pub mod generate;
+mod generate_command;
+mod import_command;
+mod kmer_flags;
+mod peers;
+mod peers_command;
+mod published;
+mod server_flags;
+mod stats_command;
+mod sweep_command;
+mod sweep_report;
+mod train_command;
+mod words_command;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use bench_run::{Secrets, exit_code, refused_command_line};
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+pub use error::Error;
+
+/// Runs the program on a command line (program name first) and returns its exit code.
+///
+/// The code is 0 for success, 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C.
+/// Errors are one line on stderr.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let secrets = Secrets::of_arguments(&arguments, storage::environment_secrets());
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return refused_command_line(error, &secrets),
+    };
+    let outcome = match cli.command {
+        Command::Generate(args) => generate_command::run(&args),
+        Command::Import(args) => import_command::run(&args),
+        Command::Words(args) => words_command::run(&args),
+        Command::Fill(args) => fill_command::run(&args),
+        Command::Stats(args) => stats_command::run(&args),
+        Command::Train(args) => train_command::run(&args),
+        Command::Sweep(args) => sweep_command::run(&args, &arguments),
+        Command::Peers(args) => peers_command::run(&args, &arguments),
+        Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
+    };
+    exit_code(outcome, &secrets)
+}
