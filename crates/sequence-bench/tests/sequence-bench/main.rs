@@ -5,6 +5,8 @@ mod generator;
 mod measurements;
 mod peers;
 mod program;
+mod servers;
+mod training;
 
 use std::path::Path;
 use std::process::Command;
