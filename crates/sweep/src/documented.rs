@@ -43,8 +43,8 @@ fn check_command(words: &[&str]) -> Result<(), String> {
                 Err(format!("{name} is given {rest:?}"))
             }
         }
-        // Crates `fields` and `cubes` check the commands of their programs.
-        ["cargo", "xtask", "fields" | "cubes" | "preprocess", ..] => Ok(()),
+        // Crates `fields`, `cubes` and `sequence-bench` check the commands of their programs.
+        ["cargo", "xtask", "fields" | "cubes" | "preprocess" | "sequences", ..] => Ok(()),
         ["cargo", "xtask", arguments @ ..] => check_arguments(arguments),
         ["cargo", "run", "--release", "-p", package, "--example", name, "--", ..] => {
             let examples = root().join("crates").join(package).join("examples");
@@ -77,7 +77,7 @@ fn check_arguments(arguments: &[&str]) -> Result<(), String> {
 /// The command may be incomplete.
 fn check_mention(words: &[&str]) -> Result<(), String> {
     let [name, rest @ ..] = words else { return Ok(()) };
-    if OF_XTASK.contains(name) || ["fields", "cubes", "preprocess"].contains(name) {
+    if OF_XTASK.contains(name) || ["fields", "cubes", "preprocess", "sequences"].contains(name) {
         return Ok(());
     }
     let cli = Cli::command();
