@@ -8,5 +8,5 @@ mod reader;
 mod table;
 
 pub(crate) use checksums::{Checksums, batches, difference, ours};
-pub(crate) use reader::{ReaderAnswer, ReaderTask, Script, recorded};
+pub(crate) use reader::{ReaderAnswer, ReaderTask, recorded};
 pub(crate) use table::{Side, table};

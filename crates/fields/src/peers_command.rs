@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{EPOCHS_FILE, EpochRecord, write_text};
-use bench_run::{Ended, UsageError};
+use bench_run::{Ended, Script, UsageError};
 use clap::Args;
 use storage::local_path;
 
 use crate::bench::{DataFlags, FieldData, Job, Measuring, Point, Strategy};
 use crate::peers::{
-    Checksums, ReaderAnswer, ReaderTask, Script, Side, batches, difference, ours, recorded, table,
+    Checksums, ReaderAnswer, ReaderTask, Side, batches, difference, ours, recorded, table,
 };
 
 /// Flags of `peers`.
@@ -165,7 +165,8 @@ impl Comparison<'_> {
         let n_batches = self.args.check_batches as usize;
         let batches = self.task.batches.iter().take(n_batches).cloned().collect();
         let task = ReaderTask { batches, check: true, ..self.task.clone() };
-        let process = self.script.process(reader, measuring.session.cache, task, &self.data)?;
+        let process =
+            self.script.process(reader, measuring.session.cache, task, self.data.secrets())?;
         let mut found = Checksums::new();
         let name = format!("checksums of {reader}");
         let ended = measuring.session.run(&name, process, &mut |answer: ReaderAnswer| {
@@ -225,7 +226,7 @@ impl Comparison<'_> {
         let n_batches = self.args.batches as usize;
         let batches = self.task.batches.iter().take(n_batches).cloned().collect();
         let task = ReaderTask { batches, ..self.task.clone() };
-        let process = self.script.process(reader, cache, task, &self.data)?;
+        let process = self.script.process(reader, cache, task, self.data.secrets())?;
         let recorded = recorded(reader, &self.point, cache);
         let job = Job { name: reader.to_owned(), recorded, n_records: 1, repeat };
         measuring.run(&job, process, |answer| match answer {

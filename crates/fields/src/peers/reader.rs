@@ -1,38 +1,13 @@
-//! The order for a reader's process, its answers, and the record of a run.
+//! The task for a reader's process, its answers, and the record of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
 
 use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, Versions};
-use bench_run::{Order, ProcessSpec};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{FieldData, Point};
-
-/// The script that runs the readers, and its Python.
-#[derive(Debug, Clone)]
-pub(crate) struct Script {
-    pub(crate) python: PathBuf,
-    pub(crate) path: PathBuf,
-}
-
-impl Script {
-    /// Makes the process that performs `task` with `reader`.
-    pub(crate) fn process(
-        &self,
-        reader: &str,
-        cache: &str,
-        task: ReaderTask,
-        data: &FieldData,
-    ) -> anyhow::Result<ProcessSpec<'static>> {
-        let mut command = Command::new(&self.python);
-        // -B: the script's folder gets no compiled files.
-        command.arg("-B").arg(&self.path).args(["--reader", reader]);
-        ProcessSpec::new(command, &Order { cache: cache.to_owned(), task }, data.secrets())
-    }
-}
+use crate::bench::Point;
 
 /// The task of a reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
