@@ -101,15 +101,15 @@ impl SequenceServers {
         let is_stopped = || stop.is_set();
         let was_complete = manifest.claim(&values, &is_stopped)?;
         let mut missing = values.which_are_missing(0..n_values, &is_stopped)?;
-        if was_complete && !missing.is_empty() {
+        let n_found = n_values - n_numbers(&missing);
+        let mut fill = ServerFill { n_found, written: Vec::new() };
+        if was_complete {
+            // Others may be reading a complete store: its description stays as it is.
+            if missing.is_empty() {
+                manifest.is_complete = true;
+                return Ok((Self { values, manifest }, fill));
+            }
             manifest.write(&values)?;
-        }
-        let n_missing: u64 = missing.iter().map(|range| range.end - range.start).sum();
-        let mut fill = ServerFill { n_found: n_values - n_missing, written: Vec::new() };
-        // Others may be reading a complete store: its description stays as it is.
-        if was_complete && missing.is_empty() {
-            manifest.is_complete = true;
-            return Ok((Self { values, manifest }, fill));
         }
         while !missing.is_empty() {
             if fill.written.len() == MAX_ROUNDS {
@@ -250,8 +250,7 @@ impl Manifest {
         if there.is_none() {
             let n_values = self.n_values();
             let missing = values.which_are_missing(0..n_values, stop)?;
-            let n_missing: u64 = missing.iter().map(|range| range.end - range.start).sum();
-            if n_missing == n_values && values.put_new_manifest(&self.to_json()?)? {
+            if n_numbers(&missing) == n_values && values.put_new_manifest(&self.to_json()?)? {
                 return Ok(false);
             }
             there = Self::read(values)?;
@@ -299,7 +298,7 @@ impl Manifest {
         source: &dyn SequenceStore,
         (progress, stop): (&mut dyn FnMut(u64), &Stop),
     ) -> Result<FillReport, Error> {
-        let n_expected = numbers.iter().map(|range| range.end - range.start).sum();
+        let n_expected = n_numbers(numbers);
         let mut failure = None;
         let mut packed = Packed {
             manifest: self,
@@ -377,6 +376,11 @@ impl Packed<'_> {
         (self.progress)(self.n_read);
         Ok(())
     }
+}
+
+/// How many numbers are in these ranges.
+fn n_numbers(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 fn place_of(values: &KeyValues) -> String {
