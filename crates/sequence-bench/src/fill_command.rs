@@ -85,7 +85,8 @@ fn format_report(filled: &SequenceServers, report: &ServerFill) -> String {
     )
 }
 
-/// Reads an epoch in random order, compares each sequence, and formats how fast it came.
+/// Reads an epoch in random order, and formats how fast it came; then reads it again and compares
+/// each sequence. No more than the batches that are read ahead is in memory.
 fn check(filled: SequenceServers, files: &Arc<SequenceFiles>) -> anyhow::Result<String> {
     let spec = SequenceSpec { letters: true, names: true, ..SequenceSpec::default() };
     let place = filled.place();
@@ -93,11 +94,14 @@ fn check(filled: SequenceServers, files: &Arc<SequenceFiles>) -> anyhow::Result<
     let spec = PipelineSpec { read_threads: 2, prefetch_blocks: 2, ..PipelineSpec::default() };
     let pipeline = Pipeline::new(samples, spec, SequenceBatch::n_sequences)?;
     let started = Instant::now();
-    let batches = pipeline.epoch(0)?.collect::<Result<Vec<SequenceBatch>, _>>()?;
+    for batch in pipeline.epoch(0)? {
+        drop(batch?);
+    }
     let seconds = started.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
     let (mut n_sequences, mut n_letters) = (0, 0);
     let mut expected = SequenceList::default();
-    for batch in &batches {
+    for batch in pipeline.epoch(0)? {
+        let batch = batch?;
         for (idx, row) in batch.rows().iter().enumerate() {
             expected.clear();
             files.read(&[*row..*row + 1], true, &mut expected, &Stop::default())?;
