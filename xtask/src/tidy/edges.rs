@@ -4,10 +4,11 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
     "worktime",
     "csr",
     "storage",
+    "tiledb-schema",
     "tiledb",
     "tiledb-native",
     "soma-io",
@@ -41,12 +42,13 @@ const ORDER: [&str; 32] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 19] = [
+const LIMITED: [(&str, &[&str], &[&str]); 20] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
-    ("tiledb", &[], &[]),
-    ("tiledb-native", &["csr", "storage", "worktime"], &["tiledb"]),
+    ("tiledb-schema", &[], &[]),
+    ("tiledb", &["tiledb-schema"], &[]),
+    ("tiledb-native", &["csr", "storage", "tiledb-schema", "worktime"], &["tiledb"]),
     ("shuffle", &[], &[]),
     ("doc2vec", &["shuffle"], &[]),
     ("densify", &["csr"], &[]),
