@@ -1,0 +1,1 @@
+//! Tables made for one purpose each.
