@@ -73,7 +73,11 @@ impl Draw {
     }
 
     /// Columns to read, below `n_columns` and mostly from `first` on.
-    pub(in crate::differential) fn columns(&mut self, first: u64, n_columns: u64) -> ColumnSelection {
+    pub(in crate::differential) fn columns(
+        &mut self,
+        first: u64,
+        n_columns: u64,
+    ) -> ColumnSelection {
         let from = if self.chance(80) { first } else { 0 };
         let some = from..n_columns.min(from + 200).max(from + 1);
         match self.below(4) {

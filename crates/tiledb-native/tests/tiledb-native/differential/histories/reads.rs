@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
 use tiledb::{Context, Layout, ReadQuery};
-use tiledb_native::{Array, ArrayDescription, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
+use tiledb_native::{
+    Array, ArrayDescription, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads,
+};
 
 use super::draw::Draw;
 use crate::differential::expected;

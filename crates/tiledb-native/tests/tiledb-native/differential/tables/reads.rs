@@ -9,8 +9,8 @@ use tiledb::{Context, Layout, ReadQuery, Schema};
 use tiledb_native::{Error, OpenOptions, Table, TableColumn, Threads};
 
 use super::schema::DIMENSION;
+pub(super) use crate::differential::histories::described_equally;
 use crate::differential::histories::draw::Draw;
-use crate::differential::histories::described_equally;
 
 /// A value: whether there is one, and its bytes.
 pub(super) type Cell = (bool, Vec<u8>);
