@@ -40,7 +40,7 @@ pub(super) fn undo(number: Number, from: &[u8], to: &mut Vec<u8>, len: usize) ->
         let value = double_delta.wrapping_add(last.wrapping_mul(2)).wrapping_sub(before);
         store(value, size, to);
         before = last;
-        last = load(&value.to_le_bytes()[..size], signed);
+        last = if size == 8 { value } else { load(&value.to_le_bytes()[..size], signed) };
     }
     Ok(())
 }
