@@ -82,6 +82,11 @@ impl Datatype {
             .map_or_else(|| format!("datatype {}", self.0), |name| (*name).to_owned())
     }
 
+    /// The same type in crate `tiledb-schema`.
+    pub(crate) fn described(self) -> tiledb_schema::Datatype {
+        tiledb_schema::Datatype::from_number(self.0.into())
+    }
+
     /// Bytes of one value; `None` for a number that is not a datatype.
     pub(crate) fn size(self) -> Option<usize> {
         Some(match self.0 {

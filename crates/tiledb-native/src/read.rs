@@ -13,6 +13,7 @@
 //! told in advance what will be read.
 
 mod chunks;
+mod count;
 mod direct;
 mod fetch;
 mod kept;
