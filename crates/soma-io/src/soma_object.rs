@@ -31,14 +31,15 @@ pub(crate) const CURRENT_ENCODING: &str = "1.1.0";
 const KNOWN_ENCODINGS: [&str; 2] = ["1", CURRENT_ENCODING];
 
 type Metadata = Vec<(String, MetadataValue)>;
-/// The members of a group by name, each with its place, and the group's metadata.
-type GroupParts = (Vec<(String, Place)>, Metadata);
+/// The members of a group, each with its name and its URI, and the group's metadata.
+type GroupParts = (Vec<(String, String)>, Metadata);
 
 /// A SOMA collection: a group with members.
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
     pub(crate) place: Place,
-    members: Vec<(String, Place)>,
+    /// The name and the URI of each.
+    members: Vec<(String, String)>,
 }
 
 impl Collection {
@@ -72,12 +73,13 @@ impl Collection {
     /// The place of a member.
     pub(crate) fn member(&self, kind: &'static str, name: &str) -> Result<Place, Error> {
         let member = self.members.iter().find(|(found, _)| found == name);
-        member.map(|(_, place)| place.clone()).ok_or_else(|| Error::NoMember {
+        let (_, uri) = member.ok_or_else(|| Error::NoMember {
             uri: self.place.uri.clone(),
             kind,
             name: name.to_owned(),
             existing: self.names(),
-        })
+        })?;
+        Ok(Place { uri: uri.clone(), ..self.place.clone() })
     }
 }
 

@@ -46,9 +46,8 @@ impl ArrayDescription {
         stored: Arc<Schema>,
         schema_file: &str,
     ) -> Result<Self, Error> {
-        let schema = stored
-            .described()
-            .map_err(|fault| fault.in_unfiltered(files.name(schema_file), 0))?;
+        let schema =
+            stored.described().map_err(|fault| fault.in_unfiltered(files.name(schema_file), 0))?;
         Ok(Self { files, timestamp, stored, schema })
     }
 
@@ -92,8 +91,7 @@ impl ArrayDescription {
             let (name, datatype) = (dimension.name.clone(), dimension.datatype.name());
             return Err(unsupported(Unsupported::DimensionType { name, datatype }));
         }
-        let cell_times =
-            if self.stored.is_dense { CellTimes::None } else { CellTimes::MayDecide };
+        let cell_times = if self.stored.is_dense { CellTimes::None } else { CellTimes::MayDecide };
         let directory = Directory::load_for(&self.files, self.timestamp, cell_times)?;
         if let Some(reason @ Unsupported::FormatVersion { .. }) = directory.obstacle {
             return Err(unsupported(reason));

@@ -67,7 +67,8 @@ fn variable(data: &[u8], offsets: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     if !rest.is_empty() {
         return Err(Fault::new("the offsets of an enumeration are not whole numbers"));
     }
-    let place = |offset: &[u8; 8]| usize::try_from(u64::from_le_bytes(*offset)).unwrap_or(usize::MAX);
+    let place =
+        |offset: &[u8; 8]| usize::try_from(u64::from_le_bytes(*offset)).unwrap_or(usize::MAX);
     let ends = offsets.iter().skip(1).map(place).chain([data.len()]);
     let value = |(start, end): (usize, usize)| {
         data.get(start..end).map(<[u8]>::to_vec).ok_or_else(|| {

@@ -19,7 +19,8 @@ use crate::error::{Error, Fault};
 use crate::schema::Layout;
 pub(crate) use field::Field;
 pub(crate) use footer::{
-    Footer, FooterFields, RawFooter, metadata_file, n_cells, position_range, without_delete_metadata,
+    Footer, FooterFields, RawFooter, metadata_file, n_cells, position_range,
+    without_delete_metadata,
 };
 pub(crate) use tiles::Tiles;
 

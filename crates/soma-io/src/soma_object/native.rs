@@ -34,7 +34,7 @@ pub(super) fn group(storage: Arc<dyn Storage>, place: &Place) -> Result<GroupPar
     let group = Group::open(storage, place.timestamp)?;
     let members = group.members().iter();
     let members = members
-        .map(|member| (member.name.clone(), place.member(&member.uri, member.is_relative)))
+        .map(|member| (member.name.clone(), place.uri_of_member(&member.uri, member.is_relative)))
         .collect();
     Ok((members, group.metadata().to_vec()))
 }

@@ -63,14 +63,13 @@ impl Place {
         })
     }
 
-    /// The place of a member of the group here, by the URI that the group gives.
-    pub(crate) fn member(&self, uri: &str, is_relative: bool) -> Self {
-        let uri = if is_relative {
+    /// The URI of a member of the group here, by the URI that the group stores.
+    pub(crate) fn uri_of_member(&self, uri: &str, is_relative: bool) -> String {
+        if is_relative {
             format!("{}/{}", self.uri.trim_end_matches('/'), uri.trim_matches('/'))
         } else {
             uri.trim_end_matches('/').to_owned()
-        };
-        Self { uri, ..self.clone() }
+        }
     }
 
     pub(crate) fn config(&self) -> &Config {

@@ -18,7 +18,7 @@ pub(super) fn object_type(place: &Place, _: String) -> Result<Option<ObjectType>
 pub(super) fn group(place: &Place, _: String) -> Result<GroupParts, Error> {
     let group = Group::open(place.context()?, &place.uri, place.timestamp)?;
     let members = group.members()?.into_iter();
-    let members = members.map(|member| (member.name, place.member(&member.uri, false))).collect();
+    let members = members.map(|member| (member.name, member.uri)).collect();
     Ok((members, group.metadata()?))
 }
 

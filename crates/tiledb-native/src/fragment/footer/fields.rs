@@ -159,6 +159,7 @@ pub(super) fn of_matrix<T: Copy + Default>(
     list: &[T],
 ) -> [T; 4] {
     let times = if fields.has_timestamps { fields.times_file() } else { usize::MAX };
-    let files = [fields.dimension_file(0), fields.dimension_file(N_DIMENSIONS - 1), attribute, times];
+    let files =
+        [fields.dimension_file(0), fields.dimension_file(N_DIMENSIONS - 1), attribute, times];
     files.map(|file| list.get(file).copied().unwrap_or_default())
 }
