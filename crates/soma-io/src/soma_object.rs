@@ -79,7 +79,7 @@ impl Collection {
             name: name.to_owned(),
             existing: self.names(),
         })?;
-        Ok(Place { uri: uri.clone(), ..self.place.clone() })
+        Ok(self.place.at(uri))
     }
 }
 

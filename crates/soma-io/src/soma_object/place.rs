@@ -63,6 +63,11 @@ impl Place {
         })
     }
 
+    /// The place at another URI of the same experiment.
+    pub(crate) fn at(&self, uri: &str) -> Self {
+        Self { uri: uri.to_owned(), ..self.clone() }
+    }
+
     /// The URI of a member of the group here, by the URI that the group stores.
     pub(crate) fn uri_of_member(&self, uri: &str, is_relative: bool) -> String {
         if is_relative {
