@@ -12,6 +12,7 @@ use super::window::WantedTile;
 use crate::error::{Error, Fault};
 use crate::read::fetch::fetch;
 use crate::tile;
+use crate::unsupported::Unsupported;
 
 /// A part of a field of a tile, by the indices of field and tile.
 type Key = (usize, Part, u32);
@@ -124,6 +125,11 @@ impl<'a> Fetched<'a> {
     pub(super) fn decode(&self, tile: u32, field: usize) -> Result<DecodedTile, Error> {
         let wanted = &self.tiles[tile as usize];
         let fragment = self.snapshot.fragment(wanted);
+        if let Some(what) = fragment.form.other_type(field) {
+            let (fragment, what) = (fragment.folder.name.clone(), what.to_owned());
+            let reason = Unsupported::SchemaEvolution { fragment, what };
+            return Err(Error::Unsupported { place: self.snapshot.files.place(), reason });
+        }
         let Some(stored) = &fragment.form.fields[field] else { return Ok(DecodedTile::Missing) };
         let mut bytes = self.decode_main(tile, field, stored)?;
         let mut offsets = None;
@@ -155,7 +161,8 @@ impl<'a> Fetched<'a> {
 fn cell_offsets(bytes: &[u8], end: usize) -> Result<Vec<usize>, Fault> {
     let stored = bytes.as_chunks::<OFFSET_BYTES>().0;
     let mut offsets = Vec::with_capacity(stored.len() + 1);
-    let place = |offset: &[u8; 8]| usize::try_from(u64::from_le_bytes(*offset)).unwrap_or(usize::MAX);
+    let place =
+        |offset: &[u8; 8]| usize::try_from(u64::from_le_bytes(*offset)).unwrap_or(usize::MAX);
     offsets.extend(stored.iter().map(place));
     offsets.push(end);
     match offsets.windows(2).position(|pair| pair[0] > pair[1]) {

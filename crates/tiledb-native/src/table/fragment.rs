@@ -75,11 +75,19 @@ impl TableFragment {
         if footer.is_dense {
             return Err(Fault::new("a dense fragment in a sparse array"));
         }
-        let bounds = footer.bounds.as_ref().map(|bounds| {
-            position_range(bounds.first().copied().flatten(), &form.dimension.name)
-        });
+        let bounds = footer
+            .bounds
+            .as_ref()
+            .map(|bounds| position_range(bounds.first().copied().flatten(), &form.dimension.name));
         let places = form.fields.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { bounds: bounds.transpose()?, folder, footer, form, tiles: OnceLock::new(), places })
+        Ok(Self {
+            bounds: bounds.transpose()?,
+            folder,
+            footer,
+            form,
+            tiles: OnceLock::new(),
+            places,
+        })
     }
 
     /// All cells of the fragment.
@@ -138,7 +146,10 @@ impl TableFragment {
     }
 
     /// The fields among `wanted` that the fragment has and whose places are not loaded yet.
-    fn missing<'a>(&'a self, wanted: &'a [usize]) -> impl Iterator<Item = (usize, &'a StoredField)> {
+    fn missing<'a>(
+        &'a self,
+        wanted: &'a [usize],
+    ) -> impl Iterator<Item = (usize, &'a StoredField)> {
         let has_cells = self.footer.n_tiles > 0;
         wanted.iter().filter(move |_| has_cells).filter_map(|&field| {
             let stored = self.form.fields.get(field)?.as_ref()?;

@@ -58,7 +58,8 @@ impl<'a> Plan<'a> {
 
     /// Reads columns: of each the index of its field, and the column itself.
     pub(super) fn read(&self, columns: &[(usize, &Column)]) -> Result<Vec<TableColumn>, Error> {
-        let mut out: Vec<_> = columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
+        let mut out: Vec<_> =
+            columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
         let (mut buffer, mut runs) = (Vec::new(), Vec::new());
         for batch in self.batches() {
             runs.clear();
@@ -85,7 +86,8 @@ impl<'a> Plan<'a> {
         for batch in self.batches() {
             runs.clear();
             self.select(batch, &mut buffer, &mut runs)?;
-            n_rows += runs.iter().map(|run| u64::from(run.cells.end - run.cells.start)).sum::<u64>();
+            n_rows +=
+                runs.iter().map(|run| u64::from(run.cells.end - run.cells.start)).sum::<u64>();
         }
         Ok(n_rows)
     }

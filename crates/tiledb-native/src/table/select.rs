@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::window::{WantedTile, Window};
 use super::fetched::Fetched;
 use super::snapshot::Snapshot;
+use super::window::{WantedTile, Window};
 use crate::datatype::Number;
 use crate::error::{Error, Fault};
 
@@ -176,7 +176,11 @@ impl<'a> Wanted<'a> {
             if coordinate < wanted.bounds.0 || coordinate > wanted.bounds.1 {
                 let (low, high) = wanted.bounds;
                 let what = format!("cell {cell} is at {coordinate}, outside {low} to {high}");
-                return Err(fetched.damaged(Fault::new(what), tile, self.snapshot.dimension_field()));
+                return Err(fetched.damaged(
+                    Fault::new(what),
+                    tile,
+                    self.snapshot.dimension_field(),
+                ));
             }
             if coordinate < window.bounds.0 || coordinate > window.bounds.1 {
                 continue;
