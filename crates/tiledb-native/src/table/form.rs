@@ -55,6 +55,8 @@ pub(super) enum FieldKind {
     VarSized,
 }
 
+/// Index of the dimension among the fields of a form.
+pub(super) const DIMENSION: usize = 0;
 /// Bytes of a stored offset.
 pub(super) const OFFSET_BYTES: usize = 8;
 

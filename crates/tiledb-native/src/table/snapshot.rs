@@ -73,6 +73,16 @@ impl Snapshot {
             fill_is_valid: true,
         }];
         columns.extend(table.attributes.iter().map(column));
+        for (idx, column) in columns.iter().enumerate().skip(1) {
+            let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
+            let is_misfit =
+                matches!(column.kind, FieldKind::Fixed(bytes) if bytes != column.fill.len());
+            if is_misfit && fragments.iter().any(is_missing) {
+                let (name, len) = (&column.name, column.fill.len());
+                return Err(Fault::new(format!("the fill value of `{name}` has {len} bytes"))
+                    .in_unfiltered(files.name(schema_file), 0));
+            }
+        }
         let snapshot = Self {
             timestamp,
             allows_duplicates: table.allows_duplicates,
@@ -88,12 +98,6 @@ impl Snapshot {
     /// The fragment of a tile.
     pub(super) fn fragment(&self, tile: &WantedTile) -> &TableFragment {
         &self.fragments[tile.fragment as usize]
-    }
-
-    /// Index of the dimension among the fields.
-    #[expect(clippy::unused_self, reason = "it belongs to times_field")]
-    pub(super) fn dimension_field(&self) -> usize {
-        0
     }
 
     /// Index of the times of cells among the fields.
