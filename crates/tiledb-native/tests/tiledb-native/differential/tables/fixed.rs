@@ -132,7 +132,7 @@ fn a_text_of_ten_megabytes() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("table");
     create(&at, &schema(10, 10));
-    let long: String = (0..1_000_000).map(|idx| format!("{:010}", idx * 7919)).collect();
+    let long: String = (0..1_000_000_u64).map(|idx| format!("{:010}", idx * 7919)).collect();
     write(&at, 1, &[3, 4, 5], &["short".to_owned(), long.clone(), String::new()]);
     let found = open(&at).unwrap().read(&["text"], None).unwrap();
     assert_eq!(found[0].offsets, Some(vec![0, 5, 10_000_005, 10_000_005]));

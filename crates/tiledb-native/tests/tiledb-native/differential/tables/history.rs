@@ -27,9 +27,9 @@ pub(super) struct History<'a> {
     last_time: u64,
     /// Coordinates of written rows, to which later writes return.
     written: Vec<u64>,
-    /// Whether an attribute of variable size was added: libtiledb crashes when it consolidates
-    /// fragments without one.
-    has_new_texts: bool,
+    /// Whether fragments may lack an attribute of variable size: libtiledb crashes when it
+    /// consolidates them.
+    has_missing_texts: bool,
     pub(super) n_steps: u64,
     pub(super) n_refused: u64,
 }
@@ -59,7 +59,7 @@ impl<'a> History<'a> {
             log: format!("created at {created}: {schema:?}\n"),
             last_time: draw.pick(&LAST_TIMES),
             written: Vec::new(),
-            has_new_texts: false,
+            has_missing_texts: false,
             n_steps: 0,
             n_refused: 0,
         };
@@ -82,7 +82,7 @@ impl<'a> History<'a> {
         let kind = if step == 0 { 0 } else { draw.below(100) };
         match kind {
             0..55 => self.write(draw),
-            55..68 if !self.has_new_texts => {
+            55..68 if !self.has_missing_texts => {
                 ("consolidate".to_owned(), Array::consolidate(self.context, &self.uri))
             }
             68..76 => ("vacuum".to_owned(), Array::vacuum(self.context, &self.uri)),
@@ -166,12 +166,17 @@ impl<'a> History<'a> {
                     // libtiledb crashes when it reads fragments without such an attribute.
                     added = attribute(draw, name);
                 }
-                self.has_new_texts |= added.var_sized;
+                self.has_missing_texts |= added.var_sized;
                 evolution.added.push(added);
             }
             _ if schema.attributes.len() > 1 => {
-                let name = &schema.attributes[draw.below(schema.attributes.len())].name;
-                evolution.dropped.push(name.clone());
+                let dropped = &schema.attributes[draw.below(schema.attributes.len())];
+                if dropped.var_sized && schema.allows_duplicates {
+                    // A schema of another time may still have it.
+                    return self.write(draw);
+                }
+                self.has_missing_texts |= dropped.var_sized;
+                evolution.dropped.push(dropped.name.clone());
             }
             _ => return self.write(draw),
         }
