@@ -13,6 +13,7 @@ use crate::datatype::Number;
 use crate::error::{Error, Fault};
 use crate::read::fetch::fetch;
 use crate::tile;
+use crate::unsupported::Unsupported;
 
 /// A part of a field of a tile, by the indices of field and tile.
 type Key = (usize, Part, u32);
@@ -151,6 +152,11 @@ impl<'a> Fetched<'a> {
     pub(super) fn decode(&self, tile: u32, field: usize) -> Result<DecodedTile, Error> {
         let wanted = &self.tiles[tile as usize];
         let fragment = self.snapshot.fragment(wanted);
+        if let Some(what) = fragment.form.other_type(field) {
+            let (fragment, what) = (fragment.folder.name.clone(), what.to_owned());
+            let reason = Unsupported::SchemaEvolution { fragment, what };
+            return Err(Error::Unsupported { place: self.snapshot.files.place(), reason });
+        }
         let Some(stored) = &fragment.form.fields[field] else {
             // A damaged footer must not fill memory with rows that are not there.
             self.main(tile, DIMENSION)?;
