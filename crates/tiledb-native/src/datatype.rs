@@ -72,6 +72,7 @@ impl Datatype {
     pub(crate) const INT32: Self = Self(0);
     pub(crate) const INT64: Self = Self(1);
     pub(crate) const FLOAT32: Self = Self(2);
+    pub(crate) const UINT8: Self = Self(6);
     pub(crate) const UINT64: Self = Self(10);
     pub(crate) const ANY: Self = Self(17);
 

@@ -139,4 +139,7 @@ pub use request::ColumnSelection;
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;
 pub use worktime::{ReadTimes, ThreadTime};
-pub use write::{FragmentWriter, WriteOptions, WrittenFragment};
+pub use write::{
+    FragmentWriter, GroupMember, TableColumn, TableWriter, TileRow, WriteOptions, WrittenFragment,
+    create_array, write_array_metadata, write_group,
+};

@@ -29,6 +29,10 @@ pub(crate) struct Schema {
     pub(crate) capacity: u64,
     /// The default filters of dimensions, and the filters of timestamps.
     pub(crate) coords_filters: Vec<Filter>,
+    /// The filters of the offsets of values of variable size.
+    pub(crate) offsets_filters: Vec<Filter>,
+    /// The filters of the validity of nullable attributes.
+    pub(crate) validity_filters: Vec<Filter>,
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) attributes: Vec<Attribute>,
     /// Bounds of each dimension, both included, if there is a current domain and this crate reads

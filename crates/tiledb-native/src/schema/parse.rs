@@ -47,10 +47,9 @@ impl Schema {
         let cell_order = cursor.u8("a cell order")?;
         let capacity = cursor.u64("a capacity")?;
         let coords_filters = filter::parse(&mut cursor, version)?;
-        filter::parse(&mut cursor, version)?;
-        if version >= NULLABLE {
-            filter::parse(&mut cursor, version)?;
-        }
+        let offsets_filters = filter::parse(&mut cursor, version)?;
+        let validity_filters =
+            if version >= NULLABLE { filter::parse(&mut cursor, version)? } else { Vec::new() };
         let n_dimensions = cursor.u32("the number of dimensions")?;
         let mut dimensions = Vec::new();
         for _ in 0..n_dimensions {
@@ -88,6 +87,8 @@ impl Schema {
             is_row_major: (tile_order, cell_order) == (0, 0),
             capacity,
             coords_filters,
+            offsets_filters,
+            validity_filters,
             dimensions,
             attributes,
             current_domain,

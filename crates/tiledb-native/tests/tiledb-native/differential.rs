@@ -2,11 +2,13 @@
 //! cell.
 #![expect(clippy::cast_lossless, reason = "small numbers made for tests")]
 
+mod created;
 mod edge_cases;
 mod fragments;
 mod histories;
 mod metadata;
 mod random;
+mod tables;
 mod times;
 mod written;
 
