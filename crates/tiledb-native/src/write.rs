@@ -278,6 +278,7 @@ impl FragmentWriter {
         let fragment = footer::Fragment {
             version: self.form.version,
             schema_name: &self.form.schema_name,
+            capacity: self.form.capacity as u64,
             bounds: &bounds,
             n_cells: &n_cells,
             fields: &fields,

@@ -68,26 +68,26 @@ impl Field {
         self.statistics.push(statistics);
     }
 
-    /// The least value of each tile, one after another; none if the field has no order. `n_cells`
-    /// are the numbers of cells of the tiles.
-    pub(super) fn least(&self, n_cells: &[u64]) -> Vec<u8> {
-        self.ends(n_cells, |tile| tile.least)
+    /// The least value of each tile, one after another; none if the field has no order. All tiles
+    /// but the last have `capacity` cells.
+    pub(super) fn least(&self, capacity: u64) -> Vec<u8> {
+        self.ends(capacity, |tile| tile.least)
     }
 
     /// As [`Self::least`], of the greatest values.
-    pub(super) fn greatest(&self, n_cells: &[u64]) -> Vec<u8> {
-        self.ends(n_cells, |tile| tile.greatest)
+    pub(super) fn greatest(&self, capacity: u64) -> Vec<u8> {
+        self.ends(capacity, |tile| tile.greatest)
     }
 
-    fn ends(&self, n_cells: &[u64], end: fn(&Statistics) -> u64) -> Vec<u8> {
+    fn ends(&self, capacity: u64, end: fn(&Statistics) -> u64) -> Vec<u8> {
         match self.kind {
             Kind::Attribute { number: Some(number), .. } => {
-                let last = n_cells.len().saturating_sub(1);
-                let tiles = self.statistics.iter().zip(n_cells).enumerate();
-                // libtiledb writes zeros for a tile of nothing but nulls, except for the last one.
-                let ends = tiles.map(|(idx, (tile, n_cells))| {
-                    if idx < last && tile.n_nulls == *n_cells { 0 } else { end(tile) }
-                });
+                // libtiledb writes zeros for a full tile of nothing but nulls.
+                let is_empty = |tile: &Statistics| tile.n_nulls == capacity;
+                let ends = self
+                    .statistics
+                    .iter()
+                    .map(|tile| if is_empty(tile) { 0 } else { end(tile) });
                 ends.flat_map(|end| bytes(number, end)).collect()
             }
             Kind::Obsolete { n_dimensions } => vec![0; 8 * n_dimensions * self.offsets.len()],

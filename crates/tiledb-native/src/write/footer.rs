@@ -21,6 +21,8 @@ pub(super) struct Fragment<'a, const D: usize> {
     pub(super) version: u32,
     /// The last part of the schema's path.
     pub(super) schema_name: &'a str,
+    /// Cells of each tile but the last.
+    pub(super) capacity: u64,
     /// The bounds of each tile, of which there must be at least one.
     pub(super) bounds: &'a [Rectangle<D>],
     /// The number of cells of each tile.
@@ -36,18 +38,18 @@ pub(super) fn metadata<const D: usize>(fragment: &Fragment<'_, D>) -> Vec<u8> {
     let rtree_at = tile(&rtree(fragment.bounds));
     let fields = fragment.fields;
     let mut places = Vec::new();
-    let sections: [fn(&Field, &[u64]) -> Vec<u8>; 8] = [
+    let sections: [fn(&Field, u64) -> Vec<u8>; 8] = [
         |field, _| counted(&field.offsets),
         |field, _| counted(&field.var_offsets),
         |field, _| counted(&field.var_sizes),
         |field, _| counted(&field.validity_offsets),
-        |field, n_cells| sized(&field.least(n_cells)),
-        |field, n_cells| sized(&field.greatest(n_cells)),
+        |field, capacity| sized(&field.least(capacity)),
+        |field, capacity| sized(&field.greatest(capacity)),
         |field, _| counted(&field.sums()),
         |field, _| counted(&field.null_counts()),
     ];
     for section in sections {
-        places.extend(fields.iter().map(|field| tile(&section(field, fragment.n_cells))));
+        places.extend(fields.iter().map(|field| tile(&section(field, fragment.capacity))));
     }
     let mut whole = Vec::new();
     fields.iter().for_each(|field| field.put_whole(fragment.n_cells, &mut whole));

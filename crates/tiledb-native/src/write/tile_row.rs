@@ -50,10 +50,13 @@ impl TileRow {
         // The cells of each row that are left for the next tiles.
         let mut rest: Vec<Range<usize>> =
             self.row_offsets.windows(2).map(|pair| pair[0]..pair[1]).collect();
-        let mut n_left = self.nnz();
-        let mut tile_end = 0_u64;
-        while n_left > 0 {
-            tile_end = tile_end.saturating_add(self.tile_columns);
+        // Whole tiles may be empty, so the next one is that of the least column that is left.
+        let next = |rest: &[Range<usize>]| {
+            let columns = rest.iter().filter(|rest| !rest.is_empty());
+            columns.map(|rest| u64::from(self.columns[rest.start]) / self.tile_columns).min()
+        };
+        while let Some(tile) = next(&rest) {
+            let tile_end = (tile + 1).saturating_mul(self.tile_columns);
             for (row, rest) in rest.iter_mut().enumerate() {
                 let columns = &self.columns[rest.clone()];
                 let n_here = columns.partition_point(|column| u64::from(*column) < tile_end);
@@ -63,7 +66,6 @@ impl TileRow {
                 let here = rest.start..rest.start + n_here;
                 each(row, &self.columns[here.clone()], &self.values[here.clone()]);
                 rest.start = here.end;
-                n_left -= n_here;
             }
         }
     }
