@@ -83,6 +83,11 @@ impl Datatype {
             .map_or_else(|| format!("datatype {}", self.0), |name| (*name).to_owned())
     }
 
+    /// The same type in crate `tiledb-schema`.
+    pub(crate) fn described(self) -> tiledb_schema::Datatype {
+        tiledb_schema::Datatype::from_number(self.0.into())
+    }
+
     /// Bytes of one value; `None` for a number that is not a datatype.
     pub(crate) fn size(self) -> Option<usize> {
         Some(match self.0 {
@@ -92,6 +97,11 @@ impl Datatype {
             1 | 3 | 10 | 18..=39 => 8,
             _ => return None,
         })
+    }
+
+    /// Whether values are ASCII or UTF-8 texts.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self.0, 11 | 12)
     }
 
     pub(crate) fn is_time(self) -> bool {

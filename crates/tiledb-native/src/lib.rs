@@ -110,19 +110,24 @@ mod cursor;
 mod datatype;
 mod decoded_cache;
 mod decoded_chunk;
+mod description;
 mod directory;
+mod enumeration;
 mod error;
 mod filter;
 mod fragment;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod generic_tile;
+mod group;
 mod index_cache;
+mod metadata;
 mod packed_integers;
 mod read;
 mod request;
 mod row_index;
 mod schema;
+mod table;
 mod tile;
 mod timestamped_name;
 mod unsupported;
@@ -132,14 +137,17 @@ mod write;
 pub use array::{Array, OpenOptions, Threads};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use datatype::Datatype;
+pub use description::ArrayDescription;
 pub use directory::has_conditions;
 pub use error::Error;
+pub use group::{Group, GroupMember, object_type};
 pub use read::ReadStats;
 pub use request::ColumnSelection;
+pub use table::{Table, TableColumn};
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;
 pub use worktime::{ReadTimes, ThreadTime};
 pub use write::{
-    FragmentWriter, GroupMember, TableColumn, TableWriter, TileRow, WriteOptions, WrittenFragment,
-    create_array, write_array_metadata, write_group,
+    ColumnCells, FragmentWriter, TableWriter, TileRow, WriteOptions, WrittenFragment, create_array,
+    write_array_metadata, write_group,
 };

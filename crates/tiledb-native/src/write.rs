@@ -41,11 +41,11 @@ use crate::unsupported::Unsupported;
 pub use array::create_array;
 use commit::Folder;
 use encoders::Encoders;
-pub use group::{GroupMember, write_group};
+pub use group::write_group;
 pub use named_values::write_array_metadata;
 use storage::Files;
 use storage::LocalStorage;
-pub use table::{TableColumn, TableWriter};
+pub use table::{ColumnCells, TableWriter};
 use tile::{Cells, Form, Tile};
 pub use tile_row::TileRow;
 
@@ -444,7 +444,7 @@ fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Fo
         extent.map_or(u64::MAX, |extent| u64::try_from(extent).unwrap_or(u64::MAX))
     };
     let (tile_rows, tile_columns) = (extent(row.extent), extent(column.extent));
-    if !schema.is_row_major || first_column != 0 || tile_rows == 0 || tile_columns == 0 {
+    if !schema.is_row_major() || first_column != 0 || tile_rows == 0 || tile_columns == 0 {
         return Err(Unsupported::NotByRow);
     }
     for (stored, of) in [

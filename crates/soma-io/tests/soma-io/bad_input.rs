@@ -224,7 +224,7 @@ fn config_that_is_no_config() {
     let (_folder, path) = written();
     let open = |name: &str, value: &str| {
         let config = Config::from([(name.into(), value.into())]);
-        Experiment::open(text(&path), &OpenOptions { config, timestamp: None })
+        Experiment::open(text(&path), &OpenOptions { config, ..OpenOptions::default() })
     };
     for bytes in ["0", "-1", "64k"] {
         let experiment = open("soma.init_buffer_bytes", bytes).unwrap();

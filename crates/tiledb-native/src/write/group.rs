@@ -7,7 +7,8 @@ use std::path::Path;
 use super::new_file::{absolute, create_folders, sync_folder, timestamped, write_new};
 use super::{generic_tile, named_values, schema};
 use crate::error::Error;
-use tiledb_schema::{MetadataValue, ObjectType};
+use crate::group::GroupMember;
+use tiledb_schema::MetadataValue;
 
 /// The file that makes a folder a group.
 const MARKER: &str = "__tiledb_group.tdb";
@@ -15,26 +16,6 @@ const MARKER: &str = "__tiledb_group.tdb";
 const FOLDER: &str = "__group";
 /// The version of the format of groups and of their members.
 const VERSION: u32 = 2;
-
-/// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupMember {
-    /// Its name in the group.
-    pub name: String,
-    /// Its place: a path from the group's folder, or an address.
-    pub uri: String,
-    /// Whether the place is a path from the group's folder.
-    pub is_relative: bool,
-    /// Its kind.
-    pub kind: ObjectType,
-}
-
-impl GroupMember {
-    /// Makes a member in the group's own folder, under its name.
-    pub fn inside(name: &str, kind: ObjectType) -> Self {
-        Self { name: name.to_owned(), uri: name.to_owned(), is_relative: true, kind }
-    }
-}
 
 /// Creates a group in `folder`, with members and metadata as of `timestamp`, in milliseconds since
 /// 1970. The file that makes the folder a group is written last.

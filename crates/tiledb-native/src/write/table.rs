@@ -19,7 +19,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::filter::Pipeline;
 use crate::schema::Schema;
-pub use column::TableColumn;
+pub use column::ColumnCells;
 use column::HeldColumn;
 use form::Form;
 use storage::{Files, LocalStorage};
@@ -113,7 +113,7 @@ impl TableWriter {
     pub fn write(
         &mut self,
         coordinates: &[i64],
-        columns: &[TableColumn<'_>],
+        columns: &[ColumnCells<'_>],
     ) -> Result<(), Error> {
         let failed = |(column, problem): (String, String)| Error::Column {
             place: self.place.clone(),

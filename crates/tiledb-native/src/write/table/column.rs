@@ -8,7 +8,7 @@ use tiledb_schema::Datatype;
 
 /// The cells of an attribute to write.
 #[derive(Debug, Clone, Copy)]
-pub struct TableColumn<'a> {
+pub struct ColumnCells<'a> {
     pub(super) name: &'a str,
     pub(super) datatype: Datatype,
     pub(super) bytes: &'a [u8],
@@ -16,7 +16,7 @@ pub struct TableColumn<'a> {
     pub(super) validity: Option<&'a [u8]>,
 }
 
-impl<'a> TableColumn<'a> {
+impl<'a> ColumnCells<'a> {
     /// Makes a column of values of fixed size: the little-endian bytes of one after another.
     pub fn fixed(name: &'a str, datatype: Datatype, bytes: &'a [u8]) -> Self {
         Self { name, datatype, bytes, offsets: None, validity: None }
@@ -53,7 +53,7 @@ pub(super) struct HeldColumn {
 
 impl HeldColumn {
     /// Adds cells of a column that was checked.
-    pub(super) fn extend(&mut self, column: &TableColumn<'_>, cells: Range<usize>) {
+    pub(super) fn extend(&mut self, column: &ColumnCells<'_>, cells: Range<usize>) {
         if let Some(offsets) = column.offsets {
             let place = |cell: usize| {
                 offsets.get(cell).map_or(column.bytes.len(), |offset| *offset as usize)

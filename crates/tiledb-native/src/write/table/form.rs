@@ -1,7 +1,7 @@
 //! The facts about a table that a writer needs, and the checks of what it is given.
 
 use super::Part;
-use super::column::{HeldColumn, TableColumn};
+use super::column::{HeldColumn, ColumnCells};
 use crate::datatype::{Datatype, Number};
 use crate::filter::{self, Filter, Pipeline};
 use crate::schema::{self, Schema, VARIABLE};
@@ -113,7 +113,7 @@ impl Form {
             let n_dimensions = schema.dimensions.len() as u32;
             return Err(Unsupported::NotATable { n_dimensions });
         };
-        if !schema.is_row_major {
+        if !schema.is_row_major() {
             return Err(Unsupported::NotByRow);
         }
         if schema.capacity > MAX_CAPACITY || schema.capacity == 0 {
@@ -210,9 +210,9 @@ impl Form {
     /// A column's name and what is wrong with it.
     pub(super) fn in_order<'a>(
         &self,
-        columns: &[TableColumn<'a>],
+        columns: &[ColumnCells<'a>],
         n_cells: usize,
-    ) -> Result<Vec<TableColumn<'a>>, (String, String)> {
+    ) -> Result<Vec<ColumnCells<'a>>, (String, String)> {
         let is_known = |name: &str| self.attributes.iter().any(|attribute| attribute.name == name);
         if let Some(column) = columns.iter().find(|column| !is_known(column.name)) {
             return Err((column.name.to_owned(), "it is no attribute of the array".to_owned()));
@@ -235,7 +235,7 @@ impl Form {
 
 fn check_column(
     attribute: &Attribute,
-    column: &TableColumn<'_>,
+    column: &ColumnCells<'_>,
     n_cells: usize,
 ) -> Result<(), String> {
     if column.datatype.number() != i32::from(attribute.datatype.0) {

@@ -10,7 +10,7 @@ use tiledb::{
     WriteColumn, WriteOrder, WriteQuery,
 };
 use tiledb_native::{
-    Error, TableColumn, TableWriter, Threads, WriteOptions, create_array,
+    Error, ColumnCells, TableWriter, Threads, WriteOptions, create_array,
 };
 
 use crate::differential::metadata::{compare, metadata};
@@ -53,11 +53,11 @@ impl Given {
         }
     }
 
-    fn ours<'a>(&'a self, attribute: &'a Attribute) -> TableColumn<'a> {
+    fn ours<'a>(&'a self, attribute: &'a Attribute) -> ColumnCells<'a> {
         let (name, datatype) = (attribute.name.as_str(), attribute.datatype);
         let column = match &self.offsets {
-            Some(offsets) => TableColumn::var_sized(name, datatype, &self.bytes, offsets),
-            None => TableColumn::fixed(name, datatype, &self.bytes),
+            Some(offsets) => ColumnCells::var_sized(name, datatype, &self.bytes, offsets),
+            None => ColumnCells::fixed(name, datatype, &self.bytes),
         };
         match &self.validity {
             Some(validity) => column.with_validity(validity),
@@ -412,12 +412,12 @@ fn what_are_no_rows_is_refused() {
     let options = WriteOptions::new(Threads::Own(1), TIME);
     let mut writer = TableWriter::create(&at, &options).unwrap();
     let texts = |offsets: &'static [u64]| {
-        TableColumn::var_sized("text", Datatype::StringUtf8, b"abc", offsets)
+        ColumnCells::var_sized("text", Datatype::StringUtf8, b"abc", offsets)
     };
     let text = texts(&[0, 1]);
-    let number = TableColumn::fixed("number", Datatype::Int16, &[1, 0, 2, 0]);
+    let number = ColumnCells::fixed("number", Datatype::Int16, &[1, 0, 2, 0]);
     let valid = number.with_validity(&[1, 0]);
-    let mut refused = |joinids: &[i64], columns: &[TableColumn<'_>], part: &str| {
+    let mut refused = |joinids: &[i64], columns: &[ColumnCells<'_>], part: &str| {
         let refused = writer.write(joinids, columns).unwrap_err();
         assert!(matches!(refused, Error::Column { .. }), "{refused:?}");
         assert!(refused.to_string().contains(part), "{refused}");
@@ -429,8 +429,8 @@ fn what_are_no_rows_is_refused() {
     refused(&[0, 1, 2], &[text, valid], "3 coordinates");
     refused(&[0, 1], &[texts(&[1, 2]), valid], "ascend");
     refused(&[0, 1], &[texts(&[0, 4]), valid], "ascend");
-    refused(&[0, 1], &[text, TableColumn::fixed("number", Datatype::Int32, &[0; 8])], "int16");
-    refused(&[0, 1], &[text, valid, TableColumn::fixed("x", Datatype::Int8, &[0; 2])], "no attribute");
+    refused(&[0, 1], &[text, ColumnCells::fixed("number", Datatype::Int32, &[0; 8])], "int16");
+    refused(&[0, 1], &[text, valid, ColumnCells::fixed("x", Datatype::Int8, &[0; 2])], "no attribute");
     refused(&[1, 0], &[text, valid], "comes after");
     refused(&[-1, 0], &[text, valid], "outside");
     refused(&[0, (1 << 40) + 1], &[text, valid], "outside");
