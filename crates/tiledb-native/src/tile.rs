@@ -30,10 +30,7 @@ pub(crate) struct Chunks {
 
 /// Reads the header of the chunk at the front of `cursor`, which may have `max_bytes` at most once
 /// unfiltered.
-fn split_chunk(
-    cursor: &mut Cursor<'_>,
-    max_bytes: usize,
-) -> Result<(usize, usize, usize), Fault> {
+fn split_chunk(cursor: &mut Cursor<'_>, max_bytes: usize) -> Result<(usize, usize, usize), Fault> {
     let original_len = cursor.u32("a chunk's length")? as usize;
     let data_len = cursor.u32("a chunk's filtered length")? as usize;
     let metadata_len = cursor.u32("the length of a chunk's metadata")? as usize;
@@ -57,10 +54,7 @@ fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
     take_chunk_within(cursor, MAX_CHUNK_BYTES)
 }
 
-fn take_chunk_within<'a>(
-    cursor: &mut Cursor<'a>,
-    max_bytes: usize,
-) -> Result<Filtered<'a>, Fault> {
+fn take_chunk_within<'a>(cursor: &mut Cursor<'a>, max_bytes: usize) -> Result<Filtered<'a>, Fault> {
     let (original_len, metadata_len, data_len) = split_chunk(cursor, max_bytes)?;
     let metadata = cursor.take(metadata_len, "a chunk's metadata")?;
     let data = cursor.take(data_len, "a chunk's data")?;

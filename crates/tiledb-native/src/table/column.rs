@@ -49,7 +49,12 @@ impl TableColumn {
             let cells = run.cells.start as usize..run.cells.end as usize;
             match tile {
                 Some(DecodedTile::Stored { bytes, offsets, validity }) => {
-                    self.append_stored(column, cells, bytes, (offsets.as_deref(), validity.as_deref()));
+                    self.append_stored(
+                        column,
+                        cells,
+                        bytes,
+                        (offsets.as_deref(), validity.as_deref()),
+                    );
                 }
                 Some(DecodedTile::Missing) | None => self.append_fill(column, cells.len()),
             }

@@ -5,13 +5,15 @@ use std::ops::Range;
 
 use storage::Piece;
 
-use super::form::{FieldKind, OFFSET_BYTES, StoredField};
+use super::form::{DIMENSION, FieldKind, OFFSET_BYTES, StoredField};
 use super::fragment::{Part, main_bytes};
 use super::snapshot::Snapshot;
 use super::window::WantedTile;
+use crate::datatype::Number;
 use crate::error::{Error, Fault};
 use crate::read::fetch::fetch;
 use crate::tile;
+use crate::unsupported::Unsupported;
 
 /// A part of a field of a tile, by the indices of field and tile.
 type Key = (usize, Part, u32);
@@ -39,8 +41,8 @@ pub(super) enum DecodedTile {
 }
 
 impl<'a> Fetched<'a> {
-    /// Fetches all parts of the tiles and fields `wanted` into `buffer`, as far as the tiles'
-    /// fragments have them. Their places must be loaded.
+    /// Fetches all parts of the tiles and fields `wanted` into `buffer`; coordinates instead of
+    /// fields that a tile's fragment does not have. Their places must be loaded.
     pub(super) fn read(
         snapshot: &'a Snapshot,
         tiles: &'a [WantedTile],
@@ -50,8 +52,10 @@ impl<'a> Fetched<'a> {
         let mut keys: Vec<Key> = Vec::new();
         for &(tile, field) in wanted {
             let fragment = snapshot.fragment(&tiles[tile as usize]);
-            if let Some(stored) = &fragment.form.fields[field] {
-                keys.extend(stored.parts().map(|part| (field, part, tile)));
+            match &fragment.form.fields[field] {
+                Some(stored) => keys.extend(stored.parts().map(|part| (field, part, tile))),
+                // Coordinates show how many cells there are.
+                None => keys.push((DIMENSION, Part::Main, tile)),
             }
         }
         // Neighbours in a file, which are fetched as one, become neighbours in the list.
@@ -81,7 +85,7 @@ impl<'a> Fetched<'a> {
     }
 
     /// An error in the main file of a field of a tile.
-    pub(super) fn damaged(&self, fault: Fault, tile: u32, field: usize) -> Error {
+    fn damaged(&self, fault: Fault, tile: u32, field: usize) -> Error {
         self.damaged_part(fault, (field, Part::Main, tile))
     }
 
@@ -101,6 +105,30 @@ impl<'a> Fetched<'a> {
             Some(stored) => self.decode_main(tile, field, stored),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Decodes the coordinates of a tile.
+    pub(super) fn coordinates(&self, tile: u32) -> Result<Vec<u64>, Error> {
+        let bytes = self.main(tile, DIMENSION)?;
+        let fragment = self.snapshot.fragment(&self.tiles[tile as usize]);
+        let found = coordinates(&bytes, fragment.form.number);
+        self.check_coordinates(tile, &found)?;
+        Ok(found)
+    }
+
+    /// Fails if a coordinate lies outside the bounds of its tile, or if they do not ascend where
+    /// the array's order says so.
+    fn check_coordinates(&self, tile: u32, found: &[u64]) -> Result<(), Error> {
+        let (low, high) = self.tiles[tile as usize].bounds;
+        let outside = found.iter().position(|&coordinate| coordinate < low || coordinate > high);
+        let what = match outside {
+            Some(cell) => format!("cell {cell} is at {}, outside {low} to {high}", found[cell]),
+            None if self.snapshot.cells_ascend && !found.is_sorted() => {
+                "its coordinates do not ascend".to_owned()
+            }
+            None => return Ok(()),
+        };
+        Err(self.damaged(Fault::new(what), tile, DIMENSION))
     }
 
     fn decode_main(&self, tile: u32, field: usize, stored: &StoredField) -> Result<Vec<u8>, Error> {
@@ -124,8 +152,20 @@ impl<'a> Fetched<'a> {
     pub(super) fn decode(&self, tile: u32, field: usize) -> Result<DecodedTile, Error> {
         let wanted = &self.tiles[tile as usize];
         let fragment = self.snapshot.fragment(wanted);
-        let Some(stored) = &fragment.form.fields[field] else { return Ok(DecodedTile::Missing) };
+        if let Some(what) = fragment.form.other_type(field) {
+            let (fragment, what) = (fragment.folder.name.clone(), what.to_owned());
+            let reason = Unsupported::SchemaEvolution { fragment, what };
+            return Err(Error::Unsupported { place: self.snapshot.files.place(), reason });
+        }
+        let Some(stored) = &fragment.form.fields[field] else {
+            // A damaged footer must not fill memory with rows that are not there.
+            self.main(tile, DIMENSION)?;
+            return Ok(DecodedTile::Missing);
+        };
         let mut bytes = self.decode_main(tile, field, stored)?;
+        if field == DIMENSION {
+            self.check_coordinates(tile, &coordinates(&bytes, fragment.form.number))?;
+        }
         let mut offsets = None;
         if let Some(pipeline) = &stored.var {
             let key = (field, Part::Var, tile);
@@ -151,11 +191,20 @@ impl<'a> Fetched<'a> {
     }
 }
 
+/// The coordinates in `bytes`. A negative one becomes one beyond any bounds.
+fn coordinates(bytes: &[u8], number: Number) -> Vec<u64> {
+    match number.size() {
+        8 => bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect(),
+        _ => bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word).into()).collect(),
+    }
+}
+
 /// The offsets of a tile's cells, which ascend up to `end`, followed by `end`.
 fn cell_offsets(bytes: &[u8], end: usize) -> Result<Vec<usize>, Fault> {
     let stored = bytes.as_chunks::<OFFSET_BYTES>().0;
     let mut offsets = Vec::with_capacity(stored.len() + 1);
-    let place = |offset: &[u8; 8]| usize::try_from(u64::from_le_bytes(*offset)).unwrap_or(usize::MAX);
+    let place =
+        |offset: &[u8; 8]| usize::try_from(u64::from_le_bytes(*offset)).unwrap_or(usize::MAX);
     offsets.extend(stored.iter().map(place));
     offsets.push(end);
     match offsets.windows(2).position(|pair| pair[0] > pair[1]) {

@@ -16,6 +16,8 @@ pub(super) struct Form {
     /// The dimension, the attributes of the table in its order, and the times of cells; `None` for
     /// attributes that the fragment's schema does not have.
     pub(super) fields: Vec<Option<StoredField>>,
+    /// Indices of the fields whose name the fragment's schema has with another type.
+    pub(super) other_types: Vec<usize>,
 }
 
 /// How one field is stored.
@@ -53,6 +55,8 @@ pub(super) enum FieldKind {
     VarSized,
 }
 
+/// Index of the dimension among the fields of a form.
+pub(super) const DIMENSION: usize = 0;
 /// Bytes of a stored offset.
 pub(super) const OFFSET_BYTES: usize = 8;
 
@@ -72,35 +76,51 @@ impl Form {
         }
         let number = coordinate_number(dimension)?;
         let mut fields = vec![Some(dimension_field(dimension, number, version)?)];
+        let mut other_types = Vec::new();
         for attribute in &table.attributes {
             let found = stored.attributes.iter().position(|other| other.name == attribute.name);
+            let is_same = |idx: &usize| same_type(attribute, &stored.attributes[*idx]);
+            if found.is_some_and(|idx| !is_same(&idx)) {
+                other_types.push(fields.len());
+            }
+            let found = found.filter(is_same);
             fields.push(found.map(|idx| attribute_field(stored, idx, version)).transpose()?);
         }
         fields.push(Some(times_field(stored, version)?));
         let (capacity, dimension) = (stored.capacity, dimension.clone());
-        Ok(Self { capacity, dimension, number, fields })
+        Ok(Self { capacity, dimension, number, fields, other_types })
     }
 
-    /// The difference that keeps cells of a fragment from being read with the table's; `None` if
-    /// there is none.
-    pub(super) fn difference(table: &Schema, stored: &Schema) -> Option<String> {
+    /// The dimensions of `stored`, if they are not those of the table.
+    pub(super) fn other_dimensions(table: &Schema, stored: &Schema) -> Option<String> {
         let dimensions = |schema: &Schema| {
             let of = schema.dimensions.iter();
             of.map(|dimension| (dimension.name.clone(), dimension.datatype)).collect::<Vec<_>>()
         };
-        if dimensions(table) != dimensions(stored) {
-            return Some(format!("dimensions {:?}", dimensions(stored)));
-        }
-        let form = |attribute: &Attribute| {
-            (attribute.datatype, attribute.values_per_cell, attribute.nullable)
-        };
+        (dimensions(table) != dimensions(stored))
+            .then(|| format!("dimensions {:?}", dimensions(stored)))
+    }
+
+    /// An attribute of `stored` that has another type in the table; `None` if there is none.
+    pub(super) fn other_attribute(table: &Schema, stored: &Schema) -> Option<String> {
         let differs = |attribute: &&Attribute| {
             let other = table.attributes.iter().find(|other| other.name == attribute.name);
-            other.is_some_and(|other| form(other) != form(attribute))
+            other.is_some_and(|other| !same_type(other, attribute))
         };
         let found = stored.attributes.iter().find(differs)?;
         Some(format!("attribute `{}` is of type {}", found.name, found.datatype.name()))
     }
+
+    /// The difference if `field` has another type in fragments of this form.
+    pub(super) fn other_type(&self, field: usize) -> Option<&'static str> {
+        self.other_types.contains(&field).then_some("a column that counts has another type in it")
+    }
+}
+
+fn same_type(one: &Attribute, other: &Attribute) -> bool {
+    let form =
+        |attribute: &Attribute| (attribute.datatype, attribute.values_per_cell, attribute.nullable);
+    form(one) == form(other)
 }
 
 fn coordinate_number(dimension: &Dimension) -> Result<Number, Unsupported> {

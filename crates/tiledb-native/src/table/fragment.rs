@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use storage::{Files, Piece};
 
-use super::form::{FieldKind, FileNumber, Form, StoredField};
+use super::form::{DIMENSION, FieldKind, FileNumber, Form, StoredField};
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::fragment::{
@@ -75,11 +75,19 @@ impl TableFragment {
         if footer.is_dense {
             return Err(Fault::new("a dense fragment in a sparse array"));
         }
-        let bounds = footer.bounds.as_ref().map(|bounds| {
-            position_range(bounds.first().copied().flatten(), &form.dimension.name)
-        });
+        let bounds = footer
+            .bounds
+            .as_ref()
+            .map(|bounds| position_range(bounds.first().copied().flatten(), &form.dimension.name));
         let places = form.fields.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { bounds: bounds.transpose()?, folder, footer, form, tiles: OnceLock::new(), places })
+        Ok(Self {
+            bounds: bounds.transpose()?,
+            folder,
+            footer,
+            form,
+            tiles: OnceLock::new(),
+            places,
+        })
     }
 
     /// All cells of the fragment.
@@ -137,14 +145,21 @@ impl TableFragment {
         places.and_then(|places| places.var_sizes.get(tile).copied()).unwrap_or(0)
     }
 
-    /// The fields among `wanted` that the fragment has and whose places are not loaded yet.
-    fn missing<'a>(&'a self, wanted: &'a [usize]) -> impl Iterator<Item = (usize, &'a StoredField)> {
+    /// The fields among `wanted` that the fragment has and whose places are not loaded yet; the
+    /// dimension if the fragment lacks any of them.
+    fn missing(&self, wanted: &[usize]) -> Vec<(usize, &StoredField)> {
+        let is_known = |field: &usize| self.form.fields.get(*field).is_some_and(Option::is_some);
+        let instead = (!wanted.iter().all(is_known)).then_some(DIMENSION);
+        let mut fields: Vec<usize> = wanted.iter().copied().chain(instead).collect();
+        fields.sort_unstable();
+        fields.dedup();
         let has_cells = self.footer.n_tiles > 0;
-        wanted.iter().filter(move |_| has_cells).filter_map(|&field| {
+        let missing = fields.into_iter().filter(|_| has_cells).filter_map(|field| {
             let stored = self.form.fields.get(field)?.as_ref()?;
             let is_there = stored.file != FileNumber::Times || self.footer.has_timestamps;
             (is_there && self.places[field].get().is_none()).then_some((field, stored))
-        })
+        });
+        missing.collect()
     }
 
     fn file_number(&self, field: &StoredField) -> usize {
@@ -170,7 +185,7 @@ impl TableFragment {
             parts.min().unwrap_or(0)
         };
         let tree = self.tiles.get().is_none().then_some(footer.rtree_at);
-        let first = self.missing(wanted).map(of_field).chain(tree).min();
+        let first = self.missing(wanted).into_iter().map(of_field).chain(tree).min();
         let end = footer.metadata_bytes;
         match first.filter(|first| footer.n_tiles > 0 && end.saturating_sub(*first) <= HELD_BYTES) {
             Some(first) => first.min(end)..end,
@@ -182,7 +197,7 @@ impl TableFragment {
     /// with few calls of the storage for all `fragments`.
     pub(super) fn load(files: &Files, fragments: &[&Self], wanted: &[usize]) -> Result<(), Error> {
         let missing = |fragment: &&&Self| {
-            fragment.tiles.get().is_none() || fragment.missing(wanted).next().is_some()
+            fragment.tiles.get().is_none() || !fragment.missing(wanted).is_empty()
         };
         let fragments: Vec<&Self> = fragments.iter().filter(missing).copied().collect();
         for fragments in fragments.chunks(AT_ONCE) {
@@ -235,8 +250,7 @@ impl TableFragment {
             // Two threads may both have read them; either result serves.
             self.tiles.get_or_init(|| tiles);
         }
-        let missing: Vec<_> = self.missing(wanted).collect();
-        for (field, stored) in missing {
+        for (field, stored) in self.missing(wanted) {
             let mut places = FieldPlaces::default();
             for part in stored.parts() {
                 let size = sizes.next().unwrap_or(0);

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::column::TableColumn;
 use super::fetched::Fetched;
+use super::form::DIMENSION;
 use super::fragment::TableFragment;
 use super::select::{Run, Wanted};
 use super::snapshot::{Column, Snapshot};
@@ -58,7 +59,8 @@ impl<'a> Plan<'a> {
 
     /// Reads columns: of each the index of its field, and the column itself.
     pub(super) fn read(&self, columns: &[(usize, &Column)]) -> Result<Vec<TableColumn>, Error> {
-        let mut out: Vec<_> = columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
+        let mut out: Vec<_> =
+            columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
         let (mut buffer, mut runs) = (Vec::new(), Vec::new());
         for batch in self.batches() {
             runs.clear();
@@ -85,7 +87,8 @@ impl<'a> Plan<'a> {
         for batch in self.batches() {
             runs.clear();
             self.select(batch, &mut buffer, &mut runs)?;
-            n_rows += runs.iter().map(|run| u64::from(run.cells.end - run.cells.start)).sum::<u64>();
+            n_rows +=
+                runs.iter().map(|run| u64::from(run.cells.end - run.cells.start)).sum::<u64>();
         }
         Ok(n_rows)
     }
@@ -121,7 +124,7 @@ impl<'a> Plan<'a> {
         for window in batch {
             for (tile, needs_times) in wanted.undecided(window) {
                 fragments.push(tiles[tile as usize].fragment);
-                undecided.push((tile, snapshot.dimension_field()));
+                undecided.push((tile, DIMENSION));
                 undecided.extend(needs_times.then(|| (tile, snapshot.times_field())));
             }
         }
@@ -129,7 +132,7 @@ impl<'a> Plan<'a> {
         fragments.dedup();
         let fragments: Vec<_> =
             fragments.into_iter().map(|idx| &snapshot.fragments[idx as usize]).collect();
-        let fields = [snapshot.dimension_field(), snapshot.times_field()];
+        let fields = [DIMENSION, snapshot.times_field()];
         TableFragment::load(&snapshot.files, &fragments, &fields)?;
         let fetched = Fetched::read(snapshot, tiles, &undecided, buffer)?;
         let selected: Vec<Vec<Run>> = batch

@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::window::{WantedTile, Window};
 use super::fetched::Fetched;
 use super::snapshot::Snapshot;
-use crate::datatype::Number;
-use crate::error::{Error, Fault};
+use super::window::{WantedTile, Window};
+use crate::error::Error;
 
 /// Consecutive cells of one tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,8 +162,7 @@ impl<'a> Wanted<'a> {
     ) -> Result<(), Error> {
         let wanted = self.tile(tile);
         let fragment = self.snapshot.fragment(wanted);
-        let bytes = fetched.main(tile, self.snapshot.dimension_field())?;
-        let coordinates = coordinates(&bytes, fragment.form.number);
+        let coordinates = fetched.coordinates(tile)?;
         let mut times = Vec::new();
         if self.needs_times(wanted) {
             let bytes = fetched.main(tile, self.snapshot.times_field())?;
@@ -173,11 +171,6 @@ impl<'a> Wanted<'a> {
         let is_bounded = fragment.is_partly_after(self.snapshot.timestamp);
         let mut range = (1, 0);
         for (cell, coordinate) in (0_u32..).zip(coordinates) {
-            if coordinate < wanted.bounds.0 || coordinate > wanted.bounds.1 {
-                let (low, high) = wanted.bounds;
-                let what = format!("cell {cell} is at {coordinate}, outside {low} to {high}");
-                return Err(fetched.damaged(Fault::new(what), tile, self.snapshot.dimension_field()));
-            }
             if coordinate < window.bounds.0 || coordinate > window.bounds.1 {
                 continue;
             }
@@ -199,13 +192,5 @@ impl<'a> Wanted<'a> {
             found.push(Candidate { coordinate, age, tile, cell });
         }
         Ok(())
-    }
-}
-
-/// The coordinates in `bytes`. A negative one becomes one beyond any bounds.
-fn coordinates(bytes: &[u8], number: Number) -> Vec<u64> {
-    match number.size() {
-        8 => bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect(),
-        _ => bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word).into()).collect(),
     }
 }

@@ -73,6 +73,16 @@ impl Snapshot {
             fill_is_valid: true,
         }];
         columns.extend(table.attributes.iter().map(column));
+        for (idx, column) in columns.iter().enumerate().skip(1) {
+            let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
+            let is_misfit =
+                matches!(column.kind, FieldKind::Fixed(bytes) if bytes != column.fill.len());
+            if is_misfit && fragments.iter().any(is_missing) {
+                let (name, len) = (&column.name, column.fill.len());
+                return Err(Fault::new(format!("the fill value of `{name}` has {len} bytes"))
+                    .in_unfiltered(files.name(schema_file), 0));
+            }
+        }
         let snapshot = Self {
             timestamp,
             allows_duplicates: table.allows_duplicates,
@@ -88,12 +98,6 @@ impl Snapshot {
     /// The fragment of a tile.
     pub(super) fn fragment(&self, tile: &WantedTile) -> &TableFragment {
         &self.fragments[tile.fragment as usize]
-    }
-
-    /// Index of the dimension among the fields.
-    #[expect(clippy::unused_self, reason = "it belongs to times_field")]
-    pub(super) fn dimension_field(&self) -> usize {
-        0
     }
 
     /// Index of the times of cells among the fields.
@@ -146,6 +150,7 @@ fn load_fragments(
     let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
     let mut fragments = Vec::new();
     let mut forms: Vec<((usize, u32), Arc<Form>)> = Vec::new();
+    let mut other_types = Vec::new();
     let oldest = schemas.unnamed()?;
     let footers = RawFooter::load_all(files, &directory.fragments, oldest.as_deref())?;
     for (folder, raw) in directory.fragments.iter().zip(footers) {
@@ -156,7 +161,7 @@ fn load_fragments(
         let form = if let Some(form) = known {
             form
         } else {
-            if let Some(what) = Form::difference(table, &schema) {
+            if let Some(what) = Form::other_dimensions(table, &schema) {
                 let fragment = folder.name.clone();
                 return Err(unsupported(Unsupported::SchemaEvolution { fragment, what }));
             }
@@ -170,8 +175,33 @@ fn load_fragments(
         let fragment = TableFragment::new(folder.clone(), footer, form);
         let damaged = |fault: Fault| fault.in_file(files.name(&metadata_file(folder)), 0);
         fragments.push(fragment.map_err(damaged)?);
+        other_types.push(Form::other_attribute(table, &schema));
+    }
+    let other_types = (0..).zip(other_types);
+    for (idx, what) in other_types.filter_map(|(idx, what)| Some((idx, what?))) {
+        let (earlier, later): (&TableFragment, &[_]) = (&fragments[idx], &fragments[idx + 1..]);
+        let is_replaced = later.iter().any(|later| replaces(later, earlier));
+        if table.allows_duplicates || !is_replaced {
+            let fragment = earlier.folder.name.clone();
+            return Err(unsupported(Unsupported::SchemaEvolution { fragment, what }));
+        }
     }
     Ok(fragments)
+}
+
+/// Whether `later` has a cell at each coordinate of `earlier`, as far as metadata tell: as many
+/// cells as coordinates between its bounds. tiledbsoma's `update_obs` writes such fragments. The
+/// cells of `earlier` then count no more, and a column may have had another type in it.
+fn replaces(later: &TableFragment, earlier: &TableFragment) -> bool {
+    let (Some((first, last)), Some(bounds)) = (later.bounds, earlier.bounds) else {
+        return earlier.bounds.is_none();
+    };
+    let times = (&later.folder.times, &earlier.folder.times);
+    times.1.end < times.0.start
+        && !later.footer.has_timestamps
+        && first <= bounds.0
+        && bounds.1 <= last
+        && later.n_cells() == (last - first).saturating_add(1)
 }
 
 /// The first and the last coordinate of the current domain, or of the domain.

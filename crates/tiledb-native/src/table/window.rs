@@ -39,10 +39,8 @@ pub(super) fn windows(tiles: &[WantedTile], target_cells: u64) -> Vec<Window> {
         if new_cells >= target_cells.max(carried_cells) && start > last_start {
             let reaches = |idx: &&u32| tiles[**idx as usize].bounds.1 >= start;
             let carried: Vec<u32> = open.tiles.iter().filter(reaches).copied().collect();
-            carried_cells =
-                carried.iter().map(|idx| u64::from(tiles[*idx as usize].n_cells)).sum();
-            let next =
-                Window { bounds: (start, u64::MAX), tiles: carried, n_cells: carried_cells };
+            carried_cells = carried.iter().map(|idx| u64::from(tiles[*idx as usize].n_cells)).sum();
+            let next = Window { bounds: (start, u64::MAX), tiles: carried, n_cells: carried_cells };
             open.bounds.1 = start - 1;
             windows.push(std::mem::replace(&mut open, next));
         }

@@ -5,12 +5,14 @@
 mod created;
 mod edge_cases;
 mod fragments;
+mod groups;
 mod histories;
 mod metadata;
 mod random;
 mod tables;
 mod times;
 mod written;
+mod written_tables;
 
 use std::ops::Range;
 use std::path::Path;
