@@ -108,11 +108,7 @@ impl Sink {
     }
 
     /// Writes rows, the first of which is `first_row`.
-    fn write(
-        &mut self,
-        first_row: u64,
-        rows: (&[usize], &[u32], &[f32]),
-    ) -> Result<(), Error> {
+    fn write(&mut self, first_row: u64, rows: (&[usize], &[u32], &[f32])) -> Result<(), Error> {
         match self {
             Self::Native(sink) => sink.write(first_row, rows),
             #[cfg(feature = "libtiledb")]
@@ -130,11 +126,7 @@ impl Sink {
 }
 
 impl MatrixWriter {
-    pub(super) fn create(
-        store: &Store,
-        uri: String,
-        spec: &ExperimentSpec,
-    ) -> Result<Self, Error> {
+    pub(super) fn create(store: &Store, uri: String, spec: &ExperimentSpec) -> Result<Self, Error> {
         let schema = layout::matrix(spec.n_obs, spec.n_var, spec.extent, &spec.x_layout);
         store.create_array(&uri, &schema, "SOMASparseNDArray")?;
         Ok(Self {

@@ -77,8 +77,11 @@ impl Store {
         match self {
             Self::Folder { .. } => {
                 let path = folder(uri)?;
-                let is_used =
-                    if path.is_dir() { has_entries(&path)? } else { path.symlink_metadata().is_ok() };
+                let is_used = if path.is_dir() {
+                    has_entries(&path)?
+                } else {
+                    path.symlink_metadata().is_ok()
+                };
                 if is_used {
                     return Err(storage::DestinationError::Exists { uri: uri.to_owned() }.into());
                 }

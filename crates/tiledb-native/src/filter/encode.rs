@@ -40,9 +40,7 @@ impl Pipeline {
             // too.
             Step::Compress(Codec::Rle, _) if idx > 0 => Some("run lengths after another filter"),
             // Bytes that are not whole values stay as they are in bit-width reduction.
-            Step::BitWidthReduction(_)
-                if matches!(self.steps()[..idx], [Step::DoubleDelta(_)]) =>
-            {
+            Step::BitWidthReduction(_) if matches!(self.steps()[..idx], [Step::DoubleDelta(_)]) => {
                 None
             }
             Step::Delta(_)
@@ -146,7 +144,9 @@ fn apply(
             });
         }
         Step::DoubleDelta(number) => {
-            return compress((metadata, data), out, |from, to| double_delta::apply(from, number, to));
+            return compress((metadata, data), out, |from, to| {
+                double_delta::apply(from, number, to)
+            });
         }
         Step::Compress(Codec::Rle, _) => {
             return compress((metadata, data), out, |from, to| {

@@ -10,8 +10,14 @@ use crate::error::Error;
 use tiledb_schema::Schema;
 
 /// The folders of an array, as libtiledb creates them.
-const FOLDERS: [&str; 6] =
-    ["__schema/__enumerations", "__fragments", "__commits", "__fragment_meta", "__meta", "__labels"];
+const FOLDERS: [&str; 6] = [
+    "__schema/__enumerations",
+    "__fragments",
+    "__commits",
+    "__fragment_meta",
+    "__meta",
+    "__labels",
+];
 
 /// Creates an array in `folder`, with a schema of `timestamp`, in milliseconds since 1970.
 ///

@@ -63,8 +63,7 @@ impl Folder {
         let (name, n_bytes) = &mut self.files[file];
         let path = self.path.join(name);
         // Opened for each tile: a table has more files than a process may keep open.
-        let mut file =
-            File::options().append(true).open(&path).map_err(failed("open", &path))?;
+        let mut file = File::options().append(true).open(&path).map_err(failed("open", &path))?;
         for piece in pieces {
             file.write_all(piece).map_err(failed("write to", &path))?;
             *n_bytes += piece.len() as u64;

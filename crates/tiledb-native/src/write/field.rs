@@ -84,10 +84,8 @@ impl Field {
             Kind::Attribute { number: Some(number), .. } => {
                 // libtiledb writes zeros for a full tile of nothing but nulls.
                 let is_empty = |tile: &Statistics| tile.n_nulls == capacity;
-                let ends = self
-                    .statistics
-                    .iter()
-                    .map(|tile| if is_empty(tile) { 0 } else { end(tile) });
+                let ends =
+                    self.statistics.iter().map(|tile| if is_empty(tile) { 0 } else { end(tile) });
                 ends.flat_map(|end| bytes(number, end)).collect()
             }
             Kind::Obsolete { n_dimensions } => vec![0; 8 * n_dimensions * self.offsets.len()],
@@ -114,8 +112,7 @@ impl Field {
     /// Appends the least and the greatest value, each after its length, the sum and the number of
     /// nulls of all tiles, which have these numbers of cells.
     pub(super) fn put_whole(&self, n_cells: &[u64], out: &mut Vec<u8>) {
-        let tiles: Vec<_> =
-            self.statistics.iter().copied().zip(n_cells.iter().copied()).collect();
+        let tiles: Vec<_> = self.statistics.iter().copied().zip(n_cells.iter().copied()).collect();
         let (number, has_ends) = match self.kind {
             Kind::Attribute { number, .. } => (number, number.is_some()),
             Kind::Dimension { number } => (Some(number), false),

@@ -34,7 +34,10 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes an error of a failed operation on a file.
-pub(super) fn failed<'a>(action: &str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + use<'a> {
+pub(super) fn failed<'a>(
+    action: &str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> Error + use<'a> {
     let action = action.to_owned();
     move |source| {
         let file = path.display().to_string();

@@ -110,11 +110,7 @@ impl TableWriter {
     /// number of cells than there are coordinates; for coordinates that do not ascend or lie
     /// outside of the array. [`Error::Storage`], [`Error::Encode`]: after these the fragment cannot
     /// be finished, and says [`Error::Unfinished`].
-    pub fn write(
-        &mut self,
-        coordinates: &[i64],
-        columns: &[ColumnCells<'_>],
-    ) -> Result<(), Error> {
+    pub fn write(&mut self, coordinates: &[i64], columns: &[ColumnCells<'_>]) -> Result<(), Error> {
         let failed = |(column, problem): (String, String)| Error::Column {
             place: self.place.clone(),
             column,

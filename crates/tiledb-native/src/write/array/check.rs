@@ -125,9 +125,9 @@ fn current_domain(schema: &Schema) -> Result<(), String> {
         ));
     }
     for (dimension, (least, greatest)) in schema.dimensions.iter().zip(bounds) {
-        let inside = dimension.domain.is_some_and(|(first, last)| {
-            first <= *least && least <= greatest && *greatest <= last
-        });
+        let inside = dimension
+            .domain
+            .is_some_and(|(first, last)| first <= *least && least <= greatest && *greatest <= last);
         if !inside {
             return Err(format!(
                 "the current domain has {least} to {greatest} of dimension {:?}, whose domain is {:?}",

@@ -1,7 +1,7 @@
 //! The facts about a table that a writer needs, and the checks of what it is given.
 
 use super::Part;
-use super::column::{HeldColumn, ColumnCells};
+use super::column::{ColumnCells, HeldColumn};
 use crate::datatype::{Datatype, Number};
 use crate::filter::{self, Filter, Pipeline};
 use crate::schema::{self, Schema, VARIABLE};
@@ -166,11 +166,8 @@ impl Form {
         attribute: &'a Attribute,
         held: &'a HeldColumn,
     ) -> impl Iterator<Item = Part<'a>> {
-        let values = |value_bytes| Part {
-            bytes: &held.bytes,
-            value_bytes,
-            pipeline: &attribute.pipeline,
-        };
+        let values =
+            |value_bytes| Part { bytes: &held.bytes, value_bytes, pipeline: &attribute.pipeline };
         let offsets = Part { bytes: &held.offsets, value_bytes: 8, pipeline: &self.offsets };
         let validity = Part { bytes: &held.validity, value_bytes: 1, pipeline: &self.validity };
         let [first, second] = if attribute.is_var_sized {
@@ -250,8 +247,7 @@ fn check_column(
     let n_given = if let Some(offsets) = column.offsets {
         let n_bytes = column.bytes.len() as u64;
         let is_whole = offsets.first().map_or(column.bytes.is_empty(), |first| *first == 0);
-        if !is_whole || !offsets.is_sorted() || offsets.last().is_some_and(|last| *last > n_bytes)
-        {
+        if !is_whole || !offsets.is_sorted() || offsets.last().is_some_and(|last| *last > n_bytes) {
             return Err(format!("its offsets do not ascend from 0 to at most {n_bytes}"));
         }
         offsets.len()

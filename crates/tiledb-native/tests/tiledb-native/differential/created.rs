@@ -328,7 +328,8 @@ fn groups_and_metadata() {
     let [ours, theirs] = ["ours", "theirs"].map(|name| folder.path().join(name));
     let context = context();
     for at in [&ours, &theirs] {
-        create_array(at.join("obs"), &schema(vec![Attribute::new("a", Datatype::Int8)]), TIME).unwrap();
+        create_array(at.join("obs"), &schema(vec![Attribute::new("a", Datatype::Int8)]), TIME)
+            .unwrap();
         write_group(at.join("ms"), &[], &[], TIME).unwrap();
     }
     let array = ours.join("obs");
@@ -341,7 +342,8 @@ fn groups_and_metadata() {
     let uri = theirs.to_str().unwrap();
     Group::create(&context, uri).unwrap();
     let group = Group::open_for_writing(&context, uri).unwrap();
-    let open = Array::open_for_writing(&context, theirs.join("obs").to_str().unwrap(), None).unwrap();
+    let open =
+        Array::open_for_writing(&context, theirs.join("obs").to_str().unwrap(), None).unwrap();
     for (name, value) in metadata() {
         group.put_metadata(name, &value).unwrap();
         open.put_metadata(name, &value).unwrap();

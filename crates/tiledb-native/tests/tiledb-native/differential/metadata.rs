@@ -92,7 +92,8 @@ impl Metadata {
         let names: Vec<_> = attributes.chain(["none".to_owned()]).chain(dimensions).collect();
         for end in ["", "_var", "_validity"] {
             let len = |name: &String| {
-                std::fs::metadata(folder.join(format!("{name}{end}.tdb"))).map_or(0, |file| file.len())
+                std::fs::metadata(folder.join(format!("{name}{end}.tdb")))
+                    .map_or(0, |file| file.len())
             };
             let lengths: Vec<u64> = names.iter().map(len).collect();
             assert_eq!(footer.u64s(n_fields), lengths, "{end}");
@@ -108,8 +109,9 @@ impl Metadata {
             Section::Sums,
             Section::NullCounts,
         ] {
-            places
-                .extend(footer.u64s(n_fields).into_iter().enumerate().map(|(idx, at)| (section(idx), at)));
+            places.extend(
+                footer.u64s(n_fields).into_iter().enumerate().map(|(idx, at)| (section(idx), at)),
+            );
         }
         places.push((Section::Whole, footer.u64()));
         places.push((Section::Conditions, footer.u64()));

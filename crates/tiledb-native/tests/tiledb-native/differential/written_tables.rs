@@ -9,9 +9,7 @@ use tiledb::{
     Array, ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Layout, ReadQuery, Schema,
     WriteColumn, WriteOrder, WriteQuery,
 };
-use tiledb_native::{
-    Error, ColumnCells, TableWriter, Threads, WriteOptions, create_array,
-};
+use tiledb_native::{ColumnCells, Error, TableWriter, Threads, WriteOptions, create_array};
 
 use crate::differential::metadata::{compare, metadata};
 use crate::differential::written::context;
@@ -125,7 +123,8 @@ impl Table {
     /// Writes it with this crate, in pieces.
     fn write(&self, at: &Path) {
         create_array(at, &self.schema, 1).unwrap();
-        let mut writer = TableWriter::create(at, &WriteOptions::new(Threads::Own(2), TIME)).unwrap();
+        let mut writer =
+            TableWriter::create(at, &WriteOptions::new(Threads::Own(2), TIME)).unwrap();
         let mut start = 0;
         for n in self.pieces.iter().cycle() {
             let end = self.joinids.len().min(start + n);
@@ -240,7 +239,11 @@ fn schema(capacity: u64, attributes: Vec<Attribute>) -> Schema {
         cell_order: CellOrder::RowMajor,
         capacity,
         allows_duplicates: true,
-        offsets_filters: vec![Filter::DoubleDelta(None), Filter::BitWidthReduction, Filter::Zstd(9)],
+        offsets_filters: vec![
+            Filter::DoubleDelta(None),
+            Filter::BitWidthReduction,
+            Filter::Zstd(9),
+        ],
         coords_filters: Vec::new(),
         validity_filters: Vec::new(),
         current_domain: Some(vec![(0, 1 << 40)]),
@@ -360,7 +363,12 @@ fn ordinary(n: usize, capacity: u64) -> Table {
         vec![(Vec::new(), true); n],
         vec![(vec![0; 4], false); n],
     ];
-    Table { schema: schema(capacity, attributes), joinids: (0..n as i64).collect(), columns, pieces: vec![700] }
+    Table {
+        schema: schema(capacity, attributes),
+        joinids: (0..n as i64).collect(),
+        columns,
+        pieces: vec![700],
+    }
 }
 
 #[test]
@@ -430,7 +438,11 @@ fn what_are_no_rows_is_refused() {
     refused(&[0, 1], &[texts(&[1, 2]), valid], "ascend");
     refused(&[0, 1], &[texts(&[0, 4]), valid], "ascend");
     refused(&[0, 1], &[text, ColumnCells::fixed("number", Datatype::Int32, &[0; 8])], "int16");
-    refused(&[0, 1], &[text, valid, ColumnCells::fixed("x", Datatype::Int8, &[0; 2])], "no attribute");
+    refused(
+        &[0, 1],
+        &[text, valid, ColumnCells::fixed("x", Datatype::Int8, &[0; 2])],
+        "no attribute",
+    );
     refused(&[1, 0], &[text, valid], "comes after");
     refused(&[-1, 0], &[text, valid], "outside");
     refused(&[0, (1 << 40) + 1], &[text, valid], "outside");
@@ -454,7 +466,10 @@ fn tables_that_only_libtiledb_can_write_are_refused() {
         (of(with(Filter::Gzip(3))), "gzip"),
         (of(with(Filter::ChecksumMd5)), "MD5"),
         (
-            of(Attribute { filters: vec![Filter::Rle], ..Attribute::new("a", Datatype::StringUtf8) }),
+            of(Attribute {
+                filters: vec![Filter::Rle],
+                ..Attribute::new("a", Datatype::StringUtf8)
+            }),
             "run lengths",
         ),
         (two, "2 dimensions"),
