@@ -9,7 +9,7 @@ use crate::{cargo, chromium, mpirun, native, python, redis};
 /// Runs `cargo test` on the workspace, or on the packages that the arguments name, including
 /// documentation tests.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let native = native::prepare()?;
+    let native = native::prepare(native::Wanted::Both)?;
     let python = python::prepare()?;
     mpirun::prepare()?;
     redis::prepare()?;

@@ -135,6 +135,10 @@ fn check_is_array(place: &Place, wanted: &'static str) -> Result<(), Error> {
 
 /// Removes slashes from the end of a URI.
 pub(crate) fn trimmed(uri: &str) -> Result<String, Error> {
+    if uri.contains('\0') {
+        let problem = "it contains a zero byte".to_owned();
+        return Err(Error::Address { uri: uri.escape_default().to_string(), problem });
+    }
     match uri.trim_end_matches('/') {
         "" if uri.is_empty() => Err(Error::Missing { uri: "the empty path".into() }),
         "" => Ok("/".into()),

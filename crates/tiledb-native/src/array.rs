@@ -24,7 +24,7 @@ use crate::unsupported::Unsupported;
 
 /// The most fragments that libtiledb's sort, libstdc++'s `std::sort`, keeps in order if their times
 /// are equal.
-const MOST_SORTED_STABLY: usize = 16;
+pub(crate) const MOST_SORTED_STABLY: usize = 16;
 
 /// The threads that decode.
 #[derive(Debug, Clone)]

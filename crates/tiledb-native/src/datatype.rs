@@ -67,6 +67,7 @@ const NAMES: [&str; 44] = [
 ];
 
 impl Datatype {
+    pub(crate) const UINT8: Self = Self(6);
     pub(crate) const INT8: Self = Self(5);
     pub(crate) const INT16: Self = Self(7);
     pub(crate) const INT32: Self = Self(0);
@@ -96,6 +97,11 @@ impl Datatype {
             1 | 3 | 10 | 18..=39 => 8,
             _ => return None,
         })
+    }
+
+    /// Whether values are ASCII or UTF-8 texts.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self.0, 11 | 12)
     }
 
     pub(crate) fn is_time(self) -> bool {

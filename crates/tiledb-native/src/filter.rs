@@ -53,6 +53,13 @@ pub(crate) enum Filter {
     Unknown(u8),
 }
 
+impl Filter {
+    /// Whether it stores run lengths.
+    pub(crate) fn is_run_lengths(&self) -> bool {
+        matches!(self, Self::Compress(Codec::Rle, _))
+    }
+}
+
 /// A general compressor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {

@@ -15,7 +15,7 @@
 mod chunks;
 mod count;
 mod direct;
-mod fetch;
+pub(crate) mod fetch;
 mod kept;
 mod output;
 mod plan;

@@ -11,7 +11,7 @@ mod schemas;
 
 use crate::datatype::Datatype;
 use crate::filter::Filter;
-pub(crate) use layout::{Layout, Stored};
+pub(crate) use layout::{Layout, MAX_CAPACITY, Stored, bind};
 pub(crate) use parse::{VERSIONS, range};
 pub(crate) use schemas::Schemas;
 

@@ -14,7 +14,7 @@ pub enum Unsupported {
         /// The version found.
         version: u32,
     },
-    /// The array does not have exactly two dimensions.
+    /// The array does not have two dimensions, or one if it is read as a table.
     DimensionCount {
         /// Number of dimensions.
         n_dimensions: u32,
@@ -123,7 +123,7 @@ impl fmt::Display for Unsupported {
                 write!(f, "format version {version} is not one of 5 to 23")
             }
             Self::DimensionCount { n_dimensions } => {
-                write!(f, "it has {n_dimensions} dimensions, not 2")
+                write!(f, "it has {n_dimensions} dimensions")
             }
             Self::DimensionType { name, datatype } => {
                 write!(f, "dimension `{name}` is of type {datatype}")

@@ -7,7 +7,7 @@ use storage::{Files, Storage};
 use tiledb_native::{ArrayDescription, Group, Table};
 use tiledb_schema::{Enumeration, MetadataValue, ObjectType, Schema};
 
-use super::{GroupParts, Place, StoredArray, StoredColumn, StoredTable};
+use super::{GroupParts, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb};
 use crate::Error;
 use crate::native::NotNative;
 
@@ -48,14 +48,13 @@ fn options(place: &Place) -> Result<tiledb_native::OpenOptions, Error> {
 #[derive(Debug)]
 pub(super) struct NativeArray {
     description: ArrayDescription,
-    storage: Arc<dyn Storage>,
     place: Place,
 }
 
 impl NativeArray {
     pub(super) fn open(storage: Arc<dyn Storage>, place: &Place) -> Result<Self, NotNative> {
-        let description = ArrayDescription::open(Arc::clone(&storage), place.timestamp)?;
-        Ok(Self { description, storage, place: place.clone() })
+        let description = ArrayDescription::open(storage, place.timestamp)?;
+        Ok(Self { description, place: place.clone() })
     }
 }
 
@@ -77,8 +76,12 @@ impl StoredArray for NativeArray {
     }
 
     fn n_cells(&self) -> Result<u64, Error> {
-        let options = options(&self.place)?;
-        Ok(tiledb_native::Array::open(Arc::clone(&self.storage), &options)?.n_values()?)
+        // The cells of an array whose schema is known may be beyond the native reader.
+        let count = |files| {
+            let array = tiledb_native::Array::open(files, &options(&self.place)?)?;
+            Ok(array.n_values()?)
+        };
+        self.place.open(count, |place, why| through_libtiledb::array(place, why)?.n_cells())
     }
 
     fn why_not_native(&self) -> Option<&str> {

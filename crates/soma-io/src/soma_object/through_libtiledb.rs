@@ -18,7 +18,9 @@ pub(super) fn object_type(place: &Place, _: String) -> Result<Option<ObjectType>
 pub(super) fn group(place: &Place, _: String) -> Result<GroupParts, Error> {
     let group = Group::open(place.context()?, &place.uri, place.timestamp)?;
     let members = group.members()?.into_iter();
-    let members = members.map(|member| (member.name, member.uri)).collect();
+    // As the native reader names the places of this machine.
+    let place = |uri: String| uri.strip_prefix("file://").map(str::to_owned).unwrap_or(uri);
+    let members = members.map(|member| (member.name, place(member.uri))).collect();
     Ok((members, group.metadata()?))
 }
 

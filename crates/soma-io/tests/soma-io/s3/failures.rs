@@ -184,8 +184,7 @@ fn parameters_are_refused_by_name() {
         let mut config = server.config();
         config.insert(name.to_owned(), value.to_owned());
         let options = OpenOptions { config, ..OpenOptions::default() };
-        let experiment = Experiment::open(&stored.uri(), &options).unwrap();
-        let error = reader_of(&experiment, ReaderChoice::Auto).unwrap_err();
+        let error = Experiment::open(&stored.uri(), &options).unwrap_err();
         let Error::Storage(storage::Error::Parameter { name: found, .. }) = &error else {
             panic!("{error}")
         };
