@@ -10,7 +10,7 @@ use std::sync::Arc;
 use soma_io::{GeneSelection, ReadForm, XReader};
 
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::{Error, MatrixError};
 use crate::selected::{ColumnPlaces, Selected, SelectedMatrix};
 use crate::spec::BatchForm;
 
@@ -90,7 +90,8 @@ impl Dataset {
         let x = &self.only_source(&layer)?.x;
         let (found, of_x) = (reader.n_columns(), x.reader.n_columns());
         if found != of_x {
-            return Err(Error::LayerColumns { layer: layer.to_string(), found, of_x });
+            let layer = layer.to_string();
+            return Err(MatrixError::LayerColumns { layer, found, of_x }.into());
         }
         let columns = x.columns.clone();
         self.with_matrix(layer, SelectedMatrix { reader, columns })
@@ -145,22 +146,23 @@ impl Dataset {
     pub(crate) fn with_matrix(self, new: Beside, matrix: SelectedMatrix) -> Result<Self, Error> {
         let is_new = |old: &Beside| (old.kind, &old.name) != (new.kind, &new.name);
         if !self.beside.iter().all(is_new) {
-            return Err(Error::MatrixTwice { matrix: new.to_string() });
+            return Err(MatrixError::Twice { matrix: new.to_string() }.into());
         }
         let mut source = self.only_source(&new)?.clone();
         let n_rows = matrix.reader.n_rows();
         if let Some(joinid) = source.cells.first_outside(n_rows) {
-            return Err(Error::CellOutsideMatrix { matrix: new.to_string(), joinid, n_rows });
+            let matrix = new.to_string();
+            return Err(MatrixError::CellOutside { matrix, joinid, n_rows }.into());
         }
         source.beside.push(matrix);
         let beside = self.beside.iter().cloned().chain([new]).collect();
         Ok(Self { sources: Arc::new([source]), beside, ..self })
     }
 
-    fn only_source(&self, new: &Beside) -> Result<&Selected, Error> {
+    fn only_source(&self, new: &Beside) -> Result<&Selected, MatrixError> {
         match &self.sources[..] {
             [source] => Ok(source),
-            several => Err(Error::MatrixOfSeveral {
+            several => Err(MatrixError::SeveralExperiments {
                 matrix: new.to_string(),
                 n_experiments: several.len(),
             }),
@@ -214,7 +216,7 @@ impl Dataset {
                 list.collect::<Vec<_>>().join(", ")
             }
         };
-        Err(Error::ConcatMatrices { idx, found: list(other), first: list(self) })
+        Err(MatrixError::Concat { idx, found: list(other), first: list(self) }.into())
     }
 }
 
@@ -222,6 +224,6 @@ impl Beside {
     /// The error of columns that the matrix lacks.
     pub(crate) fn columns_error(&self, reader: &dyn XReader, source: soma_io::Error) -> Error {
         let (matrix, n_columns) = (self.to_string(), reader.n_columns());
-        Error::ColumnsOutsideMatrix { matrix, n_columns, source: Box::new(source) }
+        MatrixError::ColumnsOutside { matrix, n_columns, source: Box::new(source) }.into()
     }
 }

@@ -93,7 +93,7 @@ pub use densify::Transform;
 pub use element_type::ElementType;
 pub use elements::{Elements, ElementsMut};
 pub use epoch::{Epoch, Epochs};
-pub use error::Error;
+pub use error::{Error, MatrixError};
 pub use loader::Loader;
 pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};
