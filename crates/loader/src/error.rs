@@ -1,6 +1,10 @@
 //! Errors between a selection and its batches.
 
+mod matrix;
+
 use std::ops::Range;
+
+pub use matrix::MatrixError;
 
 use crate::element_type::ElementType;
 
@@ -102,6 +106,10 @@ pub enum Error {
         /// X's number of rows.
         x_rows: u64,
     },
+
+    /// A matrix cannot come beside X.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
 
     /// The selected rows' joinids are not strictly ascending.
     #[error(
@@ -230,7 +238,7 @@ pub enum Error {
     },
 
     /// A block or batch is larger than memory can address, or than the system can provide.
-    #[error("cannot get {bytes} bytes for {what} of {n_rows} rows x {n_columns} genes: {advice}")]
+    #[error("cannot get {bytes} bytes for {what} of {n_rows} rows x {n_columns} columns: {advice}")]
     OutOfMemory {
         /// The block or batch.
         what: &'static str,
