@@ -129,9 +129,9 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
         }
-        Some("native") => {
-            without_arguments("native", &rest, || native::prepare().map(|_| ExitCode::SUCCESS))
-        }
+        Some("native") => without_arguments("native", &rest, || {
+            native::prepare(native::Wanted::Both).map(|_| ExitCode::SUCCESS)
+        }),
         Some("python") => without_arguments("python", &rest, || {
             println!("{}", python::prepare()?.display());
             Ok(ExitCode::SUCCESS)

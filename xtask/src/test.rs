@@ -9,7 +9,7 @@ use crate::{cargo, chromium, mpirun, native, python, redis, wheel};
 /// Runs `cargo test` on the workspace, or on the packages that the arguments name, including
 /// documentation tests; then the tests of the Python package, unless the arguments choose others.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let native = native::prepare()?;
+    let native = native::prepare(native::Wanted::Both)?;
     let python = python::prepare()?;
     mpirun::prepare()?;
     redis::prepare()?;
