@@ -175,6 +175,27 @@ impl Dataset {
         })
     }
 
+    /// The same data set with other readers of the same X, one per experiment: for example in a
+    /// forked process, where the threads of the first readers do not exist.
+    ///
+    /// # Errors
+    /// The number of readers, or the shape of an X, differs.
+    pub fn with_readers(&self, readers: Vec<Arc<dyn XReader>>) -> Result<Self, Error> {
+        if readers.len() != self.n_experiments() {
+            let (found, expected) = (readers.len(), self.n_experiments());
+            return Err(Error::ReaderCount { found, expected });
+        }
+        let replaced = self.sources.iter().zip(readers).enumerate().map(|(idx, (source, x))| {
+            let (found, expected) =
+                ((x.n_rows(), x.n_columns()), (source.x.n_rows(), source.x.n_columns()));
+            if found != expected {
+                return Err(Error::ReaderShape { idx, found, expected });
+            }
+            Ok(SelectedX { x, ..source.clone() })
+        });
+        Ok(Self { sources: replaced.collect::<Result<_, _>>()?, ..self.clone() })
+    }
+
     /// The readers of X, one per experiment.
     pub fn readers(&self) -> impl Iterator<Item = &Arc<dyn XReader>> {
         self.sources.iter().map(|source| &source.x)

@@ -212,6 +212,30 @@ pub enum Error {
         problem: String,
     },
 
+    /// There are more or fewer readers than experiments.
+    #[error("there are {found} readers for {expected} experiments: give one for each")]
+    ReaderCount {
+        /// Number of readers.
+        found: usize,
+        /// Number of experiments.
+        expected: usize,
+    },
+
+    /// A reader is of an X of another shape.
+    #[error(
+        "the reader of experiment {idx} has an X of {} x {}, the data set was made of {} x {}: was X \
+         written to meanwhile?",
+        found.0, found.1, expected.0, expected.1
+    )]
+    ReaderShape {
+        /// Index of the experiment, from 0.
+        idx: usize,
+        /// Rows and columns of the reader's X.
+        found: (u64, u64),
+        /// Rows and columns of the X before.
+        expected: (u64, u64),
+    },
+
     /// A joinid column does not hold non-negative 64-bit integers.
     #[error("column soma_joinid breaks SOMA's rules: {problem}")]
     JoinidColumn {
