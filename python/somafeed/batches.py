@@ -75,10 +75,11 @@ def required(module: str, needed_for: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise ModuleNotFoundError(
-            f"{needed_for} needs {error.name}, which is not installed", name=error.name
+            f"{needed_for} needs {package}, which is not installed", name=package
         ) from error
 
 

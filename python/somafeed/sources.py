@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -69,6 +71,15 @@ class Selection:
     genes: tuple[str, tuple[str, ...]] | None = None
     """A var column and names in it, instead of joinids and filter."""
     reader: native.Reader = "auto"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A context of tiledbsoma lists all parameters of TileDB: 10 kB as they are.
+        packed = zlib.compress(json.dumps(dict(self.config)).encode())
+        return {**self.__dict__, "config": packed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        config = json.loads(zlib.decompress(state["config"]))
+        self.__dict__.update({**state, "config": config})
 
     def experiment(self) -> native.Experiment:
         """Opens the experiment."""

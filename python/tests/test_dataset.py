@@ -269,7 +269,7 @@ def test_totals_of_obs(experiment):
 
 
 def test_memory_has_a_limit(experiment):
-    assert_board(experiment, dataset(experiment, memory="64 MiB", shuffle=True))
+    assert_board(experiment, dataset(experiment, memory="256 MiB", shuffle=True))
     with pytest.raises(MemoryError):
         next(iter(dataset(experiment, memory=100, shuffle=True)))
 

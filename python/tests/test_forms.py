@@ -136,11 +136,18 @@ def test_duplicate_encoders(experiment):
         dataset(experiment, obs_form="codes", encoders=["kind", "kind"])
 
 
-WITHOUT = """
+# A finder that hides packages, as if they were not installed.
+HIDDEN = """
 import sys
-for name in {names!r}:
-    sys.modules[name] = None
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
 import somafeed
+"""
+
+WITHOUT = HIDDEN + """
 ds = somafeed.ExperimentDataset(uri={uri!r}, shuffle=False, batch_size=50, **{options!r})
 assert len(ds) == 2
 for X, obs in ds:
@@ -166,8 +173,7 @@ def test_other_packages_are_not_needed(experiment, names, options, imported):
 
 
 def test_a_missing_package_is_named(experiment):
-    script = (
-        "import sys; sys.modules['scipy.sparse'] = sys.modules['scipy'] = None; import somafeed\n"
+    script = HIDDEN.format(names=["torch", "scipy"]) + (
         f"ds = somafeed.ExperimentDataset(uri={experiment.uri!r}, return_sparse_X=True)\n"
         "try: next(iter(ds))\n"
         "except ModuleNotFoundError as error: print(error)"
