@@ -57,7 +57,7 @@ def test_workers_give_the_same_batches(experiment, epochs, n_workers):
     assert len(loader) == N_BATCHES
     with warnings.catch_warnings():
         # Torch compares the number of batches with the length.
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", message="Length of IterableDataset")
         assert numbers(loader) == epochs[0]
         assert numbers(loader) == epochs[1]
 
@@ -117,7 +117,7 @@ def test_workers_of_several_ranks(experiment):
     found = []
     for rank in range(2):
         ds = dataset(experiment, world=(rank, 2), remainder="pad", batch_size=5)
-        loader = experiment_dataloader(ds, num_workers=2, multiprocessing_context="spawn")
+        loader = experiment_dataloader(ds, num_workers=2)
         batches = numbers(loader)
         assert batches == numbers(dataset(experiment, world=(rank, 2), remainder="pad", batch_size=5))
         found += sum(batches, [])
@@ -132,7 +132,7 @@ def test_more_workers_than_batches(experiment):
 def test_workers_of_a_part_and_of_filters(experiment):
     ds = dataset(experiment, obs_filter="donor > 1", obs_column_names=["soma_joinid", "kind"])
     for part in ds.split_by_group("donor", 0.5, 0.5, seed=1):
-        loader = experiment_dataloader(part, num_workers=2, multiprocessing_context="spawn")
+        loader = experiment_dataloader(part, num_workers=2)
         expected = part.query_ids.obs_joinids.tolist()
         assert sorted(joinids_of(loader)) == expected
 

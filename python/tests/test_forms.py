@@ -9,6 +9,7 @@ import pytest
 import somafeed
 import torch
 from batches import assert_board
+from programs import hidden
 from somafeed import ExperimentDataset
 
 
@@ -136,18 +137,7 @@ def test_duplicate_encoders(experiment):
         dataset(experiment, obs_form="codes", encoders=["kind", "kind"])
 
 
-# A finder that hides packages, as if they were not installed.
-HIDDEN = """
-import sys
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {names!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Hidden())
-import somafeed
-"""
-
-WITHOUT = HIDDEN + """
+WITHOUT = """
 ds = somafeed.ExperimentDataset(uri={uri!r}, shuffle=False, batch_size=50, **{options!r})
 assert len(ds) == 2
 for X, obs in ds:
@@ -166,14 +156,14 @@ print(*sorted({{"torch", "pandas", "scipy", "pyarrow"}} & {{n for n, m in sys.mo
     ],
 )
 def test_other_packages_are_not_needed(experiment, names, options, imported):
-    script = WITHOUT.format(names=names, uri=experiment.uri, options=options)
+    script = hidden(*names) + WITHOUT.format(uri=experiment.uri, options=options)
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == imported
 
 
 def test_a_missing_package_is_named(experiment):
-    script = HIDDEN.format(names=["torch", "scipy"]) + (
+    script = hidden("torch", "scipy") + (
         f"ds = somafeed.ExperimentDataset(uri={experiment.uri!r}, return_sparse_X=True)\n"
         "try: next(iter(ds))\n"
         "except ModuleNotFoundError as error: print(error)"

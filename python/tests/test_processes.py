@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import somafeed
 from batches import assert_board, joinids_of
+from programs import hidden
 from somafeed import ExperimentDataset
 from test_query import Query
 
@@ -108,8 +109,7 @@ def test_an_iterator_does_not_survive_a_fork(experiment):
 
 
 PROGRAM = """
-import signal, sys, time
-import somafeed
+import time
 def dataset():
     return somafeed.ExperimentDataset(
         uri={uri!r}, batch_size=2, seed=1, shuffle_chunk_size=2, io_batch_size=4
@@ -146,12 +146,16 @@ while True:
 }
 
 
+def program(board, body):
+    """A program without torch, which takes seconds to import."""
+    return hidden("torch") + PROGRAM.format(uri=board.uri, body=body)
+
+
 @pytest.mark.parametrize("when", BODIES)
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.3])
 def test_ctrl_c(experiment, when, delay):
-    program = PROGRAM.format(uri=experiment.uri, body=BODIES[when])
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program(experiment, BODIES[when])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "ready\n", process.stderr.read()
     time.sleep(delay)
@@ -174,15 +178,18 @@ ENDINGS = {
 
 @pytest.mark.parametrize("how", ENDINGS)
 def test_the_end_of_the_interpreter(experiment, how):
-    program = PROGRAM.format(uri=experiment.uri, body=ENDINGS[how])
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", program(experiment, ENDINGS[how])],
+        capture_output=True, text=True, timeout=60,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 def test_an_error_ends_the_interpreter_like_any_other(experiment):
     body = "it = iter(dataset()); next(it); raise KeyError('mine')"
-    program = PROGRAM.format(uri=experiment.uri, body=body)
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", program(experiment, body)], capture_output=True, text=True, timeout=60
+    )
     assert ran.returncode == 1 and ran.stderr.rstrip().endswith("KeyError: 'mine'")
 
 

@@ -211,9 +211,12 @@ def test_the_next_epoch_keeps_the_order_of_the_first_world(make_board):
         assert len(list(ds)) == 13
         assert ds.epoch == 1
     assert global_batches(six, 20)[0] == expected
-    # After epoch 1 comes epoch 2, on four ranks.
+    # All of epoch 1 was delivered, so four ranks have nothing of it, and then epoch 2.
     four = ranks(board, 4, 6, six[0].state_dict())
-    assert all(len(list(ds)) == 20 for ds in four)
+    assert all(list(ds) == [] for ds in four)
+    for ds in (*eight, *four):
+        ds.set_epoch(2)
+    assert global_batches(four, 20)[0] == global_batches(eight, 20)[0]
 
 
 def after_end(datasets):
