@@ -331,8 +331,8 @@ class Loader:
 
         `memory` is in bytes, without the data set itself; None means no limit. `order` replaces
         `shuffle`. `keep_decoded` is the cache for decoded values across blocks and epochs, in
-        bytes; None means the rest of `memory`, or nothing without a limit. With
-        `read_threads=0`, each block is read by the thread that makes batches.
+        bytes; None means the rest of `memory`, or nothing without a limit. `read_threads` must be
+        at least 1.
 
         Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
         small for one block and its batches.
@@ -409,6 +409,15 @@ class Batch:
     def joinids(self) -> npt.NDArray[np.int64]: ...
     @property
     def experiments(self) -> npt.NDArray[np.uint32]: ...
+
+def generate_example(
+    uri: str, *, n_cells: int = 20_000, n_genes: int = 20_000, seed: int = 0
+) -> int:
+    """Writes a Census-shaped experiment, the same for the same numbers, to a place where nothing is
+    yet. Returns its number of values; Ctrl-C leaves no experiment behind.
+
+    Raises FileExistsError or OSError if it cannot be written there.
+    """
 
 def libtiledb() -> tuple[str, str] | None:
     """Version and file of the libtiledb that this process uses; None if it has loaded none."""

@@ -4,13 +4,13 @@ use std::error::Error as StdError;
 use std::io;
 
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyMemoryError, PyNotADirectoryError, PyOSError, PyPermissionError,
-    PyRuntimeError, PyValueError,
+    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotADirectoryError, PyOSError,
+    PyPermissionError, PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
-    _somafeed,
+    somafeed._somafeed,
     SomafeedError,
     PyRuntimeError,
     "An error that no built-in exception fits. Its message names the place and what to do."
@@ -23,6 +23,7 @@ enum Kind {
     Value,
     NotFound,
     NotADirectory,
+    Exists,
     Permission,
     /// Storage failed in another way.
     Os,
@@ -36,6 +37,7 @@ impl Kind {
             Self::Value => PyValueError::new_err(message),
             Self::NotFound => PyFileNotFoundError::new_err(message),
             Self::NotADirectory => PyNotADirectoryError::new_err(message),
+            Self::Exists => PyFileExistsError::new_err(message),
             Self::Permission => PyPermissionError::new_err(message),
             Self::Os => PyOSError::new_err(message),
             Self::Memory => PyMemoryError::new_err(message),
@@ -67,6 +69,7 @@ exceptions! {
     loader::encode::Error => of_encoder,
     shuffle::Error => of_shuffle,
     tiledb::Error => of_tiledb,
+    example_data::Error => of_example,
 }
 
 /// `map_err` to the exception that fits.
@@ -117,6 +120,25 @@ fn of_storage(error: &storage::Error) -> Kind {
     }
 }
 
+fn of_destination(error: &storage::DestinationError) -> Kind {
+    match error {
+        storage::DestinationError::Exists { .. } => Kind::Exists,
+        other => cause_of_io(other),
+    }
+}
+
+/// The kind of the first error of the system among the causes.
+fn cause_of_io(error: &(dyn StdError + 'static)) -> Kind {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            return of_io(error);
+        }
+        source = cause.source();
+    }
+    Kind::Os
+}
+
 fn of_tiledb(error: &tiledb::Error) -> Kind {
     use tiledb::Error as E;
     match error {
@@ -160,6 +182,7 @@ fn of_soma(error: &soma_io::Error) -> Kind {
         | E::Census { .. }
         | E::NotNative { .. }
         | E::UnknownReader { .. } => Kind::Value,
+        E::Destination(error) => of_destination(error),
         E::Storage(error) => of_storage(error),
         E::Native(error) => of_native(error),
         E::TileDb(error) => of_tiledb(error),
@@ -227,6 +250,17 @@ fn of_loader(error: &loader::Error) -> Kind {
         | E::ConcatGenes { .. }
         | E::ConcatObs { .. }
         | E::OtherForm { .. } => Kind::Value,
+        _ => Kind::Other,
+    }
+}
+
+fn of_example(error: &example_data::Error) -> Kind {
+    use example_data::Error as E;
+    match error {
+        E::Size { .. } => Kind::Value,
+        E::Io { source, .. } => of_io(source),
+        E::Write(error) => of_soma(error),
+        E::Destination(error) => of_destination(error),
         _ => Kind::Other,
     }
 }

@@ -72,9 +72,7 @@ impl Experiment {
         config: Option<Config>,
         timestamp: Option<u64>,
     ) -> PyResult<Self> {
-        if let Some(file) = libtiledb::of_packages(py)? {
-            tiledb::suggest(file);
-        }
+        libtiledb::suggest(py)?;
         let address = Arc::new(Address { uri, config: config.unwrap_or_default(), timestamp });
         let opening = Arc::clone(&address);
         let opened = interruptible(py, move || opening.open())?.or_exception()?;

@@ -14,6 +14,7 @@ mod dataset;
 mod encoders;
 mod epoch;
 mod errors;
+mod example;
 mod experiment;
 mod libtiledb;
 mod loader;
@@ -44,6 +45,8 @@ mod _somafeed {
     use super::epoch::Epoch;
     #[pymodule_export]
     use super::errors::SomafeedError;
+    #[pymodule_export]
+    use super::example::generate_example;
     #[pymodule_export]
     use super::experiment::Experiment;
     #[pymodule_export]

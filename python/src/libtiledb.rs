@@ -8,9 +8,17 @@ use pyo3::types::PyString;
 /// Packages whose wheels contain libtiledb, in the order of preference.
 const PACKAGES: [&str; 2] = ["tiledb", "tiledbsoma"];
 
+/// Has libtiledb, if it is needed, loaded from a package of this Python.
+pub(crate) fn suggest(py: Python<'_>) -> PyResult<()> {
+    if let Some(file) = of_packages(py)? {
+        tiledb::suggest(file);
+    }
+    Ok(())
+}
+
 /// The file of libtiledb in a package of this Python. `None` if the environment variable names one,
 /// which is then used, or if no package has one.
-pub(crate) fn of_packages(py: Python<'_>) -> PyResult<Option<PathBuf>> {
+fn of_packages(py: Python<'_>) -> PyResult<Option<PathBuf>> {
     let named =
         py.import("os")?.getattr("environ")?.call_method1("get", (tiledb::PATH_VARIABLE,))?;
     if named.is_truthy()? {

@@ -19,6 +19,15 @@ pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
+    stoppable(py, work, || ())
+}
+
+/// Like [`interruptible`], and calls `stop` if a signal came, so that the work ends early.
+pub(crate) fn stoppable<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+    stop: impl FnOnce(),
+) -> PyResult<T> {
     let (done, result) = bounded(1);
     let thread = thread::Builder::new().name("somafeed-call".to_owned()).spawn(move || {
         // Nobody waits any more if a signal came.
@@ -30,7 +39,12 @@ pub(crate) fn interruptible<T: Send + 'static>(
                 drop(thread.join());
                 return outcome.map_err(|panic| panicked(&*panic));
             }
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    stop();
+                    return Err(signal);
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => return Err(panicked(&"no result")),
         }
     }
