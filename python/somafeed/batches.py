@@ -83,7 +83,11 @@ def required(module: str, needed_for: str) -> Any:
         ) from error
 
 
-def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> Callable[[native.Batch], XBatch]:
+XMaker: TypeAlias = Callable[[native.Batch], XBatch]
+ObsMaker: TypeAlias = Callable[[native.Batch], ObsBatch]
+
+
+def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> XMaker:
     """The function that takes X from a native batch. Imports what it needs."""
     if return_sparse_X:
         return _scipy_maker()
@@ -95,50 +99,59 @@ def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> Callable[[nat
 
         def tensor(batch: native.Batch) -> XBatch:
             x = batch.dense()
-            return from_numpy(x[0] if squeezed else x)
+            made: torch.Tensor = from_numpy(x[0] if squeezed else x)
+            return made
 
         return tensor
 
     def array(batch: native.Batch) -> XBatch:
         x = batch.dense()
-        return x[0] if squeezed else x
+        row: npt.NDArray[Any] = x[0] if squeezed else x
+        return row
 
     return array
 
 
-def _scipy_maker() -> Callable[[native.Batch], XBatch]:
-    sparse = required("scipy.sparse", "return_sparse_X=True")
+def _scipy_maker() -> XMaker:
+    csr_matrix = required("scipy.sparse", "return_sparse_X=True").csr_matrix
 
     def matrix(batch: native.Batch) -> XBatch:
         indptr, indices, data = batch.csr()
         shape = (batch.n_rows, batch.n_columns)
-        return sparse.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+        made: sparse.csr_matrix = csr_matrix((data, indices, indptr), shape=shape, copy=False)
+        return made
 
     return matrix
 
 
-def _sparse_tensor_maker(form: Form) -> Callable[[native.Batch], XBatch]:
-    torch = required("torch", f"form={form!r}")
+def _sparse_tensor_maker(form: Form) -> XMaker:
+    package = required("torch", f"form={form!r}")
 
     # The loader's own invariants hold, so torch need not look at every index again.
     def csr(batch: native.Batch) -> XBatch:
-        indptr, indices, data = (torch.from_numpy(part) for part in batch.csr())
+        indptr, indices, data = (package.from_numpy(part) for part in batch.csr())
         shape = (batch.n_rows, batch.n_columns)
-        return torch.sparse_csr_tensor(indptr, indices, data, shape, check_invariants=False)
+        made: torch.Tensor = package.sparse_csr_tensor(
+            indptr, indices, data, shape, check_invariants=False
+        )
+        return made
 
     def coo(batch: native.Batch) -> XBatch:
         rows, columns, data = batch.coo()
-        places = torch.from_numpy(np.stack((rows, columns), dtype=np.int64))
+        places = package.from_numpy(np.stack((rows, columns), dtype=np.int64))
         shape = (batch.n_rows, batch.n_columns)
-        values = torch.from_numpy(data)
-        return torch.sparse_coo_tensor(places, values, shape, check_invariants=False)
+        values = package.from_numpy(data)
+        made: torch.Tensor = package.sparse_coo_tensor(
+            places, values, shape, check_invariants=False
+        )
+        return made
 
     return csr if form == "torch_csr" else coo
 
 
 def obs_maker(
     obs_form: ObsForm, columns: Sequence[str], dataset: native.Dataset, form: Form
-) -> Callable[[native.Batch], ObsBatch]:
+) -> ObsMaker:
     """The function that takes the obs columns from a native batch. Imports what it needs."""
     if obs_form == "codes":
         return _codes_maker(columns, dataset, form)
@@ -152,7 +165,7 @@ def obs_maker(
 
 def _codes_maker(
     columns: Sequence[str], dataset: native.Dataset, form: Form
-) -> Callable[[native.Batch], ObsBatch]:
+) -> ObsMaker:
     names = dataset.codes().column_names
     is_tensor = form.startswith("torch")
     from_numpy = required("torch", f"form={form!r}").from_numpy if is_tensor else np.asarray
@@ -171,7 +184,7 @@ def _codes_maker(
 def _table_maker(columns: Sequence[str]) -> Callable[[native.Batch], Any]:
     pyarrow = required("pyarrow", "obs in a form other than codes")
 
-    def table(batch: native.Batch) -> pa.Table:
+    def table(batch: native.Batch) -> Any:
         if list(columns) == [JOINID]:
             return pyarrow.table({JOINID: batch.joinids})
         rows = pyarrow.table(batch.obs)
@@ -184,7 +197,7 @@ def _table_maker(columns: Sequence[str]) -> Callable[[native.Batch], Any]:
 
 def _frame_maker(
     columns: Sequence[str], dataset: native.Dataset
-) -> Callable[[native.Batch], ObsBatch]:
+) -> ObsMaker:
     """Frames whose types are the same in all batches: those of the whole data set's frame.
 
     By itself, pandas would make integers of a batch without a null, and floats of one with.
@@ -205,7 +218,7 @@ def _frame_maker(
     as_types = {**dict.fromkeys(as_float, "float64"), **dict.fromkeys(as_object, "object")}
 
     def frame(batch: native.Batch) -> ObsBatch:
-        rows = table(batch).to_pandas()
+        rows: pd.DataFrame = table(batch).to_pandas()
         return rows.astype(as_types) if as_types else rows
 
     return frame

@@ -28,8 +28,8 @@ class ExperimentDataLoader(DataLoader[Any]):
         dataset = self.dataset
         assert isinstance(dataset, ExperimentDataset)
         epoch = dataset.epoch
-        # The workers have it now.
-        dataset._pending = None
+        # The workers begin there.
+        dataset._epochs.forget_loaded()
         yield from batches
         if dataset.epoch == epoch:
             dataset.set_epoch(epoch + 1)

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from somafeed import _somafeed as native
-from somafeed.batches import (
-    NATIVE_FORMS,
-    OBS_FORMS,
-    Form,
-    MiniBatch,
-    ObsForm,
-    obs_maker,
-    x_maker,
-)
-from somafeed.iteration import ExperimentIterator, Place, Progress
+from somafeed.batches import NATIVE_FORMS, OBS_FORMS, Form, MiniBatch, ObsForm
+from somafeed.cells import Cells, Encoder
+from somafeed.epochs import Epochs
+from somafeed.iteration import ExperimentIterator, Place
 from somafeed.joinids import Joinids
+from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.settings import bytes_of, checked_seed, positive
-from somafeed.shared_epoch import SharedEpoch
 from somafeed.sources import (
     JOINID,
     Concat,
-    Opened,
     Part,
     QueryIDs,
     Selection,
-    Source,
     XLocator,
-    selection_of_ids,
-    selection_of_query,
-    split_rows,
+    source_of,
 )
-from somafeed.splits import GroupSplit, LabelSplit, RandomSplit, SamplingMethod, Split
-from somafeed.splits import checked_fractions
+from somafeed.splits import (
+    GroupSplit,
+    LabelSplit,
+    RandomSplit,
+    SamplingMethod,
+    Split,
+    checked_fractions,
+)
 from somafeed.world import checked_world, current_worker, current_world
 
 if TYPE_CHECKING:
@@ -52,17 +48,9 @@ else:
             """Stands in for torch's class where torch is not installed."""
 
 
-Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
-Remainder: TypeAlias = Literal["keep", "drop", "pad"]
-
 DEFAULT_OBS_COLUMN_NAMES = (JOINID,)
 DEFAULT_SHUFFLE_CHUNK_SIZE = 64
 DEFAULT_IO_BATCH_SIZE = 65536
-
-_WHICH = (
-    "cells come from {query,layer_name} xor {x_locator,query_ids} xor uri= xor dataset="
-)
-
 
 class ExperimentDataset(IterableDataset[MiniBatch]):
     """Cells of TileDB-SOMA experiments in shuffled batches `(X, obs)`.
@@ -81,7 +69,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
     ...     n_columns=2, obs=pa.table({"cell_type": ["B cell", "T cell", "B cell"]}),
     ... )
     >>> ds = somafeed.ExperimentDataset(
-    ...     dataset=cells, obs_column_names=["soma_joinid", "cell_type"], batch_size=2, shuffle=False
+    ...     dataset=cells, obs_column_names=["soma_joinid", "cell_type"],
+    ...     batch_size=2, shuffle=False,
     ... )
     >>> len(ds), ds.shape
     (2, (2, 2))
@@ -201,8 +190,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
                 f"io_batch_size={self.io_batch_size} is not a multiple of "
                 f"shuffle_chunk_size={self.shuffle_chunk_size}"
             )
-        self._is_seed_drawn = seed is None
-        self.seed = random.SystemRandom().randrange(1 << 32) if seed is None else checked_seed(seed)
+        drawn = random.SystemRandom().randrange(1 << 32)
+        self._epochs = Epochs(drawn if seed is None else checked_seed(seed), seed is None)
         self.return_sparse_X = bool(return_sparse_X)
         self.use_eager_fetch = bool(use_eager_fetch)
         self.memory = bytes_of(memory)
@@ -213,9 +202,13 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         self.form: Form = form
         self.obs_form: ObsForm = obs_form
         self._check_forms()
-        self._transform = {"target_sum": target_sum, "log1p": log1p, "clip": clip}
-        self._totals = totals
-        self._source = _source_of(
+        self.transform = {
+            "target_sum": target_sum,
+            "log1p": log1p,
+            "clip": clip,
+            "totals": "genes" if totals is None else "obs",
+        }
+        source = source_of(
             query,
             layer_name,
             x_locator,
@@ -234,51 +227,21 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         )
         if encoders is None and obs_form == "codes":
             encoders = [name for name in self.obs_column_names if name != JOINID]
-        self._encoders: tuple[Encoder, ...] = ()
-        self._opened: tuple[int, native.Dataset] | None = None
+        columns = () if obs_form == "codes" else self.obs_column_names
+        self._cells = Cells(source, columns, encoders or (), totals)
         self._parent_world: tuple[int, tuple[int, int]] | None = None
-        self._open_first(encoders or ())
-        self._reset()
+        self._loaders = Loaders()
 
     def _check_forms(self) -> None:
         if self.form not in NATIVE_FORMS:
             raise ValueError(f"unknown form {self.form!r}; there are {', '.join(NATIVE_FORMS)}")
         if self.obs_form not in OBS_FORMS:
-            raise ValueError(f"unknown obs_form {self.obs_form!r}; there are {', '.join(OBS_FORMS)}")
+            names = ", ".join(OBS_FORMS)
+            raise ValueError(f"unknown obs_form {self.obs_form!r}; there are {names}")
         if self.return_sparse_X and self.form != "numpy":
             raise ValueError(
-                f"return_sparse_X=True gives scipy's CSR; form={self.form!r} asks for something else"
+                f"return_sparse_X=True gives scipy's CSR, but form is {self.form!r}"
             )
-
-    def _open_first(self, encoders: Sequence[Encoder | str]) -> None:
-        """Opens the data set, and fits the encoders that are given as columns."""
-        named = [encoder for encoder in encoders if isinstance(encoder, str)]
-        opened = self._source.open(self._columns((*self._encoders, *encoders)), self._totals)
-        fitted = {name: native.LabelEncoder.fit(name, opened) for name in named}
-        self._encoders = tuple(
-            fitted[encoder] if isinstance(encoder, str) else encoder for encoder in encoders
-        )
-        if self._encoders:
-            opened = opened.with_encoders(self._encoders)
-        self._opened = os.getpid(), opened
-
-    def _columns(self, encoders: Sequence[Encoder | str]) -> list[str]:
-        """The obs columns that are needed in memory, each once."""
-        columns = [] if self.obs_form == "codes" else list(self.obs_column_names)
-        for encoder in encoders:
-            columns += [encoder] if isinstance(encoder, str) else encoder.columns
-        return [column for column in dict.fromkeys(columns) if column != JOINID]
-
-    def _reset(self) -> None:
-        """Forgets every epoch."""
-        self.epoch = 0
-        self._generation = 0
-        self._shared = SharedEpoch.make()
-        self._last_start: tuple[int, int, int] | None = None
-        self._lanes: int | None = None
-        self._pending: Place | None = None
-        self._progress: Progress | None = None
-        self._made: tuple[Any, native.Loader, Callable[[native.Batch], MiniBatch]] | None = None
 
     # What is selected
 
@@ -288,12 +251,7 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
 
         In another process than the one that opened it, it is opened anew.
         """
-        if self._opened is None or self._opened[0] != os.getpid():
-            opened = self._source.open(self._columns(self._encoders), self._totals)
-            if self._encoders:
-                opened = opened.with_encoders(self._encoders)
-            self._opened = os.getpid(), opened
-        return self._opened[1]
+        return self._cells.opened
 
     @property
     def query_ids(self) -> QueryIDs:
@@ -308,7 +266,7 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         Raises:
             AttributeError: Cells are of several experiments, or of none.
         """
-        source = self._source
+        source = self._cells.source
         while isinstance(source, Part):
             source = source.whole
         if not isinstance(source, Selection):
@@ -334,7 +292,7 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
     @property
     def encoders(self) -> tuple[Encoder, ...]:
         """The encoders of `obs_form="codes"`, to save with a model: `encoder.to_json()`."""
-        return self._encoders
+        return self._cells.encoders
 
     @property
     def world(self) -> tuple[int, int]:
@@ -364,10 +322,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         n_cells, n_genes = self.dataset.shape
         world_size = self.world_size
         global_batch = self.batch_size * world_size
-        if self._remainder(world_size) == "drop":
-            n_batches = n_cells // global_batch
-        else:
-            n_batches = -(-n_cells // global_batch)
+        is_short = n_cells % global_batch > 0 and remainder_of(self, world_size) != "drop"
+        n_batches = n_cells // global_batch + is_short
         worker, n_workers = current_worker() or (0, 1)
         return len(range(worker, n_batches, n_workers)), n_genes
 
@@ -438,9 +394,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         if not datasets:
             raise ValueError("there is no data set to concatenate")
         first = datasets[0]
-        combined = first._copy(Concat(tuple(one._source for one in datasets)))
-        combined._open_first(first._encoders)
-        return combined
+        source = Concat(tuple(one._cells.source for one in datasets))
+        return first._with(first._cells.of(source))
 
     def _split_seed(self, seed: int | None) -> int:
         if seed is not None:
@@ -450,52 +405,47 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         return random.SystemRandom().randrange(1 << 32)
 
     def _parts(self, split: Split) -> tuple[ExperimentDataset, ...]:
-        whole = self.dataset
-        parts = []
-        for index, rows in enumerate(split_rows(self._source, split, whole)):
-            part = self._copy(Part(self._source, split, index))
-            part._opened = os.getpid(), whole.select(rows)
-            parts.append(part)
-        return tuple(parts)
+        return tuple(self._with(part) for part in self._cells.parts(split))
 
-    def _copy(self, source: Source) -> ExperimentDataset:
+    def _with(self, cells: Cells) -> ExperimentDataset:
         """A data set with these settings and other cells, at its first epoch."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.obs_column_names = list(self.obs_column_names)
-        other._source = source
-        other._opened = None
-        other._reset()
+        other._cells = cells
+        other._epochs = self._epochs.another()
+        other._loaders = Loaders()
         return other
 
     # Epochs
+
+    @property
+    def seed(self) -> int:
+        """The seed of the order: the given one, or one that was drawn."""
+        return self._epochs.seed
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that the next iterator delivers, or that the current one does."""
+        return self._epochs.number
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the epoch that the next iterator delivers. Its order depends on it.
 
         Without this call, an epoch follows each one that was iterated to its end.
         """
-        epoch = checked_seed(epoch)
-        if self._pending is not None and self._pending.epoch != epoch:
-            self._pending = None
-        self._progress = None
-        self.epoch = epoch
-        self._generation += 1
-        if self._shared is not None:
-            self._shared.write(self._generation, epoch)
+        self._epochs.set(checked_seed(epoch))
 
     def __iter__(self) -> ExperimentIterator:
         """The batches of an epoch. Nothing is read before the first `next`."""
-        return ExperimentIterator(self)
+        return ExperimentIterator(self, self._epochs, self._loaders)
 
     def state_dict(self) -> dict[str, Any]:
         """The place after the last batch that was delivered, for a checkpoint: less than 2 KB.
 
         It is the same on every rank, and says nothing of batches that were only made ahead.
         """
-        if self._pending is None and self._progress is not None:
-            return self._progress.place().to_dict()
-        return self._upcoming().to_dict()
+        return self._epochs.place().to_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Lets the next iterator continue at a saved place, with the same batches as without an
@@ -508,165 +458,15 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
             ValueError: The state is of something else, or of another seed. Whether its cells and
                 sizes fit is checked at the next batch.
         """
-        place = Place.from_dict(state)
-        self._adopt_seed(place)
-        self._pending = place
-        self._progress = None
-        self.epoch = place.epoch
-
-    def _adopt_seed(self, place: Place) -> None:
-        if place.seed != self.seed and not self._is_seed_drawn:
-            raise ValueError(f"the state has seed {place.seed}, this data set has {self.seed}")
-        self.seed = place.seed
-
-    def _upcoming(self) -> Place:
-        """Where the next iterator begins."""
-        return self._pending or Place(self._next_epoch(), self.seed, self._lanes)
-
-    def _next_epoch(self) -> int:
-        """The number of the next epoch.
-
-        All workers of a DataLoader must agree on it, whatever batches each has delivered. So a
-        worker counts the times that it was told to start; those that persist learn of `set_epoch`
-        through shared memory.
-        """
-        if current_worker() is None or self._last_start is None:
-            return self.epoch
-        pid, generation, last = self._last_start
-        if pid != os.getpid():
-            return self.epoch
-        now, epoch = (generation, 0) if self._shared is None else self._shared.read()
-        return last + 1 if now == generation else epoch
-
-    def _begin(self, place: Place, progress: Progress) -> None:
-        """An iterator delivers its first batch."""
-        is_first = self._last_start is None or self._last_start[0] != os.getpid()
-        generation = self._generation
-        if not is_first and self._shared is not None and current_worker() is not None:
-            generation = self._shared.read()[0]
-        self._last_start = os.getpid(), generation, place.epoch
-        self._pending = None
-        self._progress = progress
-        self._lanes = progress.place().lanes
-        self.epoch = place.epoch
-        if self._made is not None:
-            (pid, options, _), loader, make = self._made
-            self._made = (pid, options, self._lanes), loader, make
-
-    def _end(self, next_epoch: int) -> None:
-        """An iterator has come to its end."""
-        if self.epoch == next_epoch - 1:
-            self.epoch = next_epoch
-
-    # The native loader
-
-    def _remainder(self, world_size: int) -> Remainder:
-        return self.remainder or ("keep" if world_size == 1 else "drop")
-
-    def _loader(
-        self, place: Place
-    ) -> tuple[native.Loader, Callable[[native.Batch], MiniBatch]]:
-        """A loader with the current settings, and the function that makes the user's batch."""
-        dataset = self.dataset
-        options = self._options(dataset.shape[0])
-        lanes = place.lanes or self._lanes
-        if self._made is not None:
-            made, loader, make = self._made
-            if made == (os.getpid(), options, lanes):
-                return loader, make
-        loader = native.Loader(dataset, lanes=lanes, **options)
-        self._check_forms()
-        make_x = x_maker(self.form, self.return_sparse_X, self.batch_size)
-        make_obs = obs_maker(self.obs_form, self.obs_column_names, dataset, self.form)
-
-        def make(batch: native.Batch) -> MiniBatch:
-            return make_x(batch), make_obs(batch)
-
-        self._made = (os.getpid(), options, lanes), loader, make
-        return loader, make
-
-    def _options(self, n_cells: int) -> dict[str, Any]:
-        rank, world_size = self.world
-        if world_size > 1 and self.shuffle and self._is_seed_drawn:
-            raise ValueError("several ranks need one order: give a seed")
-        remainder = self._remainder(world_size)
-        global_batch = self.batch_size * world_size
-        if remainder == "drop" and 0 < n_cells < global_batch:
-            raise ValueError(
-                f"{n_cells} cells do not fill one batch of {self.batch_size} on each of "
-                f"{world_size} ranks: take a smaller batch_size, or remainder='pad'"
-            )
-        if self.shuffle:
-            chunk_rows = self.shuffle_chunk_size
-            chunks_per_block = self.io_batch_size // chunk_rows
-        else:
-            chunk_rows, chunks_per_block = self.io_batch_size, 1
-        ahead = 1 if self.use_eager_fetch else 0
-        return {
-            "batch_size": self.batch_size,
-            "shuffle": self.shuffle,
-            "seed": self.seed,
-            "chunk_rows": chunk_rows,
-            "chunks_per_block": chunks_per_block,
-            "form": "csr" if self.return_sparse_X else NATIVE_FORMS[self.form],
-            "rank": rank,
-            "world_size": world_size,
-            "remainder": remainder,
-            "totals": "genes" if self._totals is None else "obs",
-            "memory": self.memory,
-            "prefetch_blocks": ahead,
-            "prefetch_batches": ahead,
-            **self._transform,
-        }
+        self._epochs.load(Place.from_dict(state))
 
     # Pickling
 
     def __getstate__(self) -> dict[str, Any]:
         """The description of the data set; another process opens it."""
-        state = dict(self.__dict__)
-        for transient in ("_opened", "_made", "_progress", "_last_start"):
-            state[transient] = None
-        state["_parent_world"] = self.world
-        state["_encoders"] = [(type(one).__name__, one.to_json()) for one in self._encoders]
-        return state
+        return {**self.__dict__, "_loaders": None, "_parent_world": self.world}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        kinds = {"LabelEncoder": native.LabelEncoder, "BatchKeyEncoder": native.BatchKeyEncoder}
-        self._encoders = tuple(kinds[name].from_json(text) for name, text in state["_encoders"])
         self._parent_world = os.getpid(), state["_parent_world"]
-
-
-def _source_of(
-    query: Any | None,
-    layer_name: str | None,
-    x_locator: Any | None,
-    query_ids: Any | None,
-    dataset: native.Dataset | None,
-    *,
-    uri: str | os.PathLike[str] | None,
-    **selected: Any,
-) -> Source:
-    """The one way in which cells are named.
-
-    Raises:
-        ValueError: They are named in no way or in several, or what selects cells in `uri` stands
-            beside another.
-    """
-    ways = [query is not None, x_locator is not None or query_ids is not None]
-    ways += [dataset is not None, uri is not None]
-    if sum(ways) != 1:
-        raise ValueError(_WHICH)
-    if uri is not None:
-        return Selection(uri=os.fspath(uri), layer=layer_name or "raw", **selected)
-    reader = selected.pop("reader")
-    given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
-    if given:
-        raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WHICH}")
-    if dataset is not None:
-        return Opened(dataset)
-    if query is not None and layer_name is not None:
-        return selection_of_query(query, layer_name, reader)
-    if x_locator is not None and query_ids is not None and layer_name is None:
-        return selection_of_ids(x_locator, query_ids, reader)
-    raise ValueError(_WHICH)
+        self._loaders = Loaders()

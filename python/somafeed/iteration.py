@@ -13,6 +13,8 @@ from somafeed.world import current_worker
 
 if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
+    from somafeed.epochs import Epochs
+    from somafeed.loaders import Loaders
 
 _FORMAT = "somafeed ExperimentDataset"
 _VERSION = 1
@@ -56,7 +58,7 @@ class Place:
 
 
 class Progress:
-    """How far an epoch has come. Outlives its iterator, so that a state can be saved after `break`."""
+    """How far an epoch has come. Outlives its iterator: a state can be saved after `break`."""
 
     def __init__(self, place: Place, loader_state: str, worker: tuple[int, int] | None) -> None:
         """At the beginning, or where an epoch was resumed.
@@ -99,8 +101,10 @@ class ExperimentIterator(Iterator[MiniBatch]):
     the numbers `w`, `w + n`, and so on, counted from the first batch of the pass.
     """
 
-    def __init__(self, dataset: ExperimentDataset) -> None:
+    def __init__(self, dataset: ExperimentDataset, epochs: Epochs, loaders: Loaders) -> None:
         self._dataset = dataset
+        self._epochs = epochs
+        self._loaders = loaders
         self._loaded: Place | None = None
         self._progress: Progress | None = None
         self._batches: Iterator[native.Batch] = iter(())
@@ -136,12 +140,13 @@ class ExperimentIterator(Iterator[MiniBatch]):
         return batch
 
     def _start(self) -> Callable[[native.Batch], MiniBatch]:
-        place = self._loaded or self._dataset._upcoming()
-        loader, make = self._dataset._loader(place)
+        place = self._loaded or self._epochs.upcoming()
+        loader, make = self._loaders.of(self._dataset, self._epochs, place)
         epoch = loader.epoch(place.epoch) if place.loader is None else loader.resume(place.loader)
         worker = current_worker()
         self._progress = Progress(place, epoch.state(), worker)
-        self._dataset._begin(place, self._progress)
+        self._epochs.begin(place, self._progress)
+        self._loaders.keep_lanes(self._epochs.lanes)
         self._worker = worker or (0, 1)
         self._epoch, self._batches = epoch, epoch
         return make
@@ -156,7 +161,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
             progress.delivered = epoch.n_batches
         else:
             progress.is_exhausted = True
-            self._dataset._end(progress.place().epoch)
+            self._epochs.end(progress.place().epoch)
 
     def close(self) -> None:
         """Ends the epoch here and stops its threads. Batches that were delivered stay valid."""
@@ -177,7 +182,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
         """The place after the last batch that was delivered, for a checkpoint: less than 2 KB."""
         if self._progress is not None:
             return self._progress.place().to_dict()
-        return (self._loaded or self._dataset._upcoming()).to_dict()
+        return (self._loaded or self._epochs.upcoming()).to_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues at a saved place.
@@ -190,7 +195,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
         if self._make is not None:
             raise RuntimeError("load_state_dict must come before an iterator's first batch")
         place = Place.from_dict(state)
-        self._dataset._adopt_seed(place)
+        self._epochs.adopt_seed(place)
         self._loaded = place
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from somafeed.joinids import Joinids, NDArrayJoinId
 from somafeed.splits import Rows, Split
 
 JOINID = "soma_joinid"
+
+_WAYS = "cells come from {query,layer_name} xor {x_locator,query_ids} xor uri= xor dataset="
 
 
 class Source(Protocol):
@@ -212,3 +215,38 @@ def selection_of_ids(locator: Any, ids: Any, reader: native.Reader) -> Selection
         var_joinids=Joinids(ids.var_joinids),
         reader=reader,
     )
+
+
+def source_of(
+    query: Any | None,
+    layer_name: str | None,
+    x_locator: Any | None,
+    query_ids: Any | None,
+    dataset: native.Dataset | None,
+    *,
+    uri: str | os.PathLike[str] | None,
+    **selected: Any,
+) -> Source:
+    """The one way in which cells are named.
+
+    Raises:
+        ValueError: They are named in no way or in several, or what selects cells in `uri` stands
+            beside another.
+    """
+    ways = [query is not None, x_locator is not None or query_ids is not None]
+    ways += [dataset is not None, uri is not None]
+    if sum(ways) != 1:
+        raise ValueError(_WAYS)
+    if uri is not None:
+        return Selection(uri=os.fspath(uri), layer=layer_name or "raw", **selected)
+    reader = selected.pop("reader")
+    given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
+    if given:
+        raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
+    if dataset is not None:
+        return Opened(dataset)
+    if query is not None and layer_name is not None:
+        return selection_of_query(query, layer_name, reader)
+    if x_locator is not None and query_ids is not None and layer_name is None:
+        return selection_of_ids(x_locator, query_ids, reader)
+    raise ValueError(_WAYS)
