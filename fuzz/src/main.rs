@@ -21,7 +21,7 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 4] = ["generic_tile", "fragment", "array", "cube_file"];
+const WITH_FILTERED_DATA: [&str; 5] = ["generic_tile", "fragment", "array", "table", "cube_file"];
 
 struct Chosen {
     run: fn(&[u8]),

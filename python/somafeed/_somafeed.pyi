@@ -54,11 +54,19 @@ class Experiment:
     """A SOMA experiment that is open for reading."""
 
     def __init__(
-        self, uri: str, *, config: dict[str, str] | None = None, timestamp: int | None = None
+        self,
+        uri: str,
+        *,
+        config: dict[str, str] | None = None,
+        timestamp: int | None = None,
+        reader: Reader = "auto",
     ) -> None:
         """Opens the experiment at a path, an address in an object store, or `census://...`.
 
         `config` has TileDB's parameters. `timestamp` is in milliseconds since 1970; None means now.
+        `reader` reads groups, obs and var: with "auto", libtiledb is loaded only for what the
+        native reader declines. It is looked for in the file that SOMAFEED_LIBTILEDB names, in the
+        installed packages tiledb and tiledbsoma (which are not imported), and in the user's cache.
 
         Raises FileNotFoundError if nothing is there, ValueError if something else is there or the
         address is invalid, OSError if the store cannot be read.
@@ -93,6 +101,8 @@ class Experiment:
     ) -> ArrowTable: ...
     def obs_columns(self) -> list[str]: ...
     def var_columns(self, measurement: str) -> list[str]: ...
+    def why_not_native(self, measurement: str | None = None) -> str | None:
+        """Why libtiledb reads obs, or var of a measurement; None if it is read natively."""
     def shape(self, measurement: str, layer: str) -> tuple[int, int]:
         """Rows and columns of X: joinids of cells and genes are below them."""
 

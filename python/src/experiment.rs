@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use soma_io::{AxisQuery, Config, DataFrame, Joinids, OpenOptions, ValueFilter, XReader};
+use soma_io::{
+    AxisQuery, Config, DataFrame, Joinids, OpenOptions, ReaderChoice, ValueFilter, XReader,
+};
 
 use crate::arrow_table::ArrowTable;
 use crate::errors::OrException as _;
@@ -20,11 +22,14 @@ pub(crate) struct Address {
     uri: String,
     config: Config,
     timestamp: Option<u64>,
+    reader: ReaderChoice,
 }
 
 impl Address {
     fn open(&self) -> Result<soma_io::Experiment, soma_io::Error> {
-        let options = OpenOptions { config: self.config.clone(), timestamp: self.timestamp };
+        let Self { config, timestamp, reader, .. } = self;
+        let options =
+            OpenOptions { config: config.clone(), timestamp: *timestamp, reader: *reader };
         soma_io::Experiment::open(&self.uri, &options)
     }
 }
@@ -65,15 +70,17 @@ impl Experiment {
 #[pymethods]
 impl Experiment {
     #[new]
-    #[pyo3(signature = (uri, *, config = None, timestamp = None))]
+    #[pyo3(signature = (uri, *, config = None, timestamp = None, reader = "auto"))]
     fn new(
         py: Python<'_>,
         uri: String,
         config: Option<Config>,
         timestamp: Option<u64>,
+        reader: &str,
     ) -> PyResult<Self> {
         libtiledb::suggest(py)?;
-        let address = Arc::new(Address { uri, config: config.unwrap_or_default(), timestamp });
+        let (config, reader) = (config.unwrap_or_default(), reader.parse().or_exception()?);
+        let address = Arc::new(Address { uri, config, timestamp, reader });
         let opening = Arc::clone(&address);
         let opened = interruptible(py, move || opening.open())?.or_exception()?;
         Ok(Self { address, opened: PerProcess::new(opened) })
@@ -140,6 +147,21 @@ impl Experiment {
         self.with(py, move |experiment| Ok(names(&experiment.measurement(&measurement)?.var()?)))
     }
 
+    #[pyo3(signature = (measurement = None))]
+    fn why_not_native(
+        &self,
+        py: Python<'_>,
+        measurement: Option<String>,
+    ) -> PyResult<Option<String>> {
+        self.with(py, move |experiment| {
+            let frame = match measurement {
+                Some(measurement) => experiment.measurement(&measurement)?.var()?,
+                None => experiment.obs()?,
+            };
+            Ok(frame.why_not_native().map(str::to_owned))
+        })
+    }
+
     fn shape(&self, py: Python<'_>, measurement: String, layer: String) -> PyResult<(u64, u64)> {
         self.with(py, move |experiment| {
             Ok(experiment.measurement(&measurement)?.x(&layer)?.shape())
@@ -192,7 +214,7 @@ pub(crate) struct Origin {
     pub(crate) address: Arc<Address>,
     pub(crate) measurement: String,
     pub(crate) layer: String,
-    pub(crate) reader: soma_io::ReaderChoice,
+    pub(crate) reader: ReaderChoice,
 }
 
 impl Origin {

@@ -79,7 +79,7 @@ def test_splits_are_exact_and_keep_groups_together():
     splits = native.split_by_group(groups, [0.5, 0.5], seed=2)
     assert not set(groups[splits[0]]) & set(groups[splits[1]])
     labels = np.arange(100) % 4
-    for split in native.split_by_label(labels, [0.25, 0.75], seed=3):
+    for split in native.split_by_label(labels, [0.2, 0.8], seed=3):
         assert len(set(np.bincount(labels[split]))) == 1
     both = native.split_by_group(groups, [0.5, 0.5], seed=2, labels=labels)
     assert not set(groups[both[0]]) & set(groups[both[1]])

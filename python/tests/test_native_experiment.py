@@ -98,7 +98,7 @@ def test_errors_have_the_type_that_fits(experiment, tmp_path):
         (ValueError, "no column \"nonsense\"", lambda: experiment.obs(columns=["nonsense"])),
         (ValueError, "value filter .*character", lambda: experiment.obs(value_filter="cell_type ==")),
         (ValueError, "nonsense", lambda: experiment.obs(value_filter="nonsense == 3")),
-        (ValueError, "belongs to no row", lambda: experiment.obs(joinids=[N_CELLS + 7])),
+        (ValueError, "ask for joinids below", lambda: experiment.obs(joinids=[N_CELLS + 7])),
         (ValueError, "occurs twice", lambda: experiment.obs(joinids=[3, 3])),
         (ValueError, "-1 is below 0", lambda: experiment.obs(joinids=[-1])),
         (ValueError, "dimensions", lambda: experiment.obs(joinids=np.zeros((2, 2), np.int64))),

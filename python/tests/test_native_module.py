@@ -2,7 +2,10 @@
 
 import ast
 import copy
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,10 +78,47 @@ def test_pickling_is_a_type_error_that_says_what_to_do(make):
             copied(thing)
 
 
-def test_libtiledb_is_told_with_version_and_file():
-    dataset()
+def test_libtiledb_is_loaded_when_it_is_asked_for():
+    native.Experiment(experiment_uri(), reader="libtiledb")
     version, file = native.libtiledb()
     assert version.startswith("2.") and Path(file).is_file()
+    assert dataset(reader="libtiledb").reader == "libtiledb"
+    assert dataset().why_not_native is None
+
+
+def test_libtiledb_is_found_in_a_package_that_is_not_imported(tmp_path):
+    native.Experiment(experiment_uri(), reader="libtiledb")
+    _, file = native.libtiledb()
+    for package in ("tiledb", "tiledbsoma"):
+        (tmp_path / package / package).mkdir(parents=True)
+        (tmp_path / package / package / "__init__.py").write_text("raise ImportError")
+        libraries = tmp_path / package / f"{package}.libs"
+        libraries.mkdir()
+        (libraries / "libtiledbsoma-1.so").write_text("not this one")
+        (libraries / "libtiledb-0123abcd.so.2.30").symlink_to(file)
+        script = f"""
+import sys, somafeed._somafeed as native
+assert native.libtiledb() is None
+native.Experiment({experiment_uri()!r}).obs_columns()
+native.Experiment({experiment_uri()!r}, reader="libtiledb")
+print(native.libtiledb()[1])
+assert {package!r} not in sys.modules
+"""
+        path = os.pathsep.join([str(tmp_path / package), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path)}
+        del environment["SOMAFEED_LIBTILEDB"]
+        ran = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+        )
+        assert ran.stdout.strip() == str(libraries / "libtiledb-0123abcd.so.2.30"), ran.stderr
+
+
+def test_without_libtiledb_the_error_says_where_it_is_looked_for(tmp_path):
+    script = f"import somafeed._somafeed as native; native.Experiment({experiment_uri()!r}, reader='libtiledb')"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(tmp_path)}
+    del environment["SOMAFEED_LIBTILEDB"]
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert "SomafeedError: libtiledb was not found" in ran.stderr and "pip install tiledb" in ran.stderr
 
 
 def test_every_class_has_a_text():

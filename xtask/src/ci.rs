@@ -21,7 +21,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     if tidied != ExitCode::SUCCESS {
         return Ok(tidied);
     }
-    let native = native::prepare()?;
+    let native = native::prepare(native::Wanted::Both)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     // As `cargo xtask cubes` builds it; in the workspace's build its feature `torch` is on.
     let without_torch = ["clippy", "--package", "cubes", "--lib", "--bins", "--", "-D", "warnings"];

@@ -29,8 +29,17 @@ pub(crate) struct Native {
     pub(crate) unset: Vec<&'static str>,
 }
 
-/// Chooses both libraries, downloads missing ones, and writes `.cargo/native.toml`.
-pub(crate) fn prepare() -> anyhow::Result<Native> {
+/// Libraries that must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// libtorch, which programs link. libtiledb is used if it is there: few data need it.
+    Libtorch,
+    /// libtorch and libtiledb.
+    Both,
+}
+
+/// Chooses the libraries, downloads missing ones that are wanted, and writes `.cargo/native.toml`.
+pub(crate) fn prepare(wanted: Wanted) -> anyhow::Result<Native> {
     let file = cargo::workspace_root().join(".cargo/native.toml");
     let recorded = Record::read(&file)?;
     let cache = Cache::of_user()?;
@@ -49,15 +58,18 @@ pub(crate) fn prepare() -> anyhow::Result<Native> {
             set_libtorch(&mut native, get(&pins::libtorch(), &cache, &mut python)?);
         }
     }
-    let tiledb = match tiledb {
-        Libtiledb::File(file) => file,
+    match tiledb {
+        Libtiledb::File(file) => native.set.push((LIBTILEDB, file)),
         Libtiledb::Install => {
             let library = pins::libtiledb();
-            let file = library.key_file().to_owned();
-            get(&library, &cache, &mut python)?.join(file)
+            let folder = match wanted {
+                Wanted::Both => Some(get(&library, &cache, &mut python)?),
+                Wanted::Libtorch => install::find(&library, &cache),
+            };
+            let file = folder.map(|folder| folder.join(library.key_file()));
+            native.set.extend(file.map(|file| (LIBTILEDB, file)));
         }
-    };
-    native.set.push((LIBTILEDB, tiledb));
+    }
     Record::of(&native.set).write(&file)?;
     Ok(native)
 }

@@ -22,7 +22,7 @@ use crate::{cargo, python, sweep};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep", "sweep", Needs::NativeLibraries)? {
+    let program = match sweep::build("sweep", "sweep", Needs::Libtorch)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };

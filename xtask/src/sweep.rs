@@ -8,12 +8,18 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 
+use crate::cargo;
+use crate::native::{self, Wanted};
 use crate::progress::print_line;
-use crate::{cargo, native};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match build("sweep", "sweep", Needs::NativeLibraries)? {
+    // It measures libtiledb beside the native reader.
+    let needs = match name {
+        "bench-readers" => Needs::LibtorchAndLibtiledb,
+        _ => Needs::Libtorch,
+    };
+    let program = match build("sweep", "sweep", needs)? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -36,10 +42,11 @@ pub(crate) struct Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nothing,
-    /// The native libraries.
-    NativeLibraries,
-    /// The same, by its Cargo feature `torch`.
+    /// libtorch; libtiledb if it is there.
+    Libtorch,
+    /// libtorch, by the Cargo feature `torch`.
     TorchFeature,
+    LibtorchAndLibtiledb,
 }
 
 /// Builds the program `name` of a package with what it needs in place; the exit code if cargo
@@ -51,7 +58,8 @@ pub(crate) fn build(
 ) -> anyhow::Result<Result<Program, ExitCode>> {
     let native = match needs {
         Needs::Nothing => native::Native::default(),
-        Needs::NativeLibraries | Needs::TorchFeature => native::prepare()?,
+        Needs::Libtorch | Needs::TorchFeature => native::prepare(Wanted::Libtorch)?,
+        Needs::LibtorchAndLibtiledb => native::prepare(Wanted::Both)?,
     };
     let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {

@@ -43,9 +43,9 @@ impl<B: BatchBuffers> Epoch<B> {
         self.running.state()
     }
 
-    /// The next batch like [`next`](Iterator::next), or `Pending` if it is not ready within `limit`.
-    /// The next call then goes on waiting for the same batch, so that a consumer can do something
-    /// else in between, for example look for signals.
+    /// The next batch like [`next`](Iterator::next), or `Pending` if it is not ready within
+    /// `limit`. The next call then goes on waiting for the same batch, so that a consumer can do
+    /// something else in between, for example look for signals.
     ///
     /// Only waiting is limited: with [`prefetch_batches`](LoaderSpec::prefetch_batches) 0 the batch
     /// is made within the call, and with [`read_threads`](LoaderSpec::read_threads) 0, too, its

@@ -52,7 +52,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(feature = "libtiledb")]
 mod alignment;
 mod assemble;
 mod batch;
@@ -73,7 +72,6 @@ mod need;
 mod obs;
 mod read;
 mod selected_x;
-#[cfg(feature = "libtiledb")]
 mod selection;
 mod spec;
 mod stats;
@@ -84,7 +82,6 @@ mod to_ndarray;
 #[cfg(feature = "sprs")]
 mod to_sprs;
 
-#[cfg(feature = "libtiledb")]
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
 pub use buffers::{BatchBuffer, BatchBuffers, HeapBuffer, HeapBuffers, ReadableBuffer};
@@ -97,7 +94,6 @@ pub use epoch::{Epoch, Epochs};
 pub use error::Error;
 pub use loader::Loader;
 pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
-#[cfg(feature = "libtiledb")]
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};

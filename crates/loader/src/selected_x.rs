@@ -43,7 +43,6 @@ impl GenePlaces {
     }
 
     /// One column for each entry: the gene with this joinid, or zeros for `None`.
-    #[cfg(feature = "libtiledb")]
     pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
         let read: Vec<u64> = genes.iter().copied().flatten().collect();
         let all_there = read.len() == genes.len();

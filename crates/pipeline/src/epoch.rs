@@ -306,9 +306,9 @@ impl<S: Source> Epoch<S> {
 }
 
 impl<S: Source> Epoch<S> {
-    /// The next batch like [`next`](Iterator::next), or `Pending` if it is not ready within `limit`.
-    /// The next call then goes on waiting for the same batch, so that a consumer can do something
-    /// else in between, for example look for signals.
+    /// The next batch like [`next`](Iterator::next), or `Pending` if it is not ready within
+    /// `limit`. The next call then goes on waiting for the same batch, so that a consumer can do
+    /// something else in between, for example look for signals.
     ///
     /// Only waiting is limited: with [`prefetch_batches`](PipelineSpec::prefetch_batches) 0 the
     /// batch is made within the call, and with [`read_threads`](PipelineSpec::read_threads) 0, too,

@@ -193,7 +193,7 @@ impl Sample<'_> {
 }
 
 pub(crate) fn options(config: &Config) -> OpenOptions {
-    OpenOptions { config: config.clone(), timestamp: None }
+    OpenOptions { config: config.clone(), ..OpenOptions::default() }
 }
 
 /// Writes the sample as an experiment whose obs and var have no columns.

@@ -12,10 +12,10 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
-use tiledb::{Attribute, Column, Datatype, Enumeration, EnumerationValues};
+use tiledb_schema::{Attribute, Datatype, Enumeration, EnumerationValues};
 
 use crate::Error;
-use crate::columns::DATA;
+use crate::soma_object::StoredColumn;
 
 /// The Arrow type for values of a TileDB datatype, as in tiledbsoma.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
@@ -74,80 +74,50 @@ pub(crate) fn field(
     })
 }
 
-/// The values of a column, collected from the pieces of a read.
-pub(crate) struct GatheredColumn {
-    bytes: Vec<u8>,
-    /// Start of each cell of a var-sized column, followed by the total number of bytes.
-    offsets: Option<Vec<i64>>,
-    validity: Option<Vec<bool>>,
-}
-
-impl GatheredColumn {
-    pub(crate) fn new(var_sized: bool, nullable: bool) -> Self {
-        Self {
-            bytes: Vec::new(),
-            offsets: var_sized.then(|| vec![0]),
-            validity: nullable.then(Vec::new),
+/// Converts a column to an Arrow array of the type of `field`.
+pub(crate) fn column_array(
+    column: StoredColumn,
+    field: &Field,
+    enumeration: Option<&Enumeration>,
+    uri: &str,
+) -> Result<ArrayRef, Error> {
+    let broken = |problem: String| Error::BrokenColumn {
+        uri: uri.to_owned(),
+        column: field.name().clone(),
+        problem,
+    };
+    let nulls = column.validity.map(|valid| NullBuffer::new(BooleanBuffer::from(valid)));
+    let bytes = Buffer::from_vec(column.bytes);
+    match (field.data_type(), enumeration) {
+        (DataType::Dictionary(keys, values), Some(enumeration)) => {
+            let values = enumeration_values(enumeration, values, &broken)?;
+            dictionary(keys, bytes, nulls, values, &broken)
         }
-    }
-
-    pub(crate) fn extend(&mut self, piece: Column<'_>) {
-        if let (Some(offsets), Some(starts)) = (&mut self.offsets, piece.offsets()) {
-            let n_before = self.bytes.len() as i64;
-            let ends = starts.iter().skip(1).copied().chain([piece.bytes().len() as u64]);
-            offsets.extend(ends.map(|end| n_before + end as i64));
-        }
-        if let (Some(validity), Some(valid)) = (&mut self.validity, piece.validity()) {
-            validity.extend(valid.iter().map(|valid| *valid != 0));
-        }
-        self.bytes.extend_from_slice(piece.bytes());
-    }
-
-    /// Converts the column to an Arrow array of the type of `field`.
-    pub(crate) fn finish(
-        self,
-        field: &Field,
-        enumeration: Option<&Enumeration>,
-        uri: &str,
-    ) -> Result<ArrayRef, Error> {
-        let broken = |problem: String| Error::BrokenColumn {
-            uri: uri.to_owned(),
-            column: field.name().clone(),
-            problem,
-        };
-        let nulls = self.validity.map(|valid| NullBuffer::new(BooleanBuffer::from(valid)));
-        let bytes = Buffer::from_vec(self.bytes);
-        match (field.data_type(), enumeration) {
-            (DataType::Dictionary(keys, values), Some(enumeration)) => {
-                let values = enumeration_values(enumeration, values, &broken)?;
-                dictionary(keys, bytes, nulls, values, &broken)
+        (DataType::LargeUtf8 | DataType::LargeBinary, _) => {
+            let offsets =
+                column.offsets.ok_or_else(|| broken("texts came without offsets".into()))?;
+            if !offsets.is_sorted()
+                || offsets.last().is_none_or(|last| *last as usize != bytes.len())
+            {
+                return Err(broken("the offsets of its texts do not ascend".into()));
             }
-            (DataType::LargeUtf8 | DataType::LargeBinary, _) => {
-                let offsets =
-                    self.offsets.ok_or_else(|| broken("texts came without offsets".into()))?;
-                if !offsets.is_sorted()
-                    || offsets.last().is_none_or(|last| *last as usize != bytes.len())
-                {
-                    return Err(broken("the offsets of its texts do not ascend".into()));
-                }
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                if *field.data_type() == DataType::LargeUtf8 {
-                    let texts = LargeStringArray::try_new(offsets, bytes, nulls)
-                        .map_err(|error| broken(error.to_string()))?;
-                    Ok(Arc::new(texts))
-                } else {
-                    let binary = LargeBinaryArray::try_new(offsets, bytes, nulls)
-                        .map_err(|error| broken(error.to_string()))?;
-                    Ok(Arc::new(binary))
-                }
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+            if *field.data_type() == DataType::LargeUtf8 {
+                let texts = LargeStringArray::try_new(offsets, bytes, nulls)
+                    .map_err(|error| broken(error.to_string()))?;
+                Ok(Arc::new(texts))
+            } else {
+                let binary = LargeBinaryArray::try_new(offsets, bytes, nulls)
+                    .map_err(|error| broken(error.to_string()))?;
+                Ok(Arc::new(binary))
             }
-            (data_type, _) => fixed(data_type, bytes, nulls, &broken),
         }
+        (data_type, _) => fixed(data_type, bytes, nulls, &broken),
     }
 }
 
 /// Makes an array of values of fixed size.
-fn fixed(
+pub(crate) fn fixed(
     data_type: &DataType,
     bytes: Buffer,
     nulls: Option<NullBuffer>,
@@ -275,40 +245,4 @@ fn dictionary_of<K: ArrowDictionaryKeyType>(
         ))
     })?;
     Ok(Arc::new(dictionary))
-}
-
-/// Converts a column of numbers of fixed size to an Arrow array, for a piece of X.
-pub(crate) fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Error> {
-    let broken =
-        |problem: String| Error::BrokenColumn { uri: uri.to_owned(), column: DATA.into(), problem };
-    let data_type = data_type(values.datatype(), false).ok_or_else(|| Error::Values {
-        uri: uri.to_owned(),
-        datatype: format!("{:?}", values.datatype()),
-    })?;
-    fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
-}
-
-/// Appends values of every numeric type to `out`, as the nearest `f32`.
-pub(crate) fn extend_f32(out: &mut Vec<f32>, values: Column<'_>, uri: &str) -> Result<(), Error> {
-    match values.datatype() {
-        Datatype::Float32 => out.extend_from_slice(values.values()?),
-        Datatype::Float64 => out.extend(values.values::<f64>()?.iter().map(|value| *value as f32)),
-        Datatype::Int8 => out.extend(values.values::<i8>()?.iter().map(|value| f32::from(*value))),
-        Datatype::UInt8 => out.extend(values.values::<u8>()?.iter().map(|value| f32::from(*value))),
-        Datatype::Bool => {
-            out.extend(values.values::<u8>()?.iter().map(|value| f32::from(u8::from(*value != 0))));
-        }
-        Datatype::Int16 => {
-            out.extend(values.values::<i16>()?.iter().map(|value| f32::from(*value)));
-        }
-        Datatype::UInt16 => {
-            out.extend(values.values::<u16>()?.iter().map(|value| f32::from(*value)));
-        }
-        Datatype::Int32 => out.extend(values.values::<i32>()?.iter().map(|value| *value as f32)),
-        Datatype::UInt32 => out.extend(values.values::<u32>()?.iter().map(|value| *value as f32)),
-        Datatype::Int64 => out.extend(values.values::<i64>()?.iter().map(|value| *value as f32)),
-        Datatype::UInt64 => out.extend(values.values::<u64>()?.iter().map(|value| *value as f32)),
-        other => return Err(Error::Values { uri: uri.to_owned(), datatype: format!("{other:?}") }),
-    }
-    Ok(())
 }

@@ -8,7 +8,6 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::Error;
 
 /// The column that numbers the rows of a data frame.
-#[cfg(feature = "libtiledb")]
 pub(crate) const JOINID: &str = "soma_joinid";
 /// The dimension of X for joinids of cells.
 pub(crate) const DIM_0: &str = "soma_dim_0";

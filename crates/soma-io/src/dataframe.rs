@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use tiledb::{Array, Datatype, Enumeration, Layout, ReadQuery};
+use tiledb_schema::{Datatype, Enumeration};
 
-use crate::arrow::{GatheredColumn, field};
+use crate::arrow::{column_array, field};
 use crate::columns::JOINID;
-use crate::soma_object::{Place, n_cells, open_array};
-use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
-
-/// The initial buffer of each column of a read, in bytes.
-const BUFFER_BYTES: usize = 1 << 22;
+use crate::soma_object::{Place, StoredColumn, StoredTable, open_table};
+#[cfg(feature = "libtiledb")]
+use crate::{ColumnKind, ColumnSpec};
+use crate::{Error, RowRanges};
 
 /// A `SOMADataFrame` whose rows are indexed by `soma_joinid`.
 ///
@@ -21,43 +20,39 @@ const BUFFER_BYTES: usize = 1 << 22;
 /// and categories are dictionaries whose values come from the array's enumeration.
 #[derive(Debug)]
 pub struct DataFrame {
-    array: Array,
-    place: Place,
+    table: Box<dyn StoredTable>,
+    uri: String,
     schema: SchemaRef,
     enumerations: HashMap<String, Enumeration>,
 }
 
 impl DataFrame {
     pub(crate) fn open(place: Place) -> Result<Self, Error> {
-        let (array, _) = open_array(&place, "SOMADataFrame")?;
-        let uri = array.uri();
-        let dimensions: Vec<_> =
-            array.schema().dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
-        if dimensions != [JOINID] || array.schema().dimensions[0].datatype != Datatype::Int64 {
-            let problem = format!(
-                "it is indexed by {}; data frames indexed by {JOINID} can be read",
-                dimensions.join(", ")
-            );
-            return Err(Error::Schema { uri: uri.to_owned(), problem });
-        }
+        let uri = place.uri.clone();
+        let table = open_table(&place, "SOMADataFrame", |schema| check_schema(schema, &uri))?;
         let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
         let mut enumerations = HashMap::new();
-        for attribute in &array.schema().attributes {
+        for attribute in &table.schema().attributes {
             // The enumeration's name differs between versions of tiledbsoma, so it is read from the
             // attribute.
             let enumeration =
-                attribute.enumeration.as_deref().map(|name| array.enumeration(name)).transpose()?;
-            fields.push(field(attribute, enumeration.as_ref(), uri)?);
+                attribute.enumeration.as_deref().map(|name| table.enumeration(name)).transpose()?;
+            fields.push(field(attribute, enumeration.as_ref(), &uri)?);
             if let Some(enumeration) = enumeration {
                 enumerations.insert(attribute.name.clone(), enumeration);
             }
         }
-        Ok(Self { schema: Arc::new(Schema::new(fields)), array, place, enumerations })
+        Ok(Self { schema: Arc::new(Schema::new(fields)), table, uri, enumerations })
     }
 
     /// The data frame's URI.
     pub fn uri(&self) -> &str {
-        self.array.uri()
+        &self.uri
+    }
+
+    /// The reason why libtiledb reads the data frame; `None` if it is read natively.
+    pub fn why_not_native(&self) -> Option<&str> {
+        self.table.why_not_native()
     }
 
     /// The columns, `soma_joinid` first.
@@ -67,7 +62,7 @@ impl DataFrame {
 
     /// The least and the greatest written joinid; `None` if no row was written.
     pub fn joinid_bounds(&self) -> Result<Option<(u64, u64)>, Error> {
-        let bounds = self.array.non_empty_domain()?;
+        let bounds = self.table.non_empty_domain()?;
         let bound = |joinid: i128| u64::try_from(joinid).unwrap_or(0);
         Ok(bounds.map(|bounds| (bound(bounds[0].0), bound(bounds[0].1))))
     }
@@ -75,6 +70,7 @@ impl DataFrame {
     /// The columns except `soma_joinid`, in the form that an
     /// [`ExperimentWriter`](crate::ExperimentWriter) takes to make a data frame with the same
     /// schema. Categories keep all their values.
+    #[cfg(feature = "libtiledb")]
     pub fn column_specs(&self) -> Result<Vec<ColumnSpec>, Error> {
         let fields = self.schema.fields().iter().filter(|field| field.name() != JOINID);
         fields
@@ -85,6 +81,7 @@ impl DataFrame {
             .collect()
     }
 
+    #[cfg(feature = "libtiledb")]
     fn column_kind(&self, field: &Field) -> Result<ColumnKind, Error> {
         let failed = |problem: String| Error::Uncopied {
             uri: self.uri().to_owned(),
@@ -104,7 +101,7 @@ impl DataFrame {
 
     /// Number of written rows. If the array allows duplicates, rows written twice count twice.
     pub fn n_rows(&self) -> Result<u64, Error> {
-        n_cells(&self.place, &self.array)
+        self.table.n_cells()
     }
 
     /// Reads rows by ascending joinid; `None` means all. The result has `columns` in the given
@@ -132,24 +129,17 @@ impl DataFrame {
                 .map(|field| field.name().as_str())
                 .filter(|name| *name != JOINID),
         );
-        let mut gathered: Vec<GatheredColumn> =
-            names.iter().map(|name| self.gathering(name)).collect();
-        let mut n_rows = 0;
-        if !no_rows {
-            let mut query =
-                ReadQuery::new(&self.array, Layout::RowMajor, &[&ranges], &names, BUFFER_BYTES)?;
-            while let Some(piece) = query.next_piece()? {
-                n_rows += piece.n_cells();
-                for (column_idx, column) in gathered.iter_mut().enumerate() {
-                    column.extend(piece.column(column_idx));
-                }
-            }
-        }
+        let columns = if no_rows {
+            names.iter().map(|name| self.no_values(name)).collect()
+        } else {
+            self.table.read(&names, &ranges)?
+        };
+        let n_rows = columns.first().map_or(0, |joinids| joinids.bytes.len() / size_of::<i64>());
         let mut arrays = HashMap::new();
-        for (name, column) in names.iter().zip(gathered) {
+        for (name, column) in names.iter().zip(columns) {
             if let Ok(field) = schema.field_with_name(name) {
-                arrays
-                    .insert(*name, column.finish(field, self.enumerations.get(*name), self.uri())?);
+                let enumeration = self.enumerations.get(*name);
+                arrays.insert(*name, column_array(column, field, enumeration, &self.uri)?);
             }
         }
         let arrays = schema
@@ -165,7 +155,7 @@ impl DataFrame {
 
     /// The upper bound of joinids, exclusive.
     fn extent(&self) -> u64 {
-        let schema = self.array.schema();
+        let schema = self.table.schema();
         let bounds = schema.current_domain.as_ref().map(|bounds| bounds[0]);
         let last = bounds.or(schema.dimensions[0].domain).map_or(i128::MAX, |(_, last)| last);
         u64::try_from(last + 1).unwrap_or(0)
@@ -187,12 +177,28 @@ impl DataFrame {
         Ok(Schema::new(fields))
     }
 
-    fn gathering(&self, name: &str) -> GatheredColumn {
-        let attribute =
-            self.array.schema().attributes.iter().find(|attribute| attribute.name == name);
-        GatheredColumn::new(
-            attribute.is_some_and(|attribute| attribute.var_sized),
-            attribute.is_some_and(|attribute| attribute.nullable),
-        )
+    /// A column without rows.
+    fn no_values(&self, name: &str) -> StoredColumn {
+        let attributes = &self.table.schema().attributes;
+        let attribute = attributes.iter().find(|attribute| attribute.name == name);
+        StoredColumn {
+            bytes: Vec::new(),
+            offsets: attribute.filter(|attribute| attribute.var_sized).map(|_| vec![0]),
+            validity: attribute.filter(|attribute| attribute.nullable).map(|_| Vec::new()),
+        }
     }
+}
+
+/// Fails unless rows are indexed by joinid alone.
+fn check_schema(schema: &tiledb_schema::Schema, uri: &str) -> Result<(), Error> {
+    let dimensions: Vec<_> =
+        schema.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
+    if dimensions != [JOINID] || schema.dimensions[0].datatype != Datatype::Int64 {
+        let problem = format!(
+            "it is indexed by {}; data frames indexed by {JOINID} can be read",
+            dimensions.join(", ")
+        );
+        return Err(Error::Schema { uri: uri.to_owned(), problem });
+    }
+    Ok(())
 }

@@ -193,6 +193,16 @@ pub enum Error {
         /// The feature of the array that is not supported.
         reason: String,
     },
+    /// Only libtiledb can read it, and this build is without libtiledb.
+    #[error(
+        "{uri} can only be read through libtiledb, because {reason}: build with the Cargo feature `libtiledb`"
+    )]
+    NeedsLibtiledb {
+        /// The object.
+        uri: String,
+        /// What the native reader does not support.
+        reason: String,
+    },
     /// No reader has this name.
     #[error("there is no reader {name:?}; there are auto, native and libtiledb")]
     UnknownReader {

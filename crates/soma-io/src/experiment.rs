@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage::{Config, ReadLimit};
 
 use crate::soma_object::{Collection, Place, trimmed};
-use crate::{DataFrame, Error, SparseNdArray, census};
+use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,11 @@ pub struct OpenOptions {
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
+    /// What reads groups, metadata, obs and var; X has [a choice of its
+    /// own](SparseNdArray::reader). With [`ReaderChoice::Auto`] everything is read natively except
+    /// what only libtiledb supports ([`DataFrame::why_not_native`]), which needs the feature
+    /// `libtiledb`.
+    pub reader: ReaderChoice,
 }
 
 /// A `SOMAExperiment`: cells in obs, measurements in ms.
@@ -46,20 +51,19 @@ impl Experiment {
     ///
     /// # Errors
     /// [`Error::Missing`] and [`Error::NotA`] if no experiment is there; [`Error::Address`] and
-    /// [`Error::Census`] for an invalid address or release; [`Error::TileDb`] if the store cannot
-    /// be reached or refuses.
+    /// [`Error::Census`] for an invalid address or release; [`Error::Storage`] and
+    /// [`Error::Native`] if the store cannot be reached or refuses, or if a file is damaged;
+    /// [`Error::NeedsLibtiledb`] if only libtiledb can read it.
     pub fn open(uri: &str, options: &OpenOptions) -> Result<Self, Error> {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
-        let context = tiledb::Context::new(&storage::complete_config(&uri, &config)?)?;
-        let uri = uri.into_owned();
-        let place = Place { context, timestamp: options.timestamp, uri, read_limit: None };
+        let place = Place::of_root(&uri, &config, options)?;
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
     }
 
     /// Limits the rate at which the native reader reads X, together with all other readers that
-    /// share this limit. obs, var and the metadata read on opening are not limited, since libtiledb
-    /// reads them; if libtiledb would also read X, opening a reader fails.
+    /// share this limit. obs, var and the metadata read on opening are not limited; if libtiledb
+    /// would read X, opening a reader fails.
     #[must_use]
     pub fn with_read_limit(mut self, limit: Arc<ReadLimit>) -> Self {
         self.members.place.read_limit = Some(limit);

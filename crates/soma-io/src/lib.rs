@@ -39,19 +39,14 @@
 //! # Ok::<(), soma_io::Error>(())
 //! ```
 
-#[cfg(feature = "libtiledb")]
 mod arrow;
 mod axis_query;
-#[cfg(feature = "libtiledb")]
 mod census;
 mod columns;
 pub mod contract;
-#[cfg(feature = "libtiledb")]
 mod dataframe;
-#[cfg(feature = "libtiledb")]
 mod dataframe_query;
 mod error;
-#[cfg(feature = "libtiledb")]
 mod experiment;
 #[cfg(feature = "libtiledb")]
 mod frame_copy;
@@ -65,9 +60,7 @@ mod reader_choice;
 #[cfg(feature = "libtiledb")]
 mod replacement;
 mod rows;
-#[cfg(feature = "libtiledb")]
 mod soma_object;
-#[cfg(feature = "libtiledb")]
 mod sparse_array;
 pub mod value_filter;
 #[cfg(feature = "libtiledb")]
@@ -75,10 +68,8 @@ mod writer;
 
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
-#[cfg(feature = "libtiledb")]
 pub use dataframe::DataFrame;
 pub use error::Error;
-#[cfg(feature = "libtiledb")]
 pub use experiment::{Experiment, Measurement, OpenOptions};
 #[cfg(feature = "libtiledb")]
 pub use frame_copy::{ColumnChoice, FrameCopy};
@@ -92,14 +83,12 @@ pub use reader_choice::ReaderChoice;
 #[cfg(feature = "libtiledb")]
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
-#[cfg(feature = "libtiledb")]
 pub use sparse_array::SparseNdArray;
 pub use storage::{
     CacheStats, CacheUse, Config, Destination, DestinationError, Existing, ReadLimit, ReadLimitUse,
     check_apart, environment_secrets, local_path,
 };
-#[cfg(feature = "libtiledb")]
-pub use tiledb::Filter;
+pub use tiledb_schema::Filter;
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadTimes, ThreadTime};
 #[cfg(feature = "libtiledb")]

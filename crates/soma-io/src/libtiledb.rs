@@ -2,12 +2,14 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use arrow_array::{Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use csr::CooList;
-use tiledb::{Array, Context, Layout, Piece, ReadQuery};
+use tiledb::{Array, Column, Context, Layout, Piece, ReadQuery};
+use tiledb_schema::Datatype;
 
-use crate::arrow::{extend_f32, values_array};
+use crate::arrow::{data_type, fixed};
 use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};
 use crate::genes::GeneIndex;
 use crate::soma_object::{Place, approximate_cells};
@@ -46,7 +48,7 @@ impl LibtiledbReader {
         buffer_bytes: usize,
         why_not_native: Option<String>,
     ) -> Result<Self, Error> {
-        let context = Context::new(place.context.config())?;
+        let context = Context::new(place.config())?;
         let array = Array::open(&context, &place.uri, place.timestamp)?;
         Ok(Self {
             array,
@@ -247,4 +249,40 @@ impl XReader for LibtiledbReader {
         })?;
         Ok(self.stats(nnz, bytes_read))
     }
+}
+
+/// Converts a column of numbers of fixed size to an Arrow array, for a piece of X.
+fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Error> {
+    let broken =
+        |problem: String| Error::BrokenColumn { uri: uri.to_owned(), column: DATA.into(), problem };
+    let data_type = data_type(values.datatype(), false).ok_or_else(|| Error::Values {
+        uri: uri.to_owned(),
+        datatype: format!("{:?}", values.datatype()),
+    })?;
+    fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
+}
+
+/// Appends values of every numeric type to `out`, as the nearest `f32`.
+fn extend_f32(out: &mut Vec<f32>, values: Column<'_>, uri: &str) -> Result<(), Error> {
+    match values.datatype() {
+        Datatype::Float32 => out.extend_from_slice(values.values()?),
+        Datatype::Float64 => out.extend(values.values::<f64>()?.iter().map(|value| *value as f32)),
+        Datatype::Int8 => out.extend(values.values::<i8>()?.iter().map(|value| f32::from(*value))),
+        Datatype::UInt8 => out.extend(values.values::<u8>()?.iter().map(|value| f32::from(*value))),
+        Datatype::Bool => {
+            out.extend(values.values::<u8>()?.iter().map(|value| f32::from(u8::from(*value != 0))));
+        }
+        Datatype::Int16 => {
+            out.extend(values.values::<i16>()?.iter().map(|value| f32::from(*value)));
+        }
+        Datatype::UInt16 => {
+            out.extend(values.values::<u16>()?.iter().map(|value| f32::from(*value)));
+        }
+        Datatype::Int32 => out.extend(values.values::<i32>()?.iter().map(|value| *value as f32)),
+        Datatype::UInt32 => out.extend(values.values::<u32>()?.iter().map(|value| *value as f32)),
+        Datatype::Int64 => out.extend(values.values::<i64>()?.iter().map(|value| *value as f32)),
+        Datatype::UInt64 => out.extend(values.values::<u64>()?.iter().map(|value| *value as f32)),
+        other => return Err(Error::Values { uri: uri.to_owned(), datatype: format!("{other:?}") }),
+    }
+    Ok(())
 }

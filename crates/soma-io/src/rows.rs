@@ -59,7 +59,6 @@ impl RowRanges {
     }
 
     /// The ranges with both ends included, in TileDB's form.
-    #[cfg(feature = "libtiledb")]
     pub(crate) fn inclusive(&self) -> Vec<(i64, i64)> {
         self.ranges.iter().map(|range| (range.start as i64, range.end as i64 - 1)).collect()
     }

@@ -1,14 +1,26 @@
 //! SOMA objects: TileDB objects with SOMA's metadata.
+//!
+//! Groups, metadata and data frames are read natively. What the native reader does not support is
+//! read through libtiledb (`through_libtiledb`), or is an error in a build without it
+//! (`without_libtiledb`).
 
-use std::sync::Arc;
+mod native;
+mod place;
+mod stored;
+#[cfg(feature = "libtiledb")]
+mod through_libtiledb;
+#[cfg(not(feature = "libtiledb"))]
+#[path = "soma_object/without_libtiledb.rs"]
+mod through_libtiledb;
 
-use storage::{OpenedStorage, ReadLimit};
-use tiledb::{
-    Array, Context, Fragment, FragmentInfo, Group, Layout, Member, MetadataValue, ObjectType,
-    ReadQuery,
-};
+use tiledb_schema::{MetadataValue, ObjectType};
 
 use crate::Error;
+use crate::native::NotNative;
+pub(crate) use place::Place;
+pub(crate) use stored::{StoredArray, StoredColumn, StoredTable};
+#[cfg(feature = "libtiledb")]
+pub(crate) use through_libtiledb::approximate_cells;
 
 pub(crate) const OBJECT_TYPE: &str = "soma_object_type";
 pub(crate) const ENCODING_VERSION: &str = "soma_encoding_version";
@@ -18,36 +30,16 @@ pub(crate) const CURRENT_ENCODING: &str = "1.1.0";
 /// newer one, arrays have a current domain.
 const KNOWN_ENCODINGS: [&str; 2] = ["1", CURRENT_ENCODING];
 
-/// Buffer for counting cells, in bytes.
-const COUNT_BYTES: usize = 1 << 22;
-
-/// The place of an object, and the time as of which to read it.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) context: Context,
-    pub(crate) timestamp: Option<u64>,
-    pub(crate) uri: String,
-    /// The rate limit of reads of X.
-    pub(crate) read_limit: Option<Arc<ReadLimit>>,
-}
-
-impl Place {
-    /// Opens the files at the place, for the native reader.
-    pub(crate) fn storage(&self) -> Result<OpenedStorage, storage::Error> {
-        let options = storage::OpenOptions {
-            config: self.context.config(),
-            read_limit: self.read_limit.clone(),
-            never_changes: Some(tiledb_native::is_in_fragment),
-        };
-        storage::open(&self.uri, &options)
-    }
-}
+type Metadata = Vec<(String, MetadataValue)>;
+/// The members of a group, each with its name and its URI, and the group's metadata.
+type GroupParts = (Vec<(String, String)>, Metadata);
 
 /// A SOMA collection: a group with members.
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
     pub(crate) place: Place,
-    members: Vec<Member>,
+    /// The name and the URI of each.
+    members: Vec<(String, String)>,
 }
 
 impl Collection {
@@ -55,131 +47,98 @@ impl Collection {
     /// these.
     pub(crate) fn open(place: Place, wanted: &[&'static str]) -> Result<Self, Error> {
         let named = wanted.first().copied().unwrap_or("SOMACollection");
-        match place.context.object_type(&place.uri)? {
+        match object_type(&place)? {
             Some(ObjectType::Group) => {}
             Some(ObjectType::Array) => {
-                let array = Array::open(&place.context, &place.uri, place.timestamp)?;
+                let array = open_any_array(&place)?;
                 let found =
                     text(&array.metadata()?, OBJECT_TYPE).unwrap_or("a TileDB array").to_owned();
                 return Err(Error::NotA { uri: place.uri, wanted: named, found });
             }
             None => return Err(nothing_at(&place, named)),
         }
-        let group = Group::open(&place.context, &place.uri, place.timestamp)?;
-        check(&place.uri, &group.metadata()?, wanted, "a TileDB group that is not of SOMA")?;
-        let members = group.members()?;
+        let (members, metadata) =
+            place.open(|files| native::group(files, &place), through_libtiledb::group)?;
+        check(&place.uri, &metadata, wanted, "a TileDB group that is not of SOMA")?;
         Ok(Self { place, members })
     }
 
     /// The names of the members, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.members.iter().map(|member| member.name.clone()).collect();
+        let mut names: Vec<_> = self.members.iter().map(|(name, _)| name.clone()).collect();
         names.sort();
         names
     }
 
     /// The place of a member.
     pub(crate) fn member(&self, kind: &'static str, name: &str) -> Result<Place, Error> {
-        let member = self.members.iter().find(|member| member.name == name).ok_or_else(|| {
-            Error::NoMember {
-                uri: self.place.uri.clone(),
-                kind,
-                name: name.to_owned(),
-                existing: self.names(),
-            }
+        let member = self.members.iter().find(|(found, _)| found == name);
+        let (_, uri) = member.ok_or_else(|| Error::NoMember {
+            uri: self.place.uri.clone(),
+            kind,
+            name: name.to_owned(),
+            existing: self.names(),
         })?;
-        Ok(Place { uri: member.uri.clone(), ..self.place.clone() })
+        Ok(self.place.at(uri))
     }
 }
 
-/// Opens an array, and checks that its SOMA type is `wanted`.
+/// Opens an array, and checks that its SOMA type is `wanted`. Also returns its metadata.
 pub(crate) fn open_array(
     place: &Place,
     wanted: &'static str,
-) -> Result<(Array, Vec<(String, MetadataValue)>), Error> {
-    match place.context.object_type(&place.uri)? {
-        Some(ObjectType::Array) => {}
-        Some(ObjectType::Group) => {
-            let found = "a group".to_owned();
-            return Err(Error::NotA { uri: place.uri.clone(), wanted, found });
-        }
-        None => return Err(nothing_at(place, wanted)),
-    }
-    let array = Array::open(&place.context, &place.uri, place.timestamp)?;
+) -> Result<(Box<dyn StoredArray>, Metadata), Error> {
+    check_is_array(place, wanted)?;
+    let array = open_any_array(place)?;
     let metadata = array.metadata()?;
     check(&place.uri, &metadata, &[wanted], "a TileDB array that is not of SOMA")?;
     Ok((array, metadata))
 }
 
-/// Estimates the number of cells of an array, for the sizes of buffers and batches: the sum over
-/// its fragments, in which a cell that was written again counts again. If cells were deleted by
-/// condition, possibly nearly all, they are read and counted instead.
-pub(crate) fn approximate_cells(place: &Place, array: &Array) -> Result<u64, Error> {
-    if has_conditions(place)? {
-        return count_cells(array);
-    }
-    let fragments = FragmentInfo::load(&place.context, array.uri())?;
-    let fragments = fragments.fragments(&array.schema().dimensions)?;
-    Ok(fragments.iter().map(|fragment| fragment.n_cells).sum())
+/// Opens a table, and checks that its SOMA type is `wanted`. `check_schema` says whether the schema
+/// is one of a table, before the table is opened.
+pub(crate) fn open_table(
+    place: &Place,
+    wanted: &'static str,
+    check_schema: impl FnOnce(&tiledb_schema::Schema) -> Result<(), Error>,
+) -> Result<Box<dyn StoredTable>, Error> {
+    let (array, _) = open_array(place, wanted)?;
+    check_schema(array.schema())?;
+    drop(array);
+    place.open(
+        |files| Ok(Box::new(native::NativeTable::open(files, place)?) as Box<dyn StoredTable>),
+        through_libtiledb::table,
+    )
 }
 
-/// Number of cells of an array as of the time at which it was opened: the sum over its fragments if
-/// that is exact, otherwise counted by reading coordinates.
-pub(crate) fn n_cells(place: &Place, array: &Array) -> Result<u64, Error> {
-    let dimensions = &array.schema().dimensions;
-    let until = place.timestamp.unwrap_or(u64::MAX);
-    let mut fragments = FragmentInfo::load(&place.context, array.uri())?.fragments(dimensions)?;
-    fragments.retain(|fragment| fragment.timestamps.0 <= until);
-    // Merged fragments can contain cells from before and after that time, and cells that later ones
-    // replace.
-    let is_cut = fragments.iter().any(|fragment| until < fragment.timestamps.1);
-    let is_merged = fragments.iter().any(|fragment| fragment.timestamps.0 < fragment.timestamps.1);
-    let is_exact = array.schema().allows_duplicates || !(is_merged || overlap(&fragments));
-    if is_exact && !is_cut && !has_conditions(place)? {
-        return Ok(fragments.iter().map(|fragment| fragment.n_cells).sum());
-    }
-    count_cells(array)
+fn open_any_array(place: &Place) -> Result<Box<dyn StoredArray>, Error> {
+    place.open(
+        |files| Ok(Box::new(native::NativeArray::open(files, place)?) as Box<dyn StoredArray>),
+        through_libtiledb::array,
+    )
 }
 
-/// Counts the cells that a read of the array returns.
-fn count_cells(array: &Array) -> Result<u64, Error> {
-    let names = [array.schema().dimensions[0].name.as_str()];
-    let mut query = ReadQuery::new(array, Layout::Unordered, &[], &names, COUNT_BYTES)?;
-    let mut n_cells = 0;
-    while let Some(piece) = query.next_piece()? {
-        n_cells += piece.n_cells() as u64;
-    }
-    Ok(n_cells)
+fn object_type(place: &Place) -> Result<Option<ObjectType>, Error> {
+    place.open(|files| native::object_type(&files, place), through_libtiledb::object_type)
 }
 
-/// Whether cells were deleted by condition, which fragments do not record.
-fn has_conditions(place: &Place) -> Result<bool, Error> {
-    match place.storage() {
-        Ok(opened) => Ok(tiledb_native::has_conditions(opened.storage, place.timestamp)?),
-        // Only libtiledb reads this place, and it lists no more than the names of commits.
-        // Consolidated commits may contain conditions.
-        Err(storage::Error::Unsupported { .. }) => {
-            let vfs = tiledb::Vfs::new(&place.context)?;
-            let commits = format!("{}/__commits", place.uri);
-            let may_have =
-                |name: &String| matches!(name.rsplit_once('.'), Some((_, "del" | "con" | "upd")));
-            Ok(vfs.is_dir(&commits)? && vfs.ls(&commits)?.iter().any(may_have))
+fn check_is_array(place: &Place, wanted: &'static str) -> Result<(), Error> {
+    match object_type(place)? {
+        Some(ObjectType::Array) => Ok(()),
+        Some(ObjectType::Group) => {
+            let found = "a group".to_owned();
+            Err(Error::NotA { uri: place.uri.clone(), wanted, found })
         }
-        Err(error) => Err(error.into()),
+        None => Err(nothing_at(place, wanted)),
     }
-}
-
-/// Whether a cell may be in several of the fragments.
-fn overlap(fragments: &[Fragment]) -> bool {
-    let meet = |a: &Fragment, b: &Fragment| {
-        let mut bounds = a.non_empty_domain.iter().zip(&b.non_empty_domain);
-        bounds.all(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
-    };
-    fragments.iter().enumerate().any(|(idx, a)| fragments[..idx].iter().any(|b| meet(a, b)))
 }
 
 /// Removes slashes from the end of a URI.
 pub(crate) fn trimmed(uri: &str) -> Result<String, Error> {
+    if uri.contains('\0') {
+        let problem = "it contains a zero byte".to_owned();
+        return Err(Error::Address { uri: uri.escape_default().to_string(), problem });
+    }
     match uri.trim_end_matches('/') {
         "" if uri.is_empty() => Err(Error::Missing { uri: "the empty path".into() }),
         "" => Ok("/".into()),
@@ -194,10 +153,8 @@ pub(crate) fn text<'a>(metadata: &'a [(String, MetadataValue)], key: &str) -> Op
 
 /// The error if TileDB finds no object: nothing exists there, or something that is not TileDB's.
 fn nothing_at(place: &Place, wanted: &'static str) -> Error {
-    let exists = tiledb::Vfs::new(&place.context)
-        .and_then(|vfs| Ok(vfs.is_dir(&place.uri)? || vfs.is_file(&place.uri)?))
-        .unwrap_or(false);
-    if exists {
+    let exists = place.open(|files| native::exists(&files, place), through_libtiledb::exists);
+    if exists.unwrap_or(false) {
         Error::NotA {
             uri: place.uri.clone(),
             wanted,
@@ -229,5 +186,16 @@ fn check(
             uri: uri.to_owned(),
             found: version.unwrap_or("").to_owned(),
         }),
+    }
+}
+
+impl From<tiledb_native::Error> for NotNative {
+    fn from(error: tiledb_native::Error) -> Self {
+        match error {
+            tiledb_native::Error::Unsupported { reason, .. } => {
+                Self::Unsupported(reason.to_string())
+            }
+            other => Self::Failed(other.into()),
+        }
     }
 }

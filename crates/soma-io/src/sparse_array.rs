@@ -1,26 +1,23 @@
 //! Sparse arrays: the layers of X.
 
-use std::num::NonZero;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use tiledb::{Array, ArrayType, Datatype};
+use tiledb_schema::{ArrayType, Datatype};
 
 use crate::columns::{DATA, DIM_0, DIM_1};
 use crate::native::{NotNative, OpenArray};
-use crate::soma_object::{Place, n_cells, open_array};
-use crate::{Error, LibtiledbReader, ReaderChoice, XReader};
+use crate::soma_object::{Place, StoredArray, open_array};
+use crate::{Error, ReaderChoice, XReader};
 
 /// The parameter for the buffer of each column of a read, in bytes.
+#[cfg(feature = "libtiledb")]
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
-
-/// TileDB's parameter for the number of threads that decode.
-const THREADS_PARAMETER: &str = "sm.compute_concurrency_level";
 
 /// A `SOMASparseNDArray` of two dimensions: cells by genes.
 #[derive(Debug, Clone)]
 pub struct SparseNdArray {
-    array: Arc<Array>,
+    array: Arc<dyn StoredArray>,
     place: Place,
     shape: (u64, u64),
 }
@@ -40,7 +37,7 @@ impl SparseNdArray {
                 },
                 other => other,
             })?;
-        let uri = array.uri().to_owned();
+        let uri = place.uri.clone();
         let schema = array.schema();
         let broken = |problem: String| Error::Schema { uri: uri.clone(), problem };
         let dimensions: Vec<_> =
@@ -90,12 +87,12 @@ impl SparseNdArray {
                 .ok_or_else(|| broken("its extent is not known".into()))
         };
         let shape = (extent(0)?, extent(1)?);
-        Ok(Self { array: Arc::new(array), place, shape })
+        Ok(Self { array: Arc::from(array), place, shape })
     }
 
     /// The array's URI.
     pub fn uri(&self) -> &str {
-        self.array.uri()
+        &self.place.uri
     }
 
     /// Number of rows (cells) and of columns (genes).
@@ -110,7 +107,7 @@ impl SparseNdArray {
 
     /// The number of values. If the array allows duplicates, values written twice count twice.
     pub fn nnz(&self) -> Result<u64, Error> {
-        n_cells(&self.place, &self.array)
+        self.array.n_cells()
     }
 
     /// The least and greatest written rows and columns; `None` if nothing was written.
@@ -135,10 +132,10 @@ impl SparseNdArray {
         let open = OpenArray {
             uri: &self.place.uri,
             timestamp: self.place.timestamp,
-            n_threads: self.n_threads()?,
+            n_threads: self.place.n_threads()?,
         };
         let data_type = self.data_type()?;
-        let opened = self.place.storage().map_err(NotNative::from);
+        let opened = self.place.open_x().map_err(NotNative::from);
         match opened.and_then(|opened| open.reader(opened, Some((self.shape, data_type)))) {
             Ok(reader) => Ok(Arc::new(reader)),
             Err(NotNative::Failed(error)) => Err(error),
@@ -151,14 +148,22 @@ impl SparseNdArray {
         }
     }
 
+    #[cfg(feature = "libtiledb")]
     fn libtiledb_reader(&self, why_not_native: Option<String>) -> Result<Arc<dyn XReader>, Error> {
         if self.place.read_limit.is_some() {
             return Err(Error::NotHeld { uri: self.uri().to_owned(), why_not_native });
         }
-        let buffer_bytes = self.parameter(BUFFER_PARAMETER, "bytes")?.unwrap_or(Self::BUFFER_BYTES);
+        let buffer_bytes =
+            self.place.parameter(BUFFER_PARAMETER, "bytes")?.unwrap_or(Self::BUFFER_BYTES);
         let kind = (self.shape, self.data_type()?);
-        let reader = LibtiledbReader::open(&self.place, kind, buffer_bytes, why_not_native)?;
+        let reader = crate::LibtiledbReader::open(&self.place, kind, buffer_bytes, why_not_native)?;
         Ok(Arc::new(reader))
+    }
+
+    #[cfg(not(feature = "libtiledb"))]
+    fn libtiledb_reader(&self, why_not_native: Option<String>) -> Result<Arc<dyn XReader>, Error> {
+        let reason = why_not_native.unwrap_or_else(|| "that reader was chosen".to_owned());
+        Err(Error::NeedsLibtiledb { uri: self.uri().to_owned(), reason })
     }
 
     /// The Arrow type of the values.
@@ -167,23 +172,5 @@ impl SparseNdArray {
             uri: self.uri().to_owned(),
             datatype: format!("{:?}", self.value_type()),
         })
-    }
-
-    fn n_threads(&self) -> Result<usize, Error> {
-        let here = || std::thread::available_parallelism().map_or(1, NonZero::get);
-        Ok(self.parameter(THREADS_PARAMETER, "threads")?.unwrap_or_else(here))
-    }
-
-    /// A number above 0 from the config.
-    fn parameter(&self, name: &str, what: &str) -> Result<Option<usize>, Error> {
-        let config = self.place.context.config();
-        let Some(text) = config.get(name) else { return Ok(None) };
-        match text.parse() {
-            Ok(number) if number > 0 => Ok(Some(number)),
-            _ => Err(Error::Schema {
-                uri: self.uri().to_owned(),
-                problem: format!("{name} is not a number of {what} above 0"),
-            }),
-        }
     }
 }

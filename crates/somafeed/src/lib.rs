@@ -5,8 +5,8 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | open an experiment | `Experiment::open` (feature `libtiledb`) |
-//! | select cells, genes and columns | `DatasetSpec` with [`AxisQuery`], then `Dataset::from_experiment` |
+//! | open an experiment | [`Experiment::open`] |
+//! | select cells, genes and columns | [`DatasetSpec`] with [`AxisQuery`], then [`Dataset::from_experiment`] |
 //! | use rows in memory | [`Dataset::in_memory`] |
 //! | join several experiments | [`Dataset::concat`] |
 //! | choose sizes, order, seed, memory, ranks | [`LoaderSpec`] |
@@ -52,18 +52,22 @@
 //!
 //! # Features
 //!
-//! | feature | adds | on by default |
-//! |---|---|---|
-//! | `libtiledb` | SOMA experiments; the library is loaded on first use | yes |
-//! | `s3`, `gcs`, `azure` | addresses in these object stores | |
-//! | `torch` | batches as tensors; links libtorch 2.11 | |
-//! | `ndarray`, `sprs` | batches as matrices of these crates | |
-//! | `arrays` | samples of Zarr arrays; with `torch`, as tensors | |
-//! | `images` | samples of image cubes; with `torch`, as tensors | |
-//! | `sequences` | samples of sequences of letters and their words; with `torch`, as tensors | |
-//! | `servers` | sequences in a cluster of Redis or Valkey servers | |
+//! | feature | adds |
+//! |---|---|
+//! | `libtiledb` | what only libtiledb reads of an experiment; the library is loaded on first use |
+//! | `s3`, `gcs`, `azure` | addresses in these object stores |
+//! | `torch` | batches as tensors; links libtorch 2.11 |
+//! | `ndarray`, `sprs` | batches as matrices of these crates |
+//! | `arrays` | samples of Zarr arrays; with `torch`, as tensors |
+//! | `images` | samples of image cubes; with `torch`, as tensors |
+//! | `sequences` | samples of sequences of letters and their words; with `torch`, as tensors |
+//! | `servers` | sequences in a cluster of Redis or Valkey servers |
 //!
-//! libtiledb is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
+//! None is on by default. Experiments are read natively. With the feature `libtiledb`, what the
+//! native reader does not support (dense arrays, cells deleted by condition, encryption) is read
+//! through libtiledb, which is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the
+//! user's cache.
+//!
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
 //! `cargo run` and `cargo test` start find it again. A program that is started in another way needs
 //! libtorch's folder in `LD_LIBRARY_PATH` or in its own rpath.
@@ -77,18 +81,15 @@ pub use {arrow_array, arrow_schema};
 pub use {images, slots};
 
 pub use loader::{
-    AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, Epoch, EpochStats, Epochs,
-    Error, GeneSelection, Joinids, Loader, LoaderSpec, LoaderState, Matrix, Order, ReaderChoice,
-    Remainder, Totals, Transform, ValueFilter, World, encode, sample, split,
+    AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, DatasetSpec, Epoch, EpochStats,
+    Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec, LoaderState,
+    Matrix, Order, ReaderChoice, Remainder, Totals, Transform, ValueFilter, World, encode, sample,
+    split,
 };
-#[cfg(feature = "libtiledb")]
-pub use loader::{DatasetSpec, GeneJoin, Genes};
 pub use pipeline;
 #[cfg(feature = "sequences")]
 pub use sequences;
-pub use soma_io::CsrBuffers;
-#[cfg(feature = "libtiledb")]
-pub use soma_io::{Experiment, OpenOptions};
+pub use soma_io::{CsrBuffers, Experiment, OpenOptions};
 pub use storage;
 #[cfg(feature = "torch")]
 pub use torch_feed as torch;

@@ -41,6 +41,7 @@
 //! |---|---|
 //! | [`CachedStorage`] | keeps on disk what was read, for later reads and processes |
 //! | [`LimitedStorage`] | limits reads to a rate that several storages may share |
+//! | [`Subfolder`] | makes a folder of another storage the root |
 //!
 //! [`open`] adds both on request. By hand the limit goes below the cache, so that bytes from the
 //! cache do not count:
@@ -116,6 +117,7 @@ mod profile;
 #[cfg(feature = "http")]
 mod settings;
 mod storage;
+mod subfolder;
 
 pub use object_store;
 
@@ -130,3 +132,4 @@ pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};
 pub use storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, Storage};
+pub use subfolder::Subfolder;

@@ -129,7 +129,7 @@ fn codecs(text: &str) -> anyhow::Result<Codecs> {
 pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     let interrupted = watch_interrupts();
     let spec = args.spec()?;
-    let options = OpenOptions { config: spec.config.clone(), timestamp: None };
+    let options = OpenOptions { config: spec.config.clone(), ..OpenOptions::default() };
     let source = Experiment::open(args.source.full(), &options)?;
     let mut progress = Progress::new(args);
     let outcome = relayout::relayout(&source, args.target.full(), &spec, &mut |event| {

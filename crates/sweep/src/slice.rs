@@ -19,7 +19,8 @@ pub(crate) use args::SliceArgs;
 pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let interrupted = watch_interrupts();
     let (spec, config) = (args.spec()?, args.reading_config()?);
-    let source = Experiment::open(args.source.full(), &OpenOptions { config, timestamp: None })?;
+    let source =
+        Experiment::open(args.source.full(), &OpenOptions { config, ..OpenOptions::default() })?;
     let mut display = Display::counting("cells", args.quiet);
     display.now("choosing cells and genes");
     // One pass per layer, and one for obs.

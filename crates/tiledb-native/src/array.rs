@@ -14,17 +14,17 @@ use storage::{LocalStorage, Storage};
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
 use crate::directory::Directory;
-use crate::error::{Error, Fault};
-use crate::fragment::{Footer, Fragment, RawFooter};
+use crate::error::Error;
+use crate::fragment::{Fragment, RawFooter};
 use crate::index_cache::IndexCache;
 use crate::read::{Output, ReadStats, Reader};
 use crate::request::ColumnSelection;
-use crate::schema::{Layout, Schema};
+use crate::schema::{Layout, Schema, Schemas};
 use crate::unsupported::Unsupported;
 
 /// The most fragments that libtiledb's sort, libstdc++'s `std::sort`, keeps in order if their times
 /// are equal.
-const MOST_SORTED_STABLY: usize = 16;
+pub(crate) const MOST_SORTED_STABLY: usize = 16;
 
 /// The threads that decode.
 #[derive(Debug, Clone)]
@@ -196,6 +196,16 @@ impl Array {
         self.reader.n_cells()
     }
 
+    /// Number of values as of the opening time. Reads cells only if later ones may replace earlier
+    /// ones, if cells may be later than the opening time, or if cells may lie outside the current
+    /// domain; then as many at a time as take about 64 MB.
+    ///
+    /// # Errors
+    /// [`Error::Storage`], [`Error::Damaged`] if cells cannot be read.
+    pub fn n_values(&self) -> Result<u64, Error> {
+        self.pool.install(|| self.reader.n_values())
+    }
+
     /// The most memory, in bytes, that a read of `nnz` cells of these columns takes in addition to
     /// its result. More if cells repeat or are unordered, which is known only after a first read.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
@@ -271,8 +281,7 @@ fn crop(layout: &Layout, fragments: &[Fragment]) -> Option<[Range<u64>; 2]> {
 fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), Error> {
     let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
     let directory = Directory::load(files, timestamp)?;
-    let mut schemas =
-        Schemas { files, paths: &directory.schemas, loaded: vec![None; directory.schemas.len()] };
+    let mut schemas = Schemas::new(files, &directory.schemas);
     let latest = schemas.get(directory.latest_schema)?;
     let layout = Arc::new(Layout::of(&latest, latest.version, None).map_err(unsupported)?);
     if let Some(reason) = directory.obstacle {
@@ -280,7 +289,7 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
     }
     let mut fragments = Vec::new();
     let mut layouts: Vec<((usize, u32), Arc<Layout>)> = Vec::new();
-    let oldest = if directory.schemas[0].contains('/') { None } else { Some(schemas.get(0)?) };
+    let oldest = schemas.unnamed()?;
     let footers = RawFooter::load_all(files, &directory.fragments, oldest.as_deref())?;
     for (folder, raw) in directory.fragments.into_iter().zip(footers) {
         let schema_idx = schemas.find(raw.schema_name.as_deref(), &folder.path)?;
@@ -300,7 +309,7 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
         if let Some(what) = layout.differs(&of_fragment) {
             return Err(unsupported(Unsupported::SchemaEvolution { fragment: folder.name, what }));
         }
-        let footer: Footer = raw.parse(files, &folder, &schema, of_fragment.attribute_idx)?;
+        let footer = raw.parse_matrix(files, &folder, &schema, of_fragment.attribute_idx)?;
         if let Some([_, (_, last)]) =
             footer.bounds.filter(|[_, (_, last)]| *last >= u64::from(u32::MAX))
         {
@@ -322,32 +331,4 @@ fn evolved(fragment: &str, schema: &Schema, layout: &Layout, reason: Unsupported
     }
     let what = format!("it has no attribute `{}`", layout.attribute.0);
     Unsupported::SchemaEvolution { fragment: fragment.to_owned(), what }
-}
-
-/// The array's schemas, read when first needed.
-struct Schemas<'a> {
-    files: &'a Files,
-    paths: &'a [String],
-    loaded: Vec<Option<Arc<Schema>>>,
-}
-
-impl Schemas<'_> {
-    fn get(&mut self, idx: usize) -> Result<Arc<Schema>, Error> {
-        if let Some(schema) = &self.loaded[idx] {
-            return Ok(Arc::clone(schema));
-        }
-        let schema = Arc::new(Schema::load(self.files, &self.paths[idx])?);
-        self.loaded[idx] = Some(Arc::clone(&schema));
-        Ok(schema)
-    }
-
-    /// The schema with this name; `None` means the one from before schemas had names.
-    fn find(&self, name: Option<&str>, fragment: &str) -> Result<usize, Error> {
-        let wanted = name.unwrap_or("__array_schema.tdb");
-        let found = self.paths.iter().position(|path| path.rsplit('/').next() == Some(wanted));
-        found.ok_or_else(|| {
-            Fault::new(format!("it names schema `{wanted}`, which the array does not have"))
-                .in_file(self.files.name(fragment), 0)
-        })
-    }
 }

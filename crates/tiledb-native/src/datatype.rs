@@ -67,6 +67,7 @@ const NAMES: [&str; 44] = [
 ];
 
 impl Datatype {
+    pub(crate) const UINT8: Self = Self(6);
     pub(crate) const INT8: Self = Self(5);
     pub(crate) const INT16: Self = Self(7);
     pub(crate) const INT32: Self = Self(0);
@@ -82,6 +83,11 @@ impl Datatype {
             .map_or_else(|| format!("datatype {}", self.0), |name| (*name).to_owned())
     }
 
+    /// The same type in crate `tiledb-schema`.
+    pub(crate) fn described(self) -> tiledb_schema::Datatype {
+        tiledb_schema::Datatype::from_number(self.0.into())
+    }
+
     /// Bytes of one value; `None` for a number that is not a datatype.
     pub(crate) fn size(self) -> Option<usize> {
         Some(match self.0 {
@@ -91,6 +97,11 @@ impl Datatype {
             1 | 3 | 10 | 18..=39 => 8,
             _ => return None,
         })
+    }
+
+    /// Whether values are ASCII or UTF-8 texts.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self.0, 11 | 12)
     }
 
     pub(crate) fn is_time(self) -> bool {

@@ -40,6 +40,13 @@ pub(crate) struct FragmentFolder {
     pub(crate) times: Times,
 }
 
+/// Whether cells of an array may have times of their own. Those of dense arrays have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellTimes {
+    MayDecide,
+    None,
+}
+
 /// The contents of an array's folder at a time.
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -54,8 +61,17 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Lists the array's folder as of `timestamp` (milliseconds since 1970).
+    /// Lists the folder of a sparse array as of `timestamp` (milliseconds since 1970).
     pub(crate) fn load(files: &Files, timestamp: u64) -> Result<Self, Error> {
+        Self::load_for(files, timestamp, CellTimes::MayDecide)
+    }
+
+    /// Lists the folder of an array as of `timestamp`.
+    pub(crate) fn load_for(
+        files: &Files,
+        timestamp: u64,
+        cell_times: CellTimes,
+    ) -> Result<Self, Error> {
         let root = files.list("")?;
         let commits = files.list("__commits")?;
         let (schemas, latest_schema) = schemas(files, &root, timestamp)?;
@@ -83,7 +99,7 @@ impl Directory {
                 found.obstacle.get_or_insert(Unsupported::FormatVersion { version });
             }
         }
-        let fragments = found.fragments(files, timestamp)?;
+        let fragments = found.fragments(files, timestamp, cell_times)?;
         Ok(Self { schemas, latest_schema, fragments, obstacle: found.obstacle })
     }
 }
@@ -119,7 +135,8 @@ fn is_uncommitted_kind(name: &str) -> bool {
     })
 }
 
-fn schemas(
+/// Paths of all schemas, oldest first, and the index of the one to open with.
+pub(crate) fn schemas(
     files: &Files,
     root: &[storage::Entry],
     timestamp: u64,
@@ -218,11 +235,16 @@ impl Commits {
         Ok(())
     }
 
-    fn fragments(&mut self, files: &Files, timestamp: u64) -> Result<Vec<FragmentFolder>, Error> {
+    fn fragments(
+        &mut self,
+        files: &Files,
+        timestamp: u64,
+        cell_times: CellTimes,
+    ) -> Result<Vec<FragmentFolder>, Error> {
         let mut vacuumed = HashSet::new();
         for path in &self.vacuums {
             if timestamped_name::parse(last_part(path))
-                .is_some_and(|times| counts(times, timestamp))
+                .is_some_and(|times| counts(times, timestamp, cell_times))
             {
                 vacuumed.extend(lines(files, path)?.into_iter().map(|line| relative(&line)));
             }
@@ -231,7 +253,7 @@ impl Commits {
             .committed
             .iter()
             .filter(|(path, (_, times))| {
-                counts(*times, timestamp) && !vacuumed.contains(path.as_str())
+                counts(*times, timestamp, cell_times) && !vacuumed.contains(path.as_str())
             })
             .collect();
         counted.sort_by_key(|(_, (source, times))| (times.start, *source));
@@ -252,17 +274,18 @@ impl Commits {
     }
 }
 
-fn counts(times: Times, timestamp: u64) -> bool {
-    let partly = times.version.is_some_and(|version| version >= FIRST_WITH_CELL_TIMES);
+fn counts(times: Times, timestamp: u64, cell_times: CellTimes) -> bool {
+    let partly = cell_times == CellTimes::MayDecide
+        && times.version.is_some_and(|version| version >= FIRST_WITH_CELL_TIMES);
     if partly { times.start <= timestamp } else { times.end <= timestamp }
 }
 
 /// The part of a name after its last dot.
-fn suffix(name: &str) -> &str {
+pub(crate) fn suffix(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
 }
 
-fn last_part(path: &str) -> &str {
+pub(crate) fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -287,7 +310,8 @@ fn relative(line: &str) -> String {
     }
 }
 
-fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
+/// The lines of a text file.
+pub(crate) fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
     let bytes = files.read_whole(path)?;
     let text = String::from_utf8(bytes).map_err(|_| {
         crate::error::Fault::new("a list of fragments is not UTF-8").in_file(files.name(path), 0)

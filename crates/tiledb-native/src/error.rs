@@ -14,6 +14,28 @@ pub enum Error {
         /// The place that was searched.
         place: String,
     },
+    /// There is no group here.
+    #[error("{place} is not a TileDB group: it has neither `__tiledb_group.tdb` nor `__group`")]
+    NotAGroup {
+        /// The place that was searched.
+        place: String,
+    },
+    /// A requested column is not a field of the table.
+    #[error("{place} has no column `{column}`")]
+    NoColumn {
+        /// The array.
+        place: String,
+        /// The requested column.
+        column: String,
+    },
+    /// The array's schema does not name this enumeration.
+    #[error("{place} has no enumeration `{name}`")]
+    NoEnumeration {
+        /// The array.
+        place: String,
+        /// The requested enumeration.
+        name: String,
+    },
     /// libtiledb can read this array, but this crate cannot. Nothing was read yet.
     #[error("{place} cannot be read without libtiledb: {reason}")]
     Unsupported {

@@ -7,6 +7,7 @@
 
 mod checksum;
 mod compression;
+mod description;
 mod double_delta;
 pub(crate) mod encode;
 pub(crate) mod filtered;
@@ -32,7 +33,10 @@ pub(crate) enum Filter {
     DoubleDelta {
         reinterpret: Datatype,
     },
-    BitWidthReduction,
+    /// With the largest window that the writer may make, in bytes.
+    BitWidthReduction {
+        max_window: u32,
+    },
     Bitshuffle,
     Byteshuffle,
     PositiveDelta,
@@ -44,9 +48,16 @@ pub(crate) enum Filter {
         byte_width: u64,
     },
     Xor,
-    /// A known filter that this crate does not decode.
-    Named(&'static str),
+    /// A known filter that this crate does not decode, by its number.
+    Named(u8, &'static str),
     Unknown(u8),
+}
+
+impl Filter {
+    /// Whether it stores run lengths.
+    pub(crate) fn is_run_lengths(&self) -> bool {
+        matches!(self, Self::Compress(Codec::Rle, _))
+    }
 }
 
 /// A general compressor.
@@ -98,20 +109,20 @@ fn parse_one(code: u8, options: &mut Cursor<'_>, version: u32) -> Result<Filter,
         6 => Ok(Filter::DoubleDelta {
             reinterpret: reinterpret(options, version >= DOUBLE_DELTA_REINTERPRETS)?,
         }),
-        7 => Ok(Filter::BitWidthReduction),
+        7 => Ok(Filter::BitWidthReduction { max_window: options.u32("a window")? }),
         8 => Ok(Filter::Bitshuffle),
         9 => Ok(Filter::Byteshuffle),
         10 => Ok(Filter::PositiveDelta),
         12 => Ok(Filter::Md5),
         13 => Ok(Filter::Sha256),
-        14 => Ok(Filter::Named("a dictionary")),
+        14 => Ok(Filter::Named(code, "a dictionary")),
         15 => Ok(Filter::FloatScale {
             scale: options.f64("a scale")?,
             offset: options.f64("an offset")?,
             byte_width: options.u64("a byte width")?,
         }),
         16 => Ok(Filter::Xor),
-        18 => Ok(Filter::Named("WebP")),
+        18 => Ok(Filter::Named(code, "WebP")),
         19 => {
             Ok(Filter::Delta { reinterpret: reinterpret(options, version >= DELTA_REINTERPRETS)? })
         }
@@ -177,7 +188,7 @@ fn bind_one(
             let output = if reinterpret == Datatype::ANY { datatype } else { reinterpret };
             return Ok((Some(Step::DoubleDelta(delta_number(output, "double delta")?)), output));
         }
-        Filter::BitWidthReduction => integer(datatype, version)
+        Filter::BitWidthReduction { .. } => integer(datatype, version)
             .filter(|number| number.size() > 1)
             .map(Step::BitWidthReduction),
         Filter::PositiveDelta => integer(datatype, version).map(Step::PositiveDelta),
@@ -211,7 +222,7 @@ fn bind_one(
             };
             return Ok((Some(Step::Xor { value_bytes: size }), output));
         }
-        Filter::Named(name) => return Err(name.to_owned()),
+        Filter::Named(_, name) => return Err(name.to_owned()),
         Filter::Unknown(code) => return Err(format!("filter type {code}")),
     };
     Ok((step, datatype))

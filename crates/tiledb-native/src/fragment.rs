@@ -18,8 +18,11 @@ use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::schema::Layout;
 pub(crate) use field::Field;
-pub(crate) use footer::{Footer, RawFooter};
-pub(crate) use tiles::Tiles;
+pub(crate) use footer::{
+    Footer, FooterFields, RawFooter, metadata_file, n_cells, position_range,
+    without_delete_metadata,
+};
+pub(crate) use tiles::{Tiles, last_level, tile_numbers, var_tile_offsets};
 
 /// Fragments whose tiles are read together.
 const AT_ONCE: usize = 32;
@@ -89,26 +92,25 @@ impl Fragment {
     }
 }
 
-/// Before format 9 files are named after the dimensions and the attribute, from then on by their
-/// numbers.
 fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
     let path = |name: String| format!("{folder}/{name}.tdb");
-    if version >= 9 {
-        [
-            path("d0".into()),
-            path("d1".into()),
-            path(format!("a{}", layout.attribute_idx)),
-            path("t".into()),
-        ]
-    } else {
-        let [row, column] = layout.dimensions();
-        let encode = |name: &str| if version == 8 { percent_encode(name) } else { name.to_owned() };
-        [
-            path(encode(&row.name)),
-            path(encode(&column.name)),
-            path(encode(&layout.attribute.0)),
-            path("t".into()),
-        ]
+    let [row, column] = layout.dimensions();
+    let attribute = format!("a{}", layout.attribute_idx);
+    [
+        path(file_stem(version, "d0", &row.name)),
+        path(file_stem(version, "d1", &column.name)),
+        path(file_stem(version, &attribute, &layout.attribute.0)),
+        path("t".into()),
+    ]
+}
+
+/// The name of a field's file without its ending: before format 9 the field's own name, from then
+/// on `number`, its kind and index.
+pub(crate) fn file_stem(version: u32, number: &str, name: &str) -> String {
+    match version {
+        9.. => number.to_owned(),
+        8 => percent_encode(name),
+        _ => name.to_owned(),
     }
 }
 

@@ -8,21 +8,27 @@
 mod array;
 mod directory;
 mod fragment;
+mod group;
 mod schema;
 mod served;
+mod table;
 mod tile;
 
 /// A target's name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 10] = [
     ("schema", schema::schema),
     ("generic_tile", schema::generic_tile),
     ("fragment", fragment::fragment),
     ("tile", tile::tile),
     ("directory", directory::directory),
     ("array", array::array),
+    ("table", table::table),
+    ("group", group::group),
+    ("metadata", group::metadata),
+    ("enumeration", group::enumeration),
 ];
 
 /// Splits off the first byte; 0 if there is none.

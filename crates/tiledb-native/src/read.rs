@@ -13,8 +13,9 @@
 //! told in advance what will be read.
 
 mod chunks;
+mod count;
 mod direct;
-mod fetch;
+pub(crate) mod fetch;
 mod kept;
 mod output;
 mod plan;

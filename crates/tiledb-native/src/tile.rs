@@ -28,8 +28,9 @@ pub(crate) struct Chunks {
     values: Box<[u32]>,
 }
 
-/// Reads the header of the chunk at the front of `cursor`.
-fn split_chunk(cursor: &mut Cursor<'_>) -> Result<(usize, usize, usize), Fault> {
+/// Reads the header of the chunk at the front of `cursor`, which may have `max_bytes` at most once
+/// unfiltered.
+fn split_chunk(cursor: &mut Cursor<'_>, max_bytes: usize) -> Result<(usize, usize, usize), Fault> {
     let original_len = cursor.u32("a chunk's length")? as usize;
     let data_len = cursor.u32("a chunk's filtered length")? as usize;
     let metadata_len = cursor.u32("the length of a chunk's metadata")? as usize;
@@ -40,17 +41,21 @@ fn split_chunk(cursor: &mut Cursor<'_>) -> Result<(usize, usize, usize), Fault> 
             format!("a chunk of {filtered} bytes claims to have been {original_len}"),
         ));
     }
-    if original_len > MAX_CHUNK_BYTES {
+    if original_len > max_bytes {
         return Err(Fault::at(
             cursor.at(),
-            format!("a chunk of {original_len} bytes is larger than {MAX_CHUNK_BYTES}"),
+            format!("a chunk of {original_len} bytes is larger than {max_bytes}"),
         ));
     }
     Ok((original_len, metadata_len, data_len))
 }
 
 fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
-    let (original_len, metadata_len, data_len) = split_chunk(cursor)?;
+    take_chunk_within(cursor, MAX_CHUNK_BYTES)
+}
+
+fn take_chunk_within<'a>(cursor: &mut Cursor<'a>, max_bytes: usize) -> Result<Filtered<'a>, Fault> {
+    let (original_len, metadata_len, data_len) = split_chunk(cursor, max_bytes)?;
     let metadata = cursor.take(metadata_len, "a chunk's metadata")?;
     let data = cursor.take(data_len, "a chunk's data")?;
     Ok(Filtered { original_len, metadata, data })
@@ -149,12 +154,32 @@ pub(crate) fn decode_whole(
     value_bytes: usize,
     len: usize,
 ) -> Result<Vec<u8>, Fault> {
+    decode_within(tile, pipeline, (value_bytes, MAX_CHUNK_BYTES), len)
+}
+
+/// Unfilters a whole tile of var-sized values, `len` bytes in all. libtiledb does not split a value:
+/// a long text is one chunk.
+pub(crate) fn decode_var_sized(
+    tile: &[u8],
+    pipeline: &Pipeline,
+    value_bytes: usize,
+    len: usize,
+) -> Result<Vec<u8>, Fault> {
+    decode_within(tile, pipeline, (value_bytes, len.max(MAX_CHUNK_BYTES)), len)
+}
+
+fn decode_within(
+    tile: &[u8],
+    pipeline: &Pipeline,
+    (value_bytes, max_chunk_bytes): (usize, usize),
+    len: usize,
+) -> Result<Vec<u8>, Fault> {
     let mut cursor = Cursor::new(tile);
     let n_chunks = cursor.u64("the number of chunks")?;
     let mut decoder = Decoder::default();
     let mut out = Vec::new();
     for _ in 0..n_chunks {
-        let chunk = take_chunk(&mut cursor)?;
+        let chunk = take_chunk_within(&mut cursor, max_chunk_bytes)?;
         if out.len().saturating_add(chunk.original_len) > len {
             return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes contains more")));
         }

@@ -14,7 +14,7 @@ pub enum Unsupported {
         /// The version found.
         version: u32,
     },
-    /// The array does not have exactly two dimensions.
+    /// The array does not have two dimensions, or one if it is read as a table.
     DimensionCount {
         /// Number of dimensions.
         n_dimensions: u32,
@@ -90,6 +90,16 @@ pub enum Unsupported {
         /// The time, in milliseconds since 1970.
         time: u64,
     },
+    /// An enumeration has a version that this crate does not know.
+    EnumerationVersion {
+        /// The version found.
+        version: u32,
+    },
+    /// The details of a group have a version that this crate does not know.
+    GroupVersion {
+        /// The version found.
+        version: u32,
+    },
     /// Columns exceed u32.
     ColumnsTooWide {
         /// The highest column with a cell.
@@ -113,7 +123,7 @@ impl fmt::Display for Unsupported {
                 write!(f, "format version {version} is not one of 5 to 23")
             }
             Self::DimensionCount { n_dimensions } => {
-                write!(f, "it has {n_dimensions} dimensions, not 2")
+                write!(f, "it has {n_dimensions} dimensions")
             }
             Self::DimensionType { name, datatype } => {
                 write!(f, "dimension `{name}` is of type {datatype}")
@@ -150,6 +160,12 @@ impl fmt::Display for Unsupported {
                     f,
                     "of more than 16 fragments some of time {time} overlap, in an order that only libtiledb knows"
                 )
+            }
+            Self::EnumerationVersion { version } => {
+                write!(f, "an enumeration has version {version}, not 0")
+            }
+            Self::GroupVersion { version } => {
+                write!(f, "the group's details have version {version}, not 1 or 2")
             }
             Self::ColumnsTooWide { last } => write!(f, "column {last} does not fit 32 bits"),
             Self::NotByRow => write!(f, "its cells are not ordered row by row"),

@@ -338,7 +338,7 @@ fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Fo
     }
     let [(first_row, end_row), (first_column, end_column)] = layout.shape;
     let extent = column.extent.unwrap_or(0);
-    if !schema.is_row_major || first_column != 0 || extent < i128::from(end_column) {
+    if !schema.is_row_major() || first_column != 0 || extent < i128::from(end_column) {
         return Err(Unsupported::NotByRow);
     }
     for (stored, of) in [

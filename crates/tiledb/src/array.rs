@@ -4,8 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::context::{Context, Handle};
 use crate::ffi::c_string;
-use crate::metadata::{RawEntry, data_pointer, read_all};
-use crate::{Condition, Enumeration, Error, Evolution, MetadataValue, Schema, query, schema, sys};
+use crate::metadata::{RawEntry, data_pointer, read_all, stored};
+use crate::{
+    Condition, Enumeration, Error, Evolution, MetadataValue, Schema, enumeration, query, schema,
+    sys,
+};
 
 /// An open array.
 ///
@@ -125,7 +128,7 @@ impl Array {
     pub fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
         let c_name = c_string("an enumeration's name", name)?;
         let _guard = self.lock();
-        Enumeration::read(self.context(), &self.uri, name, |functions, ctx, out| {
+        enumeration::read(self.context(), &self.uri, name, |functions, ctx, out| {
             // SAFETY: the array is open; string and out pointer are live.
             unsafe {
                 (functions.tiledb_array_get_enumeration)(ctx, self.raw(), c_name.as_ptr(), out)
@@ -180,7 +183,7 @@ impl Array {
     /// Stores a metadata value when [`Self::close`] is called; the array must be open for writing.
     pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
         let c_key = c_string("a metadata key", key)?;
-        let (datatype, n_values, data) = value.to_raw(key)?;
+        let (datatype, n_values, data) = stored(key, value)?;
         let _guard = self.lock();
         self.call("writing metadata", |functions, ctx, array| {
             // SAFETY: all pointers are live; the value is copied.
@@ -189,7 +192,7 @@ impl Array {
                     ctx,
                     array,
                     c_key.as_ptr(),
-                    datatype.raw(),
+                    datatype.number(),
                     n_values,
                     data_pointer(&data),
                 )

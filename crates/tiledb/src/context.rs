@@ -8,7 +8,7 @@ use crate::config::{OwnedConfig, take_error, with_fixed};
 use crate::ffi::c_string;
 use crate::load::{Loaded, loaded};
 use crate::sys::{self, Functions};
-use crate::{Config, Error};
+use crate::{Config, Error, ObjectType};
 
 /// A libtiledb context: its threads, caches and configuration. Clones share it.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ impl Context {
             // SAFETY: context, string and out pointer are live.
             unsafe { (functions.tiledb_object_type)(ctx, c_uri.as_ptr(), &raw mut kind) }
         })?;
-        Ok(ObjectType::from_raw(kind))
+        Ok(ObjectType::from_number(kind))
     }
 
     pub(crate) fn functions(&self) -> &'static Functions {
@@ -161,25 +161,6 @@ impl Context {
         let mut pointer = ptr::null_mut();
         self.call(operation, uri, |functions, ctx| call(functions, ctx, &raw mut pointer))?;
         Ok(Handle { pointer, context: self.clone(), free })
-    }
-}
-
-/// The kind of object at a URI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectType {
-    /// A TileDB group.
-    Group,
-    /// A TileDB array.
-    Array,
-}
-
-impl ObjectType {
-    pub(crate) fn from_raw(kind: i32) -> Option<Self> {
-        match kind {
-            1 => Some(Self::Group),
-            2 => Some(Self::Array),
-            _ => None,
-        }
     }
 }
 

@@ -1,60 +1,9 @@
-//! Filters: how the cells of a dimension or an attribute are compressed and checked.
+//! Builds pipelines of filters, and reads them.
 
 use std::ffi::c_void;
 
 use crate::context::{Context, Handle};
-use crate::{Datatype, Error, sys};
-
-/// One filter of a pipeline, with its options.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum Filter {
-    /// Does nothing.
-    None,
-    /// Gzip at a level; -1 is the default level, here and below.
-    Gzip(i32),
-    /// Zstandard at a level.
-    Zstd(i32),
-    /// LZ4 at a level.
-    Lz4(i32),
-    /// Run lengths.
-    Rle,
-    /// Bzip2 at a level.
-    Bzip2(i32),
-    /// Differences of differences. The type, if set, overrides how the bytes are read.
-    DoubleDelta(Option<Datatype>),
-    /// Fewer bits for small integers, in windows of 256 bytes.
-    BitWidthReduction,
-    /// Fewer bits for small integers, in windows of this many bytes.
-    BitWidthReductionWithin(u32),
-    /// Groups the bits of the values by their significance.
-    BitShuffle,
-    /// Groups the bytes of the values by their significance.
-    ByteShuffle,
-    /// Differences, none of which may be negative.
-    PositiveDelta,
-    /// Appends an MD5 sum.
-    ChecksumMd5,
-    /// Appends a SHA-256 sum.
-    ChecksumSha256,
-    /// Replaces strings by their index in a dictionary.
-    Dictionary,
-    /// Floats as integers: `round((value - offset) / factor)` in `byte_width` bytes.
-    ScaleFloat {
-        /// Bytes of the integer.
-        byte_width: u64,
-        /// The factor.
-        factor: f64,
-        /// The offset.
-        offset: f64,
-    },
-    /// Exclusive or with the previous value.
-    Xor,
-    /// Differences. The type, if set, overrides how the bytes are read.
-    Delta(Option<Datatype>),
-    /// A filter without a name in this crate, by its number in `tiledb_filter_type_t`.
-    Other(i32),
-}
+use crate::{Datatype, Error, Filter, sys};
 
 const COMPRESSION_LEVEL: i32 = 0;
 const BIT_WIDTH_MAX_WINDOW: i32 = 1;
@@ -66,31 +15,6 @@ const COMPRESSION_REINTERPRET: i32 = 9;
 const DEFAULT_WINDOW_BYTES: u32 = 256;
 /// `TILEDB_ANY`: the value that means no reinterpretation.
 const NO_REINTERPRETATION: u8 = 17;
-
-impl Filter {
-    fn raw(self) -> i32 {
-        match self {
-            Self::None => 0,
-            Self::Gzip(_) => 1,
-            Self::Zstd(_) => 2,
-            Self::Lz4(_) => 3,
-            Self::Rle => 4,
-            Self::Bzip2(_) => 5,
-            Self::DoubleDelta(_) => 6,
-            Self::BitWidthReduction | Self::BitWidthReductionWithin(_) => 7,
-            Self::BitShuffle => 8,
-            Self::ByteShuffle => 9,
-            Self::PositiveDelta => 10,
-            Self::ChecksumMd5 => 12,
-            Self::ChecksumSha256 => 13,
-            Self::Dictionary => 14,
-            Self::ScaleFloat { .. } => 15,
-            Self::Xor => 16,
-            Self::Delta(_) => 19,
-            Self::Other(number) => number,
-        }
-    }
-}
 
 fn free_filter(functions: &sys::Functions, filter: &mut *mut sys::Filter) {
     // SAFETY: the handle owns the filter and frees it once.
@@ -116,7 +40,7 @@ pub(crate) fn build(
         let raw =
             context.make("making a filter", "a schema", free_filter, |functions, ctx, out| {
                 // SAFETY: context and out pointer are live.
-                unsafe { (functions.tiledb_filter_alloc)(ctx, filter.raw(), out) }
+                unsafe { (functions.tiledb_filter_alloc)(ctx, filter.number(), out) }
             })?;
         set_options(context, &raw, *filter)?;
         context.call("adding a filter", "a schema", |functions, ctx| {
@@ -139,7 +63,7 @@ fn set_options(context: &Context, raw: &Handle<sys::Filter>, filter: Filter) -> 
             set(COMPRESSION_LEVEL, (&raw const level).cast())
         }
         Filter::DoubleDelta(Some(datatype)) | Filter::Delta(Some(datatype)) => {
-            let number = datatype.raw() as u8;
+            let number = datatype.number() as u8;
             set(COMPRESSION_REINTERPRET, (&raw const number).cast())
         }
         Filter::BitWidthReductionWithin(n_bytes) => {
@@ -206,7 +130,7 @@ fn read_one(context: &Context, uri: &str, filter: &Handle<sys::Filter>) -> Resul
         let mut datatype = 0_u8;
         get(COMPRESSION_REINTERPRET, (&raw mut datatype).cast())?;
         Ok::<_, Error>(
-            (datatype != NO_REINTERPRETATION).then(|| Datatype::from_raw(datatype.into())),
+            (datatype != NO_REINTERPRETATION).then(|| Datatype::from_number(datatype.into())),
         )
     };
     Ok(match number {

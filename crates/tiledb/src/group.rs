@@ -5,7 +5,7 @@ use std::ptr;
 use crate::config::OwnedConfig;
 use crate::context::{Context, Handle};
 use crate::ffi::{c_string, take_string};
-use crate::metadata::{RawEntry, data_pointer, read_all};
+use crate::metadata::{RawEntry, data_pointer, read_all, stored};
 use crate::{Error, MetadataValue, ObjectType, sys};
 
 /// A member of a group.
@@ -128,7 +128,7 @@ impl Group {
         // SAFETY: both are new string handles, or null if the member has no name.
         let (uri, name) = unsafe { (take_string(functions, uri), take_string(functions, name)) };
         let uri = uri.unwrap_or_default();
-        let kind = ObjectType::from_raw(kind).ok_or_else(|| Error::Unknown {
+        let kind = ObjectType::from_number(kind).ok_or_else(|| Error::Unknown {
             what: "a member of kind",
             value: kind.into(),
             uri: self.uri.clone(),
@@ -150,7 +150,7 @@ impl Group {
     /// Stores a metadata value when [`Self::close`] is called.
     pub fn put_metadata(&self, key: &str, value: &MetadataValue) -> Result<(), Error> {
         let c_key = c_string("a metadata key", key)?;
-        let (datatype, n_values, data) = value.to_raw(key)?;
+        let (datatype, n_values, data) = stored(key, value)?;
         self.call("writing metadata", |functions, ctx, group| {
             // SAFETY: all pointers are live; the value is copied.
             unsafe {
@@ -158,7 +158,7 @@ impl Group {
                     ctx,
                     group,
                     c_key.as_ptr(),
-                    datatype.raw(),
+                    datatype.number(),
                     n_values,
                     data_pointer(&data),
                 )

@@ -11,7 +11,7 @@
 //! | [`Context`], [`Config`] | the library's threads, caches and parameters |
 //! | [`Vfs`] | files and folders, local or in an object store |
 //! | [`Group`], [`Array`] | creating and opening them, members, metadata, upkeep |
-//! | [`Schema`] and its parts, [`Enumeration`], [`Filter`] | plain data, read from an array or used to create one |
+//! | [`Schema`] and its parts, [`Enumeration`], [`Filter`] | plain data of crate `tiledb-schema`, read from an array or used to create one |
 //! | [`ReadQuery`], [`WriteQuery`], [`Condition`] | reading, writing and deleting cells of sparse arrays |
 //! | [`Evolution`] | changes to a schema |
 //! | [`FragmentInfo`] | the parts of an array on storage |
@@ -42,17 +42,18 @@ mod vfs;
 
 pub use array::Array;
 pub use config::Config;
-pub use context::{Context, ObjectType};
-pub use datatype::{Datatype, Value};
-pub use enumeration::{Enumeration, EnumerationValues};
+pub use context::Context;
+pub use datatype::Value;
 pub use error::Error;
-pub use filter::Filter;
 pub use fragment::{Fragment, FragmentInfo};
 pub use group::{Group, Member};
 pub use load::{PATH_VARIABLE, library, load_from, loaded_library, suggest};
-pub use metadata::MetadataValue;
 pub use query::{
     Column, Comparison, Condition, Layout, Piece, ReadQuery, WriteColumn, WriteOrder, WriteQuery,
 };
-pub use schema::{ArrayType, Attribute, CellOrder, Dimension, Evolution, Schema};
+pub use schema::Evolution;
+pub use tiledb_schema::{
+    ArrayType, Attribute, CellOrder, Datatype, Dimension, Enumeration, EnumerationValues, Filter,
+    MetadataValue, ObjectType, Schema,
+};
 pub use vfs::Vfs;

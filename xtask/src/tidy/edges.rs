@@ -4,10 +4,11 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
     "worktime",
     "csr",
     "storage",
+    "tiledb-schema",
     "tiledb",
     "tiledb-native",
     "soma-io",
@@ -37,16 +38,18 @@ const ORDER: [&str; 32] = [
     "tune",
     "compare",
     "sweep",
+    "somafeed-python",
 ];
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 19] = [
+const LIMITED: [(&str, &[&str], &[&str]); 20] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
-    ("tiledb", &[], &[]),
-    ("tiledb-native", &["csr", "storage", "worktime"], &["tiledb"]),
+    ("tiledb-schema", &[], &[]),
+    ("tiledb", &["tiledb-schema"], &[]),
+    ("tiledb-native", &["csr", "storage", "tiledb-schema", "worktime"], &["tiledb"]),
     ("shuffle", &[], &[]),
     ("doc2vec", &["shuffle"], &[]),
     ("densify", &["csr"], &[]),
@@ -64,6 +67,20 @@ const LIMITED: [(&str, &[&str], &[&str]); 19] = [
     ("link", &[], &["storage"]),
     ("redis-cluster", &[], &[]),
     ("key-values", &[], &["redis-cluster"]),
+    (
+        "somafeed-python",
+        &[
+            "example-data",
+            "loader",
+            "pipeline",
+            "shuffle",
+            "soma-io",
+            "storage",
+            "tiledb",
+            "tiledb-native",
+        ],
+        &[],
+    ),
     ("xtask", &[], &[]),
 ];
 
@@ -74,11 +91,12 @@ const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that only some crates may name, and the crates whose tests may, too.
-const PLACES: [(&str, &[&str], &[&str]); 10] = [
+const PLACES: [(&str, &[&str], &[&str]); 11] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
     ("libloading", &["tiledb"], &[]),
     ("parquet", &["bench-report"], &[]),
+    ("pyo3", &["somafeed-python"], &[]),
     ("object_store", &["storage"], &["tiledb-native"]),
     ("redis", &["key-values", "redis-cluster"], &["sequences"]),
     ("reqwest", &["storage"], &[]),

@@ -91,7 +91,7 @@ fn lay_out(
     target: &str,
     reporter: &mut Reporter<PeerAnswer>,
 ) -> anyhow::Result<PeerConversion> {
-    let options = OpenOptions { config: data.config.clone(), timestamp: None };
+    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let source = Experiment::open(data.uri.full(), &options)?;
     let spec = RelayoutSpec {
         measurement: data.measurement.clone(),

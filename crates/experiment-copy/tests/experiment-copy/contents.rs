@@ -17,7 +17,8 @@ pub(crate) struct Contents {
 
 pub(crate) fn open(path: &Path) -> Experiment {
     let config = Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
-    Experiment::open(path.to_str().unwrap(), &OpenOptions { config, timestamp: None }).unwrap()
+    Experiment::open(path.to_str().unwrap(), &OpenOptions { config, ..OpenOptions::default() })
+        .unwrap()
 }
 
 pub(crate) fn contents(path: &Path) -> Contents {

@@ -40,7 +40,8 @@ fn check(python: &Path, from: &Path, layer: &str, selection: &Value) {
     };
     let [source, target] = [from, &to].map(|path| path.to_str().unwrap());
     let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
-    let experiment = Experiment::open(source, &OpenOptions { config, timestamp: None }).unwrap();
+    let experiment =
+        Experiment::open(source, &OpenOptions { config, ..OpenOptions::default() }).unwrap();
     let report = slice(&experiment, target, &spec, &mut |_| ControlFlow::Continue(())).unwrap();
     let selection = selection.to_string();
     let found = python::run(python, "check_slice.py", &[source, target, layer, &selection]);

@@ -43,7 +43,8 @@ impl Bed {
             genes: Genes::First(70),
             ..SliceSpec::default()
         };
-        let from = Experiment::open(uri, &OpenOptions { config, timestamp: None }).unwrap();
+        let from =
+            Experiment::open(uri, &OpenOptions { config, ..OpenOptions::default() }).unwrap();
         let to = self.folder.path().join(to);
         slice(&from, to.to_str().unwrap(), &spec, &mut |_| ControlFlow::Continue(()))
     }

@@ -224,14 +224,19 @@ fn config_that_is_no_config() {
     let (_folder, path) = written();
     let open = |name: &str, value: &str| {
         let config = Config::from([(name.into(), value.into())]);
-        Experiment::open(text(&path), &OpenOptions { config, timestamp: None })
+        Experiment::open(text(&path), &OpenOptions { config, ..OpenOptions::default() })
     };
     for bytes in ["0", "-1", "64k"] {
         let experiment = open("soma.init_buffer_bytes", bytes).unwrap();
         let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
         check(x.reader(ReaderChoice::Libtiledb), &["soma.init_buffer_bytes is not a number"]);
     }
-    check(open("vfs.min_parallel_size", "much"), &["much"]);
+    let threads = open("sm.compute_concurrency_level", "many").and_then(|one| one.obs());
+    check(threads, &["sm.compute_concurrency_level is not a number of threads"]);
+    // A parameter of libtiledb alone is read with libtiledb.
+    let config = Config::from([("vfs.min_parallel_size".into(), "much".into())]);
+    let options = OpenOptions { config, reader: ReaderChoice::Libtiledb, timestamp: None };
+    check(Experiment::open(text(&path), &options), &["much"]);
     check("mixed".parse::<ReaderChoice>(), &["\"mixed\"", "auto, native and libtiledb"]);
 }
 

@@ -70,7 +70,7 @@ fn tiledbsoma_reads_an_empty_x() {
 fn open(path: &Path, timestamp: Option<u64>) -> Experiment {
     // Small buffers for small layers.
     let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
-    let options = OpenOptions { config, timestamp };
+    let options = OpenOptions { config, timestamp, ..OpenOptions::default() };
     Experiment::open(path.to_str().unwrap(), &options).unwrap()
 }
 

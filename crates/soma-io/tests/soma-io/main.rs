@@ -4,6 +4,7 @@
 
 mod axis_query;
 mod bad_input;
+mod both_ways;
 #[path = "../support/cells.rs"]
 mod cells;
 #[path = "../support/delete_commit.rs"]

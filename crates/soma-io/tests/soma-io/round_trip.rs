@@ -24,7 +24,7 @@ fn open(folder: &Path) -> Experiment {
 
 fn open_with_buffers(folder: &Path, bytes: &str) -> Experiment {
     let config = Config::from([("soma.init_buffer_bytes".into(), bytes.into())]);
-    Experiment::open(&uri(folder), &OpenOptions { config, timestamp: None }).unwrap()
+    Experiment::open(&uri(folder), &OpenOptions { config, ..OpenOptions::default() }).unwrap()
 }
 
 /// Writes, reopens, and compares everything.

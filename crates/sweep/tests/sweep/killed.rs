@@ -349,7 +349,8 @@ fn drawn() -> f64 {
 fn contents(path: &Path) -> Option<(u64, u64, u64, f64)> {
     let config = soma_io::Config::from([("soma.init_buffer_bytes".into(), "1048576".into())]);
     let experiment =
-        Experiment::open(path.to_str().unwrap(), &OpenOptions { config, timestamp: None }).ok()?;
+        Experiment::open(path.to_str().unwrap(), &OpenOptions { config, ..OpenOptions::default() })
+            .ok()?;
     let measurement = experiment.measurement("RNA").unwrap();
     let obs = experiment.obs().unwrap().read(None, None).unwrap();
     let var = measurement.var().unwrap().read(None, None).unwrap();

@@ -1,20 +1,19 @@
 //! The footer of a fragment's metadata.
 
+mod fields;
+
 use storage::Files;
 use storage::Piece;
 
-use super::field::Field;
 use crate::cursor::Cursor;
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::schema::{self, Schema};
 use crate::unsupported::Unsupported;
+pub(crate) use fields::{FooterFields, n_cells};
 
 const FOOTER_LENGTH_WRITTEN: u32 = 10;
 const SCHEMA_NAMED: u32 = 10;
-const TIMESTAMPS: u32 = 14;
-const DELETE_METADATA: u32 = 15;
-const VALIDITY: u32 = 7;
 /// The longest footer accepted: file sizes and offsets of about 10,000 attributes.
 const MAX_FOOTER_BYTES: u64 = 1 << 20;
 const N_DIMENSIONS: usize = 2;
@@ -24,7 +23,7 @@ const TAIL_BYTES: u64 = 4096;
 /// Fragments whose footers are read together.
 const AT_ONCE: usize = 512;
 
-/// The contents of a footer.
+/// The parts of a footer that a reader of an array of two dimensions and one attribute needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) version: u32,
@@ -33,9 +32,9 @@ pub(crate) struct Footer {
     pub(crate) n_tiles: u64,
     pub(crate) last_tile_cells: u64,
     pub(crate) has_timestamps: bool,
-    /// Sizes of the files of [`Field::ALL`] in bytes; 0 if there are no timestamps.
+    /// Sizes of the files of [`super::Field::ALL`] in bytes; 0 if there are no timestamps.
     pub(crate) file_bytes: [u64; 4],
-    /// Places of the tile offsets in the metadata file, for [`Field::ALL`].
+    /// Places of the tile offsets in the metadata file, for [`super::Field::ALL`].
     pub(crate) tile_offsets_at: [u64; 4],
     /// Place of the bounding rectangles.
     pub(crate) rtree_at: u64,
@@ -44,13 +43,35 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
+    /// The footer of a fragment of an array of two dimensions, with the attribute of this index.
+    pub(crate) fn of(fields: &FooterFields, attribute_idx: usize) -> Result<Self, Fault> {
+        if fields.is_dense {
+            return Err(Fault::new("a dense fragment in a sparse array"));
+        }
+        let mut bounds = None;
+        if let Some(found) = &fields.bounds {
+            let [rows, columns] = found.as_slice() else {
+                return Err(Fault::new("not two dimensions"));
+            };
+            bounds = Some([position_range(*rows, "rows")?, position_range(*columns, "columns")?]);
+        }
+        Ok(Self {
+            version: fields.version,
+            bounds,
+            n_tiles: fields.n_tiles,
+            last_tile_cells: fields.last_tile_cells,
+            has_timestamps: fields.has_timestamps,
+            file_bytes: fields::of_matrix(fields, attribute_idx, &fields.file_bytes),
+            tile_offsets_at: fields::of_matrix(fields, attribute_idx, &fields.tile_offsets_at),
+            rtree_at: fields.rtree_at,
+            metadata_bytes: fields.metadata_bytes,
+        })
+    }
+
     /// Number of cells in the fragment, with `capacity` in each tile but the last; `None` if it
     /// overflows.
     pub(crate) fn n_cells(&self, capacity: u64) -> Option<u64> {
-        match self.n_tiles.checked_sub(1) {
-            Some(n_full) => n_full.checked_mul(capacity)?.checked_add(self.last_tile_cells),
-            None => Some(0),
-        }
+        n_cells(self.n_tiles, self.last_tile_cells, capacity)
     }
 }
 
@@ -124,12 +145,7 @@ impl RawFooter {
         } else {
             let schema = old_schema
                 .ok_or_else(|| damaged("the schema of its time is missing".to_owned()))?;
-            let bounds_bytes = schema
-                .dimensions
-                .iter()
-                .map(|dimension| 2 * dimension.datatype.size().unwrap_or(0))
-                .sum();
-            (unwritten_length(named, schema.attributes.len(), bounds_bytes), 0)
+            (fields::unwritten_length(named, schema), 0)
         };
         let footer_at = size
             .checked_sub(len)
@@ -164,113 +180,51 @@ impl RawFooter {
         Ok(Self { version, schema_name, bytes, fields_at, footer_at, metadata_bytes: size })
     }
 
-    /// Parses the fields, which need the fragment's schema; `attribute_idx` is the attribute's
-    /// index in it.
+    /// Parses the fields, which need the fragment's schema.
     pub(crate) fn parse(
+        &self,
+        files: &Files,
+        folder: &FragmentFolder,
+        schema: &Schema,
+    ) -> Result<FooterFields, Error> {
+        let mut cursor = Cursor::new(&self.bytes[self.fields_at..]);
+        FooterFields::parse(&mut cursor, (self.version, self.metadata_bytes), schema)
+            .map_err(|fault| self.damaged(files, folder, fault))
+    }
+
+    /// Parses the fields of a fragment of an array of two dimensions, with the attribute of this
+    /// index in `schema`.
+    pub(crate) fn parse_matrix(
         &self,
         files: &Files,
         folder: &FragmentFolder,
         schema: &Schema,
         attribute_idx: usize,
     ) -> Result<Footer, Error> {
-        let mut cursor = Cursor::new(&self.bytes[self.fields_at..]);
-        let parsed = self.fields(&mut cursor, schema, attribute_idx);
-        let at = self.footer_at + self.fields_at as u64;
-        let (footer, has_delete_metadata) =
-            parsed.map_err(|fault| fault.in_file(files.name(&metadata_file(folder)), at))?;
-        if has_delete_metadata {
-            let reason = Unsupported::DeleteMetadata { fragment: folder.name.clone() };
-            return Err(Error::Unsupported { place: files.place(), reason });
-        }
+        let fields = self.parse(files, folder, schema)?;
+        let footer = Footer::of(&fields, attribute_idx)
+            .map_err(|fault| self.damaged(files, folder, fault))?;
+        without_delete_metadata(files, folder, &fields)?;
         Ok(footer)
     }
 
-    fn fields(
-        &self,
-        cursor: &mut Cursor<'_>,
-        schema: &Schema,
-        attribute_idx: usize,
-    ) -> Result<(Footer, bool), Fault> {
-        let version = self.version;
-        if cursor.flag("whether a fragment is dense")? {
-            return Err(Fault::at(cursor.at(), "a dense fragment in a sparse array"));
-        }
-        let bounds = bounds(cursor, schema)?;
-        let n_tiles = cursor.u64("the number of tiles")?;
-        let last_tile_cells = cursor.u64("the cells of the last tile")?;
-        if n_tiles > 0
-            && (last_tile_cells == 0 || last_tile_cells > schema.capacity || bounds.is_none())
-        {
-            return Err(Fault::at(
-                cursor.at(),
-                format!("{last_tile_cells} cells in the last of {n_tiles} tiles"),
-            ));
-        }
-        let has_timestamps =
-            version >= TIMESTAMPS && cursor.flag("whether there are timestamps")?;
-        let has_delete_metadata =
-            version >= DELETE_METADATA && cursor.flag("whether there is delete metadata")?;
-        let n_attributes = schema.attributes.len();
-        let n_files = n_attributes
-            + 1
-            + N_DIMENSIONS
-            + usize::from(has_timestamps)
-            + 2 * usize::from(has_delete_metadata);
-        // The place after the attributes is for the zipped coordinates of old formats, and stays
-        // empty.
-        let first_dimension = n_attributes + 1;
-        let places =
-            [first_dimension, first_dimension + 1, attribute_idx, first_dimension + N_DIMENSIONS];
-        let per_file = |cursor: &mut Cursor<'_>, what: &str| -> Result<[u64; 4], Fault> {
-            let all = cursor.u64s(n_files as u64, what)?;
-            let of = |field: Field| all.get(places[field.idx()]).copied().unwrap_or(0);
-            Ok(Field::ALL
-                .map(|field| if field == Field::Times && !has_timestamps { 0 } else { of(field) }))
-        };
-        let file_bytes = per_file(cursor, "sizes of files")?;
-        per_file(cursor, "sizes of files of variable length")?;
-        if version >= VALIDITY {
-            per_file(cursor, "sizes of validity files")?;
-        }
-        let rtree_at = cursor.u64("the place of the bounding rectangles")?;
-        let tile_offsets_at = per_file(cursor, "places of tile offsets")?;
-        // The remaining fields, places of variable tiles, validity tiles and statistics, are not
-        // needed.
-        let footer = Footer {
-            version,
-            bounds,
-            n_tiles,
-            last_tile_cells,
-            has_timestamps,
-            file_bytes,
-            tile_offsets_at,
-            rtree_at,
-            metadata_bytes: self.metadata_bytes,
-        };
-        if footer.n_cells(schema.capacity).is_none() {
-            let what = format!("{n_tiles} tiles of {} cells are impossibly many", schema.capacity);
-            return Err(Fault::at(cursor.at(), what));
-        }
-        Ok((footer, has_delete_metadata))
+    fn damaged(&self, files: &Files, folder: &FragmentFolder, fault: Fault) -> Error {
+        let at = self.footer_at + self.fields_at as u64;
+        fault.in_file(files.name(&metadata_file(folder)), at)
     }
 }
 
-/// The length of a footer of formats 5 to 9, of an array with two dimensions of 8 or 4 bytes.
-fn unwritten_length(version: u32, n_attributes: usize, bounds_bytes: usize) -> u64 {
-    let n_files = (n_attributes + 1 + N_DIMENSIONS) as u64;
-    let with_validity = if version >= VALIDITY { 2 } else { 0 };
-    let per_file = 5 + with_validity;
-    4 + 1 + 1 + bounds_bytes as u64 + 8 + 8 + 8 + per_file * n_files * 8
-}
-
-fn bounds(cursor: &mut Cursor<'_>, schema: &Schema) -> Result<Option<[(u64, u64); 2]>, Fault> {
-    if cursor.flag("whether a non-empty domain is missing")? {
-        return Ok(None);
+/// Fails if the fragment stores when its cells were deleted.
+pub(crate) fn without_delete_metadata(
+    files: &Files,
+    folder: &FragmentFolder,
+    fields: &FooterFields,
+) -> Result<(), Error> {
+    if !fields.has_delete_metadata {
+        return Ok(());
     }
-    let [row, column] = schema.dimensions.as_slice() else {
-        return Err(Fault::new("not two dimensions"));
-    };
-    Ok(Some([range(cursor, row)?, range(cursor, column)?]))
+    let reason = Unsupported::DeleteMetadata { fragment: folder.name.clone() };
+    Err(Error::Unsupported { place: files.place(), reason })
 }
 
 /// Reads a range of coordinates that are not negative.
@@ -280,9 +234,17 @@ pub(super) fn range(
 ) -> Result<(u64, u64), Fault> {
     let at = cursor.at();
     let found = schema::range(cursor, dimension)?;
+    position_range(found, &dimension.name).map_err(|fault| Fault::at(at, fault.what))
+}
+
+/// The range as positions, which are not negative and ascend.
+pub(crate) fn position_range(
+    found: Option<schema::Span>,
+    dimension: &str,
+) -> Result<(u64, u64), Fault> {
     let range =
         found.and_then(|(low, high)| Some((u64::try_from(low).ok()?, u64::try_from(high).ok()?)));
     range
         .filter(|(low, high)| low <= high)
-        .ok_or_else(|| Fault::at(at, format!("bounds {found:?} of dimension `{}`", dimension.name)))
+        .ok_or_else(|| Fault::new(format!("bounds {found:?} of dimension `{dimension}`")))
 }

@@ -123,11 +123,21 @@ fn places(fragment: &Fragment) -> std::ops::Range<u64> {
 fn leaves(bytes: &[u8], fragment: &Fragment) -> Result<Vec<Bounds>, Fault> {
     let n_tiles = fragment.footer.n_tiles;
     let dimensions = fragment.layout.dimensions();
+    let bounds_bytes: usize =
+        dimensions.iter().map(|dimension| 2 * dimension.datatype.size().unwrap_or(0)).sum();
+    let mut cursor = last_level(bytes, n_tiles, bounds_bytes)?;
+    (0..n_tiles).map(|_| leaf(&mut cursor, dimensions, fragment)).collect()
+}
+
+/// Finds the last level of the tree in `bytes`, with `n_tiles` rectangles of `bounds_bytes` each.
+pub(crate) fn last_level(
+    bytes: &[u8],
+    n_tiles: u64,
+    bounds_bytes: usize,
+) -> Result<Cursor<'_>, Fault> {
     let mut cursor = Cursor::new(bytes);
     cursor.u32("the fanout of a tree")?;
     let n_levels = cursor.u32("the levels of a tree")?;
-    let bounds_bytes: usize =
-        dimensions.iter().map(|dimension| 2 * dimension.datatype.size().unwrap_or(0)).sum();
     for level in 1..=n_levels {
         let n_bounds = cursor.u64("the rectangles of a level")?;
         if level < n_levels {
@@ -135,14 +145,15 @@ fn leaves(bytes: &[u8], fragment: &Fragment) -> Result<Vec<Bounds>, Fault> {
             cursor.take(len, "the rectangles of a level")?;
             continue;
         }
-        if n_bounds != n_tiles || cursor.remaining().len() / bounds_bytes.max(1) < n_tiles as usize
+        if n_bounds != n_tiles
+            || ((cursor.remaining().len() / bounds_bytes.max(1)) as u64) < n_tiles
         {
             return Err(Fault::at(
                 cursor.at(),
                 format!("{n_bounds} rectangles for {n_tiles} tiles"),
             ));
         }
-        return (0..n_tiles).map(|_| leaf(&mut cursor, dimensions, fragment)).collect();
+        return Ok(cursor);
     }
     Err(Fault::at(cursor.at(), "a tree without levels"))
 }
@@ -173,20 +184,35 @@ fn leaf(
 
 /// Reads offsets of `n_tiles` tiles, which ascend up to `end`, and appends `end`.
 fn tile_offsets(bytes: &[u8], n_tiles: u64, end: u64) -> Result<Vec<u64>, Fault> {
-    let mut cursor = Cursor::new(bytes);
-    let n_offsets = cursor.u64("the number of tile offsets")?;
-    if n_offsets != n_tiles {
-        return Err(Fault::new(format!("{n_offsets} offsets for {n_tiles} tiles")));
+    let offsets = var_tile_offsets(bytes, n_tiles, end)?;
+    match offsets.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(misplaced(pair, end)),
+        None => Ok(offsets),
     }
-    let mut offsets = cursor.u64s(n_offsets, "tile offsets")?;
+}
+
+/// Reads offsets like [`tile_offsets`], of tiles that may be empty.
+pub(crate) fn var_tile_offsets(bytes: &[u8], n_tiles: u64, end: u64) -> Result<Vec<u64>, Fault> {
+    let mut offsets = tile_numbers(bytes, n_tiles, "tile offsets")?;
     offsets.push(end);
     for pair in offsets.windows(2) {
-        if pair[0] >= pair[1] || pair[1] - pair[0] > u64::from(u32::MAX) {
-            return Err(Fault::new(format!(
-                "a tile from byte {} to {} of a file of {end}",
-                pair[0], pair[1]
-            )));
+        if pair[0] > pair[1] || pair[1] - pair[0] > u64::from(u32::MAX) {
+            return Err(misplaced(pair, end));
         }
     }
     Ok(offsets)
+}
+
+/// Reads one number for each of `n_tiles` tiles, after their count.
+pub(crate) fn tile_numbers(bytes: &[u8], n_tiles: u64, what: &str) -> Result<Vec<u64>, Fault> {
+    let mut cursor = Cursor::new(bytes);
+    let n_numbers = cursor.u64(what)?;
+    if n_numbers != n_tiles {
+        return Err(Fault::new(format!("{n_numbers} {what} for {n_tiles} tiles")));
+    }
+    cursor.u64s(n_numbers, what)
+}
+
+fn misplaced(pair: &[u64], end: u64) -> Fault {
+    Fault::new(format!("a tile from byte {} to {} of a file of {end}", pair[0], pair[1]))
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::first_byte;
 use super::served::Served;
-use super::{first_byte, split_at_most};
 use crate::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
 
 const STORED: [&[u8]; 8] = [
@@ -29,26 +29,12 @@ const ALL: u8 = u8::MAX;
 /// change of no bytes truncates the file there.
 pub(super) fn array(input: &[u8]) {
     let (choice, rest) = first_byte(input);
-    let (part, mut rest) = first_byte(rest);
+    let (part, rest) = first_byte(rest);
     let Some(stored) = stored().get(usize::from(choice)) else {
         read(Served::unpack(rest), part);
         return;
     };
-    let mut served = stored.clone();
-    while let Some((change, after)) = rest.split_first_chunk::<4>() {
-        let (bytes, after) = split_at_most(after, change[3].into());
-        rest = after;
-        let n_files = served.files.len();
-        let file = served.files.values_mut().nth(usize::from(change[0]) % n_files);
-        let Some(file) = file.filter(|file| !file.is_empty()).map(Arc::make_mut) else { continue };
-        let start = usize::from(u16::from_le_bytes([change[1], change[2]])) % file.len();
-        let end = file.len().min(start + bytes.len());
-        file[start..end].copy_from_slice(&bytes[..end - start]);
-        if bytes.is_empty() {
-            file.truncate(start);
-        }
-    }
-    read(served, part);
+    read(stored.changed(rest), part);
 }
 
 fn stored() -> &'static [Served] {
@@ -114,7 +100,7 @@ fn check(out: &CsrBuffers, n_rows: u64) {
 }
 
 /// A pool of only the calling thread: handing each run to another one would take most of the time.
-fn options() -> OpenOptions {
+pub(super) fn options() -> OpenOptions {
     thread_local! {
         static POOL: Arc<ThreadPool> = {
             let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();

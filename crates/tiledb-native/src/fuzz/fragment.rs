@@ -34,7 +34,7 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
     for raw in RawFooter::load_all(&files, std::slice::from_ref(&folder), Some(schema))? {
         let layout = Layout::of(schema, version, None)
             .map_err(|reason| Error::Unsupported { place: files.place(), reason })?;
-        let footer = raw.parse(&files, &folder, schema, layout.attribute_idx)?;
+        let footer = raw.parse_matrix(&files, &folder, schema, layout.attribute_idx)?;
         let n_tiles = usize::try_from(footer.n_tiles).unwrap_or(usize::MAX);
         let (shape, fields) = (layout.shape, fields(footer.has_timestamps));
         let fragment = Fragment::new(folder.clone(), footer, Arc::new(layout));

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use storage::{Coalesce, Entry, Piece, Storage};
 
+use super::split_at_most;
+
 /// Reported size of files without content.
 pub(super) const EMPTY_FILE_BYTES: u64 = 1 << 20;
 
@@ -41,6 +43,28 @@ impl Served {
             rest = after;
         }
         Self { files, serves_all: false }
+    }
+
+    /// These files with `changes`, each a file (1 byte), a place (2 bytes), a number of bytes (1
+    /// byte), and the bytes. A change of no bytes truncates the file there.
+    pub(super) fn changed(&self, changes: &[u8]) -> Self {
+        let (mut served, mut rest) = (self.clone(), changes);
+        while let Some((change, after)) = rest.split_first_chunk::<4>() {
+            let (bytes, after) = split_at_most(after, change[3].into());
+            rest = after;
+            let n_files = served.files.len();
+            let file = served.files.values_mut().nth(usize::from(change[0]) % n_files);
+            let Some(file) = file.filter(|file| !file.is_empty()).map(Arc::make_mut) else {
+                continue;
+            };
+            let start = usize::from(u16::from_le_bytes([change[1], change[2]])) % file.len();
+            let end = file.len().min(start + bytes.len());
+            file[start..end].copy_from_slice(&bytes[..end - start]);
+            if bytes.is_empty() {
+                file.truncate(start);
+            }
+        }
+        served
     }
 }
 

@@ -44,7 +44,7 @@ fn join<'a>(wanted: &[Piece<'a>], gap: u64) -> Joined<'a> {
 
 /// Reads `wanted` into `buffer`, which only grows. Returns the place of each piece in it, and the
 /// number of bytes read.
-pub(super) fn fetch(
+pub(crate) fn fetch(
     files: &Files,
     wanted: &[Piece<'_>],
     buffer: &mut Vec<u8>,

@@ -5,7 +5,8 @@ use crate::datatype::{Datatype, Number};
 use crate::filter::{self, Pipeline};
 use crate::unsupported::Unsupported;
 
-const MAX_CAPACITY: u64 = 1 << 26;
+/// The most cells of a tile that are decoded at once.
+pub(crate) const MAX_CAPACITY: u64 = 1 << 26;
 
 /// How the cells of fragments with one schema and format version are stored.
 #[derive(Debug, Clone)]
@@ -167,7 +168,8 @@ fn value(attribute: &Attribute, version: u32) -> Result<Stored, Unsupported> {
     })
 }
 
-fn bind(
+/// The pipeline of the field `of`.
+pub(crate) fn bind(
     filters: &[filter::Filter],
     datatype: Datatype,
     version: u32,

@@ -47,9 +47,10 @@ impl Schema {
         let cell_order = cursor.u8("a cell order")?;
         let capacity = cursor.u64("a capacity")?;
         let coords_filters = filter::parse(&mut cursor, version)?;
-        filter::parse(&mut cursor, version)?;
+        let offsets_filters = filter::parse(&mut cursor, version)?;
+        let mut validity_filters = Vec::new();
         if version >= NULLABLE {
-            filter::parse(&mut cursor, version)?;
+            validity_filters = filter::parse(&mut cursor, version)?;
         }
         let n_dimensions = cursor.u32("the number of dimensions")?;
         let mut dimensions = Vec::new();
@@ -70,10 +71,11 @@ impl Schema {
                 skip_label(&mut cursor)?;
             }
         }
+        let mut enumerations = Vec::new();
         if version >= ENUMERATIONS {
             for _ in 0..cursor.u32("the number of enumerations")? {
-                cursor.name("an enumeration's name")?;
-                cursor.name("an enumeration's file")?;
+                let name = cursor.name("an enumeration's name")?;
+                enumerations.push((name, cursor.name("an enumeration's file")?));
             }
         }
         let current_domain = if version >= CURRENT_DOMAIN {
@@ -85,12 +87,15 @@ impl Schema {
             version,
             allows_duplicates,
             is_dense,
-            is_row_major: (tile_order, cell_order) == (0, 0),
+            orders: (tile_order, cell_order),
             capacity,
             coords_filters,
+            offsets_filters,
+            validity_filters,
             dimensions,
             attributes,
             current_domain,
+            enumerations,
         })
     }
 }
@@ -102,7 +107,7 @@ fn dimension(cursor: &mut Cursor<'_>, version: u32) -> Result<Dimension, Fault> 
     let filters = filter::parse(cursor, version)?;
     let domain_len = cursor.u64("the length of a domain")?;
     let domain = cursor.take(usize::try_from(domain_len).unwrap_or(usize::MAX), "a domain")?;
-    let domain = bounds(domain, datatype.coordinate_number());
+    let domain = bounds(domain, datatype);
     let extent = if cursor.flag("whether a tile extent is missing")? {
         None
     } else {
@@ -110,7 +115,7 @@ fn dimension(cursor: &mut Cursor<'_>, version: u32) -> Result<Dimension, Fault> 
             .size()
             .ok_or_else(|| Fault::at(cursor.at(), format!("a dimension of {}", datatype.name())))?;
         let bytes = cursor.take(size, "a tile extent")?;
-        datatype.coordinate_number().map(|number| coordinate(bytes, number))
+        integer(bytes, datatype)
     };
     Ok(Dimension { name, datatype, values_per_cell, filters, domain, extent })
 }
@@ -120,22 +125,35 @@ fn attribute(cursor: &mut Cursor<'_>, version: u32) -> Result<Attribute, Fault> 
     let datatype = Datatype(cursor.u8("an attribute's type")?);
     let values_per_cell = cursor.u32("the values of a cell")?;
     let filters = filter::parse(cursor, version)?;
+    let mut fill = None;
     if version >= FILL_VALUES {
         let len = cursor.u64("the length of a fill value")?;
-        cursor.take(usize::try_from(len).unwrap_or(usize::MAX), "a fill value")?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        fill = Some(cursor.take(len, "a fill value")?.to_vec());
     }
-    let mut nullable = false;
+    let (mut nullable, mut fill_is_valid) = (false, true);
     if version >= NULLABLE {
         nullable = cursor.flag("whether an attribute is nullable")?;
-        cursor.u8("the validity of the fill value")?;
+        fill_is_valid = cursor.flag("the validity of the fill value")?;
     }
     if version >= ORDERED_ATTRIBUTES {
         cursor.u8("an attribute's order")?;
     }
+    let mut enumeration = None;
     if version >= ENUMERATIONS {
-        cursor.name("the name of an attribute's enumeration")?;
+        let name = cursor.name("the name of an attribute's enumeration")?;
+        enumeration = Some(name).filter(|name| !name.is_empty());
     }
-    Ok(Attribute { name, datatype, values_per_cell, filters, nullable })
+    Ok(Attribute {
+        name,
+        datatype,
+        values_per_cell,
+        filters,
+        nullable,
+        fill,
+        fill_is_valid,
+        enumeration,
+    })
 }
 
 /// Skips a dimension label, which says nothing about how cells are stored; the current domain
@@ -179,15 +197,21 @@ pub(crate) fn range(cursor: &mut Cursor<'_>, dimension: &Dimension) -> Result<Op
     }
     let size = dimension.datatype.size().unwrap_or(1);
     let bytes = cursor.take(2 * size, "a range")?;
-    Ok(bounds(bytes, dimension.datatype.coordinate_number()))
+    Ok(bounds(bytes, dimension.datatype))
 }
 
-fn bounds(bytes: &[u8], number: Option<Number>) -> Option<Span> {
-    let number = number?;
-    (bytes.len() == 2 * number.size()).then(|| {
-        let (low, high) = bytes.split_at(number.size());
-        (coordinate(low, number), coordinate(high, number))
-    })
+fn bounds(bytes: &[u8], datatype: Datatype) -> Option<Span> {
+    let (low, high) = bytes.split_at(bytes.len() / 2);
+    Some((integer(low, datatype)?, integer(high, datatype)?))
+}
+
+/// The integer or time in `bytes`; `None` if the type is another, or `bytes` have another size.
+fn integer(bytes: &[u8], datatype: Datatype) -> Option<i128> {
+    match datatype.coordinate_number() {
+        // Bounding rectangles of many tiles are read this way.
+        Some(number) => (bytes.len() == number.size()).then(|| coordinate(bytes, number)),
+        None => datatype.described().integer(bytes),
+    }
 }
 
 /// The coordinate in `bytes`, which have the size of `number`.

@@ -4,9 +4,11 @@
 
 mod edge_cases;
 mod fragments;
+mod groups;
 mod histories;
 mod metadata;
 mod random;
+mod tables;
 mod times;
 mod written;
 

@@ -8,6 +8,7 @@ mod object;
 mod packed;
 mod prefetch;
 mod replaced;
+mod tables;
 mod times;
 
 use std::fs;
@@ -17,7 +18,7 @@ use packed::MemoryStorage;
 
 /// The array packed in `tests/data/<name>.files`.
 #[track_caller]
-fn stored(name: &str) -> MemoryStorage {
+pub(crate) fn stored(name: &str) -> MemoryStorage {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.files"));
     MemoryStorage::unpack(&fs::read(&path).unwrap())

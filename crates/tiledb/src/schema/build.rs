@@ -3,14 +3,14 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
+use super::VAR_SIZED;
 use super::raw::{
     Raw, free_attribute, free_current_domain, free_dimension, free_domain, free_rectangle,
     free_schema,
 };
-use super::{ArrayType, Attribute, Dimension, Schema, VAR_SIZED};
 use crate::context::{Context, Handle};
 use crate::ffi::c_string;
-use crate::{Error, filter, sys};
+use crate::{ArrayType, Attribute, Dimension, Error, Schema, enumeration, filter, sys};
 
 /// Creates an array at `uri` with `schema`.
 pub(crate) fn create(context: &Context, uri: &str, schema: &Schema) -> Result<(), Error> {
@@ -40,11 +40,15 @@ fn build<'a>(context: &'a Context, uri: &'a str, schema: &Schema) -> Result<Raw<
     })?;
     raw.call(|functions, ctx, out| {
         // SAFETY: as above.
-        unsafe { (functions.tiledb_array_schema_set_cell_order)(ctx, out, schema.cell_order.raw()) }
+        unsafe {
+            (functions.tiledb_array_schema_set_cell_order)(ctx, out, schema.cell_order.number())
+        }
     })?;
     raw.call(|functions, ctx, out| {
         // SAFETY: as above.
-        unsafe { (functions.tiledb_array_schema_set_tile_order)(ctx, out, schema.tile_order.raw()) }
+        unsafe {
+            (functions.tiledb_array_schema_set_tile_order)(ctx, out, schema.tile_order.number())
+        }
     })?;
     if schema.array_type == ArrayType::Sparse {
         raw.call(|functions, ctx, out| {
@@ -98,7 +102,7 @@ fn add_parts(raw: &Raw<'_>, schema: &Schema) -> Result<(), Error> {
         })?;
     }
     for enumeration in &schema.enumerations {
-        let handle = enumeration.build(context, uri)?;
+        let handle = enumeration::build(enumeration, context, uri)?;
         raw.call(|functions, ctx, out| {
             // SAFETY: schema and part are live; a copy is taken.
             unsafe { (functions.tiledb_array_schema_add_enumeration)(ctx, out, handle.get()) }
@@ -151,7 +155,7 @@ pub(super) fn build_domain(
                     (functions.tiledb_dimension_alloc)(
                         ctx,
                         name.as_ptr(),
-                        dimension.datatype.raw(),
+                        dimension.datatype.number(),
                         pointer(&bounds),
                         pointer(&extent),
                         out,
@@ -212,7 +216,7 @@ pub(super) fn build_attribute(
                 (functions.tiledb_attribute_alloc)(
                     ctx,
                     name.as_ptr(),
-                    attribute.datatype.raw(),
+                    attribute.datatype.number(),
                     out,
                 )
             }

@@ -1,10 +1,9 @@
 //! Changes the schema of an existing array.
 
-use super::Attribute;
 use super::build::{build_attribute, build_current_domain, build_domain};
 use crate::context::Context;
 use crate::ffi::c_string;
-use crate::{Array, Error, sys};
+use crate::{Array, Attribute, Error, sys};
 
 /// Changes to the schema of an array. Existing cells get the fill value of new attributes.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -6,11 +6,11 @@ use super::raw::{
     Raw, free_attribute, free_current_domain, free_dimension, free_domain, free_rectangle,
     free_schema,
 };
-use super::{ArrayType, Attribute, CellOrder, Dimension, Schema, VAR_SIZED};
+use super::{VAR_SIZED, cell_order};
 use crate::context::{Context, Handle};
 use crate::ffi::{bytes, from_c, take_string};
 use crate::sys::Functions;
-use crate::{Datatype, Error, filter, sys};
+use crate::{ArrayType, Attribute, Datatype, Dimension, Error, Schema, filter, sys};
 
 /// Reads the schema that `get` returns.
 pub(crate) fn read(
@@ -27,11 +27,11 @@ pub(crate) fn read(
             0 => ArrayType::Dense,
             _ => ArrayType::Sparse,
         },
-        tile_order: CellOrder::from_raw(
+        tile_order: cell_order(
             raw.number(|functions| functions.tiledb_array_schema_get_tile_order)?,
             uri,
         )?,
-        cell_order: CellOrder::from_raw(
+        cell_order: cell_order(
             raw.number(|functions| functions.tiledb_array_schema_get_cell_order)?,
             uri,
         )?,
@@ -143,7 +143,7 @@ fn read_dimension(
                 )
         }
     })?;
-    let datatype = Datatype::from_raw(number);
+    let datatype = Datatype::from_number(number);
     let size = if datatype.is_string() { 0 } else { datatype.size().unwrap_or(0) };
     // SAFETY: the domain is null or two coordinates, the extent null or one; they live as long as
     // the dimension.
@@ -194,7 +194,7 @@ fn read_attribute(
     Ok(Attribute {
         // SAFETY: a string that ends in zero, and lives as long as the attribute.
         name: unsafe { from_c(name) },
-        datatype: Datatype::from_raw(number),
+        datatype: Datatype::from_number(number),
         nullable: nullable != 0,
         var_sized,
         values_per_cell: if var_sized { 1 } else { values_per_cell },

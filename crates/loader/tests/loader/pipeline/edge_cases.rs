@@ -286,7 +286,7 @@ fn a_query_that_selects_nothing_of_an_experiment_is_no_error() {
 
 #[test]
 fn python_gets_the_same_order() {
-    // `test_the_order_is_that_of_the_rust_loader` in python/tests/test_native_epochs.py has it, too.
+    // As in python/tests/test_native_epochs.py.
     let dataset =
         sample::dataset(Arc::new(sample::reader(12, 2)), Cells::Range(0..12), GeneSelection::All);
     let spec = LoaderSpec {

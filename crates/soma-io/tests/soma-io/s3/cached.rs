@@ -19,7 +19,7 @@ fn config(stored: &Stored, folder: &Path, limit: Option<u64>) -> Config {
 }
 
 fn open(stored: &Stored, config: Config, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
-    reader_of(&stored.open(config).unwrap(), choice)
+    reader_of(&stored.open(config)?, choice)
 }
 
 /// Requests for X's cells; libtiledb requests fragment metadata, too, when X is opened.

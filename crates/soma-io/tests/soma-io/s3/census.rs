@@ -19,7 +19,7 @@ fn a_release_and_an_organism_are_an_experiment() {
     for name in ["region", "aws_access_key_id", "aws_secret_access_key"] {
         config.remove(&format!("vfs.s3.{name}"));
     }
-    let options = OpenOptions { config, timestamp: None };
+    let options = OpenOptions { config, ..OpenOptions::default() };
     let experiment = Experiment::open("census://2025-11-08/homo_sapiens", &options).unwrap();
     assert_eq!(experiment.uri(), format!("s3://{CENSUS}/{FOLDER}/homo_sapiens"));
     for choice in READERS {
@@ -29,7 +29,7 @@ fn a_release_and_an_organism_are_an_experiment() {
     let seen = stored.server.seen();
     assert!(seen.iter().all(|seen| !seen.is_signed), "{seen:?}");
     // Keys in the user's config are used.
-    let options = OpenOptions { config: stored.server.config(), timestamp: None };
+    let options = OpenOptions { config: stored.server.config(), ..OpenOptions::default() };
     Experiment::open("census://2025-11-08/homo_sapiens/", &options).unwrap();
     let seen = stored.server.seen();
     assert!(!seen.is_empty() && seen.iter().all(|seen| seen.is_signed), "{seen:?}");

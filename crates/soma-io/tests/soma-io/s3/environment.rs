@@ -67,7 +67,7 @@ fn the_variables_say_where_and_who() {
 }
 
 fn read_with_an_empty_config(uri: &str) {
-    let options = OpenOptions { config: Config::new(), timestamp: None };
+    let options = OpenOptions { config: Config::new(), ..OpenOptions::default() };
     let experiment = Experiment::open(uri, &options).unwrap();
     let [native, libtiledb] = READERS.map(|choice| {
         let reader = reader_of(&experiment, choice).unwrap();

@@ -183,9 +183,8 @@ fn parameters_are_refused_by_name() {
     for (name, value) in [("soma.retry_limit_ms", "soon"), ("soma.request_limit_ms", "0")] {
         let mut config = server.config();
         config.insert(name.to_owned(), value.to_owned());
-        let options = OpenOptions { config, timestamp: None };
-        let experiment = Experiment::open(&stored.uri(), &options).unwrap();
-        let error = reader_of(&experiment, ReaderChoice::Auto).unwrap_err();
+        let options = OpenOptions { config, ..OpenOptions::default() };
+        let error = Experiment::open(&stored.uri(), &options).unwrap_err();
         let Error::Storage(storage::Error::Parameter { name: found, .. }) = &error else {
             panic!("{error}")
         };

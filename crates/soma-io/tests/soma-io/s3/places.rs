@@ -56,7 +56,7 @@ impl Stored {
     }
 
     pub(crate) fn open(&self, config: Config) -> Result<Experiment, Error> {
-        Experiment::open(&self.uri(), &OpenOptions { config, timestamp: None })
+        Experiment::open(&self.uri(), &OpenOptions { config, ..OpenOptions::default() })
     }
 
     /// A reader of X with the server's own config.

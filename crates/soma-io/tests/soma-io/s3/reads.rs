@@ -89,7 +89,7 @@ fn buckets_may_stand_in_the_hosts_name() {
 #[test]
 fn nothing_there_is_missing() {
     let server = Server::start();
-    let options = OpenOptions { config: server.config(), timestamp: None };
+    let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
     let error = Experiment::open("s3://private/nothing", &options).unwrap_err();
     assert!(matches!(&error, Error::Missing { uri } if uri == "s3://private/nothing"), "{error}");
     let error = text(&Experiment::open("s3://no-such-bucket/x", &options).unwrap_err());

@@ -14,7 +14,7 @@ fn what_is_written_to_a_bucket_is_read_from_it() {
     let mut config = stored.server.config();
     // s3s-fs rejects libtiledb's multipart uploads.
     config.insert("vfs.s3.use_multipart_upload".into(), "false".into());
-    let options = OpenOptions { config: config.clone(), timestamp: None };
+    let options = OpenOptions { config: config.clone(), ..OpenOptions::default() };
     let source = stored.open(config.clone()).unwrap();
     let measurement = source.measurement("RNA").unwrap();
     let copy = |frame| FrameCopy::new(frame, &ColumnChoice::All, None).unwrap();

@@ -17,7 +17,7 @@ fn codec() -> impl Strategy<Value = Filter> {
 fn integer_filter() -> impl Strategy<Value = Filter> {
     prop_oneof![
         Just(Filter::None),
-        Just(Filter::BitWidthReduction),
+        Just(Filter::BitWidthReduction { max_window: 256 }),
         Just(Filter::Delta { reinterpret: Datatype::ANY }),
         Just(Filter::Byteshuffle),
         codec(),
@@ -100,7 +100,7 @@ proptest! {
     fn packed_differences_come_back(rows in prop::collection::vec(prop::collection::btree_set(0_u64..1 << 33, 1..60), 0..12), narrow in any::<bool>()) {
         let numbers = rows.iter().flatten().map(|number| if narrow { number >> 2 } else { *number });
         let values: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
-        let filters = [Filter::Delta { reinterpret: Datatype::ANY }, Filter::BitWidthReduction];
+        let filters = [Filter::Delta { reinterpret: Datatype::ANY }, Filter::BitWidthReduction { max_window: 256 }];
         for datatype in [Datatype::INT64, Datatype::UINT64] {
             prop_assert_eq!(round_trip(&filters, datatype, &values), Some(values.clone()));
         }
@@ -109,7 +109,7 @@ proptest! {
 
 #[test]
 fn a_far_number_costs_only_itself() {
-    let pipeline = bind(&[Filter::BitWidthReduction], Datatype::INT64, 22).unwrap();
+    let pipeline = bind(&[Filter::BitWidthReduction { max_window: 256 }], Datatype::INT64, 22).unwrap();
     let mut values: Vec<i64> = (0..1000).map(|idx| idx % 200).collect();
     let len = |values: &[i64]| {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -20,8 +20,8 @@
 #![expect(clippy::print_stdout, reason = "a long run prints a summary")]
 
 mod array;
-mod draw;
-mod filters;
+pub(super) mod draw;
+pub(super) mod filters;
 mod reads;
 mod schema;
 
@@ -35,6 +35,7 @@ use tiledb::{Config, Context};
 use array::History;
 use draw::Draw;
 use reads::Outcome;
+pub(super) use reads::described_equally;
 
 const DEFAULT_ARRAYS: u64 = 300;
 const DEFAULT_SEED: u64 = 0;
@@ -68,13 +69,13 @@ impl Tally {
     }
 }
 
-fn from_environment(name: &str, default: u64) -> u64 {
+pub(super) fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
 /// A context with one thread and little memory, because each consolidation allocates a part of its
 /// budget.
-fn context() -> Context {
+pub(super) fn context() -> Context {
     let parameters = [
         ("sm.compute_concurrency_level", "1"),
         ("sm.io_concurrency_level", "1"),
@@ -86,7 +87,7 @@ fn context() -> Context {
 }
 
 /// A folder in memory, if the machine has one.
-fn folder() -> tempfile::TempDir {
+pub(super) fn folder() -> tempfile::TempDir {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() {
         tempfile::tempdir_in(shared).unwrap()

@@ -211,7 +211,13 @@ impl Numbers {
             Datatype::UInt16 => Self::U16(numbers.map(|number| number as u16).collect()),
             Datatype::Int32 => Self::I32(numbers.map(|number| number as i32).collect()),
             Datatype::UInt32 => Self::U32(numbers.map(|number| number as u32).collect()),
-            Datatype::Int64 => Self::I64(numbers.map(|number| number as i64).collect()),
+            Datatype::Int64
+            | Datatype::DateTimeSecond
+            | Datatype::DateTimeMillisecond
+            | Datatype::DateTimeMicrosecond
+            | Datatype::DateTimeNanosecond => {
+                Self::I64(numbers.map(|number| number as i64).collect())
+            }
             Datatype::UInt64 => Self::U64(numbers.map(|number| number as u64).collect()),
             Datatype::Float32 => Self::F32(numbers.map(|number| number as f32 / 4.0).collect()),
             Datatype::Float64 => Self::F64(numbers.map(|number| number as f64 / 3.0).collect()),

@@ -10,7 +10,7 @@ use crate::stored::packed::MemoryStorage;
 use crate::stored::stored;
 
 /// The same numbers each time, so that failures are reproducible.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
     fn below(&mut self, n: usize) -> usize {
@@ -81,16 +81,18 @@ fn open_and_read(storage: MemoryStorage, what: &str) -> bool {
     read.is_err()
 }
 
-fn check(name: &str, n_each: usize) {
-    let whole = stored(name);
-    let mut numbers = Numbers(7);
-    let (mut n_errors, mut n_cases) = (0, 0);
+/// Calls `each` with damaged copies of `whole` and a description of the damage: bits flipped, bytes
+/// overwritten, files cut and lengthened, at `n_each` random places of each file.
+pub(super) fn damages(
+    whole: &MemoryStorage,
+    n_each: usize,
+    numbers: &mut Numbers,
+    each: &mut dyn FnMut(MemoryStorage, &str),
+) {
     let mut case = |path: &str, damage: &str, change: &mut dyn FnMut(&mut Vec<u8>)| {
         let mut storage = whole.clone();
-        let bytes = storage.files.get_mut(path).unwrap();
-        change(bytes);
-        n_cases += 1;
-        n_errors += usize::from(open_and_read(storage, &format!("{name}: {path} {damage}")));
+        change(storage.files.get_mut(path).unwrap());
+        each(storage, &format!("{path} {damage}"));
     };
     for (path, bytes) in &whole.files {
         let n = bytes.len();
@@ -112,6 +114,14 @@ fn check(name: &str, n_each: usize) {
             });
         }
     }
+}
+
+fn check(name: &str, n_each: usize) {
+    let (mut n_errors, mut n_cases) = (0, 0);
+    damages(&stored(name), n_each, &mut Numbers(7), &mut |storage, damage| {
+        n_cases += 1;
+        n_errors += usize::from(open_and_read(storage, &format!("{name}: {damage}")));
+    });
     assert!(n_errors * 2 > n_cases, "{n_errors} of {n_cases} were noticed");
 }
 

@@ -6,10 +6,10 @@ use tiledb_native::ColumnSelection;
 
 /// Draws numbers from a seed, the same on every machine (SplitMix64).
 #[derive(Debug)]
-pub(super) struct Draw(u64);
+pub(in crate::differential) struct Draw(u64);
 
 impl Draw {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::differential) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -21,25 +21,25 @@ impl Draw {
     }
 
     /// A number from `range`, which must not be empty.
-    pub(super) fn within(&mut self, range: Range<u64>) -> u64 {
+    pub(in crate::differential) fn within(&mut self, range: Range<u64>) -> u64 {
         range.start + self.next() % (range.end - range.start)
     }
 
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(in crate::differential) fn below(&mut self, n: usize) -> usize {
         self.within(0..n as u64) as usize
     }
 
     /// Returns true with a probability of `percent`.
-    pub(super) fn chance(&mut self, percent: u64) -> bool {
+    pub(in crate::differential) fn chance(&mut self, percent: u64) -> bool {
         self.within(0..100) < percent
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(in crate::differential) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
     /// Puts `items` into a random order.
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(in crate::differential) fn shuffle<T>(&mut self, items: &mut [T]) {
         for idx in (1..items.len()).rev() {
             let other = self.below(idx + 1);
             items.swap(idx, other);
@@ -47,7 +47,7 @@ impl Draw {
     }
 
     /// Rows to read: all, ranges, or single rows; sorted, shuffled, or with a repetition.
-    pub(super) fn rows(&mut self, n_rows: u64) -> Vec<Range<u64>> {
+    pub(in crate::differential) fn rows(&mut self, n_rows: u64) -> Vec<Range<u64>> {
         let mut rows: Vec<Range<u64>> = match self.below(4) {
             0 => return vec![0..n_rows],
             1 => (0..self.below(30))
@@ -73,7 +73,11 @@ impl Draw {
     }
 
     /// Columns to read, below `n_columns` and mostly from `first` on.
-    pub(super) fn columns(&mut self, first: u64, n_columns: u64) -> ColumnSelection {
+    pub(in crate::differential) fn columns(
+        &mut self,
+        first: u64,
+        n_columns: u64,
+    ) -> ColumnSelection {
         let from = if self.chance(80) { first } else { 0 };
         let some = from..n_columns.min(from + 200).max(from + 1);
         match self.below(4) {

@@ -18,7 +18,7 @@ fn any_integer(size: usize) -> Datatype {
 }
 
 /// A pipeline for values of `datatype`, of up to four filters.
-pub(super) fn pipeline(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
+pub(in crate::differential) fn pipeline(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
     let n_filters = draw.pick(&[0, 1, 1, 2, 2, 2, 3, 4]);
     let (first, mut datatype) = (datatype, datatype);
     let mut filters = Vec::new();

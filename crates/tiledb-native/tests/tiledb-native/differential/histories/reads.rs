@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
 use tiledb::{Context, Layout, ReadQuery};
-use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
+use tiledb_native::{
+    Array, ArrayDescription, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads,
+};
 
 use super::draw::Draw;
 use crate::differential::expected;
@@ -116,6 +118,9 @@ pub(super) fn compare(draw: &mut Draw, context: &Context, at: &Path, time: Optio
         Ok(cells) => cells,
         Err(error) => return Outcome::Unreadable(error.to_string()),
     };
+    if let Err(difference) = described_equally(at, time, &theirs) {
+        return Outcome::Differs(difference);
+    }
     let requests = requests(draw, &array);
     let Err(difference) = reads_equal(draw, &array, &cells, &requests) else {
         return Outcome::Equal;
@@ -165,6 +170,26 @@ fn corrected(
     Ok(cells)
 }
 
+/// Compares the description of the array with libtiledb's.
+pub(in crate::differential) fn described_equally(
+    at: &Path,
+    time: Option<u64>,
+    theirs: &tiledb::Array,
+) -> Result<(), String> {
+    let storage = Arc::new(LocalStorage::new(at));
+    let ours = ArrayDescription::open(storage, time).map_err(|error| error.to_string())?;
+    if ours.schema() != theirs.schema() {
+        let (ours, theirs) = (ours.schema(), theirs.schema());
+        return Err(format!("schema {ours:?}, and libtiledb's {theirs:?}"));
+    }
+    let bounds = ours.non_empty_domain().map_err(|error| error.to_string())?;
+    let expected = theirs.non_empty_domain().map_err(|error| error.to_string())?;
+    if bounds != expected {
+        return Err(format!("non-empty domain {bounds:?}, and libtiledb's {expected:?}"));
+    }
+    Ok(())
+}
+
 type Request = (Vec<Range<u64>>, ColumnSelection);
 
 /// The reads to compare, in this order.
@@ -190,6 +215,10 @@ fn reads_equal(
 ) -> Result<(), String> {
     let kept = draw.pick(&[0, 0, 2000, 1 << 20]);
     array.keep_decoded(kept);
+    let n_values = array.n_values().map_err(|error| error.to_string())?;
+    if n_values != cells.len() as u64 {
+        return Err(format!("{n_values} values, and libtiledb's {}", cells.len()));
+    }
     let (mut wide, mut packed) = (CsrBuffers::new(), PackedCsr::default());
     for (rows, columns) in requests {
         let asked =

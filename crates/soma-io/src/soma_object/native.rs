@@ -1,0 +1,141 @@
+//! Objects that are read natively.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use storage::{Files, Storage};
+use tiledb_native::{ArrayDescription, Group, Table};
+use tiledb_schema::{Enumeration, MetadataValue, ObjectType, Schema};
+
+use super::{GroupParts, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb};
+use crate::Error;
+use crate::native::NotNative;
+
+/// The kind of object at the root of `storage`, which is at `place`.
+pub(super) fn object_type(
+    storage: &Arc<dyn Storage>,
+    place: &Place,
+) -> Result<Option<ObjectType>, NotNative> {
+    // What is below a file cannot be listed.
+    let is_file = storage::local_path(&place.uri).is_some_and(|path| path.is_file());
+    if is_file { Ok(None) } else { Ok(tiledb_native::object_type(storage)?) }
+}
+
+/// Whether a file or a folder is there.
+pub(super) fn exists(storage: &Arc<dyn Storage>, place: &Place) -> Result<bool, NotNative> {
+    if let Some(path) = storage::local_path(&place.uri) {
+        return Ok(path.exists());
+    }
+    let listed = Files::new(Arc::clone(storage)).list("")?;
+    Ok(!listed.is_empty())
+}
+
+pub(super) fn group(storage: Arc<dyn Storage>, place: &Place) -> Result<GroupParts, NotNative> {
+    let group = Group::open(storage, place.timestamp)?;
+    let members = group.members().iter();
+    let members = members
+        .map(|member| (member.name.clone(), place.uri_of_member(&member.uri, member.is_relative)))
+        .collect();
+    Ok((members, group.metadata().to_vec()))
+}
+
+fn options(place: &Place) -> Result<tiledb_native::OpenOptions, Error> {
+    let options = tiledb_native::OpenOptions::new(place.n_threads()?);
+    Ok(tiledb_native::OpenOptions { timestamp: place.timestamp, ..options })
+}
+
+/// A sparse or dense array of any dimensions, of which no cell is read through this.
+#[derive(Debug)]
+pub(super) struct NativeArray {
+    description: ArrayDescription,
+    place: Place,
+}
+
+impl NativeArray {
+    pub(super) fn open(storage: Arc<dyn Storage>, place: &Place) -> Result<Self, NotNative> {
+        let description = ArrayDescription::open(storage, place.timestamp)?;
+        Ok(Self { description, place: place.clone() })
+    }
+}
+
+impl StoredArray for NativeArray {
+    fn schema(&self) -> &Schema {
+        self.description.schema()
+    }
+
+    fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
+        Ok(self.description.metadata()?)
+    }
+
+    fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
+        Ok(self.description.enumeration(name)?)
+    }
+
+    fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
+        Ok(self.description.non_empty_domain()?)
+    }
+
+    fn n_cells(&self) -> Result<u64, Error> {
+        // The cells of an array whose schema is known may be beyond the native reader.
+        let count = |files| {
+            let array = tiledb_native::Array::open(files, &options(&self.place)?)?;
+            Ok(array.n_values()?)
+        };
+        self.place.open(count, |place, why| through_libtiledb::array(place, why)?.n_cells())
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct NativeTable(Table);
+
+impl NativeTable {
+    pub(super) fn open(storage: Arc<dyn Storage>, place: &Place) -> Result<Self, NotNative> {
+        Ok(Self(Table::open(storage, &options(place)?)?))
+    }
+}
+
+impl StoredArray for NativeTable {
+    fn schema(&self) -> &Schema {
+        self.0.description().schema()
+    }
+
+    fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
+        Ok(self.0.description().metadata()?)
+    }
+
+    fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
+        Ok(self.0.description().enumeration(name)?)
+    }
+
+    fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
+        Ok(self.0.description().non_empty_domain()?)
+    }
+
+    fn n_cells(&self) -> Result<u64, Error> {
+        Ok(self.0.n_rows()?)
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl StoredTable for NativeTable {
+    fn read(&self, names: &[&str], ranges: &[(i64, i64)]) -> Result<Vec<StoredColumn>, Error> {
+        let ranges: Vec<Range<u64>> =
+            ranges.iter().map(|(first, last)| *first as u64..*last as u64 + 1).collect();
+        let ranges = (!ranges.is_empty()).then_some(ranges.as_slice());
+        let columns = self.0.read(names, ranges)?.into_iter();
+        let columns = columns.map(|column| StoredColumn {
+            bytes: column.bytes,
+            offsets: column.offsets,
+            validity: column.validity,
+        });
+        Ok(columns.collect())
+    }
+}

@@ -1,0 +1,43 @@
+//! Arrays and tables, as a way of reading them sees them.
+
+use std::fmt::Debug;
+
+use tiledb_schema::{Enumeration, MetadataValue, Schema};
+
+use crate::Error;
+
+/// What is known of an array without reading its cells, and their number.
+pub(crate) trait StoredArray: Debug + Send + Sync {
+    fn schema(&self) -> &Schema;
+
+    fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error>;
+
+    fn enumeration(&self, name: &str) -> Result<Enumeration, Error>;
+
+    /// For each dimension the least and the greatest written coordinate, both included; `None` if
+    /// nothing was written.
+    fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error>;
+
+    /// Number of cells that a read returns.
+    fn n_cells(&self) -> Result<u64, Error>;
+
+    /// The reason why libtiledb reads the array; `None` if it is read natively.
+    fn why_not_native(&self) -> Option<&str>;
+}
+
+/// A table: an array of one dimension, whose columns can be read.
+pub(crate) trait StoredTable: StoredArray {
+    /// Reads columns by name, the dimension's among them, of the cells in `ranges` (both ends
+    /// included; all cells if there is no range), by ascending coordinate.
+    fn read(&self, names: &[&str], ranges: &[(i64, i64)]) -> Result<Vec<StoredColumn>, Error>;
+}
+
+/// The values of a column.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct StoredColumn {
+    pub(crate) bytes: Vec<u8>,
+    /// Start of each cell of a var-sized column, followed by the total number of bytes.
+    pub(crate) offsets: Option<Vec<i64>>,
+    /// Whether each cell of a nullable column has a value.
+    pub(crate) validity: Option<Vec<bool>>,
+}

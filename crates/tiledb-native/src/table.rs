@@ -1,0 +1,124 @@
+//! Tables: sparse arrays of one integer dimension and any attributes, read by columns.
+//!
+//! A read takes these steps ([`read`]):
+//!
+//! 1. The bounding rectangles of the fragments give the tiles that may have wanted rows.
+//! 2. The tiles are grouped into windows of coordinates ([`window`]), and windows into batches.
+//! 3. The cells of a batch are selected ([`select`]). Mostly the metadata tell that a tile's cells
+//!    all belong to the result; coordinates are decoded only at the edges of the wanted ranges,
+//!    where tiles overlap, and where the times of cells decide.
+//! 4. All columns of the batch's tiles are fetched at once ([`fetched`]), decoded, and appended to
+//!    the result ([`column`]).
+//!
+//! Besides the result a read takes the memory of one batch.
+
+mod column;
+mod fetched;
+mod form;
+mod fragment;
+mod read;
+mod select;
+mod snapshot;
+mod window;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+use storage::{Files, Storage};
+
+use crate::array::{self, OpenOptions};
+use crate::description::ArrayDescription;
+use crate::error::Error;
+pub use column::TableColumn;
+use read::Plan;
+use snapshot::{Column, Snapshot};
+use window::joined;
+
+/// A sparse array of one integer dimension and any attributes, open for reading.
+///
+/// Attributes may be of any type, var-sized and nullable. Rows of fragments from before an
+/// attribute was added have its fill value.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use storage::LocalStorage;
+/// use tiledb_native::{OpenOptions, Table};
+///
+/// let storage = Arc::new(LocalStorage::new("experiment/obs"));
+/// let table = Table::open(storage, &OpenOptions::new(4))?;
+/// let columns = table.read(&["soma_joinid", "cell_type"], Some(&[0..1000]))?;
+/// let n_rows = columns[0].bytes.len() / 8;
+/// assert!(n_rows <= 1000);
+/// # Ok::<(), tiledb_native::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Table {
+    description: ArrayDescription,
+    snapshot: Snapshot,
+    pool: Arc<ThreadPool>,
+}
+
+impl Table {
+    /// Opens the array at the root of `storage`: lists its folders and reads its schema and the
+    /// footers of its fragments.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if libtiledb can read the array but this crate cannot, or it is no
+    /// table; [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`] if it cannot be opened
+    /// at all; [`Error::Threads`].
+    pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
+        let timestamp = options.timestamp.unwrap_or(u64::MAX);
+        let (snapshot, description) = Snapshot::load(Files::new(storage), timestamp)?;
+        Ok(Self { description, snapshot, pool: array::pool(&options.threads)? })
+    }
+
+    /// Schema, metadata and extents.
+    pub fn description(&self) -> &ArrayDescription {
+        &self.description
+    }
+
+    /// Reads `columns`, attributes or the dimension, of the rows whose coordinates lie in `ranges`;
+    /// `None` means all rows. Rows come by ascending coordinate, each once: ranges may be in any
+    /// order, overlap, and reach beyond the array. If the array allows duplicates, all rows of one
+    /// coordinate stay, those of older fragments first; otherwise only the latest.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`] for an unknown column; [`Error::Storage`], [`Error::Damaged`] if data
+    /// cannot be read.
+    pub fn read(
+        &self,
+        columns: &[&str],
+        ranges: Option<&[Range<u64>]>,
+    ) -> Result<Vec<TableColumn>, Error> {
+        let columns = columns.iter().map(|name| self.column(name));
+        let columns: Vec<(usize, &Column)> = columns.collect::<Result<_, _>>()?;
+        let fields: Vec<usize> = columns.iter().map(|(field, _)| *field).collect();
+        let ranges = joined(ranges, self.snapshot.current);
+        self.pool.install(|| Plan::new(&self.snapshot, ranges, &fields)?.read(&columns))
+    }
+
+    /// Number of rows. Reads coordinates only where the metadata of fragments do not settle it:
+    /// where fragments overlap in an array without duplicates, where cells may be later than the
+    /// opening time, and where they may lie outside the current domain.
+    ///
+    /// # Errors
+    /// [`Error::Storage`], [`Error::Damaged`] if these cannot be read.
+    pub fn n_rows(&self) -> Result<u64, Error> {
+        if let Some(n_rows) = self.snapshot.n_rows_by_footers() {
+            return Ok(n_rows);
+        }
+        let ranges = joined(None, self.snapshot.current);
+        self.pool.install(|| Plan::new(&self.snapshot, ranges, &[])?.n_rows())
+    }
+
+    /// The column with this name, and the index of its field.
+    fn column(&self, name: &str) -> Result<(usize, &Column), Error> {
+        let mut columns = self.snapshot.columns.iter().enumerate();
+        columns.find(|(_, column)| column.name == name).ok_or_else(|| Error::NoColumn {
+            place: self.snapshot.files.place(),
+            column: name.to_owned(),
+        })
+    }
+}

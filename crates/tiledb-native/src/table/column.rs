@@ -1,0 +1,104 @@
+//! Columns of the result, filled run by run.
+
+use rayon::prelude::*;
+
+use super::fetched::{DecodedTile, Fetched};
+use super::form::FieldKind;
+use super::select::Run;
+use super::snapshot::Column;
+use crate::error::Error;
+
+/// The values of one column, row by row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableColumn {
+    /// The values, one after another, little-endian. A null row has what is stored for it, of the
+    /// type's size if that is fixed.
+    pub bytes: Vec<u8>,
+    /// The place in `bytes` where each row begins, and the end of the last: one more than there are
+    /// rows. Only if the column is var-sized.
+    pub offsets: Option<Vec<i64>>,
+    /// Whether each row has a value. Only if the column is nullable.
+    pub validity: Option<Vec<bool>>,
+}
+
+impl TableColumn {
+    /// The column without rows.
+    pub(super) fn empty(column: &Column) -> Self {
+        Self {
+            bytes: Vec::new(),
+            offsets: (column.kind == FieldKind::VarSized).then(|| vec![0]),
+            validity: column.is_nullable.then(Vec::new),
+        }
+    }
+
+    /// Appends the rows of `runs`, whose tiles were fetched, on the current thread pool.
+    pub(super) fn append(
+        &mut self,
+        (column, field): (&Column, usize),
+        runs: &[Run],
+        fetched: &Fetched<'_>,
+    ) -> Result<(), Error> {
+        let mut tiles: Vec<u32> = runs.iter().map(|run| run.tile).collect();
+        tiles.sort_unstable();
+        tiles.dedup();
+        let decode = |tile: &u32| fetched.decode(*tile, field);
+        let decoded: Vec<DecodedTile> =
+            tiles.par_iter().with_max_len(1).map(decode).collect::<Result<_, _>>()?;
+        for run in runs {
+            let tile = tiles.binary_search(&run.tile).ok().and_then(|idx| decoded.get(idx));
+            let cells = run.cells.start as usize..run.cells.end as usize;
+            match tile {
+                Some(DecodedTile::Stored { bytes, offsets, validity }) => {
+                    self.append_stored(
+                        column,
+                        cells,
+                        bytes,
+                        (offsets.as_deref(), validity.as_deref()),
+                    );
+                }
+                Some(DecodedTile::Missing) | None => self.append_fill(column, cells.len()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends `cells` of a tile.
+    fn append_stored(
+        &mut self,
+        column: &Column,
+        cells: std::ops::Range<usize>,
+        bytes: &[u8],
+        (offsets, validity): (Option<&[usize]>, Option<&[u8]>),
+    ) {
+        match (column.kind, offsets, &mut self.offsets) {
+            (FieldKind::VarSized, Some(offsets), Some(ends)) => {
+                let (start, end) = (offsets[cells.start], offsets[cells.end]);
+                let before = self.bytes.len();
+                let place = |offset: &usize| (before + offset - start) as i64;
+                ends.extend(offsets[cells.start + 1..=cells.end].iter().map(place));
+                self.bytes.extend_from_slice(&bytes[start..end]);
+            }
+            (FieldKind::Fixed(cell_bytes), ..) => {
+                let range = cells.start * cell_bytes..cells.end * cell_bytes;
+                self.bytes.extend_from_slice(&bytes[range]);
+            }
+            (FieldKind::VarSized, ..) => {}
+        }
+        if let (Some(valid), Some(validity)) = (&mut self.validity, validity) {
+            valid.extend(validity[cells].iter().map(|byte| *byte != 0));
+        }
+    }
+
+    /// Appends `n` times the value of rows from before the column was added.
+    fn append_fill(&mut self, column: &Column, n: usize) {
+        for _ in 0..n {
+            self.bytes.extend_from_slice(&column.fill);
+            if let Some(offsets) = &mut self.offsets {
+                offsets.push(self.bytes.len() as i64);
+            }
+        }
+        if let Some(valid) = &mut self.validity {
+            valid.resize(valid.len() + n, column.fill_is_valid);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! How the fields of a table are stored in fragments with one schema and format version.
+
+use crate::datatype::{Datatype, Number};
+use crate::filter::{Filter, Pipeline};
+use crate::fragment::file_stem;
+use crate::schema::{self, Attribute, Dimension, MAX_CAPACITY, Schema, VARIABLE};
+use crate::unsupported::Unsupported;
+
+/// The fields of a table in one kind of fragment.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) capacity: u64,
+    pub(super) dimension: Dimension,
+    /// How coordinates are stored.
+    pub(super) number: Number,
+    /// The dimension, the attributes of the table in its order, and the times of cells; `None` for
+    /// attributes that the fragment's schema does not have.
+    pub(super) fields: Vec<Option<StoredField>>,
+    /// Indices of the fields whose name the fragment's schema has with another type.
+    pub(super) other_types: Vec<usize>,
+}
+
+/// How one field is stored.
+#[derive(Debug)]
+pub(super) struct StoredField {
+    pub(super) name: String,
+    /// Its place in the lists of the footer.
+    pub(super) file: FileNumber,
+    /// The names of its files without their endings.
+    pub(super) stem: String,
+    pub(super) kind: FieldKind,
+    /// Bytes of one value of the datatype.
+    pub(super) value_bytes: usize,
+    /// The filters of values, or of offsets if the field is var-sized.
+    pub(super) main: Pipeline,
+    /// The filters of var-sized values.
+    pub(super) var: Option<Pipeline>,
+    /// The filters of validity, if the field is nullable.
+    pub(super) validity: Option<Pipeline>,
+}
+
+/// The place of a field in the lists of a footer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileNumber {
+    Dimension,
+    Attribute(usize),
+    Times,
+}
+
+/// The size of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldKind {
+    /// This many bytes.
+    Fixed(usize),
+    VarSized,
+}
+
+/// Index of the dimension among the fields of a form.
+pub(super) const DIMENSION: usize = 0;
+/// Bytes of a stored offset.
+pub(super) const OFFSET_BYTES: usize = 8;
+
+impl Form {
+    /// The form of fragments of format `version` with the schema `stored`, for a table that is
+    /// opened with the schema `table`.
+    pub(super) fn of(table: &Schema, stored: &Schema, version: u32) -> Result<Self, Unsupported> {
+        if stored.is_dense {
+            return Err(Unsupported::Dense);
+        }
+        let [dimension] = stored.dimensions.as_slice() else {
+            let n_dimensions = stored.dimensions.len() as u32;
+            return Err(Unsupported::DimensionCount { n_dimensions });
+        };
+        if stored.capacity > MAX_CAPACITY || stored.capacity == 0 {
+            return Err(Unsupported::TileTooLarge { capacity: stored.capacity });
+        }
+        let number = coordinate_number(dimension)?;
+        let mut fields = vec![Some(dimension_field(dimension, number, version)?)];
+        let mut other_types = Vec::new();
+        for attribute in &table.attributes {
+            let found = stored.attributes.iter().position(|other| other.name == attribute.name);
+            let is_same = |idx: &usize| same_type(attribute, &stored.attributes[*idx]);
+            if found.is_some_and(|idx| !is_same(&idx)) {
+                other_types.push(fields.len());
+            }
+            let found = found.filter(is_same);
+            fields.push(found.map(|idx| attribute_field(stored, idx, version)).transpose()?);
+        }
+        fields.push(Some(times_field(stored, version)?));
+        let (capacity, dimension) = (stored.capacity, dimension.clone());
+        Ok(Self { capacity, dimension, number, fields, other_types })
+    }
+
+    /// The dimensions of `stored`, if they are not those of the table.
+    pub(super) fn other_dimensions(table: &Schema, stored: &Schema) -> Option<String> {
+        let dimensions = |schema: &Schema| {
+            let of = schema.dimensions.iter();
+            of.map(|dimension| (dimension.name.clone(), dimension.datatype)).collect::<Vec<_>>()
+        };
+        (dimensions(table) != dimensions(stored))
+            .then(|| format!("dimensions {:?}", dimensions(stored)))
+    }
+
+    /// An attribute of `stored` that has another type in the table; `None` if there is none.
+    pub(super) fn other_attribute(table: &Schema, stored: &Schema) -> Option<String> {
+        let differs = |attribute: &&Attribute| {
+            let other = table.attributes.iter().find(|other| other.name == attribute.name);
+            other.is_some_and(|other| !same_type(other, attribute))
+        };
+        let found = stored.attributes.iter().find(differs)?;
+        Some(format!("attribute `{}` is of type {}", found.name, found.datatype.name()))
+    }
+
+    /// The difference if `field` has another type in fragments of this form.
+    pub(super) fn other_type(&self, field: usize) -> Option<&'static str> {
+        self.other_types.contains(&field).then_some("a column that counts has another type in it")
+    }
+}
+
+fn same_type(one: &Attribute, other: &Attribute) -> bool {
+    let form =
+        |attribute: &Attribute| (attribute.datatype, attribute.values_per_cell, attribute.nullable);
+    form(one) == form(other)
+}
+
+fn coordinate_number(dimension: &Dimension) -> Result<Number, Unsupported> {
+    let number = dimension.datatype.coordinate_number().filter(|_| dimension.values_per_cell == 1);
+    let (number, (low, _)) =
+        number.zip(dimension.domain).ok_or_else(|| Unsupported::DimensionType {
+            name: dimension.name.clone(),
+            datatype: dimension.datatype.name(),
+        })?;
+    if low < 0 {
+        return Err(Unsupported::NegativeDomain { name: dimension.name.clone() });
+    }
+    Ok(number)
+}
+
+fn dimension_field(
+    dimension: &Dimension,
+    number: Number,
+    version: u32,
+) -> Result<StoredField, Unsupported> {
+    Ok(StoredField {
+        name: dimension.name.clone(),
+        file: FileNumber::Dimension,
+        stem: file_stem(version, "d0", &dimension.name),
+        kind: FieldKind::Fixed(number.size()),
+        value_bytes: number.size(),
+        main: schema::bind(&dimension.filters, dimension.datatype, version, &dimension.name)?,
+        var: None,
+        validity: None,
+    })
+}
+
+fn attribute_field(schema: &Schema, idx: usize, version: u32) -> Result<StoredField, Unsupported> {
+    let attribute = &schema.attributes[idx];
+    let name = || attribute.name.clone();
+    let value_bytes = attribute.datatype.size().ok_or_else(|| Unsupported::AttributeType {
+        name: name(),
+        datatype: attribute.datatype.name(),
+    })?;
+    let bind = |filters: &[Filter], datatype| schema::bind(filters, datatype, version, &name());
+    let values = bind(&attribute.filters, attribute.datatype)?;
+    let (kind, main, var) = if attribute.values_per_cell == VARIABLE {
+        if attribute.datatype.is_text() && attribute.filters.iter().any(Filter::is_run_lengths) {
+            // libtiledb encodes whole texts then, and their offsets with them.
+            let name = "run lengths of texts".to_owned();
+            return Err(Unsupported::Filter { name, of: attribute.name.clone() });
+        }
+        let offsets = bind(&schema.offsets_filters, Datatype::UINT64)?;
+        (FieldKind::VarSized, offsets, Some(values))
+    } else {
+        if attribute.values_per_cell > 1 && attribute.filters.iter().any(Filter::is_run_lengths) {
+            let name = "run lengths of several values".to_owned();
+            return Err(Unsupported::Filter { name, of: attribute.name.clone() });
+        }
+        let cell_bytes = value_bytes.checked_mul(attribute.values_per_cell as usize);
+        let cell_bytes = cell_bytes.filter(|bytes| *bytes > 0 && *bytes <= MAX_CELL_BYTES);
+        let cell_bytes = cell_bytes.ok_or_else(|| Unsupported::ValuesPerCell { name: name() })?;
+        (FieldKind::Fixed(cell_bytes), values, None)
+    };
+    let validity = attribute.nullable.then(|| bind(&schema.validity_filters, Datatype::UINT8));
+    Ok(StoredField {
+        name: attribute.name.clone(),
+        file: FileNumber::Attribute(idx),
+        stem: file_stem(version, &format!("a{idx}"), &attribute.name),
+        kind,
+        value_bytes,
+        main,
+        var,
+        validity: validity.transpose()?,
+    })
+}
+
+/// The most bytes of a cell of fixed size.
+const MAX_CELL_BYTES: usize = 1 << 16;
+
+fn times_field(schema: &Schema, version: u32) -> Result<StoredField, Unsupported> {
+    Ok(StoredField {
+        name: "timestamps".to_owned(),
+        file: FileNumber::Times,
+        stem: "t".to_owned(),
+        kind: FieldKind::Fixed(8),
+        value_bytes: 8,
+        main: schema::bind(&schema.coords_filters, Datatype::UINT64, version, "timestamps")?,
+        var: None,
+        validity: None,
+    })
+}

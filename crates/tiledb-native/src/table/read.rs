@@ -1,0 +1,146 @@
+//! Reads of a table: batches of windows, each fetched together and decoded by many threads.
+
+use rayon::prelude::*;
+
+use super::column::TableColumn;
+use super::fetched::Fetched;
+use super::form::DIMENSION;
+use super::fragment::TableFragment;
+use super::select::{Run, Wanted};
+use super::snapshot::{Column, Snapshot};
+use super::window::{WantedTile, Window, windows};
+use crate::error::Error;
+
+/// Cells of a window, if there are as many.
+const WINDOW_CELLS: u64 = 1 << 16;
+/// Cells of a batch for each thread.
+const BATCH_CELLS: u64 = 1 << 18;
+
+/// A read that is planned: its tiles and windows.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    snapshot: &'a Snapshot,
+    ranges: Vec<(u64, u64)>,
+    tiles: Vec<WantedTile>,
+    windows: Vec<Window>,
+}
+
+impl<'a> Plan<'a> {
+    /// Plans to read the rows in `ranges`, which are sorted and disjoint, all bounds included; also
+    /// loads the places of `fields`.
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        ranges: Vec<(u64, u64)>,
+        fields: &[usize],
+    ) -> Result<Self, Error> {
+        let meets = |bounds: (u64, u64)| {
+            let at = ranges.partition_point(|range| range.1 < bounds.0);
+            ranges.get(at).is_some_and(|range| range.0 <= bounds.1)
+        };
+        let met: Vec<&TableFragment> = snapshot
+            .fragments
+            .iter()
+            .filter(|fragment| fragment.bounds.is_some_and(meets))
+            .collect();
+        TableFragment::load(&snapshot.files, &met, fields)?;
+        let mut tiles = Vec::new();
+        for (idx, fragment) in (0_u32..).zip(&snapshot.fragments) {
+            for (tile, &bounds) in fragment.tiles().iter().enumerate() {
+                if meets(bounds) {
+                    let n_cells = fragment.tile_cells(tile);
+                    tiles.push(WantedTile { fragment: idx, tile: tile as u32, bounds, n_cells });
+                }
+            }
+        }
+        tiles.sort_by_key(|tile| tile.bounds);
+        let windows = windows(&tiles, WINDOW_CELLS);
+        Ok(Self { snapshot, ranges, tiles, windows })
+    }
+
+    /// Reads columns: of each the index of its field, and the column itself.
+    pub(super) fn read(&self, columns: &[(usize, &Column)]) -> Result<Vec<TableColumn>, Error> {
+        let mut out: Vec<_> =
+            columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
+        let (mut buffer, mut runs) = (Vec::new(), Vec::new());
+        for batch in self.batches() {
+            runs.clear();
+            self.select(batch, &mut buffer, &mut runs)?;
+            let mut wanted: Vec<(u32, usize)> = Vec::new();
+            let mut tiles: Vec<u32> = runs.iter().map(|run| run.tile).collect();
+            tiles.sort_unstable();
+            tiles.dedup();
+            for (field, _) in columns {
+                wanted.extend(tiles.iter().map(|tile| (*tile, *field)));
+            }
+            let fetched = Fetched::read(self.snapshot, &self.tiles, &wanted, &mut buffer)?;
+            out.par_iter_mut().zip(columns).with_max_len(1).try_for_each(
+                |(out, (field, column))| out.append((column, *field), &runs, &fetched),
+            )?;
+        }
+        Ok(out)
+    }
+
+    /// Number of rows.
+    pub(super) fn n_rows(&self) -> Result<u64, Error> {
+        let (mut buffer, mut runs) = (Vec::new(), Vec::new());
+        let mut n_rows = 0_u64;
+        for batch in self.batches() {
+            runs.clear();
+            self.select(batch, &mut buffer, &mut runs)?;
+            n_rows +=
+                runs.iter().map(|run| u64::from(run.cells.end - run.cells.start)).sum::<u64>();
+        }
+        Ok(n_rows)
+    }
+
+    /// Windows that are read together.
+    fn batches(&self) -> impl Iterator<Item = &[Window]> {
+        let target = BATCH_CELLS * rayon::current_num_threads() as u64;
+        let mut rest = self.windows.as_slice();
+        std::iter::from_fn(move || {
+            let mut n_cells = 0;
+            let full = |window: &Window| {
+                n_cells += window.n_cells;
+                n_cells >= target
+            };
+            let n_windows = rest.iter().position(full).map_or(rest.len(), |last| last + 1);
+            let (batch, after) = rest.split_at(n_windows);
+            rest = after;
+            (!batch.is_empty()).then_some(batch)
+        })
+    }
+
+    /// Appends the selected cells of `batch`, by ascending coordinate.
+    fn select(
+        &self,
+        batch: &[Window],
+        buffer: &mut Vec<u8>,
+        runs: &mut Vec<Run>,
+    ) -> Result<(), Error> {
+        let Self { snapshot, tiles, ranges, .. } = self;
+        let wanted = Wanted { snapshot, tiles, ranges };
+        let mut undecided: Vec<(u32, usize)> = Vec::new();
+        let mut fragments: Vec<u32> = Vec::new();
+        for window in batch {
+            for (tile, needs_times) in wanted.undecided(window) {
+                fragments.push(tiles[tile as usize].fragment);
+                undecided.push((tile, DIMENSION));
+                undecided.extend(needs_times.then(|| (tile, snapshot.times_field())));
+            }
+        }
+        fragments.sort_unstable();
+        fragments.dedup();
+        let fragments: Vec<_> =
+            fragments.into_iter().map(|idx| &snapshot.fragments[idx as usize]).collect();
+        let fields = [DIMENSION, snapshot.times_field()];
+        TableFragment::load(&snapshot.files, &fragments, &fields)?;
+        let fetched = Fetched::read(snapshot, tiles, &undecided, buffer)?;
+        let selected: Vec<Vec<Run>> = batch
+            .par_iter()
+            .with_max_len(1)
+            .map(|window| wanted.select(window, &fetched))
+            .collect::<Result<_, _>>()?;
+        runs.extend(selected.into_iter().flatten());
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+"""Writes table.files, table-consolidated.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
+
+    python write_table.py
+
+The form of the packed files is that of write.py. The table has rows 0 to 39 of time 2, 30 to 49 of time 3, which replace ten, and 50 to
+59 of time 5; at time 4 a column was added. The group has a member of each kind, and lost one.
+"""
+
+import os
+import shutil
+import struct
+import tempfile
+
+import pyarrow as pa
+import tiledbsoma
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KINDS = ["B cell", "T cell", "new"]
+
+
+def context(time):
+    return tiledbsoma.SOMATileDBContext(timestamp=time)
+
+
+def columns(rows, time):
+    rows = list(rows)
+    kinds = pa.array([row % (2 if time < 5 else 3) for row in rows], pa.int8())
+    out = {
+        "soma_joinid": pa.array(rows, pa.int64()),
+        "name": pa.array([f"row {row} " * (row % 4) for row in rows], pa.large_string()),
+        "kind": pa.DictionaryArray.from_arrays(kinds, pa.array(KINDS[: 2 if time < 5 else 3], pa.large_string())),
+        "flag": pa.array([None if row % 5 == 0 else row % 2 == 0 for row in rows], pa.bool_()),
+        "share": pa.array([row / 4 + time for row in rows], pa.float64()),
+        "when": pa.array([row * 1000 for row in rows], pa.timestamp("ms")),
+    }
+    if time >= 5:
+        out["added"] = pa.array([row * 3 for row in rows], pa.int32())
+    return pa.table(out)
+
+
+def date_new_schemas(path, time):
+    """Gives the schemas of the present the time `time`."""
+    folder = os.path.join(path, "__schema")
+    for name in os.listdir(folder):
+        if name.startswith("__1") and len(name.split("_")[2]) > 5:
+            os.rename(os.path.join(folder, name), os.path.join(folder, f"__{time}_{time}_{name.split('_')[-1]}"))
+
+
+def write_table(path):
+    options = {"tiledb": {"create": {"capacity": 16}}}
+    schema = columns([0], 1).schema
+    tiledbsoma.DataFrame.create(path, schema=schema, domain=[(0, 99)], platform_config=options, context=context(1)).close()
+    date_new_schemas(path, 1)
+    for time, rows in [(2, range(0, 40)), (3, range(30, 50)), (5, range(50, 60))]:
+        if time == 5:
+            with tiledbsoma.DataFrame.open(path, "w", context=context(4)) as frame:
+                frame._handle._update_dataframe_schema([], {"added": "i"}, {})
+            date_new_schemas(path, 4)
+        with tiledbsoma.DataFrame.open(path, "w", context=context(time)) as frame:
+            frame.write(columns(rows, time))
+
+
+def write_group(path):
+    with tiledbsoma.Collection.create(path, context=context(1)) as group:
+        group.metadata["text"] = "value"
+        group.metadata["number"] = 5
+        group.add_new_collection("ms", tiledbsoma.Collection)
+        group.add_new_collection("lost", tiledbsoma.Collection)
+        group.add_new_dataframe("obs", schema=columns([0], 1).schema, domain=[(0, 99)])
+    with tiledbsoma.Collection.open(path, "d", context=context(2)) as group:
+        del group["lost"]
+    with tiledbsoma.Collection.open(path, "w", context=context(3)) as group:
+        group.metadata["text"] = "other"
+        del group.metadata["number"]
+    for name in ["ms", "lost", "obs"]:
+        shutil.rmtree(os.path.join(path, name))
+
+
+def pack(folder, name):
+    with open(os.path.join(HERE, name), "wb") as out:
+        for base, _, names in sorted(os.walk(folder)):
+            for file in sorted(names):
+                path = os.path.join(base, file)
+                relative = os.path.relpath(path, folder).encode()
+                with open(path, "rb") as opened:
+                    data = opened.read()
+                out.write(struct.pack("<HI", len(relative), len(data)) + relative + data)
+
+
+def main():
+    folder = tempfile.mkdtemp()
+    table, group = os.path.join(folder, "table"), os.path.join(folder, "group")
+    write_table(table)
+    pack(table, "table.files")
+    with tiledbsoma.DataFrame.open(table, "w") as frame:
+        frame._handle.consolidate_and_vacuum(["fragments"])
+    pack(table, "table-consolidated.files")
+    write_group(group)
+    pack(group, "group.files")
+    with tiledbsoma.DataFrame.open(table) as frame:
+        print(frame.read().concat().to_pandas())
+    shutil.rmtree(folder)
+
+
+main()

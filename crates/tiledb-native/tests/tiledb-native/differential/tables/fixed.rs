@@ -1,0 +1,236 @@
+//! Tables made for one purpose each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use storage::LocalStorage;
+use tiledb::{
+    Array, ArrayType, Attribute, CellOrder, Comparison, Condition, Datatype, Dimension, Filter,
+    Schema, WriteColumn, WriteOrder, WriteQuery,
+};
+use tiledb_native::{ArrayDescription, Error, OpenOptions, Table, Unsupported};
+
+use super::reads::{described_equally, threads};
+use super::schema::DIMENSION;
+use crate::differential::written::{context, plain};
+use crate::stored::stored;
+
+/// A table of a number and a text.
+fn schema(n_rows: i128, capacity: u64) -> Schema {
+    Schema {
+        array_type: ArrayType::Sparse,
+        dimensions: vec![Dimension {
+            name: DIMENSION.to_owned(),
+            datatype: Datatype::Int64,
+            domain: Some((0, n_rows - 1)),
+            tile_extent: Some(n_rows.min(2048)),
+            filters: vec![Filter::Zstd(1)],
+        }],
+        attributes: vec![
+            Attribute { filters: vec![Filter::Zstd(1)], ..Attribute::new("n", Datatype::Int64) },
+            Attribute {
+                filters: vec![Filter::Zstd(1)],
+                ..Attribute::new("text", Datatype::StringUtf8)
+            },
+        ],
+        tile_order: CellOrder::RowMajor,
+        cell_order: CellOrder::RowMajor,
+        capacity,
+        allows_duplicates: false,
+        offsets_filters: vec![
+            Filter::DoubleDelta(None),
+            Filter::BitWidthReduction,
+            Filter::Zstd(1),
+        ],
+        coords_filters: Vec::new(),
+        validity_filters: Vec::new(),
+        current_domain: None,
+        enumerations: Vec::new(),
+    }
+}
+
+fn create(at: &Path, schema: &Schema) {
+    Array::create(&context(), at.to_str().unwrap(), schema).unwrap();
+}
+
+fn open(at: &Path) -> Result<Table, Error> {
+    let options = OpenOptions { threads: threads(), ..OpenOptions::new(1) };
+    Table::open(Arc::new(LocalStorage::new(at)), &options)
+}
+
+/// Writes rows with the numbers `row * 10 + time` and `texts`.
+fn write(at: &Path, time: u64, rows: &[i64], texts: &[String]) {
+    let array = Array::open_for_writing(&context(), at.to_str().unwrap(), Some(time)).unwrap();
+    let numbers: Vec<i64> = rows.iter().map(|row| row * 10 + time as i64).collect();
+    let lengths = texts.iter().scan(0, |end, text| {
+        let start = *end;
+        *end += text.len() as u64;
+        Some(start)
+    });
+    let offsets: Vec<u64> = lengths.collect();
+    let bytes = texts.concat();
+    let mut query = WriteQuery::new(&Arc::new(array), WriteOrder::Unordered).unwrap();
+    let columns = [
+        WriteColumn::fixed(DIMENSION, rows),
+        WriteColumn::fixed("n", &numbers),
+        WriteColumn::var_sized("text", bytes.as_bytes(), &offsets),
+    ];
+    query.submit(&columns).unwrap();
+    query.finish().unwrap();
+}
+
+fn numbers(bytes: &[u8]) -> Vec<i64> {
+    bytes.as_chunks::<8>().0.iter().map(|number| i64::from_le_bytes(*number)).collect()
+}
+
+/// Several batches, with fragments that overlap in some of them.
+#[test]
+fn many_rows_of_overlapping_fragments() {
+    const N_ROWS: i64 = 1_200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    create(&at, &schema(N_ROWS.into(), 10_000));
+    let texts = |rows: &[i64]| rows.iter().map(|row| format!("{row}")).collect::<Vec<_>>();
+    let first: Vec<i64> = (0..N_ROWS).filter(|row| row % 7 != 3).collect();
+    let second: Vec<i64> = (300_000..500_000).filter(|row| row % 3 == 0).collect();
+    write(&at, 1, &first, &texts(&first));
+    write(&at, 2, &second, &texts(&second));
+    let time = |row: i64| {
+        if (300_000..500_000).contains(&row) && row % 3 == 0 {
+            Some(2)
+        } else {
+            (row % 7 != 3).then_some(1)
+        }
+    };
+    let table = open(&at).unwrap();
+    for ranges in [None, Some(vec![299_995..300_010, 0..5, 499_000..900_000])] {
+        let rows: Vec<i64> = (0..N_ROWS)
+            .filter(|row| time(*row).is_some())
+            .filter(|row| {
+                let holds = |range: &std::ops::Range<u64>| range.contains(&(*row as u64));
+                ranges.as_ref().is_none_or(|ranges| ranges.iter().any(holds))
+            })
+            .collect();
+        let found = table.read(&["text", DIMENSION, "n"], ranges.as_deref()).unwrap();
+        assert!(numbers(&found[1].bytes) == rows);
+        let expected = rows.iter().map(|row| row * 10 + time(*row).unwrap());
+        assert!(numbers(&found[2].bytes) == expected.collect::<Vec<_>>());
+        assert!(found[0].bytes == texts(&rows).concat().as_bytes());
+        let ends: Vec<i64> = found[0].offsets.clone().unwrap();
+        assert!(ends.windows(2).zip(&rows).all(|(pair, row)| {
+            pair[1] - pair[0] == i64::from(row.checked_ilog10().unwrap_or(0) + 1)
+        }));
+        if ranges.is_none() {
+            assert_eq!(table.n_rows().unwrap(), rows.len() as u64);
+        }
+    }
+}
+
+/// libtiledb does not split a value: a long text is a chunk of its own.
+#[test]
+fn a_text_of_ten_megabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    create(&at, &schema(10, 10));
+    let long: String = (0..1_000_000_u64).map(|idx| format!("{:010}", idx * 7919)).collect();
+    write(&at, 1, &[3, 4, 5], &["short".to_owned(), long.clone(), String::new()]);
+    let found = open(&at).unwrap().read(&["text"], None).unwrap();
+    assert_eq!(found[0].offsets, Some(vec![0, 5, 10_000_005, 10_000_005]));
+    assert!(found[0].bytes == format!("short{long}").as_bytes());
+}
+
+#[test]
+fn a_table_without_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    create(&at, &schema(10, 10));
+    let table = open(&at).unwrap();
+    let found = table.read(&["text", "n", "n"], None).unwrap();
+    assert_eq!(found[0].offsets, Some(vec![0]));
+    assert!(found.iter().all(|column| column.bytes.is_empty() && column.validity.is_none()));
+    assert_eq!((table.n_rows().unwrap(), found.len()), (0, 3));
+    assert_eq!(table.description().non_empty_domain().unwrap(), None);
+    let error = table.read(&["n", "absent"], None).unwrap_err();
+    assert!(matches!(&error, Error::NoColumn { column, .. } if column == "absent"), "{error}");
+}
+
+#[track_caller]
+fn refused(schema: &Schema) -> Unsupported {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    create(&at, schema);
+    // Whatever can be read as a table or not has a description.
+    let theirs = Array::open(&context(), at.to_str().unwrap(), None).unwrap();
+    let ours = ArrayDescription::open(Arc::new(LocalStorage::new(&at)), None).unwrap();
+    assert_eq!(ours.schema(), theirs.schema());
+    match open(&at) {
+        Err(Error::Unsupported { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_no_table_is_refused_before_it_is_read() {
+    let of = |datatype, domain: Option<(i128, i128)>| {
+        let dimension = Dimension {
+            datatype,
+            domain,
+            tile_extent: domain.map(|_| 4),
+            ..schema(10, 10).dimensions[0].clone()
+        };
+        Schema { dimensions: vec![dimension], ..schema(10, 10) }
+    };
+    let reason = refused(&of(Datatype::Int16, Some((0, 9))));
+    assert!(matches!(reason, Unsupported::DimensionType { .. }), "{reason}");
+    let reason = refused(&of(Datatype::StringAscii, None));
+    assert!(matches!(reason, Unsupported::DimensionType { .. }), "{reason}");
+    let reason = refused(&of(Datatype::Int64, Some((-5, 9))));
+    assert!(matches!(reason, Unsupported::NegativeDomain { .. }), "{reason}");
+    let reason = refused(&plain((4, 4), Vec::new()).schema());
+    assert_eq!(reason, Unsupported::DimensionCount { n_dimensions: 2 });
+    let dense = Schema { array_type: ArrayType::Dense, ..of(Datatype::Int64, Some((0, 9))) };
+    assert_eq!(refused(&dense), Unsupported::Dense);
+    for filter in [Filter::Rle, Filter::Dictionary] {
+        let mut with = schema(10, 10);
+        with.attributes[1] =
+            Attribute { filters: vec![filter], ..Attribute::new("text", Datatype::StringAscii) };
+        let reason = refused(&with);
+        assert!(matches!(&reason, Unsupported::Filter { of, .. } if of == "text"), "{reason}");
+    }
+}
+
+#[test]
+fn deleted_rows_are_left_to_libtiledb() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    create(&at, &schema(10, 10));
+    write(&at, 1, &[3, 4], &["a".to_owned(), "b".to_owned()]);
+    let condition = Condition::new("n", Comparison::Less, 35_i64);
+    Array::delete(&context(), at.to_str().unwrap(), Some(2), &condition).unwrap();
+    let reason = match open(&at) {
+        Err(Error::Unsupported { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(reason, Unsupported::DeleteConditions { .. }), "{reason}");
+}
+
+/// The schemas and extents of arrays that every version of libtiledb wrote, at several times.
+#[test]
+fn arrays_of_every_format_are_described_as_libtiledb_describes_them() {
+    for format in 6..=22 {
+        for name in [format!("format-{format:02}"), format!("format-{format:02}-consolidated")] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = folder.path().join("array");
+            for (path, bytes) in &stored(&name).files {
+                let file = at.join(path);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, bytes).unwrap();
+            }
+            for time in [Some(0), Some(2), None] {
+                let theirs = Array::open(&context(), at.to_str().unwrap(), time).unwrap();
+                described_equally(&at, time, &theirs)
+                    .unwrap_or_else(|difference| panic!("{name} at {time:?}: {difference}"));
+            }
+        }
+    }
+}
