@@ -18,7 +18,7 @@ from pandas.testing import assert_frame_equal
 from scipy import sparse
 from somafeed import ExperimentDataset
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ["soma_joinid", "cell_type", "stage", "donor", "share", "text", "size"]
 NULLABLE = ["count_or_none", "truth_or_none", "soma_joinid"]
 
