@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -14,7 +13,7 @@ Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
 
 
 class Cells:
-    """Cells with obs columns and codes. Each process opens its own native data set."""
+    """Cells with obs columns and codes. Pickled as their description: each process opens its own."""
 
     def __init__(
         self,
@@ -33,7 +32,7 @@ class Cells:
             native.LabelEncoder.fit(encoder, opened) if isinstance(encoder, str) else encoder
             for encoder in encoders
         )
-        self._opened: tuple[int, native.Dataset] | None = (os.getpid(), self._encoded(opened))
+        self._opened: native.Dataset | None = self._encoded(opened)
 
     def _needed(self, encoders: Sequence[Encoder | str]) -> list[str]:
         """The obs columns that are needed in memory, each once."""
@@ -47,11 +46,11 @@ class Cells:
 
     @property
     def opened(self) -> native.Dataset:
-        """The native data set. In another process than the one that made it, it is opened anew."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            opened = self.source.open(self._needed(self.encoders), self._totals)
-            self._opened = os.getpid(), self._encoded(opened)
-        return self._opened[1]
+        """The native data set, opened if another process has sent the cells. In a forked process
+        it opens its files anew by itself."""
+        if self._opened is None:
+            self._opened = self._encoded(self.source.open(self._needed(self.encoders), self._totals))
+        return self._opened
 
     def of(self, source: Source) -> Cells:
         """Other cells, with these columns and encoders."""
@@ -65,7 +64,7 @@ class Cells:
             part = Cells.__new__(Cells)
             part.__dict__.update(self.__dict__)
             part.source = Part(self.source, split, index)
-            part._opened = os.getpid(), whole.select(rows)
+            part._opened = whole.select(rows)
             parts.append(part)
         return parts
 

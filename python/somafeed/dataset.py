@@ -149,7 +149,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
             genes: A var column and names in it, for example `("feature_id", model_genes)`: one
                 column of X per name, zeros for a gene that the experiment lacks.
             config: TileDB's parameters for `uri`.
-            timestamp: Opens `uri` as of this time, in milliseconds since 1970.
+            timestamp: Opens `uri` as of this time, in milliseconds since 1970; None means the time
+                at which each process opens it.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
             memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`.

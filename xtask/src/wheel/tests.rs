@@ -22,7 +22,7 @@ const VARIABLE: &str = "SOMAFEED_PYTHON_PACKAGE_TESTS";
 
 /// Builds the wheel, unpacks it, and runs pytest on `python/tests`; `arguments` go to pytest.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let native = native::prepare()?;
+    let native = native::prepare(native::Wanted::Both)?;
     let with_tiledbsoma = python::prepare()?;
     let python = environment()?;
     let wheel = match build(PROFILE)? {
