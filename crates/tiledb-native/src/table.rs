@@ -70,7 +70,7 @@ impl Table {
     /// at all; [`Error::Threads`].
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
-        let (snapshot, description) = Snapshot::load(Files::new(storage), timestamp)?;
+        let (snapshot, description) = Snapshot::load(&Files::new(storage), timestamp)?;
         Ok(Self { description, snapshot, pool: array::pool(&options.threads)? })
     }
 
