@@ -16,6 +16,7 @@ mod column;
 mod fetched;
 mod form;
 mod fragment;
+mod load;
 mod read;
 mod select;
 mod snapshot;
