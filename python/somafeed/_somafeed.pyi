@@ -464,3 +464,10 @@ def generate_example(
 
 def libtiledb() -> tuple[str, str] | None:
     """Version and file of the libtiledb that this process uses; None if it has loaded none."""
+
+def world_from_environment() -> tuple[int, int]:
+    """Rank and world size from the launcher's variables: `RANK` and `WORLD_SIZE`, or those of
+    Slurm and MPI; `(0, 1)` without a launcher.
+
+    Raises ValueError if a variable is missing beside another, or they contradict each other.
+    """

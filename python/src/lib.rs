@@ -26,6 +26,8 @@ mod waiting;
 
 use pyo3::prelude::*;
 
+use crate::errors::OrException as _;
+
 /// The native module.
 #[pymodule(gil_used = false)]
 mod _somafeed {
@@ -57,6 +59,13 @@ mod _somafeed {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("version", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Rank and number of processes, as the launcher's variables say.
+    #[pyfunction]
+    fn world_from_environment() -> PyResult<(u64, u64)> {
+        let world = pipeline::World::from_environment().or_exception()?;
+        Ok((world.rank, world.size))
     }
 
     /// Version and file of the libtiledb that this process uses; None if it has loaded none.
