@@ -65,11 +65,20 @@
 //!
 //! # What can be written
 //!
-//! A fragment of an array that libtiledb created ([`FragmentWriter`]): int64 by int64, one float32,
-//! cells row by row, format 16 to 22; the filters zstd, LZ4, RLE, byteshuffle, delta, bit-width
-//! reduction and float scale. Tests compare its metadata with libtiledb's own for the same cells,
-//! field by field. Two pipelines decode faster than filter by filter: delta with bit-width
-//! reduction, straight to four bytes a value, and run lengths of rows, straight to a row index.
+//! - Sparse arrays of integer dimensions ([`create_array`]), with enumerations, filters of every
+//!   kind, and metadata ([`write_array_metadata`]); groups ([`write_group`]). Format 22.
+//! - Fragments of matrices ([`FragmentWriter`]): int64 by int64, one float32, in the order of space
+//!   tiles, rows and columns; one fragment, or several one after another.
+//! - Fragments of tables ([`TableWriter`]): one dimension of int64, and any number of texts, bytes,
+//!   numbers, times and booleans, nullable or not.
+//!
+//! Fragments have format 16 to 22 and the filters zstd, LZ4, RLE, byteshuffle, delta, double delta,
+//! bit-width reduction and float scale. What libtiledb alone writes is refused before anything is
+//! written ([`Error::Unwritable`]). Tests compare the content of schemas, enumerations, groups and
+//! metadata with that of libtiledb's files, byte by byte except for times and random names, and the
+//! metadata of fragments field by field. Two pipelines decode faster than filter by filter: delta
+//! with bit-width reduction, straight to four bytes a value, and run lengths of rows, straight to a
+//! row index.
 //!
 //! # The format and its specification
 //!
@@ -81,7 +90,11 @@
 //! | A generic tile is a header (version, lengths, type, encryption, pipeline) and a tile; schemas, rectangles and offsets are generic tiles | `generic_tile.md` |
 //! | A tile is a u64 number of chunks, then for each: original, filtered, metadata length (u32 each), metadata, data | `tile.md` |
 //! | libtiledb writes chunks of 64 KiB of whole values, whatever the pipeline's "max chunk size"; this crate reads up to 4 MiB | `tile/tile.cc` |
-//! | Windows of bit-width reduction may have any length | `filter/bit_width_reduction_filter.cc` |
+//! | Windows of bit-width reduction may have any length; one that is not whole values stays as it is | `filter/bit_width_reduction_filter.cc` |
+//! | Offsets of var-sized values are relative to their tile, without a last one | `fragment.md` |
+//! | Fill values, default filters and the fields of a current domain | `misc/constants.cc`, `array_schema/` |
+//! | A group's number of members is a u64, not a u32 as specified | `group/group_details_v2.cc` |
+//! | Nulls of var-sized values are not counted; full tiles of nulls have zeros as least and greatest | `tile/tile_metadata_generator.cc`, `query/writers/writer_base.cc` |
 //! | Sums, least and greatest values of tiles and fragments, and the placeholders for missing ones | `fragment/fragment_metadata.cc`, `tile/tile_metadata_generator.cc` |
 //! | Filters are undone in reverse order; each one's metadata precedes that of the filters before it; compressors also compress that metadata | `tile.md`, `filter/filter_pipeline.cc` |
 //! | Double delta, float scale, delta, XOR | `filters/*.md` |
