@@ -29,6 +29,7 @@ mod redis;
 mod sweep;
 mod test;
 mod tidy;
+mod wheel;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -109,8 +110,12 @@ Commands:
               LIBTORCH=/opt/libtorch cargo xtask native
   python    make the Python environment with tiledbsoma for the interoperability tests
               cargo xtask python
+  wheel     build the wheel of the Python package and print its path
+              pip install $(cargo xtask wheel)
+  pytest    test the Python package; further arguments go to pytest
+              cargo xtask pytest -k fork
 
-Everything but tidy, fuzz, python, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, fuzz, python, wheel, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";
@@ -131,6 +136,8 @@ fn main() -> ExitCode {
             println!("{}", python::prepare()?.display());
             Ok(ExitCode::SUCCESS)
         }),
+        Some("wheel") => without_arguments("wheel", &rest, wheel::run),
+        Some("pytest") => wheel::pytest(&rest),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
         Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),

@@ -4,10 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use crate::{cargo, chromium, mpirun, native, python, redis};
+use crate::{cargo, chromium, mpirun, native, python, redis, wheel};
 
 /// Runs `cargo test` on the workspace, or on the packages that the arguments name, including
-/// documentation tests.
+/// documentation tests; then the tests of the Python package, unless the arguments choose others.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare(native::Wanted::Both)?;
     let python = python::prepare()?;
@@ -23,7 +23,16 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     for needed in ["PYTHON", "MPIRUN", "BROWSER", "REDIS"] {
         command.env(format!("SOMAFEED_REQUIRE_{needed}"), "1");
     }
-    Ok(cargo::exit_code(cargo::run(&mut command)?))
+    let status = cargo::run(&mut command)?;
+    if !status.success() || !tests_python(arguments) {
+        return Ok(cargo::exit_code(status));
+    }
+    wheel::test(&[])
+}
+
+/// Whether the tests of the Python package are asked for: with everything else, or by its name.
+fn tests_python(arguments: &[OsString]) -> bool {
+    arguments.is_empty() || arguments.iter().any(|argument| argument == "somafeed-python")
 }
 
 /// Whether cargo's part of the arguments, before `--`, selects packages.
@@ -45,6 +54,15 @@ mod tests {
     fn check(arguments: &[&str], expect: bool) {
         let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
         assert_eq!(names_packages(&arguments), expect);
+    }
+
+    #[test]
+    fn the_python_package_is_tested_with_everything_or_by_name() {
+        let check = |arguments: &[&str]| {
+            tests_python(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
+        };
+        assert!(check(&[]) && check(&["-p", "somafeed-python"]));
+        assert!(!check(&["-p", "loader"]) && !check(&["some_name"]));
     }
 
     #[test]

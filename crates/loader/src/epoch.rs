@@ -1,6 +1,8 @@
 //! Iterators over the batches of an epoch, and over epochs.
 
 use std::fmt;
+use std::task::Poll;
+use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
@@ -39,6 +41,20 @@ impl<B: BatchBuffers> Epoch<B> {
     /// the last delivered batch. Batches that were only made ahead come again.
     pub fn state(&self) -> LoaderState {
         self.running.state()
+    }
+
+    /// The next batch like [`next`](Iterator::next), or `Pending` if it is not ready within
+    /// `limit`. The next call then goes on waiting for the same batch, so that a consumer can do
+    /// something else in between, for example look for signals.
+    ///
+    /// Only waiting is limited: with [`prefetch_batches`](LoaderSpec::prefetch_batches) 0 the batch
+    /// is made within the call, and with [`read_threads`](LoaderSpec::read_threads) 0, too, its
+    /// blocks are read there.
+    pub fn next_within(
+        &mut self,
+        limit: Duration,
+    ) -> Poll<Option<Result<Batch<B::Buffer>, Error>>> {
+        self.running.next_within(limit)
     }
 
     /// Number of batches in the whole epoch, including those before the place where it was resumed.

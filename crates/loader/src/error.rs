@@ -220,6 +220,33 @@ pub enum Error {
         problem: String,
     },
 
+    /// There are more or fewer readers than experiments, or than matrices of one.
+    #[error(
+        "there are {found} readers instead of {expected}: give a list for each experiment, of one \
+         for each matrix"
+    )]
+    ReaderCount {
+        /// Number of readers, or of lists of them.
+        found: usize,
+        /// Number of matrices of an experiment, or of experiments.
+        expected: usize,
+    },
+
+    /// A reader is of a matrix of another shape.
+    #[error(
+        "a reader of experiment {idx} has a matrix of {} x {}, the data set was made of {} x {}: was \
+         it written to meanwhile?",
+        found.0, found.1, expected.0, expected.1
+    )]
+    ReaderShape {
+        /// Index of the experiment, from 0.
+        idx: usize,
+        /// Rows and columns of the reader's matrix.
+        found: (u64, u64),
+        /// Rows and columns of the matrix before.
+        expected: (u64, u64),
+    },
+
     /// A joinid column does not hold non-negative 64-bit integers.
     #[error("column soma_joinid breaks SOMA's rules: {problem}")]
     JoinidColumn {

@@ -1,8 +1,10 @@
 //! Cuts blocks into batches, across block borders, so that only an epoch's last batch is short.
 
 use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use shuffle::BatchLengths;
 use worktime::ThreadTime;
 
@@ -24,6 +26,10 @@ pub(crate) struct Cutter<S: Source> {
     epoch: Option<Cut>,
     /// The block being cut, and how many of its rows are delivered.
     block: Option<Present<S>>,
+    /// The next block, if a call gave up waiting for it.
+    coming: Option<Coming<S>>,
+    /// The batch that such a call left unfinished.
+    begun: Option<Begun>,
     /// Whether an epoch ended before all of its batches were made; then nothing may follow it.
     is_broken: bool,
     /// Reads the blocks, if no thread does.
@@ -37,6 +43,18 @@ type QueuedOf<S> = Queued<<S as Source>::Block, <S as Source>::Error>;
 
 /// A block, and how many of its rows are delivered.
 type Present<S> = (Carried<<S as Source>::Block>, usize);
+
+/// Where a block will arrive.
+type Coming<S> = Receiver<Result<Carried<<S as Source>::Block>, <S as Source>::Error>>;
+
+/// A batch in the making.
+struct Begun {
+    n_rows: usize,
+    n_filled: usize,
+    /// Time spent on it, here and in other threads.
+    time: ThreadTime,
+    others: ThreadTime,
+}
 
 /// The epoch being cut.
 struct Cut {
@@ -63,6 +81,8 @@ impl<S: Source> Cutter<S> {
             starts,
             epoch: None,
             block: None,
+            coming: None,
+            begun: None,
             is_broken: false,
             reading: None,
             failure: None,
@@ -75,14 +95,14 @@ impl<S: Source> Cutter<S> {
     }
 
     /// The next entry of the queue; `None` if there is no more.
-    fn next_queued(&mut self) -> Result<Option<QueuedOf<S>>, S::Error> {
+    fn next_queued(&mut self, wait: &mut Wait) -> Poll<Result<Option<QueuedOf<S>>, S::Error>> {
         if let Some((reading, scratch)) = &mut self.reading
             && self.queue.is_empty()
         {
             // A failure is in the queue, or ends it.
             reading.announce_or_read(scratch)?;
         }
-        Ok(self.queue.recv().ok())
+        wait.receive(&self.queue).map(Ok)
     }
 
     /// Allocates and touches the memory of `n_batches` batches while the first block is read.
@@ -103,10 +123,15 @@ impl<S: Source> Cutter<S> {
             let _reader_has_ended = self.used.send(block);
         }
         self.epoch = None;
-        while let Some(queued) = self.next_queued().unwrap_or_else(|error| {
-            self.failure = Some(error);
-            None
-        }) {
+        loop {
+            let queued = match self.next_queued(&mut Wait::forever()) {
+                Poll::Ready(Ok(Some(queued))) => queued,
+                Poll::Ready(Err(error)) => {
+                    self.failure = Some(error);
+                    return false;
+                }
+                Poll::Ready(Ok(None)) | Poll::Pending => return false,
+            };
             match queued {
                 Queued::Epoch(start) => {
                     self.epoch = Some(Cut {
@@ -126,40 +151,67 @@ impl<S: Source> Cutter<S> {
                 }
             }
         }
-        false
     }
 
     /// The next batch of this epoch. `None` at its end, or if a reading thread ended without a read
-    /// error: its result says why.
-    pub(crate) fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
-        let Some(Cut { lengths, .. }) = &mut self.epoch else { return Ok(None) };
-        let Some(n_rows) = lengths.next() else { return Ok(None) };
-        let n_rows = n_rows as usize;
-        let (mut time, mut others) = (ThreadTime::default(), ThreadTime::default());
-        let mut n_filled = 0;
-        while n_filled < n_rows {
-            let present = self.present_block();
-            self.is_broken = !matches!(present, Ok(Some(_)));
-            let Some((mut block, n_taken)) = present? else { return Ok(None) };
-            let start = worktime::now();
-            if n_filled == 0 {
-                self.assembler.begin(n_rows)?;
-            }
-            let taken = n_taken..block.order.len().min(n_taken + n_rows - n_filled);
-            let part = BlockPart { start: n_taken, order: &block.order[taken.clone()] };
-            others += self.assembler.add(&block.block, part)?;
-            n_filled += taken.len();
-            if taken.end < block.order.len() {
-                self.block = Some((block, taken.end));
-            } else {
-                self.assembler.used_up(&mut block.block);
-                // The reader has ended already if it has read everything.
-                let _reader_has_ended = self.used.send(block);
-            }
-            time += worktime::now() - start;
+    /// error: its result says why. `Pending` if it took longer than `wait`; the next call goes on
+    /// with the same batch.
+    pub(crate) fn next_batch(
+        &mut self,
+        mut wait: Wait,
+    ) -> Poll<Result<Option<S::Batch>, S::Error>> {
+        let Some(mut begun) = self.begun_batch() else { return Poll::Ready(Ok(None)) };
+        while begun.n_filled < begun.n_rows {
+            let present = self.present_block(&mut wait);
+            self.is_broken = !matches!(present, Poll::Ready(Ok(Some(_))));
+            let Poll::Ready(present) = present else {
+                self.begun = Some(begun);
+                return Poll::Pending;
+            };
+            let Some(present) = present? else { return Poll::Ready(Ok(None)) };
+            self.fill(&mut begun, present)?;
         }
+        Poll::Ready(self.finish(&begun))
+    }
+
+    /// The batch that an earlier call left unfinished, or a new one; `None` at the epoch's end.
+    fn begun_batch(&mut self) -> Option<Begun> {
+        let lengths = &mut self.epoch.as_mut()?.lengths;
+        self.begun.take().or_else(|| {
+            let (time, others) = (ThreadTime::default(), ThreadTime::default());
+            Some(Begun { n_rows: lengths.next()? as usize, n_filled: 0, time, others })
+        })
+    }
+
+    /// Adds rows of a block to a batch, and returns the block if it is used up.
+    fn fill(
+        &mut self,
+        begun: &mut Begun,
+        (mut block, n_taken): Present<S>,
+    ) -> Result<(), S::Error> {
         let start = worktime::now();
-        if n_rows == 0 {
+        if begun.n_filled == 0 {
+            self.assembler.begin(begun.n_rows)?;
+        }
+        let end = block.order.len().min(n_taken + begun.n_rows - begun.n_filled);
+        let part = BlockPart { start: n_taken, order: &block.order[n_taken..end] };
+        begun.others += self.assembler.add(&block.block, part)?;
+        begun.n_filled += end - n_taken;
+        if end < block.order.len() {
+            self.block = Some((block, end));
+        } else {
+            self.assembler.used_up(&mut block.block);
+            // The reader has ended already if it has read everything.
+            let _reader_has_ended = self.used.send(block);
+        }
+        begun.time += worktime::now() - start;
+        Ok(())
+    }
+
+    /// Makes the batch of the rows that were added.
+    fn finish(&mut self, begun: &Begun) -> Result<Option<S::Batch>, S::Error> {
+        let start = worktime::now();
+        if begun.n_rows == 0 {
             self.assembler.begin(0)?;
         }
         let Some(Cut { epoch, lengths, batch_idx, n_padding, counters }) = &mut self.epoch else {
@@ -169,32 +221,72 @@ impl<S: Source> Cutter<S> {
         let place = BatchPlace { epoch: *epoch, batch_idx: *batch_idx, n_padding };
         *batch_idx += 1;
         let batch = self.assembler.finish(place)?;
-        counters.batch_made(time + (worktime::now() - start), others);
+        counters.batch_made(begun.time + (worktime::now() - start), begun.others);
         Ok(Some(batch))
     }
 
     /// The block to take rows from, and how many were taken already.
-    fn present_block(&mut self) -> Result<Option<Present<S>>, S::Error> {
+    fn present_block(&mut self, wait: &mut Wait) -> Poll<Result<Option<Present<S>>, S::Error>> {
         if let Some(current) = self.block.take() {
-            return Ok(Some(current));
+            return Poll::Ready(Ok(Some(current)));
         }
         loop {
-            match self.next_queued()? {
-                Some(Queued::Block(block)) => {
-                    let Ok(block) = block.recv() else { return Ok(None) };
-                    let block = block?;
-                    if let Some(Cut { counters, .. }) = &self.epoch {
-                        counters.block_begun();
-                    }
-                    if block.order.is_empty() {
-                        let _reader_has_ended = self.used.send(block);
-                        continue;
-                    }
-                    return Ok(Some((block, 0)));
-                }
-                // Unreachable with a valid plan: its rows would not fill its batches.
-                Some(Queued::Epoch(_)) | None => return Ok(None),
+            let coming = match self.coming.take() {
+                Some(coming) => coming,
+                None => match ready!(self.next_queued(wait))? {
+                    Some(Queued::Block(coming)) => coming,
+                    // Unreachable with a valid plan: its rows would not fill its batches.
+                    Some(Queued::Epoch(_)) | None => return Poll::Ready(Ok(None)),
+                },
+            };
+            let Poll::Ready(received) = wait.receive(&coming) else {
+                self.coming = Some(coming);
+                return Poll::Pending;
+            };
+            let Some(block) = received else { return Poll::Ready(Ok(None)) };
+            let block = block?;
+            if let Some(Cut { counters, .. }) = &self.epoch {
+                counters.block_begun();
             }
+            if block.order.is_empty() {
+                let _reader_has_ended = self.used.send(block);
+                continue;
+            }
+            return Poll::Ready(Ok(Some((block, 0))));
+        }
+    }
+}
+
+/// How long a call may wait, all in all.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    left: Option<Duration>,
+}
+
+impl Wait {
+    /// As long as it takes.
+    pub(crate) fn forever() -> Self {
+        Self { left: None }
+    }
+
+    /// At most this long.
+    pub(crate) fn at_most(limit: Duration) -> Self {
+        Self { left: Some(limit) }
+    }
+
+    /// Receives from a channel; `None` if it is closed. The first time that something is not there
+    /// at once uses up the whole wait, so that no clock is needed.
+    pub(crate) fn receive<T>(&mut self, from: &Receiver<T>) -> Poll<Option<T>> {
+        let Some(left) = &mut self.left else { return Poll::Ready(from.recv().ok()) };
+        match from.try_recv() {
+            Ok(received) => return Poll::Ready(Some(received)),
+            Err(TryRecvError::Disconnected) => return Poll::Ready(None),
+            Err(TryRecvError::Empty) => {}
+        }
+        match from.recv_timeout(std::mem::take(left)) {
+            Ok(received) => Poll::Ready(Some(received)),
+            Err(RecvTimeoutError::Disconnected) => Poll::Ready(None),
+            Err(RecvTimeoutError::Timeout) => Poll::Pending,
         }
     }
 }

@@ -17,13 +17,15 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never};
 use worktime::{ThreadTime, run_in_background};
 
 use crate::budget::Grant;
-use crate::cut::Cutter;
+use crate::cut::{Cutter, Wait};
 use crate::error::Error;
 use crate::memory::BlocksMade;
 use crate::read::{EpochStart, Reading};
@@ -115,7 +117,7 @@ impl<S: Source> Run<S> {
                 if std::mem::take(&mut is_first) {
                     cutter.prepare(n_buffers);
                 }
-                while let Some(batch) = cutter.next_batch()? {
+                while let Poll::Ready(Some(batch)) = cutter.next_batch(Wait::forever())? {
                     if batches.send(batch).is_err() {
                         return Ok(()); // Nobody takes batches any more.
                     }
@@ -157,12 +159,12 @@ impl<S: Source> Run<S> {
         is_next.then_some(start)
     }
 
-    fn next_batch(&mut self) -> Result<Option<S::Batch>, S::Error> {
+    fn next_batch(&mut self, mut wait: Wait) -> Poll<Result<Option<S::Batch>, S::Error>> {
         match &mut self.output {
             // A closed channel means that no more batches come; the thread's result says why.
-            Output::Ahead(made) => Ok(made.recv().ok()),
-            Output::Here(cutter) => cutter.next_batch(),
-            Output::Ended => Ok(None),
+            Output::Ahead(made) => wait.receive(made).map(Ok),
+            Output::Here(cutter) => cutter.next_batch(wait),
+            Output::Ended => Poll::Ready(Ok(None)),
         }
     }
 
@@ -219,9 +221,19 @@ pub struct Epoch<S: Source> {
     start: EpochStart,
     spec: Arc<PipelineSpec>,
     n_taken: u64,
+    /// What was measured for the next batch by calls that gave up waiting for it.
+    waited: Option<Waited>,
     /// Counts the rows of a batch.
     n_rows_of: fn(&S::Batch) -> usize,
     has_ended: bool,
+}
+
+/// The wait for a batch so far.
+#[derive(Clone, Copy)]
+struct Waited {
+    /// Batches and blocks that were ready when the consumer first asked.
+    ready: (u32, u32),
+    time: ThreadTime,
 }
 
 impl<S: Source> Epoch<S> {
@@ -241,7 +253,8 @@ impl<S: Source> Epoch<S> {
         start.counters.asked_for(asked);
         let spec = Arc::clone(&run.spec);
         let run = Some(run);
-        let mut epoch = Self { run, idle, start, spec, n_taken: 0, n_rows_of, has_ended: false };
+        let mut epoch =
+            Self { run, idle, start, spec, n_taken: 0, waited: None, n_rows_of, has_ended: false };
         if epoch.n_left() == 0 {
             epoch.hand_over();
         }
@@ -292,45 +305,73 @@ impl<S: Source> Epoch<S> {
     }
 }
 
-impl<S: Source> Iterator for Epoch<S> {
-    type Item = Result<S::Batch, S::Error>;
+impl<S: Source> Epoch<S> {
+    /// The next batch like [`next`](Iterator::next), or `Pending` if it is not ready within
+    /// `limit`. The next call then goes on waiting for the same batch, so that a consumer can do
+    /// something else in between, for example look for signals.
+    ///
+    /// Only waiting is limited: with [`prefetch_batches`](PipelineSpec::prefetch_batches) 0 the
+    /// batch is made within the call, and with [`read_threads`](PipelineSpec::read_threads) 0, too,
+    /// its blocks are read there.
+    pub fn next_within(&mut self, limit: Duration) -> Poll<Option<Result<S::Batch, S::Error>>> {
+        self.next_after(Wait::at_most(limit))
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next_after(&mut self, wait: Wait) -> Poll<Option<Result<S::Batch, S::Error>>> {
         if self.has_ended {
-            return None;
+            return Poll::Ready(None);
         }
         let counters = self.start.counters.clone();
         if self.n_left() == 0 {
             let result = self.end();
             counters.ended();
-            return result.err().map(Err);
+            return Poll::Ready(result.err().map(Err));
         }
-        let run = self.run.as_mut()?;
-        let (n_ready, is_made_here) = (run.n_ready(), run.is_made_here());
+        let Some(run) = self.run.as_mut() else { return Poll::Ready(None) };
+        let (n_ready, is_made_here) = (run.n_ready() as u32, run.is_made_here());
         let (ready_blocks, made_before) = counters.asked();
+        let first = Waited { ready: (n_ready, ready_blocks), time: ThreadTime::default() };
+        let mut waited = self.waited.take().unwrap_or(first);
         let asked = worktime::now();
-        let made = run.next_batch();
-        let wait = worktime::now() - asked;
+        let made = run.next_batch(wait);
+        let time = worktime::now() - asked;
+        waited.time += time;
         // Assembling on this thread is not waiting.
         let own =
             if is_made_here { counters.asked().1 - made_before } else { ThreadTime::default() };
-        counters.waited(wait - own);
+        counters.waited(time - own);
         match made {
-            Ok(Some(batch)) => {
+            Poll::Pending => {
+                self.waited = Some(waited);
+                Poll::Pending
+            }
+            Poll::Ready(Ok(Some(batch))) => {
                 self.n_taken += 1;
                 let n_rows = (self.n_rows_of)(&batch);
-                counters.batch_taken(n_rows, wait, (n_ready as u32, ready_blocks));
+                counters.batch_taken(n_rows, waited.time, waited.ready);
                 if self.n_left() == 0 {
                     self.hand_over();
                 }
-                Some(Ok(batch))
+                Poll::Ready(Some(Ok(batch)))
             }
             // An error of reading comes before one of assembling, which it may have caused.
-            made => {
+            Poll::Ready(made) => {
                 let made = made.map(drop);
                 let result = self.end().and(made);
                 counters.ended();
-                result.err().map(Err)
+                Poll::Ready(result.err().map(Err))
+            }
+        }
+    }
+}
+
+impl<S: Source> Iterator for Epoch<S> {
+    type Item = Result<S::Batch, S::Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Poll::Ready(next) = self.next_after(Wait::forever()) {
+                return next;
             }
         }
     }

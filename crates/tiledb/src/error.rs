@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// No libtiledb was found.
     #[error(
-        "libtiledb was not found: run `cargo xtask native`, or set {variable} to the file of libtiledb (looked in {cache})"
+        "libtiledb was not found: run `cargo xtask native`, in Python `pip install tiledb`, or set {variable} to the file of libtiledb (looked in {cache})"
     )]
     NotFound {
         /// The environment variable that names the file.

@@ -1,9 +1,9 @@
 //! Finds libtiledb and loads it at run time, once per process.
 //!
-//! The search order: the file that the environment variable [`PATH_VARIABLE`] names; the newest
-//! `libtiledb-*` folder in the user's cache (`$XDG_CACHE_HOME/somafeed`, otherwise
-//! `~/.cache/somafeed`), where `cargo xtask native` unpacks it. A program that knows the file calls
-//! [`load_from`] before anything else.
+//! The search order: the file that the environment variable [`PATH_VARIABLE`] names; the file that
+//! the program [suggested](suggest); the newest `libtiledb-*` folder in the user's cache
+//! (`$XDG_CACHE_HOME/somafeed`, otherwise `~/.cache/somafeed`), where `cargo xtask native` unpacks
+//! it. A program that insists on one file calls [`load_from`] before anything else.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
 }
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
+/// The file that the program suggested.
+static SUGGESTED: OnceLock<PathBuf> = OnceLock::new();
 /// Locked while a library is loaded, so that two threads do not load two.
 static LOADING: Mutex<()> = Mutex::new(());
 
@@ -75,6 +77,17 @@ pub fn library() -> Result<((i32, i32, i32), PathBuf), Error> {
     loaded().map(|loaded| (loaded.version, loaded.path.clone()))
 }
 
+/// The version and the file of the library that this process uses; `None` if it has loaded none.
+pub fn loaded_library() -> Option<((i32, i32, i32), PathBuf)> {
+    LOADED.get().map(|loaded| (loaded.version, loaded.path.clone()))
+}
+
+/// Names the file to load when a library is first needed, unless [`PATH_VARIABLE`] names one. The
+/// first suggestion counts.
+pub fn suggest(path: PathBuf) {
+    SUGGESTED.get_or_init(|| path);
+}
+
 fn load(path: &Path) -> Result<Loaded, Error> {
     let failed = |error: libloading::Error| Error::Load {
         path: path.to_owned(),
@@ -111,6 +124,9 @@ fn load(path: &Path) -> Result<Loaded, Error> {
 fn find() -> Result<PathBuf, Error> {
     if let Some(path) = std::env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
         return Ok(path.into());
+    }
+    if let Some(path) = SUGGESTED.get() {
+        return Ok(path.clone());
     }
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .filter(|folder| !folder.is_empty())

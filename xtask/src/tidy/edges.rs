@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 34] = [
     "worktime",
     "csr",
     "storage",
@@ -38,11 +38,12 @@ const ORDER: [&str; 33] = [
     "tune",
     "compare",
     "sweep",
+    "somafeed-python",
 ];
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 20] = [
+const LIMITED: [(&str, &[&str], &[&str]); 21] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -66,6 +67,20 @@ const LIMITED: [(&str, &[&str], &[&str]); 20] = [
     ("link", &[], &["storage"]),
     ("redis-cluster", &[], &[]),
     ("key-values", &[], &["redis-cluster"]),
+    (
+        "somafeed-python",
+        &[
+            "example-data",
+            "loader",
+            "pipeline",
+            "shuffle",
+            "soma-io",
+            "storage",
+            "tiledb",
+            "tiledb-native",
+        ],
+        &[],
+    ),
     ("xtask", &[], &[]),
 ];
 
@@ -76,11 +91,12 @@ const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that only some crates may name, and the crates whose tests may, too.
-const PLACES: [(&str, &[&str], &[&str]); 10] = [
+const PLACES: [(&str, &[&str], &[&str]); 11] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
     ("libloading", &["tiledb"], &[]),
     ("parquet", &["bench-report"], &[]),
+    ("pyo3", &["somafeed-python"], &[]),
     ("object_store", &["storage"], &["tiledb-native"]),
     ("redis", &["key-values", "redis-cluster"], &["sequences"]),
     ("reqwest", &["storage"], &[]),

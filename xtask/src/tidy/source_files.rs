@@ -25,7 +25,7 @@ impl Source {
 /// Reads all Rust files and manifests of the workspace, ordered by path.
 pub(super) fn read_all(root: &Path) -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
-    for folder in ["benches", "crates", "xtask"] {
+    for folder in ["benches", "crates", "python", "xtask"] {
         collect(root, &root.join(folder), &mut sources)?;
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));

@@ -13,9 +13,9 @@ const EMPTY_NAMES: [&str; 8] =
     ["mod", "utils", "util", "helpers", "common", "manager", "types", "misc"];
 
 /// The crate that wraps C, and the crates that may have a single file with `unsafe`: for torch's
-/// memory, and for the processor's own instructions.
+/// memory, for the processor's own instructions, and for Python's border.
 const UNSAFE_CRATE: &str = "crates/tiledb/";
-const ONE_UNSAFE_FILE: [&str; 2] = ["crates/torch-feed/", "crates/densify/"];
+const ONE_UNSAFE_FILE: [&str; 3] = ["crates/torch-feed/", "crates/densify/", "python/"];
 
 /// Largest distance in lines from an unsafe block up to the start of its reason.
 const REASON_LINES: usize = 12;

@@ -31,9 +31,10 @@ fn arrow_is_compiled_once_for_the_program_and_its_packages() {
     let arrow = features("normal,build", &["-p", "arrow-cast", "-p", "arrow-select"]);
     assert!(arrow.keys().any(|package| package.starts_with("chrono ")), "{arrow:?}");
     let workspace = features("normal,build,dev", &["--workspace"]);
-    // `cargo xtask sweep` leaves dev-dependencies out.
+    // `cargo xtask sweep` and `wheel` leave dev-dependencies out.
     // Packages whose tests need fewer crates, such as torch-feed, have other features.
-    let selections = [("sweep", "normal,build")]
+    let selections = ["sweep", "somafeed-python"]
+        .map(|package| (package, "normal,build"))
         .into_iter()
         .chain(["sweep", "soma-io"].map(|package| (package, "normal,build,dev")));
     for (package, edges) in selections {

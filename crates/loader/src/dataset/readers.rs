@@ -16,6 +16,29 @@ impl Dataset {
         self.sources.iter().map(|source| &source.x.reader)
     }
 
+    /// The readers of an experiment's matrices: that of X, then those of the further layers and the
+    /// arrays of obsm, in the order in which they were added. None if there is no such experiment.
+    pub fn readers_of(&self, experiment: usize) -> Vec<Arc<dyn XReader>> {
+        let matrices = self.sources.get(experiment).into_iter().flat_map(Selected::matrices);
+        matrices.map(|matrix| Arc::clone(&matrix.reader)).collect()
+    }
+
+    /// The same data set with other readers of the same matrices, a list of them for each
+    /// experiment like that of [`readers_of`](Self::readers_of): for example in a forked process,
+    /// where the threads of the first readers do not exist.
+    ///
+    /// # Errors
+    /// The number of readers, or the shape of a matrix, differs.
+    pub fn with_readers(&self, readers: Vec<Vec<Arc<dyn XReader>>>) -> Result<Self, Error> {
+        if readers.len() != self.n_experiments() {
+            let (found, expected) = (readers.len(), self.n_experiments());
+            return Err(Error::ReaderCount { found, expected });
+        }
+        let replaced = self.sources.iter().zip(readers).enumerate();
+        let replaced = replaced.map(|(idx, (source, readers))| replace(source, idx, readers));
+        Ok(Self { sources: replaced.collect::<Result<_, _>>()?, ..self.clone() })
+    }
+
     /// The name of the reader of X; several names are joined by `+` if the readers of the
     /// experiments, or of the matrices beside X, differ.
     pub fn reader_name(&self) -> String {
@@ -102,4 +125,27 @@ impl Dataset {
         // A reader that cannot count its values keeps none; the error comes when it reads.
         (n_rows as f64 * matrix.mean_row_nnz().unwrap_or(0.0)).ceil() as u128
     }
+}
+
+/// The experiment at `idx` with other readers of its matrices.
+fn replace(
+    source: &Selected,
+    idx: usize,
+    readers: Vec<Arc<dyn XReader>>,
+) -> Result<Selected, Error> {
+    let (found, expected) = (readers.len(), source.matrices().count());
+    if found != expected {
+        return Err(Error::ReaderCount { found, expected });
+    }
+    let matrices = source.matrices().zip(readers).map(|(matrix, reader)| {
+        let shape = |reader: &Arc<dyn XReader>| (reader.n_rows(), reader.n_columns());
+        let (found, expected) = (shape(&reader), shape(&matrix.reader));
+        if found != expected {
+            return Err(Error::ReaderShape { idx, found, expected });
+        }
+        Ok(SelectedMatrix { reader, columns: matrix.columns.clone() })
+    });
+    let mut matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+    let x = matrices.remove(0);
+    Ok(Selected { cells: source.cells.clone(), x, beside: matrices })
 }

@@ -1,7 +1,7 @@
 //! Samples that are their own row numbers, from a source that can be slow and can fail.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline::{
@@ -23,6 +23,8 @@ pub(crate) struct Numbers {
     pub(crate) broken: Option<(u64, u64)>,
     /// The epoch and number of the block whose reading panics.
     pub(crate) panics: Option<(u64, u64)>,
+    /// Nothing is read while a test holds it.
+    pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) n_started: AtomicUsize,
     pub(crate) n_at_once: AtomicUsize,
     pub(crate) most_at_once: AtomicUsize,
@@ -71,6 +73,7 @@ impl Source for Numbers {
         _stop: &Stop,
     ) -> Result<ReadStats, NumbersError> {
         self.n_started.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.lock().unwrap());
         let at_once = self.n_at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(at_once, Ordering::SeqCst);
         let BlockPlace { epoch, block_idx } = rows.place;

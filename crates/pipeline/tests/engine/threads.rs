@@ -1,7 +1,8 @@
 //! Several threads that read: the plan's order, errors and panics, and stopping.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use pipeline::{Error, PipelineSpec};
@@ -84,6 +85,38 @@ fn blocks_are_read_at_once_and_delivered_in_order() {
         assert!(at_once <= read_threads.min(4), "{at_once} of {read_threads}");
         assert!(read_threads == 1 || at_once > 1, "{at_once} of {read_threads}");
     }
+}
+
+#[test]
+fn a_wait_that_ends_early_loses_nothing() {
+    within_a_minute(|| {
+        let expected = batches(&pipeline(of(96), spec()), 0);
+        for (read_threads, prefetch_batches) in [(1, 0), (3, 0), (1, 1), (3, 4)] {
+            let source = of(96);
+            let gate = Arc::clone(&source.gate);
+            let spec = PipelineSpec { read_threads, prefetch_batches, ..spec() };
+            let pipeline = pipeline(source, spec);
+            let nothing_is_read = gate.lock().unwrap();
+            let mut epoch = pipeline.epoch(0).unwrap();
+            for limit in [Duration::ZERO, Duration::from_millis(1)] {
+                assert!(epoch.next_within(limit).is_pending());
+            }
+            assert_eq!(epoch.state().batches_delivered(), 0);
+            drop(nothing_is_read);
+            let mut found = Vec::new();
+            loop {
+                match epoch.next_within(Duration::from_millis(1)) {
+                    Poll::Ready(Some(batch)) => found.push(batch.unwrap()),
+                    Poll::Ready(None) => break,
+                    Poll::Pending => {}
+                }
+            }
+            assert_eq!(found, expected);
+            // A batch counts once, however often it was asked for.
+            assert_eq!(epoch.stats().wait_secs.len(), expected.len());
+            assert!(epoch.next_within(Duration::ZERO).is_ready());
+        }
+    });
 }
 
 #[test]

@@ -283,3 +283,39 @@ fn a_query_that_selects_nothing_of_an_experiment_is_no_error() {
         }
     }
 }
+
+#[test]
+fn python_gets_the_same_order() {
+    // As in python/tests/test_native_epochs.py.
+    let dataset =
+        sample::dataset(Arc::new(sample::reader(12, 2)), Cells::Range(0..12), GeneSelection::All);
+    let spec = LoaderSpec {
+        seed: 7,
+        chunk_rows: 2,
+        chunks_per_block: 2,
+        batch_rows: 5,
+        ..LoaderSpec::default()
+    };
+    let loader = Loader::new(dataset, spec).unwrap();
+    let joinids: Vec<Vec<i64>> =
+        loader.epoch(3).unwrap().map(|batch| batch.unwrap().joinids).collect();
+    assert_eq!(joinids, [vec![6, 7, 9, 8, 1], vec![3, 2, 0, 11, 4], vec![10, 5]]);
+}
+
+#[test]
+fn a_data_set_takes_other_readers_of_the_same_x() {
+    let x = |n_rows, n_columns| -> Arc<dyn soma_io::XReader> {
+        Arc::new(sample::reader(n_rows, n_columns))
+    };
+    let dataset =
+        sample::dataset(Arc::new(sample::reader(12, 2)), Cells::Range(2..9), GeneSelection::All);
+    let other = dataset.with_readers(vec![vec![x(12, 2)]]).unwrap();
+    let joinids = |dataset: &Dataset| -> Vec<_> {
+        batches(dataset, sample::spec()).into_iter().map(|batch| batch.joinids).collect()
+    };
+    assert_eq!(joinids(&other), joinids(&dataset));
+    let error = dataset.with_readers(Vec::new()).unwrap_err();
+    assert!(matches!(error, loader::Error::ReaderCount { found: 0, expected: 1 }), "{error}");
+    let error = dataset.with_readers(vec![vec![x(12, 3)]]).unwrap_err();
+    assert!(error.to_string().contains("12 x 3"), "{error}");
+}

@@ -1,0 +1,85 @@
+"""Cells of TileDB-SOMA experiments in shuffled batches, for PyTorch.
+
+`ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
+wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
+alone.
+
+>>> import somafeed
+>>> somafeed.__version__ == somafeed.version
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from somafeed._somafeed import (
+    ArrowTable,
+    Batch,
+    BatchKeyEncoder,
+    Budget,
+    Dataset,
+    Epoch,
+    Experiment,
+    LabelEncoder,
+    Loader,
+    Sampling,
+    SomafeedError,
+    generate_example,
+    libtiledb,
+    split_by_fraction,
+    split_by_group,
+    split_by_label,
+    version,
+)
+from somafeed.sources import QueryIDs, XLocator
+from somafeed.splits import SamplingMethod
+
+if TYPE_CHECKING:
+    from somafeed.dataloader import experiment_dataloader
+    from somafeed.dataset import ExperimentDataset
+    from somafeed.iteration import ExperimentIterator
+
+__version__ = version
+
+__all__ = [
+    "ArrowTable",
+    "Batch",
+    "BatchKeyEncoder",
+    "Budget",
+    "Dataset",
+    "Epoch",
+    "Experiment",
+    "ExperimentDataset",
+    "ExperimentIterator",
+    "LabelEncoder",
+    "Loader",
+    "QueryIDs",
+    "Sampling",
+    "SamplingMethod",
+    "SomafeedError",
+    "XLocator",
+    "experiment_dataloader",
+    "generate_example",
+    "libtiledb",
+    "split_by_fraction",
+    "split_by_group",
+    "split_by_label",
+    "version",
+]
+
+# Imported when they are first used, because they import torch if it is installed.
+_LATER = {
+    "ExperimentDataset": "somafeed.dataset",
+    "ExperimentIterator": "somafeed.iteration",
+    "experiment_dataloader": "somafeed.dataloader",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

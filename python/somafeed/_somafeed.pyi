@@ -1,0 +1,473 @@
+"""The native module: the loader of the Rust crates, as Python sees it.
+
+Arrays are numpy arrays over the memory of the native side, without a copy. They may be written to,
+and they keep that memory alive. Tables are `ArrowTable`, which `pyarrow.table(...)`,
+`polars.DataFrame(...)` and others take without a copy.
+
+Every call that can take long lets other Python threads run, and Ctrl-C ends it within a second.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+version: str
+"""Version of the native module, equal to that of the package."""
+
+class SomafeedError(RuntimeError):
+    """An error that no built-in exception fits. Its message names the place and what to do."""
+
+IntegerArray: TypeAlias = Any
+"""A one-dimensional, C-contiguous buffer of integers of 4 or 8 bytes (numpy, array.array, torch's
+`.numpy()`), or a sequence of `int`. Negative numbers raise ValueError."""
+
+Rows: TypeAlias = IntegerArray | tuple[int, int]
+"""Numbers, or a range `(start, stop)` without its end. A tuple of two is always a range."""
+
+Form: TypeAlias = Literal["dense", "f16", "csr", "coo"]
+Reader: TypeAlias = Literal["auto", "native", "libtiledb"]
+
+@final
+class ArrowTable:
+    """Rows of named columns. Implements Arrow's PyCapsule interface."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    @staticmethod
+    def from_arrow(table: Any) -> ArrowTable:
+        """The table of an object with `__arrow_c_stream__`, without a copy if it has one chunk."""
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """A column of numbers without nulls, as a read-only array without a copy.
+
+        Raises ValueError if there is no such column, or if it is not numeric or has nulls.
+        """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __len__(self) -> int: ...
+
+@final
+class Experiment:
+    """A SOMA experiment that is open for reading."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        config: dict[str, str] | None = None,
+        timestamp: int | None = None,
+        reader: Reader = "auto",
+    ) -> None:
+        """Opens the experiment at a path, an address in an object store, or `census://...`.
+
+        `config` has TileDB's parameters. `timestamp` is in milliseconds since 1970; None means now.
+        `reader` reads groups, obs and var: with "auto", libtiledb is loaded only for what the
+        native reader declines. It is looked for in the file that SOMAFEED_LIBTILEDB names, in the
+        installed packages tiledb and tiledbsoma (which are not imported), and in the user's cache.
+
+        Raises FileNotFoundError if nothing is there, ValueError if something else is there or the
+        address is invalid, OSError if the store cannot be read.
+        """
+    @property
+    def uri(self) -> str: ...
+    @property
+    def config(self) -> dict[str, str]: ...
+    @property
+    def timestamp(self) -> int | None: ...
+    def measurements(self) -> list[str]: ...
+    def layers(self, measurement: str) -> list[str]: ...
+    def obsm_names(self, measurement: str) -> list[str]: ...
+    def obs(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        joinids: Rows | None = None,
+        value_filter: str | None = None,
+    ) -> ArrowTable:
+        """The selected rows of obs by ascending joinid, with these columns; None means all.
+
+        Raises ValueError for a column that is not there, a filter that does not parse or fit, and a
+        listed joinid that no row has.
+        """
+    def var(
+        self,
+        measurement: str,
+        *,
+        columns: Sequence[str] | None = None,
+        joinids: Rows | None = None,
+        value_filter: str | None = None,
+    ) -> ArrowTable: ...
+    def obs_columns(self) -> list[str]: ...
+    def var_columns(self, measurement: str) -> list[str]: ...
+    def why_not_native(self, measurement: str | None = None) -> str | None:
+        """Why libtiledb reads obs, or var of a measurement; None if it is read natively."""
+    def shape(self, measurement: str, layer: str) -> tuple[int, int]:
+        """Rows and columns of X: joinids of cells and genes are below them."""
+
+@final
+class Dataset:
+    """Selected cells and genes, with the cells' obs columns in memory. Immutable."""
+
+    @staticmethod
+    def from_experiment(
+        experiment: Experiment,
+        *,
+        measurement: str = "RNA",
+        layer: str = "raw",
+        obs_joinids: Rows | None = None,
+        obs_filter: str | None = None,
+        var_joinids: Rows | None = None,
+        var_filter: str | None = None,
+        gene_column: str | None = None,
+        gene_names: Sequence[str] | None = None,
+        obs_columns: Sequence[str] = (),
+        var_columns: Sequence[str] = (),
+        totals: str | None = None,
+        layers: Sequence[str] = (),
+        obsm: Sequence[str] = (),
+        reader: Reader = "auto",
+    ) -> Dataset:
+        """Opens X and reads the requested columns of obs and var.
+
+        Cells come by ascending joinid, whatever the order of `obs_joinids`. Genes come in the
+        order of `var_joinids`, or by ascending joinid. `gene_names` with `gene_column` selects one
+        gene per name instead, in this order; genes that the experiment lacks are columns of zeros.
+        `totals` is the obs column that `Loader(totals="obs")` scales by. `layers` are further
+        layers, of the same genes, and `obsm` arrays of obsm, for example `X_pca`: each batch has
+        their rows beside X.
+        """
+    @staticmethod
+    def in_memory(
+        indptr: IntegerArray,
+        indices: IntegerArray,
+        data: npt.NDArray[np.float32],
+        *,
+        n_columns: int,
+        obs: Any,
+        var: Any | None = None,
+    ) -> Dataset:
+        """A data set of a CSR matrix; obs and var are Arrow tables. Copies everything once."""
+    @staticmethod
+    def concat(datasets: Sequence[Dataset]) -> Dataset:
+        """The rows of all, one data set after another. All need the same genes and obs columns."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of selected cells, number of selected genes."""
+    @property
+    def n_experiments(self) -> int: ...
+    @property
+    def layers(self) -> list[str]:
+        """The further layers that batches have beside X."""
+    @property
+    def obsm(self) -> list[tuple[str, int]]:
+        """The arrays of obsm that batches have beside X, each with its number of columns."""
+    @property
+    def reader(self) -> str:
+        """The reader of X: `native`, `libtiledb`, or both joined by `+`."""
+    @property
+    def why_not_native(self) -> str | None: ...
+    def obs(self) -> ArrowTable:
+        """The requested obs columns: one row per selected cell."""
+    def var(self) -> ArrowTable:
+        """The requested var columns: one row per selected gene; nulls for absent genes."""
+    def codes(self) -> ArrowTable:
+        """The codes of the encoders: one int64 column per encoder, one row per selected cell."""
+    def joinids(self) -> npt.NDArray[np.int64]:
+        """The joinid of each selected cell in its experiment."""
+    def experiments(self) -> npt.NDArray[np.uint32]:
+        """The experiment of each selected cell: its index in `concat`, from 0."""
+    def select(self, rows: Rows) -> Dataset:
+        """A data set of only these rows (positions, not joinids), in ascending order."""
+    def with_encoders(self, encoders: Sequence[LabelEncoder | BatchKeyEncoder]) -> Dataset:
+        """A data set whose batches have `codes`. It needs the obs columns of the encoders."""
+    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """A number for each row; equal numbers if rows agree in all these obs columns."""
+    def weights(self, column: str) -> npt.NDArray[np.float64]:
+        """The numbers of an obs column, as weights for `Sampling.weighted`."""
+
+@final
+class LabelEncoder:
+    """Codes of the labels of one obs column: the index among the sorted labels."""
+
+    @staticmethod
+    def fit(
+        column: str,
+        table: ArrowTable | Dataset | Any,
+        *,
+        name: str | None = None,
+        unseen: Literal["error", "code"] = "error",
+        nulls: Literal["unseen", "class"] = "unseen",
+        enumeration: bool = False,
+    ) -> LabelEncoder:
+        """Learns the labels. With `unseen="code"` an unknown label becomes -1, otherwise encoding
+        raises ValueError. With `enumeration` the codes are those of the column's dictionary."""
+    @staticmethod
+    def from_json(text: str) -> LabelEncoder: ...
+    def to_json(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def n_classes(self) -> int: ...
+    def classes(self) -> ArrowTable:
+        """One column, named like the encoder's column: the label of each code."""
+    def encode(self, table: ArrowTable | Dataset | Any) -> npt.NDArray[np.int64]: ...
+    def inverse(self, codes: IntegerArray) -> ArrowTable: ...
+    def with_unseen(self, unseen: Literal["error", "code"]) -> LabelEncoder: ...
+    def extend(self, table: ArrowTable | Dataset | Any) -> LabelEncoder:
+        """The encoder with further labels, which get the next codes."""
+
+@final
+class BatchKeyEncoder:
+    """Codes of the tuples of labels of several obs columns."""
+
+    @staticmethod
+    def fit(
+        name: str,
+        columns: Sequence[str],
+        table: ArrowTable | Dataset | Any,
+        *,
+        unseen: Literal["error", "code"] = "error",
+        nulls: Literal["unseen", "class"] = "unseen",
+    ) -> BatchKeyEncoder: ...
+    @staticmethod
+    def from_json(text: str) -> BatchKeyEncoder: ...
+    def to_json(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def n_classes(self) -> int: ...
+    def classes(self) -> ArrowTable:
+        """The columns of the key: one row per code."""
+    def joined_keys(self) -> list[str]: ...
+    def encode(self, table: ArrowTable | Dataset | Any) -> npt.NDArray[np.int64]: ...
+    def inverse(self, codes: IntegerArray) -> ArrowTable: ...
+    def with_unseen(self, unseen: Literal["error", "code"]) -> BatchKeyEncoder: ...
+    def extend(self, table: ArrowTable | Dataset | Any) -> BatchKeyEncoder: ...
+
+@final
+class Sampling:
+    """Which rows an epoch has, and how often. Labels and groups are codes, one per row."""
+
+    @staticmethod
+    def with_replacement(n_rows: int, n_samples: int) -> Sampling: ...
+    @staticmethod
+    def listed(n_rows: int, rows: IntegerArray) -> Sampling:
+        """These rows in this order. Needs `Loader(order="listed", chunk_rows=1)`."""
+    @staticmethod
+    def weighted(
+        weights: npt.NDArray[np.float64], n_samples: int, *, replacement: bool = True
+    ) -> Sampling: ...
+    @staticmethod
+    def class_balanced(
+        labels: IntegerArray, n_samples: int, *, replacement: bool = True
+    ) -> Sampling: ...
+    @staticmethod
+    def by_group(
+        groups: IntegerArray, shares: Sequence[float], n_samples: int, *, replacement: bool = True
+    ) -> Sampling: ...
+    @staticmethod
+    def stratified(labels: IntegerArray, n_samples: int) -> Sampling: ...
+    @staticmethod
+    def at_most_per_class(labels: IntegerArray, most: int) -> Sampling: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...
+
+def split_by_fraction(
+    n_rows: int,
+    fractions: Sequence[float],
+    *,
+    seed: int,
+    method: Literal["deterministic", "multinomial", "stochastic_rounding"] = "stochastic_rounding",
+) -> list[npt.NDArray[np.uint64]]:
+    """The rows of each split, ascending. Fractions must sum to 1."""
+
+def split_by_group(
+    groups: IntegerArray,
+    fractions: Sequence[float],
+    *,
+    seed: int,
+    labels: IntegerArray | None = None,
+) -> list[npt.NDArray[np.uint64]]:
+    """Keeps the rows of a group together; with `labels`, each split gets its share of each."""
+
+def split_by_label(
+    labels: IntegerArray, fractions: Sequence[float], *, seed: int
+) -> list[npt.NDArray[np.uint64]]:
+    """Gives each split its share of the rows of each label."""
+
+@final
+class Budget:
+    """Memory that several loaders share, in bytes."""
+
+    def __init__(self, bytes: int) -> None: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def leased(self) -> int: ...
+    @property
+    def available(self) -> int: ...
+
+@final
+class Loader:
+    """Delivers the cells of a data set in batches, epoch by epoch. Starts no thread yet."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        batch_size: int = 1024,
+        shuffle: bool = True,
+        order: Literal["shuffled", "in order", "listed"] | None = None,
+        seed: int = 0,
+        chunk_rows: int = 64,
+        chunks_per_block: int = 1024,
+        form: Form = "dense",
+        block_form: Literal["native", "scipy.csr", "np.array"] = "native",
+        rank: int = 0,
+        world_size: int = 1,
+        lanes: int | None = None,
+        remainder: Literal["keep", "drop", "pad"] = "keep",
+        sampling: Sampling | None = None,
+        target_sum: float | None = None,
+        log1p: bool = False,
+        clip: tuple[float, float] | None = None,
+        totals: Literal["genes", "obs"] = "genes",
+        memory: int | Budget | None = None,
+        keep_decoded: int | None = None,
+        prefetch_blocks: int = 1,
+        prefetch_batches: int = 1,
+        read_threads: int = 1,
+        batch_threads: int = 2,
+    ) -> None:
+        """Checks the settings.
+
+        `memory` is in bytes, without the data set itself; None means no limit. `order` replaces
+        `shuffle`. `keep_decoded` is the cache for decoded values across blocks and epochs, in
+        bytes; None means the rest of `memory`, or nothing without a limit. `read_threads` must be
+        at least 1.
+
+        Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
+        small for one block and its batches.
+        """
+    @property
+    def dataset(self) -> Dataset: ...
+    @property
+    def n_batches(self) -> int:
+        """Batches of each epoch, the same on every rank."""
+    def epoch(self, number: int) -> Epoch:
+        """Starts an epoch. The same number gives the same batches again."""
+    def resume(self, state: str) -> Epoch:
+        """Continues an epoch after the batches that `state` counts, on as many ranks as there are
+        now if batch size times world size is the same.
+
+        Raises ValueError if the state is that of other cells or settings.
+        """
+
+@final
+class Epoch:
+    """Iterates the batches of one epoch. Threads make them ahead; `close` or the end stops them.
+
+    Threads may share it: each batch goes to one of them. After an error it has ended. In a process
+    forked from the one that started it, every method raises RuntimeError.
+    """
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of the whole epoch, those before a resumed place included."""
+    @property
+    def number(self) -> int: ...
+    def __iter__(self) -> Iterator[Batch]: ...
+    def __next__(self) -> Batch: ...
+    def __enter__(self) -> Epoch: ...
+    def __exit__(self, *exception: object) -> None: ...
+    def close(self) -> None:
+        """Stops and joins the threads. Batches that were delivered stay valid."""
+    def state(self) -> str:
+        """The place after the last delivered batch, as JSON below 1 KB, for `Loader.resume`."""
+    def stats(self) -> dict[str, Any]:
+        """Counts and times so far: `n_rows`, `nnz`, `bytes_read`, `read_secs`, `wait_secs` (sum
+        over batches), `kept_bytes` (delivered batches that are still alive) and others."""
+
+@final
+class Matrix:
+    """A matrix of a batch, in the form that the loader makes. Owns its memory."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def form(self) -> Form: ...
+    @property
+    def nnz(self) -> int | None:
+        """Stored values; None for a dense matrix."""
+    def dense(self) -> npt.NDArray[Any]:
+        """Like `Batch.dense`."""
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Like `Batch.csr`."""
+    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Like `Batch.coo`."""
+
+@final
+class Batch:
+    """Rows of X with the obs row and joinid of each, in the epoch's order. Owns its memory."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def batch_idx(self) -> int:
+        """Index in the epoch, from 0."""
+    @property
+    def n_padding(self) -> int:
+        """Rows at the end that also come elsewhere (`remainder="pad"`)."""
+    @property
+    def form(self) -> Form: ...
+    @property
+    def nnz(self) -> int | None:
+        """Stored values; None for a dense batch."""
+    def dense(self) -> npt.NDArray[Any]:
+        """(n_rows, n_columns), float32, or float16 for `form="f16"`. ValueError for other forms."""
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """indptr (n_rows + 1), indices (nnz) and data (nnz). ValueError for other forms."""
+    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """rows, columns and data (nnz each), row by row. ValueError for other forms."""
+    def layer(self, name: str) -> Matrix:
+        """A further layer: rows, columns and form are those of X. ValueError if there is none."""
+    def obsm(self, name: str) -> npt.NDArray[Any]:
+        """(n_rows, its columns), float32, or float16 for `form="f16"`: the rows of X."""
+    @property
+    def obs(self) -> ArrowTable: ...
+    @property
+    def codes(self) -> ArrowTable: ...
+    @property
+    def joinids(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def experiments(self) -> npt.NDArray[np.uint32]: ...
+
+def generate_example(
+    uri: str, *, n_cells: int = 20_000, n_genes: int = 20_000, seed: int = 0
+) -> int:
+    """Writes a Census-shaped experiment, the same for the same numbers, to a place where nothing is
+    yet. Returns its number of values; Ctrl-C leaves no experiment behind.
+
+    Raises FileExistsError or OSError if it cannot be written there.
+    """
+
+def libtiledb() -> tuple[str, str] | None:
+    """Version and file of the libtiledb that this process uses; None if it has loaded none."""
+
+def world_from_environment() -> tuple[int, int]:
+    """Rank and world size from the launcher's variables: `RANK` and `WORLD_SIZE`, or those of
+    Slurm and MPI; `(0, 1)` without a launcher.
+
+    Raises ValueError if a variable is missing beside another, or they contradict each other.
+    """

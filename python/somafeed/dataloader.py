@@ -1,0 +1,72 @@
+"""A torch DataLoader over an `ExperimentDataset`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from torch.utils.data import DataLoader
+
+from somafeed.dataset import ExperimentDataset
+
+_T = TypeVar("_T")
+
+_REFUSED = ("shuffle", "batch_size", "sampler", "batch_sampler")
+
+
+class ExperimentDataLoader(DataLoader[Any]):
+    """A DataLoader whose workers, if it has any, get another epoch after each complete pass."""
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        batches = super().__iter__()
+        if self.num_workers == 0:
+            return batches
+        return self._advancing(batches)
+
+    def _advancing(self, batches: Iterator[Any]) -> Iterator[Any]:
+        dataset = self.dataset
+        assert isinstance(dataset, ExperimentDataset)
+        epoch = dataset.epoch
+        # The workers begin there.
+        dataset._epochs.forget_loaded()
+        yield from batches
+        if dataset.epoch == epoch:
+            dataset.set_epoch(epoch + 1)
+
+
+def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> DataLoader[Any]:
+    """A DataLoader that passes the batches of `ds` on as they are.
+
+    Takes DataLoader's other arguments. Workers are correct and not needed, since native threads
+    make batches ahead: each worker reads all cells, and delivers its share of the batches.
+
+    Raises:
+        ValueError: `shuffle`, `batch_size`, `sampler` or `batch_sampler` is given; these are
+            settings of `ds`.
+    """
+    refused = [name for name in _REFUSED if name in dataloader_kwargs]
+    if refused:
+        raise ValueError(
+            f"DataLoader's {', '.join(refused)} cannot be used: "
+            "an ExperimentDataset shuffles and makes batches itself"
+        )
+    if dataloader_kwargs.get("num_workers", 0) > 0:
+        warn_of_workers()
+    dataloader_kwargs.setdefault("collate_fn", as_it_is)
+    return ExperimentDataLoader(ds, batch_size=None, shuffle=False, **dataloader_kwargs)
+
+
+def warn_of_workers() -> None:
+    """Warns that workers are not needed; the warning's filter shows it once."""
+    warnings.warn(
+        "num_workers is above 0: an ExperimentDataset reads in native threads, so workers only "
+        "repeat the reading. num_workers=0 is as fast, in less memory.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def as_it_is(batch: _T) -> _T:
+    """The batch itself."""
+    return batch

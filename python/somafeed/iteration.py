@@ -1,0 +1,203 @@
+"""The iterator over the batches of one epoch, and its state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from somafeed import _somafeed as native
+from somafeed.batches import MiniBatch
+from somafeed.world import current_worker
+
+if TYPE_CHECKING:
+    from somafeed.dataset import ExperimentDataset
+    from somafeed.epochs import Epochs
+    from somafeed.loaders import Loaders
+
+_FORMAT = "somafeed ExperimentDataset"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place between two batches: where a data set or one of its iterators continues."""
+
+    epoch: int
+    seed: int
+    lanes: int | None = None
+    """Lanes of the order, once it is known; ranks that resume keep them."""
+    loader: str | None = None
+    """State of the native loader; None at the beginning of the epoch."""
+    worker: tuple[int, int, int] | None = None
+    """Number of the DataLoader worker that delivered the batches, how many there were, and the
+    batch with which they began."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The place as a dictionary of numbers and texts, of less than 2 KB."""
+        return {"format": _FORMAT, "version": _VERSION, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Place:
+        """Reads what `to_dict` made.
+
+        Raises:
+            ValueError: It is the state of something else, or of a newer release.
+        """
+        fields = dict(state) if isinstance(state, dict) else {}
+        form, version = fields.pop("format", None), fields.pop("version", None)
+        if form != _FORMAT:
+            raise ValueError(f"this is not the state of an ExperimentDataset: {state!r:.200}")
+        if version != _VERSION:
+            raise ValueError(f"the state has version {version!r}, this release reads {_VERSION}")
+        try:
+            return cls(**fields)
+        except TypeError as error:
+            raise ValueError(f"this is not the state of an ExperimentDataset: {error}") from error
+
+
+class Progress:
+    """How far an epoch has come. Outlives its iterator: a state can be saved after `break`."""
+
+    def __init__(self, place: Place, loader_state: str, worker: tuple[int, int] | None) -> None:
+        """At the beginning, or where an epoch was resumed.
+
+        Raises:
+            ValueError: Another DataLoader worker saved the place, or a worker saved it and this is
+                none.
+        """
+        self._loader_state: dict[str, Any] = json.loads(loader_state)
+        self.is_exhausted = False
+        self.delivered = int(self._loader_state["batches_delivered"])
+        """Number of the next global batch."""
+        saved = None if place.worker is None else tuple(place.worker[:2])
+        if saved not in (None, worker):
+            raise ValueError(
+                f"worker {saved[0]} of {saved[1]} of a DataLoader saved this state, which only "
+                "the same worker of as many can continue: load the state of the whole DataLoader"
+            )
+        self.begin = self.delivered if place.worker is None else int(place.worker[2])
+        """The batch with which worker 0 began."""
+        self._place = replace(
+            place,
+            lanes=int(self._loader_state["lanes"]),
+            worker=None if worker is None else (*worker, self.begin),
+        )
+
+    def place(self) -> Place:
+        """The place after the last batch that was delivered; after the last `StopIteration`, the
+        beginning of the next epoch."""
+        if self.is_exhausted:
+            return replace(self._place, epoch=self._place.epoch + 1, loader=None)
+        state = {**self._loader_state, "batches_delivered": self.delivered}
+        return replace(self._place, loader=json.dumps(state))
+
+
+class ExperimentIterator(Iterator[MiniBatch]):
+    """Iterates the batches of one epoch. Threads start at the first `next`.
+
+    In a DataLoader worker it delivers only its share of the batches: worker `w` of `n` those with
+    the numbers `w`, `w + n`, and so on, counted from the first batch of the pass.
+    """
+
+    def __init__(self, dataset: ExperimentDataset, epochs: Epochs, loaders: Loaders) -> None:
+        self._dataset = dataset
+        self._epochs = epochs
+        self._loaders = loaders
+        self._loaded: Place | None = None
+        self._progress: Progress | None = None
+        self._batches: Iterator[native.Batch] = iter(())
+        self._epoch: native.Epoch | None = None
+        self._worker = (0, 1)
+        self._stats: dict[str, Any] = {}
+        self._make: Callable[[native.Batch], MiniBatch] | None = None
+
+    def __iter__(self) -> ExperimentIterator:
+        return self
+
+    def __next__(self) -> MiniBatch:
+        if self._make is None:
+            self._make = self._start()
+        try:
+            return self._make(self._next_of_worker())
+        except StopIteration:
+            self._finish()
+            raise
+        except BaseException:
+            # Its threads end when it is dropped. This is not the end of the epoch.
+            self._batches, self._epoch = iter(()), None
+            raise
+
+    def _next_of_worker(self) -> native.Batch:
+        worker, n_workers = self._worker
+        batch = next(self._batches)
+        progress = self._progress
+        assert progress is not None
+        while (batch.batch_idx - progress.begin) % n_workers != worker:
+            batch = next(self._batches)
+        progress.delivered = batch.batch_idx + 1
+        return batch
+
+    def _start(self) -> Callable[[native.Batch], MiniBatch]:
+        place = self._loaded or self._epochs.upcoming()
+        loader, make = self._loaders.of(self._dataset, self._epochs, place)
+        epoch = loader.epoch(place.epoch) if place.loader is None else loader.resume(place.loader)
+        worker = current_worker()
+        self._progress = Progress(place, epoch.state(), worker)
+        self._epochs.begin(place, self._progress)
+        self._loaders.keep_lanes(self._epochs.lanes)
+        self._worker = worker or (0, 1)
+        self._epoch, self._batches = epoch, epoch
+        return make
+
+    def _finish(self) -> None:
+        epoch, progress = self._epoch, self._progress
+        if epoch is None or progress is None:
+            return
+        self.close()
+        # Other workers may not be at the end, and all of them resume in one epoch.
+        if current_worker() is not None:
+            progress.delivered = epoch.n_batches
+        else:
+            progress.is_exhausted = True
+            self._epochs.end(progress.place().epoch)
+
+    def close(self) -> None:
+        """Ends the epoch here and stops its threads. Batches that were delivered stay valid."""
+        if self._epoch is not None:
+            self._epoch.close()
+            self.stats()
+        self._batches, self._epoch = iter(()), None
+        self._make = self._make or _closed
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and times so far, from the native loader's `Epoch.stats`; empty before the first
+        batch."""
+        if self._epoch is not None:
+            self._stats = self._epoch.stats()
+        return self._stats
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place after the last batch that was delivered, for a checkpoint: less than 2 KB."""
+        if self._progress is not None:
+            return self._progress.place().to_dict()
+        return (self._loaded or self._epochs.upcoming()).to_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues at a saved place.
+
+        Raises:
+            RuntimeError: A batch was already asked for.
+            ValueError: The state is of something else, or of another seed. Whether its cells and
+                sizes fit is checked at the next batch.
+        """
+        if self._make is not None:
+            raise RuntimeError("load_state_dict must come before an iterator's first batch")
+        place = Place.from_dict(state)
+        self._epochs.adopt_seed(place)
+        self._loaded = place
+
+
+def _closed(_: native.Batch) -> MiniBatch:
+    raise AssertionError("a closed iterator has no batches")

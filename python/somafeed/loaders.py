@@ -1,0 +1,90 @@
+"""The native loader with a data set's settings, and what makes the user's batches of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from somafeed import _somafeed as native
+from somafeed.batches import NATIVE_FORMS, MiniBatch, obs_maker, x_maker
+
+if TYPE_CHECKING:
+    from somafeed.dataset import ExperimentDataset
+    from somafeed.epochs import Epochs
+    from somafeed.iteration import Place
+
+Remainder: TypeAlias = Literal["keep", "drop", "pad"]
+Made: TypeAlias = tuple[native.Loader, Callable[[native.Batch], MiniBatch]]
+
+
+class Loaders:
+    """The loader of a data set, made anew if its settings change or in another process."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Any, ...] = ()
+        self._lanes: int | None = None
+        self._made: Made | None = None
+
+    def of(self, dataset: ExperimentDataset, epochs: Epochs, place: Place) -> Made:
+        """The loader for a place, and the function that makes the user's batch.
+
+        Raises:
+            ValueError: The settings do not fit together, or not to the number of ranks.
+            MemoryError: The limit of memory is too small for a block.
+        """
+        options = _options(dataset, epochs)
+        columns = tuple(dataset.obs_column_names)
+        key = (os.getpid(), options, dataset.form, dataset.obs_form, columns)
+        lanes = place.lanes or epochs.lanes
+        if self._made is None or self._key != key or self._lanes != lanes:
+            opened = dataset.dataset
+            loader = native.Loader(opened, lanes=lanes, **options)
+            make_x = x_maker(dataset.form, dataset.return_sparse_X, dataset.batch_size)
+            make_obs = obs_maker(dataset.obs_form, columns, opened, dataset.form)
+            self._made = loader, lambda batch: (make_x(batch), make_obs(batch))
+            self._key, self._lanes = key, lanes
+        return self._made
+
+    def keep_lanes(self, lanes: int | None) -> None:
+        """An epoch of the loader has started with these lanes, which it keeps."""
+        self._lanes = lanes
+
+
+def remainder_of(dataset: ExperimentDataset, world_size: int) -> Remainder:
+    """What becomes of cells that do not fill a global batch."""
+    return dataset.remainder or ("keep" if world_size == 1 else "drop")
+
+
+def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
+    """The native loader's arguments, without the lanes."""
+    rank, world_size = dataset.world
+    if world_size > 1 and dataset.shuffle and epochs.is_seed_drawn:
+        raise ValueError("several ranks need one order: give a seed")
+    remainder = remainder_of(dataset, world_size)
+    n_cells = dataset.dataset.shape[0]
+    if remainder == "drop" and 0 < n_cells < dataset.batch_size * world_size:
+        raise ValueError(
+            f"{n_cells} cells do not fill one batch of {dataset.batch_size} on each of "
+            f"{world_size} ranks: take a smaller batch_size, or remainder='pad'"
+        )
+    chunk_rows, chunks_per_block = dataset.io_batch_size, 1
+    if dataset.shuffle:
+        chunk_rows = dataset.shuffle_chunk_size
+        chunks_per_block = dataset.io_batch_size // chunk_rows
+    ahead = 1 if dataset.use_eager_fetch else 0
+    return {
+        "batch_size": dataset.batch_size,
+        "shuffle": dataset.shuffle,
+        "seed": dataset.seed,
+        "chunk_rows": chunk_rows,
+        "chunks_per_block": chunks_per_block,
+        "form": "csr" if dataset.return_sparse_X else NATIVE_FORMS[dataset.form],
+        "rank": rank,
+        "world_size": world_size,
+        "remainder": remainder,
+        "memory": dataset.memory,
+        "prefetch_blocks": ahead,
+        "prefetch_batches": ahead,
+        **dataset.transform,
+    }

@@ -1,0 +1,252 @@
+"""What a data set is made of: plain descriptions, which pickle, and how each is opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed import _somafeed as native
+from somafeed.joinids import Joinids, NDArrayJoinId
+from somafeed.splits import Rows, Split
+
+JOINID = "soma_joinid"
+
+_WAYS = "cells come from {query,layer_name} xor {x_locator,query_ids} xor uri= xor dataset="
+
+
+class Source(Protocol):
+    """Cells and genes, described so that another process can open them."""
+
+    def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
+        """Opens the cells with these obs columns, which do not include `soma_joinid`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class XLocator:
+    """A layer of X in an experiment, like tiledbsoma_ml's class of this name."""
+
+    uri: str
+    measurement_name: str
+    layer_name: str
+    tiledb_timestamp_ms: int | None = None
+    tiledb_config: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, experiment: Any, measurement_name: str, layer_name: str) -> XLocator:
+        """The layer in an open `tiledbsoma.Experiment`, with its timestamp and configuration."""
+        return cls(
+            uri=experiment.uri,
+            measurement_name=measurement_name,
+            layer_name=layer_name,
+            tiledb_timestamp_ms=experiment.tiledb_timestamp_ms,
+            tiledb_config=config_of(experiment.context),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryIDs:
+    """Joinids of the selected cells and genes, like tiledbsoma_ml's class of this name."""
+
+    obs_joinids: NDArrayJoinId
+    var_joinids: NDArrayJoinId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Cells and genes of one experiment. None selects all."""
+
+    uri: str
+    measurement: str = "RNA"
+    layer: str = "raw"
+    config: Mapping[str, str] = field(default_factory=dict)
+    timestamp: int | None = None
+    obs_joinids: Joinids | None = None
+    obs_filter: str | None = None
+    var_joinids: Joinids | None = None
+    var_filter: str | None = None
+    genes: tuple[str, tuple[str, ...]] | None = None
+    """A var column and names in it, instead of joinids and filter."""
+    reader: native.Reader = "auto"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A context of tiledbsoma lists all parameters of TileDB: 10 kB as they are.
+        packed = zlib.compress(json.dumps(dict(self.config)).encode())
+        return {**self.__dict__, "config": packed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        config = json.loads(zlib.decompress(state["config"]))
+        self.__dict__.update({**state, "config": config})
+
+    def experiment(self) -> native.Experiment:
+        """Opens the experiment."""
+        return native.Experiment(
+            self.uri, config=dict(self.config) or None, timestamp=self.timestamp
+        )
+
+    def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
+        """Opens the cells with these obs columns."""
+        gene_column, gene_names = self.genes or (None, None)
+        return native.Dataset.from_experiment(
+            self.experiment(),
+            measurement=self.measurement,
+            layer=self.layer,
+            obs_joinids=None if self.obs_joinids is None else self.obs_joinids.selection(),
+            obs_filter=self.obs_filter,
+            var_joinids=None if self.var_joinids is None else self.var_joinids.selection(),
+            var_filter=self.var_filter,
+            gene_column=gene_column,
+            gene_names=gene_names,
+            obs_columns=columns,
+            var_columns=() if self.genes else (JOINID,),
+            totals=totals,
+            reader=self.reader,
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a split of another source."""
+
+    whole: Source
+    split: Split
+    index: int
+
+    def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
+        """Opens the whole, and selects the part."""
+        whole = self.whole.open(columns, totals)
+        return whole.select(split_rows(self.whole, self.split, whole)[self.index])
+
+
+@dataclass(frozen=True)
+class Concat:
+    """Several sources, one after another. All have the same genes as columns."""
+
+    sources: tuple[Source, ...]
+
+    def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
+        """Opens all."""
+        return native.Dataset.concat([source.open(columns, totals) for source in self.sources])
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A data set that was opened by other means, for example of rows in memory."""
+
+    dataset: native.Dataset
+
+    def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
+        """The data set itself.
+
+        Raises:
+            ValueError: It lacks a column.
+        """
+        there = self.dataset.obs().column_names
+        missing = [column for column in columns if column not in there]
+        if missing:
+            raise ValueError(f"the data set has no obs column {missing[0]!r}; it has {there}")
+        return self.dataset
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an ExperimentDataset of an opened data set cannot be pickled: "
+            "make it with uri= or a query, so that another process can open it"
+        )
+
+
+def split_rows(whole: Source, split: Split, opened: native.Dataset) -> list[Rows]:
+    """The rows of each part of a source that is `opened`."""
+
+    def groups_of(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        wanted = [column for column in columns if column != JOINID]
+        if len(wanted) < len(columns):
+            raise ValueError(f"{JOINID} is different in every row, so it makes no groups")
+        return whole.open(wanted).groups(wanted)
+
+    return split.parts(opened.shape[0], groups_of)
+
+
+def config_of(context: Any) -> dict[str, str]:
+    """TileDB's parameters in a context of tiledbsoma, whose attribute is `tiledb_config` in a
+    `SOMATileDBContext` and may be `config` in a `SOMAContext`.
+
+    Raises:
+        TypeError: The context has neither.
+    """
+    if context is None:
+        return {}
+    for name in ("tiledb_config", "config"):
+        config = getattr(context, name, None)
+        config = config() if callable(config) else config
+        if isinstance(config, Mapping):
+            return _texts(config)
+    raise TypeError(
+        f"a context of type {type(context).__name__} has neither tiledb_config nor config"
+    )
+
+
+def _texts(config: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters that are set. A context lists all parameters, most of them empty."""
+    return {str(key): str(value) for key, value in config.items() if value not in (None, "")}
+
+
+def selection_of_query(query: Any, layer_name: str, reader: native.Reader) -> Selection:
+    """The cells and genes of a `tiledbsoma.ExperimentAxisQuery`, or of an object like it."""
+    locator = XLocator.create(query.experiment, query.measurement_name, layer_name)
+    ids = QueryIDs(obs_joinids=query.obs_joinids(), var_joinids=query.var_joinids())
+    return selection_of_ids(locator, ids, reader)
+
+
+def selection_of_ids(locator: Any, ids: Any, reader: native.Reader) -> Selection:
+    """The cells and genes of an `XLocator` and `QueryIDs`, ours or tiledbsoma_ml's."""
+    return Selection(
+        uri=str(locator.uri),
+        measurement=locator.measurement_name,
+        layer=locator.layer_name,
+        config=_texts(locator.tiledb_config or {}),
+        timestamp=locator.tiledb_timestamp_ms,
+        obs_joinids=Joinids(ids.obs_joinids).ascending(),
+        var_joinids=Joinids(ids.var_joinids),
+        reader=reader,
+    )
+
+
+def source_of(
+    query: Any | None,
+    layer_name: str | None,
+    x_locator: Any | None,
+    query_ids: Any | None,
+    dataset: native.Dataset | None,
+    *,
+    uri: str | os.PathLike[str] | None,
+    **selected: Any,
+) -> Source:
+    """The one way in which cells are named.
+
+    Raises:
+        ValueError: They are named in no way or in several, or what selects cells in `uri` stands
+            beside another.
+    """
+    ways = [query is not None, x_locator is not None or query_ids is not None]
+    ways += [dataset is not None, uri is not None]
+    if sum(ways) != 1:
+        raise ValueError(_WAYS)
+    if uri is not None:
+        return Selection(uri=os.fspath(uri), layer=layer_name or "raw", **selected)
+    reader = selected.pop("reader")
+    given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
+    if given:
+        raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
+    if dataset is not None:
+        return Opened(dataset)
+    if query is not None and layer_name is not None:
+        return selection_of_query(query, layer_name, reader)
+    if x_locator is not None and query_ids is not None and layer_name is None:
+        return selection_of_ids(x_locator, query_ids, reader)
+    raise ValueError(_WAYS)

@@ -1,0 +1,228 @@
+//! The border to C, and all `unsafe` of this crate: memory of ours that Python sees through the
+//! buffer protocol, and Arrow's streams of other libraries.
+#![expect(unsafe_code, reason = "C has no lifetimes; each block says why it is sound")]
+
+use std::ffi::{CStr, c_int};
+use std::fmt;
+use std::ptr;
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{RecordBatch, RecordBatchReader as _};
+use arrow_buffer::Buffer;
+use arrow_schema::{ArrowError, SchemaRef};
+use half::f16;
+use loader::{BatchBuffer, ElementsMut, HeapBuffer};
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::process::OfProcess;
+
+/// The name of capsules with an Arrow stream.
+pub(crate) const STREAM: &CStr = c"arrow_array_stream";
+
+/// Types of elements, as numpy sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Element {
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+impl Element {
+    /// Size in bytes.
+    pub(crate) fn n_bytes(self) -> usize {
+        self.size_and_code().0
+    }
+
+    /// Size in bytes, and the code of Python's module `struct`.
+    fn size_and_code(self) -> (usize, &'static CStr) {
+        match self {
+            Self::F16 => (2, c"e"),
+            Self::F32 => (4, c"f"),
+            Self::F64 => (8, c"d"),
+            Self::I8 => (1, c"b"),
+            Self::I16 => (2, c"h"),
+            Self::I32 => (4, c"i"),
+            Self::I64 => (8, c"q"),
+            Self::U8 => (1, c"B"),
+            Self::U16 => (2, c"H"),
+            Self::U32 => (4, c"I"),
+            Self::U64 => (8, c"Q"),
+        }
+    }
+}
+
+/// What owns the memory of a view, and gives it back when it is dropped.
+trait Owner: Send + Sync {}
+
+impl<T: Send + Sync> Owner for T {}
+
+/// Memory of ours that Python sees as an array of one or two dimensions. The arrays that numpy
+/// makes of it keep it alive.
+#[pyclass(frozen, module = "somafeed._somafeed", name = "_Memory")]
+pub(crate) struct Memory {
+    start: *mut u8,
+    n_bytes: usize,
+    element: Element,
+    is_read_only: bool,
+    shape: [isize; 2],
+    strides: [isize; 2],
+    n_dimensions: u8,
+    _owner: OfProcess<Box<dyn Owner>>,
+}
+
+// SAFETY: the pointer is to memory that `_owner`, which is Send, owns; only Python uses it.
+unsafe impl Send for Memory {}
+// SAFETY: no method reads or writes the memory; Python's arrays are as racy as any of numpy's.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(start: *mut u8, n: usize, element: Element, owner: Box<dyn Owner>) -> Self {
+        let (size, _) = element.size_and_code();
+        Self {
+            start,
+            n_bytes: n * size,
+            element,
+            is_read_only: false,
+            // No memory has more than isize::MAX bytes.
+            shape: [n as isize, 1],
+            strides: [size as isize, size as isize],
+            n_dimensions: 1,
+            _owner: OfProcess::new(owner),
+        }
+    }
+
+    /// The elements of a batch's buffer, which `keep` accompanies. Unsigned integers become signed
+    /// ones: they are columns and rows, which are below 2^31 here.
+    pub(crate) fn of_buffer(
+        mut buffer: HeapBuffer,
+        keep: impl Send + Sync + 'static,
+    ) -> PyResult<Self> {
+        let (start, n, element) = match buffer.elements_mut() {
+            ElementsMut::F32(values) => (values.as_mut_ptr().cast(), values.len(), Element::F32),
+            ElementsMut::F16(values) => (values.as_mut_ptr().cast(), values.len(), Element::F16),
+            ElementsMut::U32(values) => (values.as_mut_ptr().cast(), values.len(), Element::I32),
+            _ => return Err(PyBufferError::new_err("elements of a type that numpy does not have")),
+        };
+        // Moving the buffer leaves its elements in their place on the heap, and nothing in Rust
+        // uses them again until it is dropped.
+        Ok(Self::new(start, n, element, Box::new((buffer, keep))))
+    }
+
+    /// The elements of a vector.
+    pub(crate) fn of_vec<T: ViewedElement>(mut values: Vec<T>) -> Self {
+        let (start, n) = (values.as_mut_ptr().cast(), values.len());
+        Self::new(start, n, T::ELEMENT, Box::new(values))
+    }
+
+    /// Elements of an Arrow array, which others share: they are read-only.
+    pub(crate) fn of_arrow(buffer: &Buffer, element: Element) -> Self {
+        let (size, _) = element.size_and_code();
+        let (start, n) = (buffer.as_ptr().cast_mut(), buffer.len() / size);
+        Self { is_read_only: true, ..Self::new(start, n, element, Box::new(buffer.clone())) }
+    }
+
+    /// The same memory as rows of `n_columns` elements.
+    ///
+    /// # Errors
+    /// There are more or fewer elements than these rows have.
+    pub(crate) fn with_rows(self, n_rows: usize, n_columns: usize) -> PyResult<Self> {
+        let size = self.element.n_bytes();
+        let n_bytes = n_rows.checked_mul(n_columns).and_then(|n| n.checked_mul(size));
+        if n_bytes != Some(self.n_bytes) {
+            let found = self.n_bytes / size;
+            let problem = format!("{found} elements are not {n_rows} x {n_columns}");
+            return Err(PyBufferError::new_err(problem));
+        }
+        let shape = [n_rows as isize, n_columns as isize];
+        let strides = [(n_columns * size) as isize, size as isize];
+        Ok(Self { shape, strides, n_dimensions: 2, ..self })
+    }
+}
+
+/// An element type of Rust.
+pub(crate) trait ViewedElement: Send + Sync + 'static {
+    /// The type as numpy sees it.
+    const ELEMENT: Element;
+}
+
+macro_rules! viewed {
+    ($($rust:ty => $element:ident),+) => {$(
+        impl ViewedElement for $rust { const ELEMENT: Element = Element::$element; }
+    )+};
+}
+
+viewed!(f16 => F16, f32 => F32, f64 => F64, i32 => I32, i64 => I64, u32 => U32, u64 => U64);
+
+#[pymethods]
+impl Memory {
+    /// Fills in Python's description of the memory, which borrows shape and strides of `slf`.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 asks for the owned reference")]
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill"));
+        }
+        let memory = slf.get();
+        if memory.is_read_only && flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            return Err(PyBufferError::new_err("this memory is read-only"));
+        }
+        let asked = |flag: c_int| flags & flag == flag;
+        let (size, code) = memory.element.size_and_code();
+        // SAFETY: `view` is Python's and valid for writes. Every pointer stays valid while the
+        // view exists, because `obj` keeps `slf` alive: the memory is owned by it, and shape and
+        // strides lie within it, a frozen class whose place does not change. Python only reads
+        // format, shape and strides, although it declares them as mutable.
+        unsafe {
+            (*view).buf = memory.start.cast();
+            (*view).len = memory.n_bytes as isize;
+            (*view).itemsize = size as isize;
+            (*view).readonly = c_int::from(memory.is_read_only);
+            (*view).ndim = c_int::from(memory.n_dimensions);
+            let code = code.as_ptr().cast_mut();
+            (*view).format = if asked(ffi::PyBUF_FORMAT) { code } else { ptr::null_mut() };
+            let shape = memory.shape.as_ptr().cast_mut();
+            (*view).shape = if asked(ffi::PyBUF_ND) { shape } else { ptr::null_mut() };
+            let strides = memory.strides.as_ptr().cast_mut();
+            (*view).strides = if asked(ffi::PyBUF_STRIDES) { strides } else { ptr::null_mut() };
+            (*view).suboffsets = ptr::null_mut();
+            (*view).internal = ptr::null_mut();
+            (*view).obj = slf.clone().into_any().into_ptr();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.n_bytes)
+    }
+}
+
+/// The schema and the batches of an Arrow stream in a capsule, which is empty afterwards.
+pub(crate) fn read_stream(
+    capsule: &Bound<'_, PyCapsule>,
+) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name points to a valid stream,
+    // which `from_raw` moves out, leaving a released one behind.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    let invalid =
+        |error: ArrowError| PyValueError::new_err(format!("cannot read the Arrow stream: {error}"));
+    let reader = reader.map_err(invalid)?;
+    let schema = reader.schema();
+    Ok((schema, reader.collect::<Result<_, _>>().map_err(invalid)?))
+}

@@ -1,0 +1,310 @@
+//! Data sets: selected cells and genes, with obs columns in memory.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use loader::{Cells, DatasetSpec, Genes, ReaderChoice, encode};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
+
+use crate::arrow_table::{ArrowTable, rows_of};
+use crate::encoders::AnyEncoder;
+use crate::errors::OrException as _;
+use crate::experiment::{Experiment, Origin, query, unpicklable};
+use crate::numpy::{Integers, Rows, array_of, elements};
+use crate::process::PerProcess;
+use crate::waiting::interruptible;
+
+/// Selected cells and genes. Immutable.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    here: PerProcess<loader::Dataset>,
+    /// One per experiment; `None` for rows in memory, whose reader works in every process.
+    sources: Vec<Source>,
+    /// Plain memory, which a forked process may read, too.
+    obs: RecordBatch,
+    var: RecordBatch,
+    codes: RecordBatch,
+    cells: Vec<Cells>,
+    shape: (u64, usize),
+    reader: String,
+    why_not_native: Option<String>,
+    /// Names of further layers.
+    layers: Vec<String>,
+    /// Names of arrays of obsm, each with its number of columns.
+    obsm: Vec<(String, usize)>,
+}
+
+/// How a process gets its readers of an experiment's matrices.
+#[derive(Debug, Clone)]
+enum Source {
+    Experiment(Box<Origin>),
+    Memory(Vec<Arc<dyn XReader>>),
+}
+
+impl Source {
+    fn open(&self) -> Result<Vec<Arc<dyn XReader>>, soma_io::Error> {
+        match self {
+            Self::Experiment(origin) => origin.open(),
+            Self::Memory(readers) => Ok(readers.clone()),
+        }
+    }
+}
+
+impl Dataset {
+    fn new(dataset: loader::Dataset, sources: Vec<Source>) -> Self {
+        let n_experiments = dataset.n_experiments();
+        Self {
+            sources,
+            obs: dataset.obs().clone(),
+            var: dataset.var().clone(),
+            codes: dataset.codes().clone(),
+            cells: (0..n_experiments).filter_map(|idx| dataset.cells(idx)).cloned().collect(),
+            shape: (dataset.n_rows(), dataset.n_columns()),
+            reader: dataset.reader_name(),
+            why_not_native: dataset.why_not_native().map(str::to_owned),
+            layers: dataset.layers().map(str::to_owned).collect(),
+            obsm: dataset.obsm().map(|(name, n)| (name.to_owned(), n)).collect(),
+            here: PerProcess::new(dataset),
+        }
+    }
+
+    /// The data set, with readers of this process.
+    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<loader::Dataset> {
+        self.here.get_or_make(|| {
+            let sources = self.sources.clone();
+            let open = move || sources.iter().map(Source::open).collect::<Result<Vec<_>, _>>();
+            let readers = interruptible(py, open)?.or_exception()?;
+            self.here.with_memory(|dataset| dataset.with_readers(readers))?.or_exception()
+        })
+    }
+
+    /// Number of selected genes.
+    pub(crate) fn n_columns(&self) -> usize {
+        self.shape.1
+    }
+
+    /// The obs columns.
+    pub(crate) fn obs_rows(&self) -> &RecordBatch {
+        &self.obs
+    }
+
+    fn with(&self, dataset: loader::Dataset) -> Self {
+        Self::new(dataset, self.sources.clone())
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    #[staticmethod]
+    #[pyo3(signature = (
+        experiment, *, measurement = "RNA".to_owned(), layer = "raw".to_owned(),
+        obs_joinids = None, obs_filter = None, var_joinids = None, var_filter = None,
+        gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
+        totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto"
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn from_experiment(
+        py: Python<'_>,
+        experiment: &Experiment,
+        measurement: String,
+        layer: String,
+        obs_joinids: Option<Rows>,
+        obs_filter: Option<&str>,
+        var_joinids: Option<Rows>,
+        var_filter: Option<&str>,
+        gene_column: Option<String>,
+        gene_names: Option<Vec<String>>,
+        obs_columns: Vec<String>,
+        var_columns: Vec<String>,
+        totals: Option<String>,
+        layers: Vec<String>,
+        obsm: Vec<String>,
+        reader: &str,
+    ) -> PyResult<Self> {
+        let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
+        let spec = DatasetSpec {
+            cells: query(obs_joinids, obs_filter)?,
+            genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names)?,
+            measurement,
+            layer,
+            layers,
+            obsm,
+            obs_columns,
+            var_columns,
+            totals,
+            reader,
+        };
+        let origin = Origin {
+            address: Arc::clone(experiment.address()),
+            measurement: spec.measurement.clone(),
+            layer: spec.layer.clone(),
+            layers: spec.layers.clone(),
+            obsm: spec.obsm.clone(),
+            reader,
+        };
+        let experiment = experiment.here(py)?;
+        let open = move || loader::Dataset::from_experiment(&experiment, &spec);
+        let dataset = interruptible(py, open)?.or_exception()?;
+        Ok(Self::new(dataset, vec![Source::Experiment(Box::new(origin))]))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (indptr, indices, data, *, n_columns, obs, var = None))]
+    fn in_memory(
+        indptr: Integers,
+        indices: Integers,
+        data: &Bound<'_, PyAny>,
+        n_columns: usize,
+        obs: &Bound<'_, PyAny>,
+        var: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let values = elements::<f32>(data)?
+            .ok_or_else(|| PyValueError::new_err("data must be an array of float32"))?;
+        let csr = CsrBuffers {
+            row_offsets: indptr.0.into_iter().map(|offset| offset as usize).collect(),
+            columns: indices.codes()?,
+            values,
+            n_columns,
+        };
+        let var = var.map_or_else(|| without_columns(n_columns), rows_of)?;
+        let dataset = loader::Dataset::in_memory(csr, rows_of(obs)?, var).or_exception()?;
+        let sources = vec![Source::Memory(dataset.readers_of(0))];
+        Ok(Self::new(dataset, sources))
+    }
+
+    #[staticmethod]
+    fn concat(py: Python<'_>, datasets: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let sources = datasets.iter().flat_map(|one| one.get().sources.iter().cloned()).collect();
+        let parts = datasets.iter().map(|one| one.get().here(py)).collect::<PyResult<Vec<_>>>()?;
+        let dataset = interruptible(py, move || loader::Dataset::concat(&parts))?.or_exception()?;
+        Ok(Self::new(dataset, sources))
+    }
+
+    #[getter]
+    fn shape(&self) -> (u64, usize) {
+        self.shape
+    }
+
+    #[getter]
+    fn n_experiments(&self) -> usize {
+        self.sources.len()
+    }
+
+    #[getter]
+    fn reader(&self) -> &str {
+        &self.reader
+    }
+
+    #[getter]
+    fn why_not_native(&self) -> Option<&str> {
+        self.why_not_native.as_deref()
+    }
+
+    #[getter]
+    fn layers(&self) -> Vec<String> {
+        self.layers.clone()
+    }
+
+    #[getter]
+    fn obsm(&self) -> Vec<(String, usize)> {
+        self.obsm.clone()
+    }
+
+    fn obs(&self) -> ArrowTable {
+        ArrowTable::new(self.obs.clone())
+    }
+
+    fn var(&self) -> ArrowTable {
+        ArrowTable::new(self.var.clone())
+    }
+
+    fn codes(&self) -> ArrowTable {
+        ArrowTable::new(self.codes.clone())
+    }
+
+    fn joinids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut joinids: Vec<i64> = Vec::with_capacity(self.shape.0 as usize);
+        for cells in &self.cells {
+            joinids.extend((0..cells.n_rows()).map(|row| cells.joinid(row) as i64));
+        }
+        array_of(py, joinids)
+    }
+
+    fn experiments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut experiments: Vec<u32> = Vec::with_capacity(self.shape.0 as usize);
+        for (idx, cells) in (0_u32..).zip(&self.cells) {
+            experiments.extend(std::iter::repeat_n(idx, cells.n_rows() as usize));
+        }
+        array_of(py, experiments)
+    }
+
+    fn select(&self, py: Python<'_>, rows: Rows) -> PyResult<Self> {
+        let dataset = self.here(py)?;
+        let n_rows = self.shape.0;
+        let selected = interruptible(py, move || match rows {
+            // A range far beyond the end is an error, not an allocation.
+            Rows::Range(start, stop) => {
+                dataset.rows(&(start..stop.min(n_rows.saturating_add(1))).collect::<Vec<_>>())
+            }
+            Rows::List(rows) => dataset.rows(&rows),
+        })?;
+        Ok(self.with(selected.or_exception()?))
+    }
+
+    fn with_encoders(&self, py: Python<'_>, encoders: Vec<AnyEncoder>) -> PyResult<Self> {
+        let encoders = encoders.into_iter().map(|one| one.0).collect();
+        let encoders = encode::Encoders::new(encoders).or_exception()?;
+        let dataset = self.here(py)?;
+        let encoded = interruptible(py, move || dataset.with_encoders(&encoders))?;
+        Ok(self.with(encoded.or_exception()?))
+    }
+
+    fn groups<'py>(&self, py: Python<'py>, columns: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
+        let dataset = self.here(py)?;
+        let groups = interruptible(py, move || {
+            dataset.groups(&columns.iter().map(String::as_str).collect::<Vec<_>>())
+        })?;
+        array_of(py, groups.or_exception()?)
+    }
+
+    fn weights<'py>(&self, py: Python<'py>, column: String) -> PyResult<Bound<'py, PyAny>> {
+        let dataset = self.here(py)?;
+        let weights = interruptible(py, move || dataset.weights(&column))?;
+        array_of(py, weights.or_exception()?)
+    }
+
+    fn __repr__(&self) -> String {
+        let (n_rows, n_columns) = self.shape;
+        format!("Dataset({n_rows} cells x {n_columns} genes, read by {})", self.reader)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Dataset", "pickle the arguments it was made with"))
+    }
+}
+
+/// The genes of a query, or those with these names.
+fn genes(query: AxisQuery, column: Option<String>, names: Option<Vec<String>>) -> PyResult<Genes> {
+    match (column, names) {
+        (None, None) => Ok(Genes::Query(query)),
+        (Some(column), Some(names)) => {
+            if query.joinids != Joinids::All || query.value_filter.is_some() {
+                let problem = "gene_names cannot be combined with var_joinids or var_filter";
+                return Err(PyValueError::new_err(problem));
+            }
+            Ok(Genes::Named { column, names })
+        }
+        _ => Err(PyValueError::new_err("gene_names and gene_column belong together: give both")),
+    }
+}
+
+fn without_columns(n_rows: usize) -> PyResult<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
+    let schema = Arc::new(arrow_schema::Schema::empty());
+    RecordBatch::try_new_with_options(schema, Vec::new(), &options)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}

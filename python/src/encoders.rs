@@ -1,0 +1,263 @@
+//! Encoders of obs columns as integer codes.
+
+use std::sync::Arc;
+
+use arrow_array::{Array as _, ArrayRef, Int64Array, RecordBatch};
+use loader::encode::{self, Encoder, Nulls, Rules, Unseen};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::arrow_table::{ArrowTable, rows_of};
+use crate::errors::OrException as _;
+use crate::numpy::array_of;
+use crate::waiting::detached;
+
+/// An encoder of either class, as an argument.
+pub(crate) struct AnyEncoder(pub(crate) Arc<dyn Encoder>);
+
+impl<'py> FromPyObject<'_, 'py> for AnyEncoder {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(label) = object.cast::<LabelEncoder>() {
+            return Ok(Self(Arc::new(label.get().encoder.clone())));
+        }
+        match object.cast::<BatchKeyEncoder>() {
+            Ok(key) => Ok(Self(Arc::new(key.get().encoder.clone()))),
+            Err(_) => Err(PyTypeError::new_err("a LabelEncoder or a BatchKeyEncoder is needed")),
+        }
+    }
+}
+
+/// Codes of the labels of one obs column.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct LabelEncoder {
+    encoder: encode::LabelEncoder,
+}
+
+#[pymethods]
+impl LabelEncoder {
+    #[staticmethod]
+    #[pyo3(signature = (
+        column, table, *, name = None, unseen = "error", nulls = "unseen", enumeration = false
+    ))]
+    fn fit(
+        py: Python<'_>,
+        column: &str,
+        table: &Bound<'_, PyAny>,
+        name: Option<String>,
+        unseen: &str,
+        nulls: &str,
+        enumeration: bool,
+    ) -> PyResult<Self> {
+        let (rules, labels) = (rules(unseen, nulls)?, labels_of(table, column)?);
+        let encoder = detached(py, || {
+            if enumeration {
+                encode::LabelEncoder::from_enumeration(column, &labels, rules)
+            } else {
+                encode::LabelEncoder::fit(column, &labels, rules)
+            }
+        })?;
+        let encoder = encoder.or_exception()?;
+        Ok(Self { encoder: name.map_or(encoder.clone(), |name| encoder.with_name(name)) })
+    }
+
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        Ok(Self { encoder: encode::LabelEncoder::from_json(text).or_exception()? })
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        self.encoder.to_json().or_exception()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.encoder.name()
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.encoder.columns().to_vec()
+    }
+
+    #[getter]
+    fn n_classes(&self) -> usize {
+        self.encoder.classes().len()
+    }
+
+    fn classes(&self) -> PyResult<ArrowTable> {
+        table_of(&self.encoder.columns()[0], self.encoder.classes())
+    }
+
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        encode_rows(py, &self.encoder, table)
+    }
+
+    fn inverse(&self, codes: Codes) -> PyResult<ArrowTable> {
+        table_of(self.encoder.name(), self.encoder.inverse(&codes.0).or_exception()?)
+    }
+
+    fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
+        Ok(Self { encoder: self.encoder.clone().with_unseen(unseen_rule(unseen)?) })
+    }
+
+    fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let labels = labels_of(table, &self.encoder.columns()[0])?;
+        Ok(Self { encoder: self.encoder.extend(&labels).or_exception()? })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("LabelEncoder({:?}, {} classes)", self.encoder.name(), self.n_classes())
+    }
+}
+
+/// Codes of the tuples of labels of several obs columns.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct BatchKeyEncoder {
+    encoder: encode::BatchKeyEncoder,
+}
+
+#[pymethods]
+impl BatchKeyEncoder {
+    #[staticmethod]
+    #[pyo3(signature = (name, columns, table, *, unseen = "error", nulls = "unseen"))]
+    fn fit(
+        py: Python<'_>,
+        name: &str,
+        columns: Vec<String>,
+        table: &Bound<'_, PyAny>,
+        unseen: &str,
+        nulls: &str,
+    ) -> PyResult<Self> {
+        let (rules, rows) = (rules(unseen, nulls)?, rows_of(table)?);
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let fitted = detached(py, || encode::BatchKeyEncoder::fit(name, &columns, &rows, rules))?;
+        Ok(Self { encoder: fitted.or_exception()? })
+    }
+
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        Ok(Self { encoder: encode::BatchKeyEncoder::from_json(text).or_exception()? })
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        self.encoder.to_json().or_exception()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.encoder.name()
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.encoder.columns().to_vec()
+    }
+
+    #[getter]
+    fn n_classes(&self) -> usize {
+        self.encoder.classes().len()
+    }
+
+    fn classes(&self) -> ArrowTable {
+        ArrowTable::new(RecordBatch::from(self.encoder.classes()))
+    }
+
+    fn joined_keys(&self) -> Vec<String> {
+        self.encoder.joined_keys()
+    }
+
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        encode_rows(py, &self.encoder, table)
+    }
+
+    fn inverse(&self, codes: Codes) -> PyResult<ArrowTable> {
+        table_of(self.encoder.name(), self.encoder.inverse(&codes.0).or_exception()?)
+    }
+
+    fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
+        Ok(Self { encoder: self.encoder.clone().with_unseen(unseen_rule(unseen)?) })
+    }
+
+    fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self { encoder: self.encoder.extend(&rows_of(table)?).or_exception()? })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("BatchKeyEncoder({:?}, {} classes)", self.encoder.name(), self.n_classes())
+    }
+}
+
+/// Codes as an argument; -1 is one, too.
+struct Codes(Int64Array);
+
+impl<'py> FromPyObject<'_, 'py> for Codes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(codes) = crate::numpy::elements::<i64>(&object)? {
+            return Ok(Self(codes.into()));
+        }
+        object.extract::<Vec<i64>>().map(|codes| Self(codes.into()))
+    }
+}
+
+fn encode_rows<'py>(
+    py: Python<'py>,
+    encoder: &dyn Encoder,
+    table: &Bound<'_, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let rows = rows_of(table)?;
+    let codes = detached(py, || encoder.encode(&rows))?.or_exception()?;
+    array_of(py, codes.values().to_vec())
+}
+
+fn labels_of(table: &Bound<'_, PyAny>, column: &str) -> PyResult<ArrayRef> {
+    let rows = rows_of(table)?;
+    rows.column_by_name(column).cloned().ok_or_else(|| {
+        let existing: Vec<&str> =
+            rows.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+        let existing = existing.join(", ");
+        PyValueError::new_err(format!("there is no column {column:?}; there are {existing}"))
+    })
+}
+
+fn table_of(name: &str, labels: ArrayRef) -> PyResult<ArrowTable> {
+    RecordBatch::try_from_iter([(name, labels)])
+        .map(ArrowTable::new)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn rules(unseen: &str, nulls: &str) -> PyResult<Rules> {
+    let nulls = match nulls {
+        "unseen" => Nulls::Unseen,
+        "class" => Nulls::Class,
+        other => {
+            let problem = format!("nulls is {other:?}: take \"unseen\" or \"class\"");
+            return Err(PyValueError::new_err(problem));
+        }
+    };
+    Ok(Rules { unseen: unseen_rule(unseen)?, nulls })
+}
+
+fn unseen_rule(name: &str) -> PyResult<Unseen> {
+    match name {
+        "error" => Ok(Unseen::Error),
+        "code" => Ok(Unseen::Code),
+        other => {
+            let problem = format!("unseen is {other:?}: take \"error\" or \"code\"");
+            Err(PyValueError::new_err(problem))
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Epochs: iterators over batches.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use loader::{EpochStats, LoaderState};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::batch::Batch;
+use crate::errors::{OrException as _, SomafeedError};
+use crate::experiment::unpicklable;
+use crate::memory_limit::KeptBatches;
+use crate::process::OfProcess;
+use crate::waiting::{SIGNAL_INTERVAL, detached, drop_in_thread, interruptible};
+
+/// Iterates the batches of one epoch.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Epoch {
+    number: u64,
+    n_batches: u64,
+    here: OfProcess<Shared>,
+}
+
+/// What the threads that use an epoch share. Locked while other Python threads run.
+#[derive(Debug)]
+struct Shared {
+    stage: Mutex<Stage>,
+    kept: Arc<KeptBatches>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Running(Box<loader::Epoch>),
+    Closed { state: LoaderState, stats: Box<EpochStats> },
+}
+
+impl Stage {
+    fn state(&self) -> LoaderState {
+        match self {
+            Self::Running(epoch) => epoch.state(),
+            Self::Closed { state, .. } => state.clone(),
+        }
+    }
+
+    fn stats(&self) -> EpochStats {
+        match self {
+            Self::Running(epoch) => epoch.stats(),
+            Self::Closed { stats, .. } => stats.as_ref().clone(),
+        }
+    }
+
+    /// Closes it, and returns the epoch that still runs.
+    fn close(&mut self) -> Option<Box<loader::Epoch>> {
+        let closed = Self::Closed { state: self.state(), stats: Box::new(self.stats()) };
+        match std::mem::replace(self, closed) {
+            Self::Running(epoch) => Some(epoch),
+            already @ Self::Closed { .. } => {
+                *self = already;
+                None
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poll(&self) -> Poll<Option<Result<loader::Batch, loader::Error>>> {
+        match &mut *self.lock() {
+            Stage::Running(epoch) => epoch.next_within(SIGNAL_INTERVAL),
+            Stage::Closed { .. } => Poll::Ready(None),
+        }
+    }
+}
+
+impl Epoch {
+    /// An epoch whose delivered batches count as `kept`.
+    pub(crate) fn new(epoch: loader::Epoch, kept: Arc<KeptBatches>) -> Self {
+        let (number, n_batches) = (epoch.state().epoch(), epoch.n_batches());
+        let stage = Mutex::new(Stage::Running(Box::new(epoch)));
+        Self { number, n_batches, here: OfProcess::new(Shared { stage, kept }) }
+    }
+
+    fn shared(&self) -> PyResult<&Shared> {
+        self.here.get().ok_or_else(|| {
+            SomafeedError::new_err(format!(
+                "epoch {} was started by the process that forked this one, whose threads are not \
+                 here: start one in this process with Loader.epoch or Loader.resume",
+                self.number
+            ))
+        })
+    }
+}
+
+#[pymethods]
+impl Epoch {
+    #[getter]
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[getter]
+    fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let shared = self.shared()?;
+        loop {
+            match detached(py, || shared.poll())? {
+                Poll::Ready(Some(batch)) => {
+                    return Batch::new(py, batch.or_exception()?, &shared.kept).map(Some);
+                }
+                Poll::Ready(None) => return Ok(None),
+                Poll::Pending => py.check_signals()?,
+            }
+        }
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exception: &Bound<'_, pyo3::types::PyTuple>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.shared()?;
+        let running = detached(py, || shared.lock().close())?;
+        match running {
+            Some(epoch) => interruptible(py, move || drop(epoch)),
+            None => Ok(()),
+        }
+    }
+
+    fn state(&self, py: Python<'_>) -> PyResult<String> {
+        let shared = self.shared()?;
+        detached(py, || shared.lock().state())?.to_json().or_exception()
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let shared = self.shared()?;
+        let stats = detached(py, || shared.lock().stats())?;
+        let dict = PyDict::new(py);
+        dict.set_item("epoch", stats.epoch)?;
+        dict.set_item("reader", stats.reader)?;
+        dict.set_item("n_rows", stats.n_rows)?;
+        dict.set_item("n_columns", stats.n_columns)?;
+        dict.set_item("n_batches", stats.n_batches)?;
+        dict.set_item("n_blocks", stats.n_blocks)?;
+        dict.set_item("max_block_rows", stats.max_block_rows)?;
+        dict.set_item("nnz", stats.nnz)?;
+        dict.set_item("bytes_read", stats.bytes_read)?;
+        dict.set_item("requests", stats.requests)?;
+        dict.set_item("bytes_decoded", stats.bytes_decoded)?;
+        dict.set_item("read_secs", stats.read_secs)?;
+        dict.set_item("convert_secs", stats.convert_secs)?;
+        dict.set_item("batch_secs", stats.batch_secs)?;
+        dict.set_item("wait_secs", stats.wait_secs.iter().sum::<f64>())?;
+        dict.set_item("first_batch_secs", stats.first_batch_secs)?;
+        dict.set_item("elapsed_secs", stats.elapsed_secs)?;
+        dict.set_item("lanes", stats.spec.lanes)?;
+        dict.set_item("prefetch_blocks", stats.spec.prefetch_blocks)?;
+        dict.set_item("prefetch_batches", stats.spec.prefetch_batches)?;
+        dict.set_item("kept_bytes", shared.kept.bytes())?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Epoch({}: {} batches)", self.number, self.n_batches)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Epoch", "pickle its state() and resume it with Loader.resume"))
+    }
+}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        let running = self.here.get().and_then(|shared| shared.lock().close());
+        if let Some(epoch) = running {
+            drop_in_thread(epoch);
+        }
+    }
+}

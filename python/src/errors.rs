@@ -1,0 +1,266 @@
+//! The exception for each error: a type that fits, and the messages of the error and its causes.
+
+use std::error::Error as StdError;
+use std::io;
+
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotADirectoryError, PyOSError,
+    PyPermissionError, PyRuntimeError, PyValueError,
+};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    somafeed._somafeed,
+    SomafeedError,
+    PyRuntimeError,
+    "An error that no built-in exception fits. Its message names the place and what to do."
+);
+
+/// The exception types in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// An argument, a filter, a name, or a combination of settings.
+    Value,
+    NotFound,
+    NotADirectory,
+    Exists,
+    Permission,
+    /// Storage failed in another way.
+    Os,
+    Memory,
+    Other,
+}
+
+impl Kind {
+    fn exception(self, message: String) -> PyErr {
+        match self {
+            Self::Value => PyValueError::new_err(message),
+            Self::NotFound => PyFileNotFoundError::new_err(message),
+            Self::NotADirectory => PyNotADirectoryError::new_err(message),
+            Self::Exists => PyFileExistsError::new_err(message),
+            Self::Permission => PyPermissionError::new_err(message),
+            Self::Os => PyOSError::new_err(message),
+            Self::Memory => PyMemoryError::new_err(message),
+            Self::Other => SomafeedError::new_err(message),
+        }
+    }
+}
+
+/// An error of one of the crates below, as a Python exception.
+pub(crate) trait IntoException {
+    /// The exception.
+    fn into_exception(self) -> PyErr;
+}
+
+macro_rules! exceptions {
+    ($($error:ty => $kind:expr),+ $(,)?) => {$(
+        impl IntoException for $error {
+            fn into_exception(self) -> PyErr {
+                $kind(&self).exception(message(&self))
+            }
+        }
+    )+};
+}
+
+exceptions! {
+    loader::Error => of_loader,
+    pipeline::Error => of_engine,
+    soma_io::Error => of_soma,
+    loader::encode::Error => of_encoder,
+    shuffle::Error => of_shuffle,
+    tiledb::Error => of_tiledb,
+    example_data::Error => of_example,
+}
+
+/// `map_err` to the exception that fits.
+pub(crate) trait OrException<T> {
+    /// The value, or the exception.
+    fn or_exception(self) -> PyResult<T>;
+}
+
+impl<T, E: IntoException> OrException<T> for Result<T, E> {
+    fn or_exception(self) -> PyResult<T> {
+        self.map_err(IntoException::into_exception)
+    }
+}
+
+/// The messages of an error and its causes, each once, joined by colons.
+fn message(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let of_cause = cause.to_string();
+        if !text.contains(&of_cause) {
+            text.push_str(": ");
+            text.push_str(&of_cause);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn of_io(error: &io::Error) -> Kind {
+    match error.kind() {
+        io::ErrorKind::NotFound => Kind::NotFound,
+        io::ErrorKind::NotADirectory => Kind::NotADirectory,
+        io::ErrorKind::PermissionDenied => Kind::Permission,
+        io::ErrorKind::OutOfMemory => Kind::Memory,
+        _ => Kind::Os,
+    }
+}
+
+fn of_storage(error: &storage::Error) -> Kind {
+    use storage::Error as E;
+    match error {
+        E::Address { .. } | E::NotBuilt { .. } | E::Unsupported { .. } | E::Parameter { .. } => {
+            Kind::Value
+        }
+        E::File { source, .. } | E::Cache { source, .. } => of_io(source),
+        _ => Kind::Os,
+    }
+}
+
+fn of_destination(error: &storage::DestinationError) -> Kind {
+    match error {
+        storage::DestinationError::Exists { .. } => Kind::Exists,
+        other => cause_of_io(other),
+    }
+}
+
+/// The kind of the first error of the system among the causes.
+fn cause_of_io(error: &(dyn StdError + 'static)) -> Kind {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            return of_io(error);
+        }
+        source = cause.source();
+    }
+    Kind::Os
+}
+
+fn of_tiledb(error: &tiledb::Error) -> Kind {
+    use tiledb::Error as E;
+    match error {
+        E::Call { message, .. } if message.contains("ermission denied") => Kind::Permission,
+        E::Call { .. } => Kind::Os,
+        E::ZeroByte { .. } | E::Column { .. } => Kind::Value,
+        _ => Kind::Other,
+    }
+}
+
+fn of_native(error: &tiledb_native::Error) -> Kind {
+    use tiledb_native::Error as E;
+    match error {
+        E::Storage(error) => of_storage(error),
+        E::NotAnArray { .. } => Kind::NotFound,
+        E::RowsOutOfBounds { .. }
+        | E::ColumnOutOfBounds { .. }
+        | E::DuplicateColumn { .. }
+        | E::TooManyColumns { .. }
+        | E::TooManyToPack { .. } => Kind::Value,
+        E::Threads { .. } => Kind::Os,
+        _ => Kind::Other,
+    }
+}
+
+fn of_soma(error: &soma_io::Error) -> Kind {
+    use soma_io::Error as E;
+    match error {
+        E::Missing { uri } | E::NotA { uri, .. } if is_file(uri) => Kind::NotADirectory,
+        E::Missing { .. } => Kind::NotFound,
+        E::NotA { .. }
+        | E::NoMember { .. }
+        | E::NoColumn { .. }
+        | E::ValueFilter { .. }
+        | E::Joinid { .. }
+        | E::RowsOutside { .. }
+        | E::Genes { .. }
+        | E::RowRanges { .. }
+        | E::Csr(_)
+        | E::Address { .. }
+        | E::Census { .. }
+        | E::NotNative { .. }
+        | E::UnknownReader { .. } => Kind::Value,
+        E::Destination(error) => of_destination(error),
+        E::Storage(error) => of_storage(error),
+        E::Native(error) => of_native(error),
+        E::TileDb(error) => of_tiledb(error),
+        _ => Kind::Other,
+    }
+}
+
+fn is_file(uri: &str) -> bool {
+    soma_io::local_path(uri).is_some_and(|path| path.is_file())
+}
+
+fn of_shuffle(error: &shuffle::Error) -> Kind {
+    match error {
+        shuffle::Error::SampleTooLarge { .. } | shuffle::Error::SplitTooLarge { .. } => {
+            Kind::Memory
+        }
+        _ => Kind::Value,
+    }
+}
+
+fn of_engine(error: &pipeline::Error) -> Kind {
+    use pipeline::Error as E;
+    match error {
+        E::Memory { .. } | E::Budget { .. } | E::BlockMemory { .. } => Kind::Memory,
+        E::Plan { source } => of_shuffle(source),
+        E::Spawn { source, .. } => of_io(source),
+        E::Panicked { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_encoder(error: &loader::encode::Error) -> Kind {
+    match error {
+        loader::encode::Error::Custom { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_loader(error: &loader::Error) -> Kind {
+    use loader::Error as E;
+    match error {
+        E::Pipeline(error) => of_engine(error),
+        E::Encode(error) => of_encoder(error),
+        E::Open { source, .. } | E::GenesOutsideX { source, .. } | E::Read { source, .. } => {
+            of_soma(source)
+        }
+        E::OutOfMemory { .. } | E::Buffer { .. } => Kind::Memory,
+        E::SparseFromDense
+        | E::Transform { .. }
+        | E::Total { .. }
+        | E::TotalsLength { .. }
+        | E::NoTotals
+        | E::UnknownBlockForm { .. }
+        | E::UnknownBatchForm { .. }
+        | E::WeightColumn { .. }
+        | E::CellOutsideX { .. }
+        | E::CellsNotAscending { .. }
+        | E::ObsLength { .. }
+        | E::VarLength { .. }
+        | E::Rows { .. }
+        | E::Columns { .. }
+        | E::GeneTwice { .. }
+        | E::NoCommonGenes { .. }
+        | E::NoDatasets
+        | E::ConcatGenes { .. }
+        | E::ConcatObs { .. }
+        | E::OtherForm { .. } => Kind::Value,
+        _ => Kind::Other,
+    }
+}
+
+fn of_example(error: &example_data::Error) -> Kind {
+    use example_data::Error as E;
+    match error {
+        E::Size { .. } => Kind::Value,
+        E::Io { source, .. } => of_io(source),
+        E::Write(error) => of_soma(error),
+        E::Destination(error) => of_destination(error),
+        _ => Kind::Other,
+    }
+}

@@ -1,0 +1,78 @@
+//! The native module `somafeed._somafeed`: the loader as Python sees it.
+//!
+//! `_somafeed.pyi` beside the package documents each class and function for its users.
+//!
+//! - Calls that take long detach from the interpreter and look for signals (`waiting`).
+//! - A forked process never uses or drops a value that has threads (`process`).
+//! - Arrays are views over memory that the loader gives to Python (`border`, `batch`).
+//! - Each error becomes the exception that fits, with its full message (`errors`).
+
+mod arrow_table;
+mod batch;
+mod border;
+mod dataset;
+mod encoders;
+mod epoch;
+mod errors;
+mod example;
+mod experiment;
+mod libtiledb;
+mod loader;
+mod memory_limit;
+mod numpy;
+mod process;
+mod splits;
+mod waiting;
+
+use pyo3::prelude::*;
+
+use crate::errors::OrException as _;
+
+/// The native module.
+#[pymodule(gil_used = false)]
+mod _somafeed {
+    use super::*;
+
+    #[pymodule_export]
+    use super::arrow_table::ArrowTable;
+    #[pymodule_export]
+    use super::batch::{Batch, Matrix};
+    #[pymodule_export]
+    use super::dataset::Dataset;
+    #[pymodule_export]
+    use super::encoders::{BatchKeyEncoder, LabelEncoder};
+    #[pymodule_export]
+    use super::epoch::Epoch;
+    #[pymodule_export]
+    use super::errors::SomafeedError;
+    #[pymodule_export]
+    use super::example::generate_example;
+    #[pymodule_export]
+    use super::experiment::Experiment;
+    #[pymodule_export]
+    use super::loader::Loader;
+    #[pymodule_export]
+    use super::memory_limit::Budget;
+    #[pymodule_export]
+    use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("version", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Rank and number of processes, as the launcher's variables say.
+    #[pyfunction]
+    fn world_from_environment() -> PyResult<(u64, u64)> {
+        let world = pipeline::World::from_environment().or_exception()?;
+        Ok((world.rank, world.size))
+    }
+
+    /// Version and file of the libtiledb that this process uses; None if it has loaded none.
+    #[pyfunction]
+    fn libtiledb() -> Option<(String, String)> {
+        tiledb::loaded_library().map(|((major, minor, patch), path)| {
+            (format!("{major}.{minor}.{patch}"), path.display().to_string())
+        })
+    }
+}

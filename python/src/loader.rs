@@ -1,0 +1,197 @@
+//! Loaders: a data set with settings, from which epochs start.
+
+use std::sync::Arc;
+
+use loader::{
+    BatchForm, BlockForm, LoaderSpec, LoaderState, Order, Remainder, Totals, Transform, World,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::dataset::Dataset;
+use crate::epoch::Epoch;
+use crate::errors::OrException as _;
+use crate::experiment::unpicklable;
+use crate::memory_limit::{KeptBatches, MemoryLimit};
+use crate::process::PerProcess;
+use crate::splits::Sampling;
+use crate::waiting::interruptible;
+
+/// Delivers the cells of a data set in batches, epoch by epoch.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Loader {
+    dataset: Py<Dataset>,
+    /// The settings except `memory`.
+    spec: LoaderSpec,
+    memory: Option<MemoryLimit>,
+    n_batches: u64,
+    here: PerProcess<Arc<Running>>,
+}
+
+/// A loader of this process.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) loader: loader::Loader,
+    pub(crate) kept: Arc<KeptBatches>,
+}
+
+impl Running {
+    fn make(
+        py: Python<'_>,
+        dataset: &Dataset,
+        spec: &LoaderSpec,
+        memory: Option<&MemoryLimit>,
+    ) -> PyResult<Arc<Self>> {
+        let memory = memory.map(MemoryLimit::budget).transpose()?;
+        let memory = memory.unwrap_or_else(pipeline::Budget::unlimited);
+        let kept = Arc::new(KeptBatches::new(&memory));
+        let (dataset, spec) = (dataset.here(py)?, LoaderSpec { memory, ..spec.clone() });
+        let made = interruptible(py, move || loader::Loader::new(dataset, spec))?;
+        Ok(Arc::new(Self { loader: made.or_exception()?, kept }))
+    }
+}
+
+impl Loader {
+    fn here(&self, py: Python<'_>) -> PyResult<Arc<Running>> {
+        self.here
+            .get_or_make(|| Running::make(py, self.dataset.get(), &self.spec, self.memory.as_ref()))
+    }
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    #[pyo3(signature = (
+        dataset, *, batch_size = 1024, shuffle = true, order = None, seed = 0, chunk_rows = 64,
+        chunks_per_block = 1024, form = "dense", block_form = "native", rank = 0, world_size = 1,
+        lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
+        clip = None, totals = "genes", memory = None, keep_decoded = None, prefetch_blocks = 1,
+        prefetch_batches = 1, read_threads = 1, batch_threads = 2
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    #[expect(clippy::fn_params_excessive_bools, reason = "Python names them")]
+    fn new(
+        py: Python<'_>,
+        dataset: Py<Dataset>,
+        batch_size: u64,
+        shuffle: bool,
+        order: Option<&str>,
+        seed: u64,
+        chunk_rows: u64,
+        chunks_per_block: u64,
+        form: &str,
+        block_form: &str,
+        rank: u64,
+        world_size: u64,
+        lanes: Option<u64>,
+        remainder: &str,
+        sampling: Option<&Sampling>,
+        target_sum: Option<f64>,
+        log1p: bool,
+        clip: Option<(f32, f32)>,
+        totals: &str,
+        memory: Option<MemoryLimit>,
+        keep_decoded: Option<u64>,
+        prefetch_blocks: usize,
+        prefetch_batches: usize,
+        read_threads: usize,
+        batch_threads: usize,
+    ) -> PyResult<Self> {
+        let by_shuffle = if shuffle { Order::Shuffled } else { Order::InOrder };
+        let orders = [
+            ("shuffled", Order::Shuffled),
+            ("in order", Order::InOrder),
+            ("listed", Order::Listed),
+        ];
+        let remainders =
+            [("keep", Remainder::Short), ("drop", Remainder::Drop), ("pad", Remainder::Pad)];
+        let spec = LoaderSpec {
+            chunk_rows,
+            chunks_per_block,
+            order: order.map_or(Ok(by_shuffle), |name| choice("order", name, &orders))?,
+            seed,
+            batch_rows: batch_size,
+            block_form: block_form.parse::<BlockForm>().or_exception()?,
+            batch_form: form.parse::<BatchForm>().or_exception()?,
+            transform: Transform { target_sum, log1p, clip },
+            totals: choice("totals", totals, &[("genes", Totals::Genes), ("obs", Totals::Obs)])?,
+            world: World { rank, size: world_size },
+            lanes,
+            remainder: choice("remainder", remainder, &remainders)?,
+            sampling: sampling.map(|sampling| sampling.drawn.clone()),
+            prefetch_blocks,
+            read_threads,
+            prefetch_batches,
+            batch_threads,
+            memory: pipeline::Budget::unlimited(),
+            keep_decoded_bytes: keep_decoded,
+        };
+        check(&spec, dataset.get())?;
+        let running = Running::make(py, dataset.get(), &spec, memory.as_ref())?;
+        let n_batches = running.loader.n_batches();
+        Ok(Self { dataset, spec, memory, n_batches, here: PerProcess::new(running) })
+    }
+
+    #[getter]
+    fn dataset(&self, py: Python<'_>) -> Py<Dataset> {
+        self.dataset.clone_ref(py)
+    }
+
+    #[getter]
+    fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
+        let running = self.here(py)?;
+        let kept = Arc::clone(&running.kept);
+        let epoch = interruptible(py, move || running.loader.epoch(number))?.or_exception()?;
+        Ok(Epoch::new(epoch, kept))
+    }
+
+    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
+        let state = LoaderState::from_json(state).or_exception()?;
+        let running = self.here(py)?;
+        let kept = Arc::clone(&running.kept);
+        let epoch = interruptible(py, move || running.loader.resume(&state))?.or_exception()?;
+        Ok(Epoch::new(epoch, kept))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Loader({} batches an epoch)", self.n_batches)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Loader", "pickle the arguments it was made with"))
+    }
+}
+
+/// Checks what Python needs beyond the checks of the loader itself.
+fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
+    if spec.read_threads == 0 {
+        let problem = "read_threads is 0, but reading needs a thread of its own, so that Ctrl-C \
+                       can end a wait: give at least 1";
+        return Err(PyValueError::new_err(problem));
+    }
+    let n_columns = dataset.n_columns();
+    if spec.batch_form.dense_type().is_none() && i32::try_from(n_columns).is_err() {
+        let problem = format!(
+            "{n_columns} genes are more than the 32-bit columns of sparse batches can number: \
+             select fewer"
+        );
+        return Err(PyValueError::new_err(problem));
+    }
+    Ok(())
+}
+
+/// The value of a name.
+fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    let found = choices.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let names = names.join(", ");
+        PyValueError::new_err(format!("{argument} is {name:?}: take one of {names}"))
+    })
+}

@@ -1,0 +1,148 @@
+//! Splits of rows, and samplings: which rows an epoch has.
+
+use loader::sample::{Replacement, Sampling as Drawn};
+use loader::split;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::errors::OrException as _;
+use crate::numpy::{Integers, array_of, elements};
+use crate::waiting::detached;
+
+type Splits<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
+
+fn arrays(py: Python<'_>, splits: Vec<Vec<u64>>) -> Splits<'_> {
+    splits.into_iter().map(|rows| array_of(py, rows)).collect()
+}
+
+/// Splits rows by fractions.
+#[pyfunction]
+#[pyo3(signature = (n_rows, fractions, *, seed, method = "stochastic_rounding"))]
+pub(crate) fn split_by_fraction<'py>(
+    py: Python<'py>,
+    n_rows: u64,
+    fractions: Vec<f64>,
+    seed: u64,
+    method: &str,
+) -> Splits<'py> {
+    let method: split::Method = method.parse::<split::Method>().or_exception()?;
+    arrays(
+        py,
+        detached(py, || split::by_fraction(n_rows, &fractions, method, seed))?.or_exception()?,
+    )
+}
+
+/// Splits groups of rows.
+#[pyfunction]
+#[pyo3(signature = (groups, fractions, *, seed, labels = None))]
+pub(crate) fn split_by_group<'py>(
+    py: Python<'py>,
+    groups: Integers,
+    fractions: Vec<f64>,
+    seed: u64,
+    labels: Option<Integers>,
+) -> Splits<'py> {
+    let groups = groups.codes()?;
+    let labels = labels.map(|labels| labels.codes()).transpose()?;
+    let splits = detached(py, || match &labels {
+        Some(labels) => split::by_group_stratified(&groups, labels, &fractions, seed),
+        None => split::by_group(&groups, &fractions, seed),
+    })?;
+    arrays(py, splits.or_exception()?)
+}
+
+/// Splits the rows of each label.
+#[pyfunction]
+#[pyo3(signature = (labels, fractions, *, seed))]
+pub(crate) fn split_by_label<'py>(
+    py: Python<'py>,
+    labels: Integers,
+    fractions: Vec<f64>,
+    seed: u64,
+) -> Splits<'py> {
+    let labels = labels.codes()?;
+    arrays(py, detached(py, || split::stratified(&labels, &fractions, seed))?.or_exception()?)
+}
+
+/// Which rows an epoch has, and how often.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Sampling {
+    pub(crate) drawn: Drawn,
+}
+
+impl Sampling {
+    fn of(drawn: Result<Drawn, shuffle::Error>) -> PyResult<Self> {
+        Ok(Self { drawn: drawn.or_exception()? })
+    }
+}
+
+#[pymethods]
+impl Sampling {
+    #[staticmethod]
+    fn with_replacement(n_rows: u64, n_samples: u64) -> PyResult<Self> {
+        Self::of(Drawn::with_replacement(n_rows, n_samples))
+    }
+
+    #[staticmethod]
+    fn listed(n_rows: u64, rows: Integers) -> PyResult<Self> {
+        Self::of(Drawn::listed(n_rows, rows.codes()?))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (weights, n_samples, *, replacement = true))]
+    fn weighted(weights: &Bound<'_, PyAny>, n_samples: u64, replacement: bool) -> PyResult<Self> {
+        let weights = match elements::<f64>(weights)? {
+            Some(weights) => weights,
+            None => weights.extract::<Vec<f64>>().map_err(|error| {
+                PyTypeError::new_err(format!("weights must be float64: {error}"))
+            })?,
+        };
+        Self::of(Drawn::weighted(&weights, n_samples, with(replacement)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (labels, n_samples, *, replacement = true))]
+    fn class_balanced(labels: Integers, n_samples: u64, replacement: bool) -> PyResult<Self> {
+        Self::of(Drawn::class_balanced(&labels.codes()?, n_samples, with(replacement)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (groups, shares, n_samples, *, replacement = true))]
+    fn by_group(
+        groups: Integers,
+        shares: Vec<f64>,
+        n_samples: u64,
+        replacement: bool,
+    ) -> PyResult<Self> {
+        Self::of(Drawn::by_group(&groups.codes()?, &shares, n_samples, with(replacement)))
+    }
+
+    #[staticmethod]
+    fn stratified(labels: Integers, n_samples: u64) -> PyResult<Self> {
+        Self::of(Drawn::stratified(&labels.codes()?, n_samples))
+    }
+
+    #[staticmethod]
+    fn at_most_per_class(labels: Integers, most: u64) -> PyResult<Self> {
+        Self::of(Drawn::at_most_per_class(&labels.codes()?, most))
+    }
+
+    #[getter]
+    fn n_rows(&self) -> u64 {
+        self.drawn.n_rows()
+    }
+
+    #[getter]
+    fn n_samples(&self) -> u64 {
+        self.drawn.n_samples()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Sampling({} of {} rows)", self.drawn.n_samples(), self.drawn.n_rows())
+    }
+}
+
+fn with(replacement: bool) -> Replacement {
+    if replacement { Replacement::With } else { Replacement::Without }
+}

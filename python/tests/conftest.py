@@ -1,0 +1,67 @@
+"""Experiments for the tests, written once per run by tiledbsoma."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import board
+import numpy as np
+import pytest
+
+TESTS = Path(__file__).parent
+
+
+def tiledbsoma_python() -> Path:
+    """Python with tiledbsoma: SOMAFEED_PYTHON, or the environment of `cargo xtask test`."""
+    if named := os.environ.get("SOMAFEED_PYTHON"):
+        return Path(named)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    python = cache / "somafeed/python-tiledbsoma-2.3.0/bin/python"
+    assert python.exists(), (
+        f"no Python with tiledbsoma at {python}: run `cargo xtask test` once, or set SOMAFEED_PYTHON"
+    )
+    return python
+
+
+@dataclass(frozen=True)
+class Board:
+    """A small experiment: `board.py` has its values."""
+
+    uri: str
+    joinids: np.ndarray
+    n_genes: int
+
+    def values(self, joinids) -> np.ndarray:
+        """X of these cells."""
+        return board.values(joinids, self.n_genes)
+
+
+@pytest.fixture(scope="session")
+def make_board(tmp_path_factory):
+    """Writes experiments; one with the same cells and genes only once."""
+    made = {}
+
+    def make(start: int, stop: int, step: int = 1, n_genes: int = 6) -> Board:
+        key = (start, stop, step, n_genes)
+        if key not in made:
+            uri = str(tmp_path_factory.mktemp("experiments") / "experiment")
+            script = [tiledbsoma_python(), TESTS / "write_experiment.py", uri, *map(str, key)]
+            ran = subprocess.run(script, capture_output=True, text=True)
+            assert ran.returncode == 0, ran.stderr
+            made[key] = Board(uri, np.arange(start, stop, step), n_genes)
+        return made[key]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def experiment(make_board) -> Board:
+    """100 cells x 6 genes with the joinids 0 to 99."""
+    return make_board(0, 100)
+
+
+@pytest.fixture(scope="session")
+def gaps(make_board) -> Board:
+    """80 cells x 5 genes with every third joinid from 1,000 on."""
+    return make_board(1000, 1240, 3, 5)

@@ -1,0 +1,47 @@
+"""What the documentation shows, is run."""
+
+import doctest
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import somafeed
+
+REPOSITORY = Path(__file__).parents[2]
+MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    module = import_module(f"somafeed{name}")
+    assert doctest.testmod(module).failed == 0
+
+
+def python_of(page):
+    """The Python in a page, as one program."""
+    text = (REPOSITORY / page).read_text()
+    if page == "README.md":
+        text = text[text.index("## Python") :].partition("\n## ")[0]
+    return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+
+
+@pytest.mark.parametrize("page", ["python/README.md", "README.md", "docs/python.md"])
+def test_pages(page, tmp_path):
+    program = python_of(page)
+    assert "ExperimentDataset(" in program
+    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", program]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_everything_public_is_there_and_described():
+    for name in somafeed.__all__:
+        value = getattr(somafeed, name)
+        assert name in dir(somafeed)
+        if callable(value) and name != "SamplingMethod":
+            assert value.__doc__, name
+    with pytest.raises(AttributeError, match="no_such_name"):
+        somafeed.no_such_name

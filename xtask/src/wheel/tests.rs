@@ -1,0 +1,87 @@
+//! Tests of the Python package: the wheel is built, unpacked, and tested by pytest.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+
+use super::{build, check};
+use crate::cache::remove;
+use crate::environment::{Environment, NEWEST, OLDEST};
+use crate::{cargo, native, python};
+
+const REQUIREMENTS: &str = include_str!("../../requirements/package-tests.txt");
+/// Makes torch work without most of CUDA, and checks that it does.
+const CPU_TORCH: &str = include_str!("cpu_torch.py");
+/// What tests without torch need.
+const CHECK: &str = "import numpy, pandas, pyarrow, pytest, scipy, torch, torchdata";
+/// The profile of the tests: most of it is built for the tests of the workspace, too.
+const PROFILE: &str = "dev";
+const VARIABLE: &str = "SOMAFEED_PYTHON_PACKAGE_TESTS";
+
+/// Builds the wheel, unpacks it, and runs pytest on `python/tests`; `arguments` go to pytest.
+pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let native = native::prepare(native::Wanted::Both)?;
+    let with_tiledbsoma = python::prepare()?;
+    let python = environment()?;
+    let wheel = match build(PROFILE)? {
+        Ok(wheel) => wheel,
+        Err(code) => return Ok(code),
+    };
+    let root = cargo::workspace_root();
+    let installed = root.join("target/python-package");
+    unpack(&python, &wheel, &installed)?;
+    let mut command = cargo::command(python.as_os_str(), &native);
+    // Elsewhere, Python would find the sources instead of the wheel.
+    command.current_dir(root.join("python/tests"));
+    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).args(arguments);
+    command.env("PYTHONPATH", &installed).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("SOMAFEED_PYTHON", with_tiledbsoma);
+    Ok(cargo::exit_code(cargo::run(&mut command)?))
+}
+
+/// Python with the packages of the tests. One that the user names is preferred.
+fn environment() -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        let named = PathBuf::from(named);
+        check(&named, &["-c", CHECK])
+            .with_context(|| format!("{VARIABLE}={} cannot be used", named.display()))?;
+        return Ok(named);
+    }
+    let environment = Environment {
+        folder: "python-package-tests-2.11.0".to_owned(),
+        what: "numpy, scipy, pandas, pyarrow and torch for the tests of the Python package"
+            .to_owned(),
+        requirements: REQUIREMENTS.to_owned(),
+        download: "about 700 MB".to_owned(),
+        instead: format!("set {VARIABLE} to an interpreter that has these packages"),
+        oldest: OLDEST,
+        newest: NEWEST,
+    };
+    environment.prepare(|python| {
+        check(python, &["-c", CPU_TORCH])?;
+        check(python, &["-c", CHECK])
+    })
+}
+
+/// Unpacks a wheel, which is a zip archive, in place of an earlier one.
+fn unpack(python: &Path, wheel: &Path, into: &Path) -> anyhow::Result<()> {
+    remove(into)?;
+    let (Some(wheel), Some(into)) = (wheel.to_str(), into.to_str()) else {
+        bail!("{} or {} is not UTF-8", wheel.display(), into.display());
+    };
+    check(python, &["-m", "zipfile", "-e", wheel, into])
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+    use crate::environment::assert_pinned;
+
+    #[test]
+    fn every_package_is_pinned() {
+        assert_pinned(REQUIREMENTS);
+        assert!(REQUIREMENTS.contains("\ntorch==2.11.0\n"));
+    }
+}
