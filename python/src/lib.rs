@@ -27,7 +27,7 @@ mod splits;
 mod waiting;
 
 /// The native module.
-#[pymodule(gil_used = false)]
+#[pyo3::pymodule(gil_used = false)]
 mod _somafeed {
     use pyo3::prelude::*;
 

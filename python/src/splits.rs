@@ -18,13 +18,13 @@ fn arrays(py: Python<'_>, splits: Vec<Vec<u64>>) -> Splits<'_> {
 /// Splits rows by fractions.
 #[pyfunction]
 #[pyo3(signature = (n_rows, fractions, *, seed, method = "stochastic_rounding"))]
-pub(crate) fn split_by_fraction(
-    py: Python<'_>,
+pub(crate) fn split_by_fraction<'py>(
+    py: Python<'py>,
     n_rows: u64,
     fractions: Vec<f64>,
     seed: u64,
     method: &str,
-) -> Splits<'_> {
+) -> Splits<'py> {
     let method: split::Method = method.parse::<split::Method>().or_exception()?;
     arrays(
         py,
