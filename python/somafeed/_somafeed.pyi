@@ -79,6 +79,7 @@ class Experiment:
     def timestamp(self) -> int | None: ...
     def measurements(self) -> list[str]: ...
     def layers(self, measurement: str) -> list[str]: ...
+    def obsm_names(self, measurement: str) -> list[str]: ...
     def obs(
         self,
         *,
@@ -125,6 +126,8 @@ class Dataset:
         obs_columns: Sequence[str] = (),
         var_columns: Sequence[str] = (),
         totals: str | None = None,
+        layers: Sequence[str] = (),
+        obsm: Sequence[str] = (),
         reader: Reader = "auto",
     ) -> Dataset:
         """Opens X and reads the requested columns of obs and var.
@@ -132,7 +135,9 @@ class Dataset:
         Cells come by ascending joinid, whatever the order of `obs_joinids`. Genes come in the
         order of `var_joinids`, or by ascending joinid. `gene_names` with `gene_column` selects one
         gene per name instead, in this order; genes that the experiment lacks are columns of zeros.
-        `totals` is the obs column that `Loader(totals="obs")` scales by.
+        `totals` is the obs column that `Loader(totals="obs")` scales by. `layers` are further
+        layers, of the same genes, and `obsm` arrays of obsm, for example `X_pca`: each batch has
+        their rows beside X.
         """
     @staticmethod
     def in_memory(
@@ -153,6 +158,12 @@ class Dataset:
         """Number of selected cells, number of selected genes."""
     @property
     def n_experiments(self) -> int: ...
+    @property
+    def layers(self) -> list[str]:
+        """The further layers that batches have beside X."""
+    @property
+    def obsm(self) -> list[tuple[str, int]]:
+        """The arrays of obsm that batches have beside X, each with its number of columns."""
     @property
     def reader(self) -> str:
         """The reader of X: `native`, `libtiledb`, or both joined by `+`."""
@@ -387,6 +398,24 @@ class Epoch:
         over batches), `kept_bytes` (delivered batches that are still alive) and others."""
 
 @final
+class Matrix:
+    """A matrix of a batch, in the form that the loader makes. Owns its memory."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def form(self) -> Form: ...
+    @property
+    def nnz(self) -> int | None:
+        """Stored values; None for a dense matrix."""
+    def dense(self) -> npt.NDArray[Any]:
+        """Like `Batch.dense`."""
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Like `Batch.csr`."""
+    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Like `Batch.coo`."""
+
+@final
 class Batch:
     """Rows of X with the obs row and joinid of each, in the epoch's order. Owns its memory."""
 
@@ -411,6 +440,10 @@ class Batch:
         """indptr (n_rows + 1), indices (nnz) and data (nnz). ValueError for other forms."""
     def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """rows, columns and data (nnz each), row by row. ValueError for other forms."""
+    def layer(self, name: str) -> Matrix:
+        """A further layer: rows, columns and form are those of X. ValueError if there is none."""
+    def obsm(self, name: str) -> npt.NDArray[Any]:
+        """(n_rows, its columns), float32, or float16 for `form="f16"`: the rows of X."""
     @property
     def obs(self) -> ArrowTable: ...
     @property

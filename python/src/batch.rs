@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use loader::{BatchForm, CooBatch, CsrBatch, Matrix, ReadableBuffer as _};
+use loader::{BatchForm, CooBatch, CsrBatch, ReadableBuffer as _};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -23,13 +23,9 @@ type Arrays<'py> = PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, Py
 pub(crate) struct Batch {
     batch_idx: u64,
     n_padding: usize,
-    shape: (usize, usize),
-    form: BatchForm,
-    /// Number of stored values of a sparse batch.
-    nnz: Option<usize>,
-    /// The values of a dense batch; offsets, columns and values in CSR; rows, columns and values in
-    /// COO.
-    parts: Vec<Py<Memory>>,
+    x: Matrix,
+    layers: Vec<(String, Py<Matrix>)>,
+    obsm: Vec<(String, Py<Matrix>)>,
     obs: RecordBatch,
     codes: RecordBatch,
     joinids: Py<Memory>,
@@ -43,22 +39,81 @@ impl Batch {
         batch: loader::Batch,
         kept: &Arc<KeptBatches>,
     ) -> PyResult<Self> {
-        let shape = batch.x.shape();
-        let parts = Parts::new(batch.x, kept)?;
-        kept.lease(parts.n_bytes);
+        let mut n_bytes = 0;
+        let x = Matrix::new(py, batch.x, kept, &mut n_bytes)?;
+        let mut named = |matrices: Vec<(String, loader::Matrix)>| {
+            let matrices = matrices.into_iter().map(|(name, matrix)| {
+                let matrix = Matrix::new(py, matrix, kept, &mut n_bytes)?;
+                Ok((name, Py::new(py, matrix)?))
+            });
+            matrices.collect::<PyResult<Vec<_>>>()
+        };
+        let (layers, obsm) = (named(batch.layers)?, named(batch.obsm)?);
+        kept.lease(n_bytes);
         let own = |memory| Py::new(py, memory);
         Ok(Self {
             batch_idx: batch.batch_idx,
             n_padding: batch.n_padding,
-            shape,
-            form: parts.form,
-            nnz: parts.nnz,
-            parts: parts.memory.into_iter().map(own).collect::<PyResult<_>>()?,
+            x,
+            layers,
+            obsm,
             obs: batch.obs,
             codes: batch.codes,
             joinids: own(Memory::of_vec(batch.joinids))?,
             experiments: own(Memory::of_vec(batch.experiments))?,
         })
+    }
+}
+
+/// A matrix of a batch in one of the forms.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Matrix {
+    shape: (usize, usize),
+    form: BatchForm,
+    /// Number of stored values of a sparse matrix.
+    nnz: Option<usize>,
+    /// The values of a dense matrix; offsets, columns and values in CSR; rows, columns and values
+    /// in COO.
+    parts: Vec<Py<Memory>>,
+}
+
+impl Matrix {
+    /// Takes over a matrix of the loader, and adds its bytes to `n_bytes`.
+    fn new(
+        py: Python<'_>,
+        matrix: loader::Matrix,
+        kept: &Arc<KeptBatches>,
+        n_bytes: &mut u64,
+    ) -> PyResult<Self> {
+        use loader::Matrix as M;
+        let shape = matrix.shape();
+        let mut counted = |buffer: loader::HeapBuffer| {
+            let elements = buffer.elements();
+            let bytes = elements.len() as u64 * elements.element_type().bytes() as u64;
+            *n_bytes += bytes;
+            Memory::of_buffer(buffer, kept.keep(bytes))
+        };
+        let (parts, form, nnz) = match matrix {
+            M::Dense { values, n_rows, n_columns } => {
+                let is_f32 = values.elements().element_type() == loader::ElementType::F32;
+                let form = if is_f32 { BatchForm::Dense } else { BatchForm::F16 };
+                (vec![counted(values)?.with_rows(n_rows, n_columns)?], form, None)
+            }
+            M::Csr(CsrBatch { row_offsets, columns, values, .. }) => {
+                let nnz = row_offsets.last().copied().unwrap_or(0);
+                let offsets = Memory::of_vec(offsets(&row_offsets)?);
+                (vec![offsets, counted(columns)?, counted(values)?], BatchForm::Csr, Some(nnz))
+            }
+            M::Coo(CooBatch { rows, columns, values, .. }) => {
+                let nnz = values.elements().len();
+                let parts = vec![counted(rows)?, counted(columns)?, counted(values)?];
+                (parts, BatchForm::Coo, Some(nnz))
+            }
+            _ => return Err(SomafeedError::new_err("a batch of an unknown form")),
+        };
+        let parts = parts.into_iter().map(|memory| Py::new(py, memory));
+        Ok(Self { shape, form, nnz, parts: parts.collect::<PyResult<_>>()? })
     }
 
     fn sparse<'py>(&self, py: Python<'py>, form: BatchForm) -> Arrays<'py> {
@@ -79,76 +134,11 @@ impl Batch {
     }
 }
 
-/// The memory of a batch's values.
-struct Parts {
-    memory: Vec<Memory>,
-    form: BatchForm,
-    nnz: Option<usize>,
-    n_bytes: u64,
-}
-
-impl Parts {
-    fn new(x: Matrix, kept: &Arc<KeptBatches>) -> PyResult<Self> {
-        let mut n_bytes = 0;
-        let mut counted = |buffer: loader::HeapBuffer| {
-            let elements = buffer.elements();
-            let bytes = elements.len() as u64 * elements.element_type().bytes() as u64;
-            n_bytes += bytes;
-            Memory::of_buffer(buffer, kept.keep(bytes))
-        };
-        let (memory, form, nnz) = match x {
-            Matrix::Dense { values, n_rows, n_columns } => {
-                let is_f32 = values.elements().element_type() == loader::ElementType::F32;
-                let form = if is_f32 { BatchForm::Dense } else { BatchForm::F16 };
-                (vec![counted(values)?.with_rows(n_rows, n_columns)], form, None)
-            }
-            Matrix::Csr(CsrBatch { row_offsets, columns, values, .. }) => {
-                let nnz = row_offsets.last().copied().unwrap_or(0);
-                let offsets = Memory::of_vec(offsets(&row_offsets)?);
-                (vec![offsets, counted(columns)?, counted(values)?], BatchForm::Csr, Some(nnz))
-            }
-            Matrix::Coo(CooBatch { rows, columns, values, .. }) => {
-                let nnz = values.elements().len();
-                let memory = vec![counted(rows)?, counted(columns)?, counted(values)?];
-                (memory, BatchForm::Coo, Some(nnz))
-            }
-            _ => return Err(SomafeedError::new_err("a batch of an unknown form")),
-        };
-        Ok(Self { memory, form, nnz, n_bytes })
-    }
-}
-
-/// Row offsets as scipy and torch take them.
-fn offsets(row_offsets: &[usize]) -> PyResult<Vec<i32>> {
-    let too_many = |nnz: usize| {
-        let problem =
-            format!("a batch of {nnz} values, more than 32 bits can number: make batches smaller");
-        PyValueError::new_err(problem)
-    };
-    let offset = |offset: &usize| i32::try_from(*offset).map_err(|_| too_many(*offset));
-    row_offsets.iter().map(offset).collect()
-}
-
 #[pymethods]
-impl Batch {
+impl Matrix {
     #[getter]
-    fn n_rows(&self) -> usize {
-        self.shape.0
-    }
-
-    #[getter]
-    fn n_columns(&self) -> usize {
-        self.shape.1
-    }
-
-    #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.batch_idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.n_padding
+    fn shape(&self) -> (usize, usize) {
+        self.shape
     }
 
     #[getter]
@@ -176,6 +166,95 @@ impl Batch {
         self.sparse(py, BatchForm::Coo)
     }
 
+    fn __repr__(&self) -> String {
+        let ((n_rows, n_columns), form) = (self.shape, self.form.name());
+        format!("Matrix({n_rows} x {n_columns}, {form})")
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Matrix", "pickle its arrays"))
+    }
+}
+
+/// The matrix with this name among those of a batch.
+fn named(
+    py: Python<'_>,
+    of: &[(String, Py<Matrix>)],
+    kind: &str,
+    name: &str,
+) -> PyResult<Py<Matrix>> {
+    let found = of.iter().find(|(one, _)| one == name).map(|(_, matrix)| matrix.clone_ref(py));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = of.iter().map(|(name, _)| name.as_str()).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        PyValueError::new_err(format!("this batch has no {kind} {name:?}; it has {names}"))
+    })
+}
+
+/// Row offsets as scipy and torch take them.
+fn offsets(row_offsets: &[usize]) -> PyResult<Vec<i32>> {
+    let too_many = |nnz: usize| {
+        let problem =
+            format!("a batch of {nnz} values, more than 32 bits can number: make batches smaller");
+        PyValueError::new_err(problem)
+    };
+    let offset = |offset: &usize| i32::try_from(*offset).map_err(|_| too_many(*offset));
+    row_offsets.iter().map(offset).collect()
+}
+
+#[pymethods]
+impl Batch {
+    #[getter]
+    fn n_rows(&self) -> usize {
+        self.x.shape.0
+    }
+
+    #[getter]
+    fn n_columns(&self) -> usize {
+        self.x.shape.1
+    }
+
+    #[getter]
+    fn batch_idx(&self) -> u64 {
+        self.batch_idx
+    }
+
+    #[getter]
+    fn n_padding(&self) -> usize {
+        self.n_padding
+    }
+
+    #[getter]
+    fn form(&self) -> &'static str {
+        self.x.form()
+    }
+
+    #[getter]
+    fn nnz(&self) -> Option<usize> {
+        self.x.nnz
+    }
+
+    fn dense<'py>(&self, py: Python<'py>) -> Array<'py> {
+        self.x.dense(py)
+    }
+
+    fn csr<'py>(&self, py: Python<'py>) -> Arrays<'py> {
+        self.x.csr(py)
+    }
+
+    fn coo<'py>(&self, py: Python<'py>) -> Arrays<'py> {
+        self.x.coo(py)
+    }
+
+    fn layer(&self, py: Python<'_>, name: &str) -> PyResult<Py<Matrix>> {
+        named(py, &self.layers, "layer", name)
+    }
+
+    fn obsm<'py>(&self, py: Python<'py>, name: &str) -> Array<'py> {
+        named(py, &self.obsm, "array of obsm", name)?.get().dense(py)
+    }
+
     #[getter]
     fn obs(&self) -> ArrowTable {
         ArrowTable::new(self.obs.clone())
@@ -197,11 +276,11 @@ impl Batch {
     }
 
     fn __len__(&self) -> usize {
-        self.shape.0
+        self.x.shape.0
     }
 
     fn __repr__(&self) -> String {
-        let ((n_rows, n_columns), form) = (self.shape, self.form.name());
+        let ((n_rows, n_columns), form) = (self.x.shape, self.x.form.name());
         format!("Batch({}: {n_rows} x {n_columns}, {form})", self.batch_idx)
     }
 

@@ -133,12 +133,20 @@ impl Memory {
     }
 
     /// The same memory as rows of `n_columns` elements.
-    pub(crate) fn with_rows(self, n_rows: usize, n_columns: usize) -> Self {
-        let (size, _) = self.element.size_and_code();
-        debug_assert_eq!(n_rows * n_columns * size, self.n_bytes);
+    ///
+    /// # Errors
+    /// There are more or fewer elements than these rows have.
+    pub(crate) fn with_rows(self, n_rows: usize, n_columns: usize) -> PyResult<Self> {
+        let size = self.element.n_bytes();
+        let n_bytes = n_rows.checked_mul(n_columns).and_then(|n| n.checked_mul(size));
+        if n_bytes != Some(self.n_bytes) {
+            let found = self.n_bytes / size;
+            let problem = format!("{found} elements are not {n_rows} x {n_columns}");
+            return Err(PyBufferError::new_err(problem));
+        }
         let shape = [n_rows as isize, n_columns as isize];
         let strides = [(n_columns * size) as isize, size as isize];
-        Self { shape, strides, n_dimensions: 2, ..self }
+        Ok(Self { shape, strides, n_dimensions: 2, ..self })
     }
 }
 

@@ -31,20 +31,24 @@ pub(crate) struct Dataset {
     shape: (u64, usize),
     reader: String,
     why_not_native: Option<String>,
+    /// Names of further layers.
+    layers: Vec<String>,
+    /// Names of arrays of obsm, each with its number of columns.
+    obsm: Vec<(String, usize)>,
 }
 
-/// How a process gets its reader of X.
+/// How a process gets its readers of an experiment's matrices.
 #[derive(Debug, Clone)]
 enum Source {
     Experiment(Box<Origin>),
-    Memory(Arc<dyn XReader>),
+    Memory(Vec<Arc<dyn XReader>>),
 }
 
 impl Source {
-    fn open(&self) -> Result<Arc<dyn XReader>, soma_io::Error> {
+    fn open(&self) -> Result<Vec<Arc<dyn XReader>>, soma_io::Error> {
         match self {
             Self::Experiment(origin) => origin.open(),
-            Self::Memory(reader) => Ok(Arc::clone(reader)),
+            Self::Memory(readers) => Ok(readers.clone()),
         }
     }
 }
@@ -61,6 +65,8 @@ impl Dataset {
             shape: (dataset.n_rows(), dataset.n_columns()),
             reader: dataset.reader_name(),
             why_not_native: dataset.why_not_native().map(str::to_owned),
+            layers: dataset.layers().map(str::to_owned).collect(),
+            obsm: dataset.obsm().map(|(name, n)| (name.to_owned(), n)).collect(),
             here: PerProcess::new(dataset),
         }
     }
@@ -97,7 +103,7 @@ impl Dataset {
         experiment, *, measurement = "RNA".to_owned(), layer = "raw".to_owned(),
         obs_joinids = None, obs_filter = None, var_joinids = None, var_filter = None,
         gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
-        totals = None, reader = "auto"
+        totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto"
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn from_experiment(
@@ -114,6 +120,8 @@ impl Dataset {
         obs_columns: Vec<String>,
         var_columns: Vec<String>,
         totals: Option<String>,
+        layers: Vec<String>,
+        obsm: Vec<String>,
         reader: &str,
     ) -> PyResult<Self> {
         let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
@@ -122,6 +130,8 @@ impl Dataset {
             genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names)?,
             measurement,
             layer,
+            layers,
+            obsm,
             obs_columns,
             var_columns,
             totals,
@@ -131,6 +141,8 @@ impl Dataset {
             address: Arc::clone(experiment.address()),
             measurement: spec.measurement.clone(),
             layer: spec.layer.clone(),
+            layers: spec.layers.clone(),
+            obsm: spec.obsm.clone(),
             reader,
         };
         let experiment = experiment.here(py)?;
@@ -159,7 +171,7 @@ impl Dataset {
         };
         let var = var.map_or_else(|| without_columns(n_columns), rows_of)?;
         let dataset = loader::Dataset::in_memory(csr, rows_of(obs)?, var).or_exception()?;
-        let sources = dataset.readers().map(|reader| Source::Memory(Arc::clone(reader))).collect();
+        let sources = vec![Source::Memory(dataset.readers_of(0))];
         Ok(Self::new(dataset, sources))
     }
 
@@ -189,6 +201,16 @@ impl Dataset {
     #[getter]
     fn why_not_native(&self) -> Option<&str> {
         self.why_not_native.as_deref()
+    }
+
+    #[getter]
+    fn layers(&self) -> Vec<String> {
+        self.layers.clone()
+    }
+
+    #[getter]
+    fn obsm(&self) -> Vec<(String, usize)> {
+        self.obsm.clone()
     }
 
     fn obs(&self) -> ArrowTable {

@@ -109,6 +109,10 @@ impl Experiment {
         self.with(py, move |experiment| experiment.measurement(&measurement)?.layers())
     }
 
+    fn obsm_names(&self, py: Python<'_>, measurement: String) -> PyResult<Vec<String>> {
+        self.with(py, move |experiment| experiment.measurement(&measurement)?.obsm_names())
+    }
+
     #[pyo3(signature = (*, columns = None, joinids = None, value_filter = None))]
     fn obs(
         &self,
@@ -214,13 +218,18 @@ pub(crate) struct Origin {
     pub(crate) address: Arc<Address>,
     pub(crate) measurement: String,
     pub(crate) layer: String,
+    pub(crate) layers: Vec<String>,
+    pub(crate) obsm: Vec<String>,
     pub(crate) reader: ReaderChoice,
 }
 
 impl Origin {
-    /// Opens a reader.
-    pub(crate) fn open(&self) -> Result<Arc<dyn XReader>, soma_io::Error> {
-        let experiment = self.address.open()?;
-        experiment.measurement(&self.measurement)?.x(&self.layer)?.reader(self.reader)
+    /// Opens readers of X, of the further layers and of the arrays of obsm.
+    pub(crate) fn open(&self) -> Result<Vec<Arc<dyn XReader>>, soma_io::Error> {
+        let measurement = self.address.open()?.measurement(&self.measurement)?;
+        let layers = std::iter::once(&self.layer).chain(&self.layers);
+        let layers = layers.map(|layer| measurement.x(layer)?.reader(self.reader));
+        let obsm = self.obsm.iter().map(|name| measurement.obsm(name)?.reader(self.reader));
+        layers.chain(obsm).collect()
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! `_somafeed.pyi` beside the package documents each class and function for its users.
 //!
-//! - Calls that take long detach from the interpreter and look for signals ([`waiting`]).
-//! - A forked process never uses or drops a value that has threads ([`process`]).
-//! - Arrays are views over memory that the loader gives to Python ([`border`], [`batch`]).
-//! - Each error becomes the exception that fits, with its full message ([`errors`]).
+//! - Calls that take long detach from the interpreter and look for signals (`waiting`).
+//! - A forked process never uses or drops a value that has threads (`process`).
+//! - Arrays are views over memory that the loader gives to Python (`border`, `batch`).
+//! - Each error becomes the exception that fits, with its full message (`errors`).
 
 mod arrow_table;
 mod batch;
@@ -36,7 +36,7 @@ mod _somafeed {
     #[pymodule_export]
     use super::arrow_table::ArrowTable;
     #[pymodule_export]
-    use super::batch::Batch;
+    use super::batch::{Batch, Matrix};
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]

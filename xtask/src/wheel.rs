@@ -38,13 +38,13 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 /// Builds the wheel with a profile of cargo and returns its path; the exit code if the build failed
 /// and printed why.
 fn build(profile: &str) -> anyhow::Result<Result<PathBuf, ExitCode>> {
-    let python = maturin()?;
+    let (python, maturin) = maturin()?;
     let root = cargo::workspace_root();
     let folder = root.join("target/wheels").join(profile);
     // Wheels of earlier versions would stand beside the new one.
     remove(&folder)?;
-    let mut command = cargo::command(python.as_os_str(), &Native::default());
-    command.args(["-m", "maturin", "build", "--locked", "--profile", profile]);
+    let mut command = cargo::command(maturin.as_os_str(), &Native::default());
+    command.args(["build", "--locked", "--profile", profile]);
     command.arg("--manifest-path").arg(root.join("python/Cargo.toml"));
     command.arg("--interpreter").arg(&python).arg("--out").arg(&folder);
     let status = cargo::run(&mut command)?;
@@ -54,8 +54,8 @@ fn build(profile: &str) -> anyhow::Result<Result<PathBuf, ExitCode>> {
     wheel_in(&folder).map(Ok)
 }
 
-/// Python with maturin.
-fn maturin() -> anyhow::Result<PathBuf> {
+/// A Python, and the program maturin beside its packages.
+fn maturin() -> anyhow::Result<(PathBuf, PathBuf)> {
     let environment = Environment {
         folder: format!("python-maturin-{MATURIN_VERSION}"),
         what: format!("maturin {MATURIN_VERSION}"),
@@ -68,7 +68,17 @@ fn maturin() -> anyhow::Result<PathBuf> {
         oldest: OLDEST,
         newest: NEWEST,
     };
-    environment.prepare(|python| check(python, &["-m", "maturin", "--version"]))
+    let python = environment.prepare(|python| check(&program(python)?, &["--version"]))?;
+    let maturin = program(&python)?;
+    Ok((python, maturin))
+}
+
+/// Where pip puts maturin if it installs into a folder of packages.
+fn program(python: &Path) -> anyhow::Result<PathBuf> {
+    let script = "import site; print(site.getsitepackages()[0], end='')";
+    let output = Command::new(python).args(["-c", script]).output();
+    let output = output.with_context(|| format!("cannot run {}", python.display()))?;
+    Ok(Path::new(&String::from_utf8(output.stdout)?).join("bin/maturin"))
 }
 
 /// Fails unless the interpreter succeeds with these arguments.

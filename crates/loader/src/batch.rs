@@ -1,4 +1,4 @@
-//! Batches: rows of X, with the obs row and the joinid of each.
+//! Batches: rows of X and of the matrices beside it, with the obs row and the joinid of each.
 
 use std::fmt;
 
@@ -14,8 +14,14 @@ use crate::error::Error;
 pub struct Batch<B = HeapBuffer> {
     /// The batch's index in the epoch, from 0.
     pub batch_idx: u64,
-    /// The values: one row per cell, one column per selected gene.
+    /// The values of X: one row per cell, one column per selected gene.
     pub x: Matrix<B>,
+    /// The [further layers](crate::DatasetSpec::layers), each with its name: rows, columns and form
+    /// are those of `x`. Transforms are not applied to them.
+    pub layers: Vec<(String, Matrix<B>)>,
+    /// The [arrays of obsm](crate::DatasetSpec::obsm), each with its name: the rows of `x`, columns
+    /// of their own. Always dense; f16 if `x` is, otherwise f32. Transforms are not applied to them.
+    pub obsm: Vec<(String, Matrix<B>)>,
     /// The requested obs columns: one row per cell, in the order of `x`.
     pub obs: RecordBatch,
     /// The codes of the data set's [encoders](crate::Dataset::with_encoders): one Int64 column per
@@ -36,6 +42,16 @@ impl<B> Batch<B> {
     pub fn n_rows(&self) -> usize {
         self.joinids.len()
     }
+
+    /// The further layer with this name; `None` if the batch has none.
+    pub fn layer(&self, name: &str) -> Option<&Matrix<B>> {
+        self.layers.iter().find(|(layer, _)| layer == name).map(|(_, matrix)| matrix)
+    }
+
+    /// The array of obsm with this name; `None` if the batch has none.
+    pub fn obsm(&self, name: &str) -> Option<&Matrix<B>> {
+        self.obsm.iter().find(|(array, _)| array == name).map(|(_, matrix)| matrix)
+    }
 }
 
 impl<B> fmt::Debug for Batch<B> {
@@ -44,7 +60,8 @@ impl<B> fmt::Debug for Batch<B> {
     }
 }
 
-/// The values of a batch, in the form of [`LoaderSpec::batch_form`](crate::LoaderSpec::batch_form).
+/// The values of X in a batch, in the form of
+/// [`LoaderSpec::batch_form`](crate::LoaderSpec::batch_form), or those of a matrix beside X.
 #[non_exhaustive]
 pub enum Matrix<B = HeapBuffer> {
     /// Row-major: the value of row `i` and column `j` is at `i * n_columns + j`.
@@ -53,7 +70,7 @@ pub enum Matrix<B = HeapBuffer> {
         values: B,
         /// Number of cells.
         n_rows: usize,
-        /// Number of selected genes.
+        /// Number of selected genes, or of columns of an array of obsm.
         n_columns: usize,
     },
     /// The stored values in compressed sparse rows.
@@ -155,7 +172,7 @@ impl<B> fmt::Debug for CooBatch<B> {
 }
 
 impl<B> Matrix<B> {
-    /// Number of cells, and of selected genes.
+    /// Number of cells, and of selected genes or columns of an array of obsm.
     pub fn shape(&self) -> (usize, usize) {
         match self {
             Self::Dense { n_rows, n_columns, .. } => (*n_rows, *n_columns),

@@ -1,5 +1,6 @@
-//! Blocks: rows of X that were read together and are shuffled together.
+//! Blocks: rows that were read together and are shuffled together.
 
+use std::iter;
 use std::ops::Range;
 use std::thread;
 
@@ -23,17 +24,26 @@ pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Error 
     Error::Densify { epoch, block_idx, source }
 }
 
-/// Rows of X that were read together. Its memory is reused for later blocks.
+/// Rows that were read together, of X and of the matrices beside it. Its memory is reused for later
+/// blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    pub(crate) place: BlockPlace,
     /// The rows of the selection, ascending.
     pub(crate) rows: Vec<u64>,
+    pub(crate) x: BlockMatrix,
+    pub(crate) beside: Vec<BlockMatrix>,
+}
+
+/// One matrix of a block.
+#[derive(Debug, Default)]
+pub(crate) struct BlockMatrix {
+    pub(crate) place: BlockPlace,
+    pub(crate) n_rows: usize,
     pub(crate) n_columns: usize,
     pub(crate) values: Values,
 }
 
-/// The values of a block, by [`BlockForm`](crate::BlockForm).
+/// The values of a matrix of a block, by [`BlockForm`](crate::BlockForm).
 #[derive(Debug)]
 pub(crate) enum Values {
     /// `np.array`: row-major, in the order of reading.
@@ -51,20 +61,51 @@ impl Default for Values {
 }
 
 impl Block {
-    /// Bytes of the rows and values, now and at most: packed values need more if some value is not
-    /// a count, which may happen in a later block.
+    /// The matrices: X, then those beside it.
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = &BlockMatrix> {
+        iter::once(&self.x).chain(&self.beside)
+    }
+
+    /// The matrices to be filled: X, then `n_beside` beside it.
+    pub(crate) fn matrices_mut(
+        &mut self,
+        n_beside: usize,
+    ) -> impl Iterator<Item = &mut BlockMatrix> {
+        self.beside.resize_with(n_beside, BlockMatrix::default);
+        iter::once(&mut self.x).chain(&mut self.beside)
+    }
+
+    /// Bytes of the rows and values, now and at most.
     pub(crate) fn bytes(&self) -> BlockBytes {
+        let rows = size_of_val(self.rows.as_slice()) as u64;
+        let mut all = BlockBytes { now: rows, most: rows };
+        for BlockBytes { now, most } in self.matrices().map(BlockMatrix::bytes) {
+            all.now += now;
+            all.most += most;
+        }
+        all
+    }
+
+    /// The selection's row at a position in the block.
+    pub(crate) fn selection_row(&self, row: u32) -> u64 {
+        self.rows[row as usize]
+    }
+}
+
+impl BlockMatrix {
+    /// Bytes of the values, now and at most: packed values need more if some value is not a count,
+    /// which may happen in a later block.
+    fn bytes(&self) -> BlockBytes {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
         };
-        let values = match &self.values {
+        let most = match &self.values {
             Values::Dense(values) => size_of_val(values.as_slice()),
             Values::Csr(csr) => of_csr(&csr.row_offsets, csr.nnz()),
             Values::Packed(csr) => {
                 size_of_val(csr.row_offsets()) + csr.nnz() * PACKED_CELL_BYTES as usize
             }
-        };
-        let most = (values + size_of_val(self.rows.as_slice())) as u64;
+        } as u64;
         let unpacked = match &self.values {
             Values::Packed(csr) => (csr.nnz() as u64) * (PACKED_CELL_BYTES - csr.cell_bytes()),
             _ => 0,
@@ -94,7 +135,7 @@ impl Block {
 
     /// Makes the values dense and all zero, in the memory of the last block if that was dense.
     pub(crate) fn zeroed_dense(&mut self) -> Result<&mut [f32], Error> {
-        let (n_rows, n_columns) = (self.rows.len() as u64, self.n_columns);
+        let (n_rows, n_columns) = (self.n_rows as u64, self.n_columns);
         let n_values = Self::dense_len(n_rows, n_columns)?;
         if !matches!(self.values, Values::Dense(_)) {
             self.values = Values::Dense(Vec::new());
@@ -124,11 +165,6 @@ impl Block {
         }
         let Values::Packed(csr) = &mut self.values else { unreachable!("it was just made so") };
         csr
-    }
-
-    /// The selection's row at a position in the block.
-    pub(crate) fn selection_row(&self, row: u32) -> u64 {
-        self.rows[row as usize]
     }
 
     /// Writes the rows at these positions, in this order, row-major into all of `out`. Up to

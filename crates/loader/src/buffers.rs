@@ -70,15 +70,27 @@ impl HeapBuffers {
         free.f32.len() + free.f16.len() + free.u32.len()
     }
 
-    /// The memory of this type that came back last; new, empty memory if the pool has none.
-    fn reused(&self, element_type: ElementType) -> Memory {
+    /// Memory of this type for `n` elements: the smallest that is large enough, so that the matrices
+    /// of a batch keep memory of their own sizes. If none is, the largest of the too small ones.
+    fn reused(&self, element_type: ElementType, n: usize) -> Memory {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         match element_type {
-            ElementType::F32 => Memory::F32(free.f32.pop().unwrap_or_default()),
-            ElementType::F16 => Memory::F16(free.f16.pop().unwrap_or_default()),
-            ElementType::U32 => Memory::U32(free.u32.pop().unwrap_or_default()),
+            ElementType::F32 => Memory::F32(best_fitting(&mut free.f32, n)),
+            ElementType::F16 => Memory::F16(best_fitting(&mut free.f16, n)),
+            ElementType::U32 => Memory::U32(best_fitting(&mut free.u32, n)),
         }
     }
+}
+
+/// Removes the memory that fits `n` elements best: the most recent one of equals. New, empty memory
+/// if there is none.
+fn best_fitting<E>(free: &mut Vec<Vec<E>>, n: usize) -> Vec<E> {
+    let unfitness = |elements: &Vec<E>| {
+        let capacity = elements.capacity();
+        if capacity >= n { (false, capacity) } else { (true, n - capacity) }
+    };
+    let best = (0..free.len()).rev().min_by_key(|idx| unfitness(&free[*idx]));
+    best.map(|idx| free.remove(idx)).unwrap_or_default()
 }
 
 impl fmt::Debug for HeapBuffers {
@@ -91,7 +103,7 @@ impl BatchBuffers for HeapBuffers {
     type Buffer = HeapBuffer;
 
     fn take(&self, n: usize, element_type: ElementType) -> Result<HeapBuffer, Error> {
-        let memory = match self.reused(element_type) {
+        let memory = match self.reused(element_type, n) {
             Memory::F32(values) => Memory::F32(fitting(values, n)?),
             Memory::F16(values) => Memory::F16(fitting(values, n)?),
             Memory::U32(numbers) => Memory::U32(fitting(numbers, n)?),

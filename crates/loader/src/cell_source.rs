@@ -6,6 +6,7 @@ use pipeline::{BlockBytes, BlockRows, Need, ReadStats, Source, Stop};
 
 use crate::assemble::Assembler;
 use crate::batch::Batch;
+use crate::beside::DatasetMatrix;
 use crate::block::Block;
 use crate::buffers::BatchBuffers;
 use crate::dataset::Dataset;
@@ -19,7 +20,7 @@ pub(crate) struct CellSource<B: BatchBuffers> {
     pub(crate) dataset: Dataset,
     pub(crate) spec: LoaderSpec,
     pub(crate) buffers: Arc<B>,
-    row_nnz: OnceLock<f64>,
+    row_nnz: OnceLock<Vec<f64>>,
 }
 
 impl<B: BatchBuffers> CellSource<B> {
@@ -27,17 +28,18 @@ impl<B: BatchBuffers> CellSource<B> {
         Self { dataset, spec, buffers, row_nnz: OnceLock::new() }
     }
 
-    /// Expected number of values in a row of a sparse batch; 0 for dense batches. Computed once,
-    /// because the reader may have to read metadata.
-    fn row_nnz(&self) -> Result<f64, Error> {
-        if self.spec.batch_form.dense_type().is_some() {
-            return Ok(0.0);
-        }
+    /// Expected number of values in a row of each matrix's batches, if they are sparse; 0 if they
+    /// are dense. Computed once, because the reader may have to read metadata.
+    fn row_nnz(&self) -> Result<&[f64], Error> {
         if let Some(known) = self.row_nnz.get() {
-            return Ok(*known);
+            return Ok(known);
         }
-        let found = self.dataset.mean_row_nnz()?;
-        Ok(*self.row_nnz.get_or_init(|| found))
+        let of = |matrix: DatasetMatrix<'_>| match matrix.batch_form(self.spec.batch_form) {
+            form if form.dense_type().is_some() => Ok(0.0),
+            _ => self.dataset.mean_row_nnz(&matrix),
+        };
+        let found = self.dataset.matrices().map(of).collect::<Result<_, _>>()?;
+        Ok(self.row_nnz.get_or_init(|| found))
     }
 }
 
@@ -76,9 +78,10 @@ impl<B: BatchBuffers> Source for CellSource<B> {
     }
 
     fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, Error> {
-        let nnz = self.row_nnz()? * batch_rows.min(self.n_rows()) as f64;
+        let n_rows = batch_rows.min(self.n_rows()) as f64;
+        let nnz = self.row_nnz()?.iter().map(|row_nnz| (row_nnz * n_rows) as usize);
         let Self { dataset, spec, buffers, .. } = self;
-        Ok(Assembler::new(dataset.clone(), spec, Arc::clone(buffers), nnz as usize))
+        Ok(Assembler::new(dataset.clone(), spec, Arc::clone(buffers), nnz))
     }
 
     fn keep(&self, holder: u64, bytes: u64) {

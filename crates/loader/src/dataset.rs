@@ -1,18 +1,20 @@
 //! A data set: selected cells and genes of one experiment or several, with their obs columns.
 
+mod readers;
+
 use std::fmt;
 use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::DataType;
-use soma_io::{CsrBuffers, GeneSelection, MemoryReader, ReadForm, XReader};
+use soma_io::{CsrBuffers, GeneSelection, MemoryReader, XReader};
 use twox_hash::XxHash3_64;
 
+use crate::beside::Beside;
 use crate::cells::Cells;
 use crate::error::{Error, open_error};
-use crate::selected_x::{GenePlaces, Part, SelectedX};
+use crate::selected::{ColumnPlaces, Part, Selected, SelectedMatrix};
 
 /// Selected cells and genes of X, with the cells' obs columns in memory. Cheap to clone.
 ///
@@ -20,7 +22,9 @@ use crate::selected_x::{GenePlaces, Part, SelectedX};
 /// [`Dataset::concat`] combines several data sets.
 #[derive(Clone)]
 pub struct Dataset {
-    pub(crate) sources: Arc<[SelectedX]>,
+    pub(crate) sources: Arc<[Selected]>,
+    /// The matrices beside X.
+    pub(crate) beside: Arc<[Beside]>,
     /// The first row of each source, then the number of rows.
     pub(crate) starts: Arc<[u64]>,
     pub(crate) obs: RecordBatch,
@@ -76,8 +80,8 @@ impl Dataset {
             return Err(Error::VarLength { n_genes: n_columns, n_var: var.num_rows() });
         }
         let x = MemoryReader::new(csr).map_err(open_error("rows in memory".to_owned()))?;
-        let genes = GenePlaces::new(GeneSelection::All, n_columns as u64)?;
-        let source = SelectedX { x: Arc::new(x), cells: Cells::Range(0..n_rows), genes };
+        let genes = genes_of_x(GeneSelection::All, n_columns as u64)?;
+        let source = Selected::new(Cells::Range(0..n_rows), Arc::new(x), genes);
         Self::of_source(source, obs, var)
     }
 
@@ -93,18 +97,18 @@ impl Dataset {
         obs: RecordBatch,
         genes: GeneSelection,
     ) -> Result<Self, Error> {
-        let genes = GenePlaces::new(genes, x.n_columns())?;
+        let genes = genes_of_x(genes, x.n_columns())?;
         let var = crate::obs::without_columns("var", genes.n_columns)?;
-        Self::of_source(SelectedX { x, cells, genes }, obs, var)
+        Self::of_source(Selected::new(cells, x, genes), obs, var)
     }
 
     /// A data set of one experiment; `var` has one row per batch column.
     pub(crate) fn of_source(
-        source: SelectedX,
+        source: Selected,
         obs: RecordBatch,
         var: RecordBatch,
     ) -> Result<Self, Error> {
-        let SelectedX { x, cells, genes } = &source;
+        let Selected { cells, x: SelectedMatrix { reader: x, columns }, .. } = &source;
         cells.check_ascending()?;
         if cells.n_rows() != obs.num_rows() as u64 {
             return Err(Error::ObsLength { n_cells: cells.n_rows(), n_obs: obs.num_rows() });
@@ -112,11 +116,11 @@ impl Dataset {
         if let Some(joinid) = cells.first_outside(x.n_rows()) {
             return Err(Error::CellOutsideX { joinid, x_rows: x.n_rows() });
         }
-        let n_columns = genes.n_columns;
+        let n_columns = columns.n_columns;
         let starts = Arc::new([0, cells.n_rows()]);
         let codes = crate::obs::without_columns("the codes", obs.num_rows())?;
-        let sources = Arc::new([source]);
-        Ok(Self { sources, starts, obs, codes, var, totals: None, n_columns })
+        let (sources, beside) = (Arc::new([source]), Arc::new([]));
+        Ok(Self { sources, starts, beside, obs, codes, var, totals: None, n_columns })
     }
 
     /// Adds a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
@@ -138,8 +142,9 @@ impl Dataset {
     /// or let `Dataset::from_experiments` align them. The var columns are those of the first.
     ///
     /// # Errors
-    /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; only
-    /// some have totals.
+    /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; the
+    /// layers or arrays of obsm beside X differ, in name, order or number of columns; only some
+    /// have totals.
     pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
         let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
@@ -150,11 +155,12 @@ impl Dataset {
                     first: first.n_columns,
                 });
             }
+            first.check_same_matrices(idx, other)?;
         }
         let parts = |of: fn(&Self) -> &RecordBatch| datasets.iter().map(of).collect::<Vec<_>>();
         let obs = crate::obs::concat(&parts(|dataset| &dataset.obs))?;
         let codes = crate::obs::concat(&parts(|dataset| &dataset.codes))?;
-        let sources: Arc<[SelectedX]> =
+        let sources: Arc<[Selected]> =
             datasets.iter().flat_map(|dataset| dataset.sources.iter().cloned()).collect();
         let totals: Option<Vec<&[f64]>> = datasets.iter().map(Self::totals).collect();
         if totals.is_none()
@@ -167,63 +173,13 @@ impl Dataset {
         Ok(Self {
             starts: Self::starts_of(&sources),
             sources,
+            beside: Arc::clone(&first.beside),
             obs,
             codes,
             var: first.var.clone(),
             totals: totals.map(|totals| totals.concat().into()),
             n_columns: first.n_columns,
         })
-    }
-
-    /// The same data set with other readers of the same X, one per experiment: for example in a
-    /// forked process, where the threads of the first readers do not exist.
-    ///
-    /// # Errors
-    /// The number of readers, or the shape of an X, differs.
-    pub fn with_readers(&self, readers: Vec<Arc<dyn XReader>>) -> Result<Self, Error> {
-        if readers.len() != self.n_experiments() {
-            let (found, expected) = (readers.len(), self.n_experiments());
-            return Err(Error::ReaderCount { found, expected });
-        }
-        let replaced = self.sources.iter().zip(readers).enumerate().map(|(idx, (source, x))| {
-            let (found, expected) =
-                ((x.n_rows(), x.n_columns()), (source.x.n_rows(), source.x.n_columns()));
-            if found != expected {
-                return Err(Error::ReaderShape { idx, found, expected });
-            }
-            Ok(SelectedX { x, ..source.clone() })
-        });
-        Ok(Self { sources: replaced.collect::<Result<_, _>>()?, ..self.clone() })
-    }
-
-    /// The readers of X, one per experiment.
-    pub fn readers(&self) -> impl Iterator<Item = &Arc<dyn XReader>> {
-        self.sources.iter().map(|source| &source.x)
-    }
-
-    /// The name of the reader of X; several names are joined by `+` if the readers of the
-    /// experiments differ.
-    pub fn reader_name(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        for reader in self.readers() {
-            if !names.contains(&reader.name()) {
-                names.push(reader.name());
-            }
-        }
-        names.join("+")
-    }
-
-    /// The reason why [`ReaderChoice::Auto`](crate::ReaderChoice::Auto) chose libtiledb: that of
-    /// the first experiment for which it did.
-    pub fn why_not_native(&self) -> Option<&str> {
-        self.readers().find_map(|reader| reader.why_not_native())
-    }
-
-    /// The type in which X's values are stored; `None` if the experiments differ, or if there are
-    /// none.
-    pub fn data_type(&self) -> Option<&DataType> {
-        let first = self.readers().next()?.data_type();
-        self.readers().all(|reader| reader.data_type() == first).then_some(first)
     }
 
     /// Number of experiments.
@@ -248,7 +204,7 @@ impl Dataset {
 
     /// Number of batch columns that are all zero because no experiment has the gene.
     pub fn n_absent_genes(&self) -> usize {
-        let there = |column| self.sources.iter().any(|source| source.genes.has(column));
+        let there = |column| self.sources.iter().any(|source| source.x.columns.has(column));
         (0..self.n_columns).filter(|column| !there(*column)).count()
     }
 
@@ -284,65 +240,11 @@ impl Dataset {
         (idx, self.sources[idx].cells.joinid(row_idx - self.starts[idx]))
     }
 
-    pub(crate) fn source(&self, idx: usize) -> &SelectedX {
-        &self.sources[idx]
-    }
-
-    /// Estimated mean number of values in a selected row: the mean over all rows of X, times the
-    /// share of the genes that are read. 0 if the reader does not know X's number of values.
-    pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
-        let mut mean = 0.0;
-        for source in self.sources.iter() {
-            let (n_rows, n_columns) = (source.x.n_rows().max(1), source.x.n_columns().max(1));
-            let nnz = source.x.nnz().map_err(open_error("X's number of values".to_owned()))?;
-            let of_row = nnz.unwrap_or(0) as f64 / n_rows as f64;
-            let of_genes = source.genes.n_read() as f64 / n_columns as f64;
-            let share = source.cells.n_rows() as f64 / self.n_rows().max(1) as f64;
-            mean += share * of_row * of_genes;
-        }
-        Ok(mean)
-    }
-
-    /// Bytes of memory that reading `nnz` values needs at most, over all sources.
-    pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
-        let of = |source: &SelectedX| source.x.working_bytes(nnz, &source.genes.selection, form);
-        self.sources.iter().map(of).max().unwrap_or(0)
-    }
-
-    /// Bytes of decoded values of X that the readers keep now
-    /// ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
-    pub fn decoded_bytes(&self) -> u64 {
-        self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
-    }
-
-    /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
-    /// to its rows.
-    pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
-        let n_rows = u128::from(self.n_rows().max(1));
-        for (rows, reader) in self.distinct_readers() {
-            let share = u128::from(limit_bytes) * u128::from(rows) / n_rows;
-            reader.keep_decoded(holder, share as u64);
-        }
-    }
-
-    /// Each reader once, with the number of rows of all its sources.
-    fn distinct_readers(&self) -> impl Iterator<Item = (u64, &Arc<dyn XReader>)> {
-        let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
-            std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
-        };
-        self.sources.iter().enumerate().filter_map(move |(idx, source)| {
-            if self.sources[..idx].iter().any(|before| is_of(&before.x, &source.x)) {
-                return None;
-            }
-            let of_reader = self.sources[idx..].iter().filter(|one| is_of(&one.x, &source.x));
-            Some((of_reader.map(|one| one.cells.n_rows()).sum(), &source.x))
-        })
-    }
-
-    /// A hash of the selected cells of each experiment, the same for a range and an equal list.
+    /// A hash of the selected cells of each experiment, the same for a range and an equal list, and
+    /// of the names and numbers of columns of the matrices beside X.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
-        for SelectedX { cells, .. } in self.sources.iter() {
+        for Selected { cells, .. } in self.sources.iter() {
             hash.write(&cells.n_rows().to_le_bytes());
             match cells {
                 Cells::Range(range) => write_run(&mut hash, range.start, cells.n_rows()),
@@ -353,16 +255,10 @@ impl Dataset {
                 }
             }
         }
-        format!("{:016x}", hash.finish())
-    }
-
-    /// Whether rows can be read as packed CSR: the reader can, there is one experiment, and all
-    /// batch columns are genes of it.
-    pub(crate) fn packs(&self) -> bool {
-        match &self.sources[..] {
-            [source] => !source.genes.is_placed() && source.x.packs(&source.genes.selection),
-            _ => false,
+        for beside in self.beside.iter() {
+            hash.write(format!("{beside} x {}\0", beside.n_columns).as_bytes());
         }
+        format!("{:016x}", hash.finish())
     }
 
     /// Splits ascending, disjoint ranges of rows by source.
@@ -387,6 +283,16 @@ impl Dataset {
     }
 }
 
+/// The selected genes of an X with this number of columns.
+pub(crate) fn genes_of_x(genes: GeneSelection, x_columns: u64) -> Result<ColumnPlaces, Error> {
+    ColumnPlaces::new(genes, x_columns).map_err(genes_error(x_columns))
+}
+
+/// The error of genes that X lacks.
+pub(crate) fn genes_error(x_columns: u64) -> impl FnOnce(soma_io::Error) -> Error {
+    move |source| Error::GenesOutsideX { x_columns, source: Box::new(source) }
+}
+
 fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
     if n > 0 {
         let mut bytes = [0; 16];
@@ -399,6 +305,8 @@ fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (n_rows, n_columns) = (self.n_rows(), self.n_columns);
-        write!(f, "Dataset({n_rows} cells x {n_columns} genes, read by {})", self.reader_name())
+        write!(f, "Dataset({n_rows} cells x {n_columns} genes")?;
+        self.beside.iter().try_for_each(|beside| write!(f, ", {beside}"))?;
+        write!(f, ", read by {})", self.reader_name())
     }
 }

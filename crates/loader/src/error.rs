@@ -1,6 +1,10 @@
 //! Errors between a selection and its batches.
 
+mod matrix;
+
 use std::ops::Range;
+
+pub use matrix::MatrixError;
 
 use crate::element_type::ElementType;
 
@@ -102,6 +106,10 @@ pub enum Error {
         /// X's number of rows.
         x_rows: u64,
     },
+
+    /// A matrix cannot come beside X.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
 
     /// The selected rows' joinids are not strictly ascending.
     #[error(
@@ -212,27 +220,30 @@ pub enum Error {
         problem: String,
     },
 
-    /// There are more or fewer readers than experiments.
-    #[error("there are {found} readers for {expected} experiments: give one for each")]
+    /// There are more or fewer readers than experiments, or than matrices of one.
+    #[error(
+        "there are {found} readers instead of {expected}: give a list for each experiment, of one \
+         for each matrix"
+    )]
     ReaderCount {
-        /// Number of readers.
+        /// Number of readers, or of lists of them.
         found: usize,
-        /// Number of experiments.
+        /// Number of matrices of an experiment, or of experiments.
         expected: usize,
     },
 
-    /// A reader is of an X of another shape.
+    /// A reader is of a matrix of another shape.
     #[error(
-        "the reader of experiment {idx} has an X of {} x {}, the data set was made of {} x {}: was X \
-         written to meanwhile?",
+        "a reader of experiment {idx} has a matrix of {} x {}, the data set was made of {} x {}: was \
+         it written to meanwhile?",
         found.0, found.1, expected.0, expected.1
     )]
     ReaderShape {
         /// Index of the experiment, from 0.
         idx: usize,
-        /// Rows and columns of the reader's X.
+        /// Rows and columns of the reader's matrix.
         found: (u64, u64),
-        /// Rows and columns of the X before.
+        /// Rows and columns of the matrix before.
         expected: (u64, u64),
     },
 
@@ -254,7 +265,7 @@ pub enum Error {
     },
 
     /// A block or batch is larger than memory can address, or than the system can provide.
-    #[error("cannot get {bytes} bytes for {what} of {n_rows} rows x {n_columns} genes: {advice}")]
+    #[error("cannot get {bytes} bytes for {what} of {n_rows} rows x {n_columns} columns: {advice}")]
     OutOfMemory {
         /// The block or batch.
         what: &'static str,

@@ -2,8 +2,8 @@
 //!
 //! A [`Dataset`] is a selection of cells and genes, from one experiment or several. A [`Loader`]
 //! delivers it as its [`LoaderSpec`] says: each pass is an [`Epoch`], which iterates [`Batch`]es.
-//! A batch has rows of X (dense, CSR or COO) and the obs row and joinid of each. Threads read
-//! blocks and make batches ahead, within limits; dropping the epoch ends them at any point.
+//! A batch has rows of X (dense, CSR or COO), of further layers and of obsm arrays, and the obs row
+//! and joinid of each. Threads read blocks and make batches ahead, within limits; dropping the epoch ends them at any point.
 //!
 //! Several processes can share one order: [`LoaderSpec::world`] is the rank of this process and
 //! their number. [`Epoch::state`] saves a place in the order, and [`Loader::resume`] continues
@@ -55,6 +55,7 @@
 mod alignment;
 mod assemble;
 mod batch;
+mod beside;
 mod block;
 mod buffers;
 mod cell_source;
@@ -71,7 +72,7 @@ mod loader;
 mod need;
 mod obs;
 mod read;
-mod selected_x;
+mod selected;
 mod selection;
 mod spec;
 mod stats;
@@ -81,6 +82,7 @@ mod to_arrow;
 mod to_ndarray;
 #[cfg(feature = "sprs")]
 mod to_sprs;
+mod unfinished;
 
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
@@ -91,7 +93,7 @@ pub use densify::Transform;
 pub use element_type::ElementType;
 pub use elements::{Elements, ElementsMut};
 pub use epoch::{Epoch, Epochs};
-pub use error::Error;
+pub use error::{Error, MatrixError};
 pub use loader::Loader;
 pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};

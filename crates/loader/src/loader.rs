@@ -8,7 +8,7 @@ use pipeline::Pipeline;
 
 use crate::LoaderState;
 use crate::batch::Batch;
-use crate::block::Block;
+use crate::block::BlockMatrix;
 use crate::buffers::{BatchBuffers, HeapBuffers};
 use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
@@ -31,8 +31,10 @@ impl Loader<HeapBuffers> {
     /// - A dense block is larger than memory can address, or the budget is too small for a block.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
         // Batches in use at once: those that are ready, one in the making, one with the consumer. A
-        // COO batch has two buffers of one type.
-        let buffers = HeapBuffers::new(2 * spec.prefetch_batches.saturating_add(2));
+        // COO matrix has two buffers of one type.
+        let of_batch = 2 * (1 + dataset.beside.len());
+        let n_batches = spec.prefetch_batches.saturating_add(2);
+        let buffers = HeapBuffers::new(n_batches.saturating_mul(of_batch));
         Self::with_buffers(dataset, spec, Arc::new(buffers))
     }
 }
@@ -161,7 +163,9 @@ fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), E
     }
     let n_rows = dataset.n_rows();
     let rows = spec.pipeline().block_rows(n_rows, lanes)?;
-    Block::dense_len(rows.min(n_rows), dataset.n_columns()).map(drop)
+    dataset
+        .matrices()
+        .try_for_each(|matrix| BlockMatrix::dense_len(rows.min(n_rows), matrix.n_columns).map(drop))
 }
 
 impl<B: BatchBuffers> fmt::Debug for Loader<B> {

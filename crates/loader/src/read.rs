@@ -6,18 +6,19 @@ use pipeline::{BlockPlace, BlockRows, ReadStats, Stop};
 use soma_io::{CsrBuffers, RowRanges};
 use worktime::{ReadTimes, ThreadTime};
 
-use crate::block::{Block, densify_error};
+use crate::beside::DatasetMatrix;
+use crate::block::{Block, BlockMatrix, densify_error};
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::selected_x::{Part, SelectedX};
+use crate::selected::{Part, SelectedMatrix};
 use crate::spec::BlockForm;
 
 /// Memory of a reading thread, reused from block to block.
 #[derive(Default)]
 pub(crate) struct Scratch {
     to_csr: CooToCsr,
-    /// The index of each experiment's genes, made when first needed.
-    columns: Vec<Option<AxisIndex>>,
+    /// For each matrix the index of each experiment's columns, made when first needed.
+    columns: Vec<Vec<Option<AxisIndex>>>,
     /// Rows of a further experiment, before they are appended to those of the first.
     further: CsrBuffers,
 }
@@ -29,7 +30,7 @@ pub(crate) struct BlockReader<'a> {
 }
 
 impl BlockReader<'_> {
-    /// Reads rows of the selection into a block.
+    /// Reads rows of the selection into a block, first of X, then of each matrix beside it.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,
@@ -37,71 +38,102 @@ impl BlockReader<'_> {
         scratch: &mut Scratch,
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
-        scratch.columns.resize_with(self.dataset.n_experiments(), || None);
-        let rows = wanted.ranges;
+        let (rows, place) = (wanted.ranges, wanted.place);
         let parts = self.dataset.parts(rows);
-        block.place = wanted.place;
-        block.n_columns = self.dataset.n_columns();
         block.rows.clear();
         block.rows.extend(rows.iter().cloned().flatten());
-        match self.form {
-            BlockForm::Dense => self.read_dense(block, &parts, scratch, stop),
-            BlockForm::ConvertedCsr => self.read_coo(block, &parts, scratch, stop),
-            BlockForm::Csr => match &parts[..] {
-                [part] if self.dataset.packs() => self.read_packed(block, part),
-                _ => self.read_csr(block, &parts, scratch),
+        let n_rows = block.rows.len();
+        let n_beside = self.dataset.beside.len();
+        scratch.columns.resize_with(1 + n_beside, Vec::new);
+        let mut all = nothing_read();
+        let into = block.matrices_mut(n_beside);
+        for (matrix_idx, (matrix, into)) in self.dataset.matrices().zip(into).enumerate() {
+            scratch.columns[matrix_idx].resize_with(self.dataset.n_experiments(), || None);
+            (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
+            let reader = MatrixReader { matrix, matrix_idx, parts: &parts, place, stop };
+            all.add(&reader.read(self.form, into, scratch)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Reads one matrix of a block.
+struct MatrixReader<'a> {
+    matrix: DatasetMatrix<'a>,
+    /// 0 for X, then those beside it.
+    matrix_idx: usize,
+    parts: &'a [Part],
+    place: BlockPlace,
+    stop: &'a Stop,
+}
+
+impl MatrixReader<'_> {
+    fn read(
+        &self,
+        form: BlockForm,
+        into: &mut BlockMatrix,
+        scratch: &mut Scratch,
+    ) -> Result<ReadStats, Error> {
+        if let Some(part) = self.parts.first()
+            && self.stop.is_set()
+        {
+            return Err(part.read_error(self.place, dropped()));
+        }
+        match form {
+            BlockForm::Dense => self.read_dense(into, scratch),
+            BlockForm::ConvertedCsr => self.read_coo(into, scratch),
+            BlockForm::Csr => match self.parts {
+                [part] if self.matrix.packs() => self.read_packed(into, part),
+                _ => self.read_csr(into, scratch),
             },
         }
     }
 
+    /// The matrix in the experiment of a part.
+    fn of(&self, part: &Part) -> &SelectedMatrix {
+        self.matrix.of_each[part.source]
+    }
+
     /// Reads packed CSR straight into the block.
-    fn read_packed(&self, block: &mut Block, part: &Part) -> Result<ReadStats, Error> {
+    fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, Error> {
         let mut all = nothing_read();
-        let of = block.place;
-        let csr = block.packed_mut();
-        let source = self.dataset.source(part.source);
-        let failed = |error| part.read_error(of, error);
+        let csr = into.packed_mut();
+        let matrix = self.of(part);
+        let failed = |error| part.read_error(self.place, error);
         let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
-        all.add(&counted(
-            &source.x.read_packed(&rows, &source.genes.selection, csr).map_err(failed)?,
-        ));
-        part.check_shape(source, (csr.n_rows(), csr.n_columns()), of.block_idx)?;
+        let selection = &matrix.columns.selection;
+        all.add(&counted(&matrix.reader.read_packed(&rows, selection, csr).map_err(failed)?));
+        part.check_shape(matrix, (csr.n_rows(), csr.n_columns()), self.place.block_idx)?;
         Ok(all)
     }
 
     /// Reads CSR: the first part straight into the block, the others through `scratch`.
-    fn read_csr(
-        &self,
-        block: &mut Block,
-        parts: &[Part],
-        scratch: &mut Scratch,
-    ) -> Result<ReadStats, Error> {
+    fn read_csr(&self, into: &mut BlockMatrix, scratch: &mut Scratch) -> Result<ReadStats, Error> {
         let mut all = nothing_read();
-        let (of, n_columns) = (block.place, block.n_columns);
-        let csr = block.csr_mut();
-        if parts.is_empty() {
+        let (block_idx, n_columns) = (self.place.block_idx, into.n_columns);
+        let csr = into.csr_mut();
+        if self.parts.is_empty() {
             csr.clear();
             csr.n_columns = n_columns;
         }
-        for (part_idx, part) in parts.iter().enumerate() {
-            let source = self.dataset.source(part.source);
-            let failed = |error| part.read_error(of, error);
+        for (part_idx, part) in self.parts.iter().enumerate() {
+            let matrix = self.of(part);
+            let failed = |error| part.read_error(self.place, error);
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
             let out = if part_idx == 0 { &mut *csr } else { &mut scratch.further };
-            all.add(&counted(
-                &source.x.read_csr(&rows, &source.genes.selection, out).map_err(failed)?,
-            ));
+            let selection = &matrix.columns.selection;
+            all.add(&counted(&matrix.reader.read_csr(&rows, selection, out).map_err(failed)?));
             let start = worktime::now();
-            part.check_shape(source, (out.n_rows(), out.n_columns), of.block_idx)?;
-            source
-                .genes
+            part.check_shape(matrix, (out.n_rows(), out.n_columns), block_idx)?;
+            matrix
+                .columns
                 .place(out)
-                .map_err(|column| part.column_error(source, column, of.block_idx))?;
+                .map_err(|column| part.column_error(matrix, column, block_idx))?;
             if part_idx > 0 {
                 append(csr, &scratch.further);
             }
             // Otherwise nothing was converted.
-            if part_idx > 0 || source.genes.is_placed() {
+            if part_idx > 0 || matrix.columns.is_placed() {
                 all.convert += worktime::now() - start;
             }
         }
@@ -111,42 +143,34 @@ impl BlockReader<'_> {
     /// Reads COO and scatters each piece into a dense block as it comes.
     fn read_dense(
         &self,
-        block: &mut Block,
-        parts: &[Part],
+        into: &mut BlockMatrix,
         scratch: &mut Scratch,
-        stop: &Stop,
     ) -> Result<ReadStats, Error> {
         let start = worktime::now();
-        let (of, n_columns) = (block.place, block.n_columns);
-        let values = block.zeroed_dense()?;
+        let n_columns = into.n_columns;
+        let values = into.zeroed_dense()?;
         let begin_time = worktime::now() - start;
         let mut each = |piece: CooView<'_>, rows: &AxisIndex, columns: &AxisIndex| {
             let up_to_here = &mut values[..rows.len() * n_columns];
             densify::scatter_coo(piece, rows, columns, up_to_here)
         };
-        let mut all = self.each_part((of, parts), &mut scratch.columns, stop, &mut each)?;
+        let mut all = self.each_part(&mut scratch.columns[self.matrix_idx], &mut each)?;
         all.convert += begin_time;
         Ok(all)
     }
 
     /// Reads COO, collects all pieces, and converts them to CSR.
-    fn read_coo(
-        &self,
-        block: &mut Block,
-        parts: &[Part],
-        scratch: &mut Scratch,
-        stop: &Stop,
-    ) -> Result<ReadStats, Error> {
+    fn read_coo(&self, into: &mut BlockMatrix, scratch: &mut Scratch) -> Result<ReadStats, Error> {
         let Scratch { to_csr, columns, .. } = scratch;
         to_csr.clear();
         let mut each = |piece: CooView<'_>, rows: &AxisIndex, columns: &AxisIndex| {
             to_csr.add(piece, rows, columns)
         };
-        let mut all = self.each_part((block.place, parts), columns, stop, &mut each)?;
+        let mut all = self.each_part(&mut columns[self.matrix_idx], &mut each)?;
         let start = worktime::now();
-        let (n_rows, n_columns) = (block.rows.len(), block.n_columns);
-        let counted = to_csr.finish(n_rows, n_columns, block.csr_mut());
-        counted.map_err(|source| densify_error(block.place, source))?;
+        let (n_rows, n_columns) = (into.n_rows, into.n_columns);
+        let counted = to_csr.finish(n_rows, n_columns, into.csr_mut());
+        counted.map_err(|source| densify_error(self.place, source))?;
         all.convert += worktime::now() - start;
         Ok(all)
     }
@@ -155,30 +179,24 @@ impl BlockReader<'_> {
     /// block's rows up to the end of the part, and the index of the columns.
     fn each_part(
         &self,
-        (of, parts): (BlockPlace, &[Part]),
         indices: &mut [Option<AxisIndex>],
-        stop: &Stop,
         convert: &mut dyn FnMut(CooView<'_>, &AxisIndex, &AxisIndex) -> Result<(), densify::Error>,
     ) -> Result<ReadStats, Error> {
         let mut all = nothing_read();
         let mut first_row = 0;
-        for part in parts {
+        let failed = |source| densify_error(self.place, source);
+        for part in self.parts {
             let rows = AxisIndex::ranges("cell", part.joinids.iter().cloned())
-                .map_err(|source| densify_error(of, source))?
+                .map_err(failed)?
                 .from_position(first_row);
             let place = &mut indices[part.source];
             let columns = match place.take() {
                 Some(columns) => columns,
-                None => self
-                    .dataset
-                    .source(part.source)
-                    .genes
-                    .index()
-                    .map_err(|source| densify_error(of, source))?,
+                None => self.of(part).columns.index().map_err(failed)?,
             };
             let columns = place.insert(columns);
-            let result = self.each_piece(part, stop, |piece| convert(piece, &rows, columns));
-            all.add(&result.map_err(|failure| failure.of(of, part))?);
+            let result = self.each_piece(part, |piece| convert(piece, &rows, columns));
+            all.add(&result.map_err(|failure| failure.of(self.place, part))?);
             first_row += part.n_rows;
         }
         Ok(all)
@@ -188,16 +206,15 @@ impl BlockReader<'_> {
     fn each_piece(
         &self,
         part: &Part,
-        stop: &Stop,
         mut convert: impl FnMut(CooView<'_>) -> Result<(), densify::Error>,
     ) -> Result<ReadStats, Failure> {
         let mut convert_time = ThreadTime::default();
         let mut broken = None;
-        let SelectedX { x, genes, .. } = self.dataset.source(part.source);
+        let SelectedMatrix { reader, columns } = self.of(part);
         let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
-        let read = x.read_coo(&rows, &genes.selection, &mut |piece| {
-            if stop.is_set() {
-                return Err(give_up("the epoch was dropped"));
+        let read = reader.read_coo(&rows, &columns.selection, &mut |piece| {
+            if self.stop.is_set() {
+                return Err(dropped());
             }
             let start = worktime::now();
             let [rows, columns, values] = coo_columns(piece)?;
@@ -277,6 +294,11 @@ fn coo_columns(piece: &RecordBatch) -> Result<[&ArrayRef; 3], soma_io::Error> {
             .ok_or_else(|| give_up(&format!("the reader returned a table without column {name}")))
     };
     Ok([column("soma_dim_0")?, column("soma_dim_1")?, column("soma_data")?])
+}
+
+/// The error of a read that nobody waits for any more.
+fn dropped() -> soma_io::Error {
+    give_up("the epoch was dropped")
 }
 
 fn give_up(message: &str) -> soma_io::Error {

@@ -8,21 +8,28 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{ArrowError, DataType, Schema};
-use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoice};
+use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoice, XReader};
 
 use crate::cells::{Cells, JOINID};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, genes_error};
 use crate::error::{Error, open_error};
-use crate::selected_x::{GenePlaces, SelectedX};
+use crate::selected::{ColumnPlaces, Selected};
 
 /// Selects a part of an experiment. The default is all of layer `raw` of measurement `RNA`, without
-/// obs or var columns.
+/// obs or var columns, and without other matrices beside X.
 #[derive(Clone, Debug)]
 pub struct DatasetSpec {
     /// The measurement, for example `RNA`.
     pub measurement: String,
     /// The layer of X, for example `raw`.
     pub layer: String,
+    /// Further layers that come beside X ([`Batch::layers`](crate::Batch::layers)), with the same
+    /// genes. May include `layer`, whose values then come once transformed and once as stored.
+    pub layers: Vec<String>,
+    /// Arrays of obsm that come beside X ([`Batch::obsm`](crate::Batch::obsm)), for example
+    /// `X_pca`, with all columns that are [in use](soma_io::SparseNdArray::used_columns). Each must
+    /// be sparse, like all that `tiledbsoma.io` writes. A value that is not stored is 0.
+    pub obsm: Vec<String>,
     /// The cells. Without shuffling they come by ascending joinid.
     pub cells: AxisQuery,
     /// The obs columns of each batch; may be empty, and may include `soma_joinid`.
@@ -34,7 +41,7 @@ pub struct DatasetSpec {
     /// The obs column with each cell's total over all genes, for example `raw_sum` in the Census,
     /// to [scale](crate::Totals::Obs) values by.
     pub totals: Option<String>,
-    /// The reader of X.
+    /// The reader of X and of the matrices beside it.
     pub reader: ReaderChoice,
 }
 
@@ -43,6 +50,8 @@ impl Default for DatasetSpec {
         Self {
             measurement: "RNA".to_owned(),
             layer: "raw".to_owned(),
+            layers: Vec::new(),
+            obsm: Vec::new(),
             cells: AxisQuery::default(),
             obs_columns: Vec::new(),
             genes: Genes::default(),
@@ -80,8 +89,9 @@ impl Dataset {
     /// no cells, the data set has no rows.
     ///
     /// # Errors
-    /// A measurement, layer or column does not exist; a filter does not fit the columns; cells or
-    /// genes are outside X; a gene's name is listed twice, or is twice in var.
+    /// A measurement, layer, array of obsm or column does not exist; a filter does not fit the
+    /// columns; cells or genes are outside X or a matrix beside it; a matrix is listed twice; a
+    /// gene's name is listed twice, or is twice in var.
     pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
         let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         Self::with_genes(experiment, spec, |measurement| {
@@ -98,12 +108,7 @@ impl Dataset {
         let measurement = experiment
             .measurement(&spec.measurement)
             .map_err(open_error(format!("measurement {:?}", spec.measurement)))?;
-        let x = measurement
-            .x(&spec.layer)
-            .map_err(open_error(format!("layer {:?} of X", spec.layer)))?;
-        let reader = x
-            .reader(spec.reader)
-            .map_err(open_error(format!("a reader of layer {:?}", spec.layer)))?;
+        let x = open_layer(&measurement, &spec.layer, spec.reader)?;
 
         let requested: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
         let mut needed = with_joinid(&requested);
@@ -117,13 +122,40 @@ impl Dataset {
             project(&obs, &requested).map_err(|source| Error::Columns { of: "obs", source })?;
 
         let SelectedGenes { genes, rows: var } = choose(&measurement)?;
-        let genes = GenePlaces::aligned(&genes, reader.n_columns())?;
-        let dataset = Self::of_source(SelectedX { x: reader, cells, genes }, obs, var)?;
+        let columns = ColumnPlaces::aligned(&genes, x.n_columns());
+        let columns = columns.map_err(genes_error(x.n_columns()))?;
+        let selected = Selected::new(cells, Arc::clone(&x), columns);
+        let mut dataset = Self::of_source(selected, obs, var)?;
+        for layer in &spec.layers {
+            let reader = if *layer == spec.layer {
+                Arc::clone(&x)
+            } else {
+                open_layer(&measurement, layer, spec.reader)?
+            };
+            dataset = dataset.with_layer_of(layer, reader, &genes)?;
+        }
+        for name in &spec.obsm {
+            let failed = || open_error(format!("array {name:?} of obsm"));
+            let array = measurement.obsm(name).map_err(failed())?;
+            let n_columns = array.used_columns().map_err(failed())?;
+            let reader = array.reader(spec.reader).map_err(failed())?;
+            dataset = dataset.with_obsm_columns(name, reader, n_columns)?;
+        }
         match totals {
             Some(totals) => dataset.with_totals(totals),
             None => Ok(dataset),
         }
     }
+}
+
+/// Opens a reader of a layer of X.
+fn open_layer(
+    measurement: &Measurement,
+    layer: &str,
+    reader: ReaderChoice,
+) -> Result<Arc<dyn XReader>, Error> {
+    let x = measurement.x(layer).map_err(open_error(format!("layer {layer:?} of X")))?;
+    x.reader(reader).map_err(open_error(format!("a reader of layer {layer:?}")))
 }
 
 fn with_joinid<'a>(columns: &[&'a str]) -> Vec<&'a str> {

@@ -12,7 +12,7 @@ use crate::cells::Cells;
 use crate::dataset::Dataset;
 use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
 use crate::error::Error;
-use crate::selected_x::SelectedX;
+use crate::selected::Selected;
 
 impl Dataset {
     /// A data set of only these rows, in ascending order: a part of a [split](crate::split).
@@ -53,7 +53,7 @@ impl Dataset {
             let from = rows.partition_point(|row| *row < start);
             let to = rows.partition_point(|row| *row < end);
             let joinids = rows[from..to].iter().map(|row| source.cells.joinid(row - start));
-            sources.push(SelectedX { cells: Cells::of(joinids.collect()), ..source.clone() });
+            sources.push(Selected { cells: Cells::of(joinids.collect()), ..source.clone() });
         }
         let places = UInt64Array::from(rows.to_vec());
         let taken = |of, batch| {
@@ -138,7 +138,7 @@ impl Dataset {
     }
 
     /// The first row of each source, then the number of rows.
-    pub(crate) fn starts_of(sources: &[SelectedX]) -> Arc<[u64]> {
+    pub(crate) fn starts_of(sources: &[Selected]) -> Arc<[u64]> {
         let mut n_rows = 0;
         let mut starts = vec![0];
         for source in sources {

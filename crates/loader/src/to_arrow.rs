@@ -24,10 +24,11 @@ impl<B: ReadableBuffer> Batch<B> {
     /// of the cell's experiment), the codes of each encoder (its name plus `_code`), and X. X of a
     /// dense batch is one column, `x`, a fixed-size list with one value per gene. X of a sparse
     /// batch is two columns of lists with equal lengths: `genes` (columns of the batch) and
-    /// `values`.
+    /// `values`. A further layer has the columns of X, each with `_` and the layer's name after it;
+    /// an array of obsm is one column of fixed-size lists, `obsm_` and its name.
     ///
     /// # Errors
-    /// An obs column has the name of another column; there are more genes, or more values in the
+    /// Two columns have one name; there are more genes, or more values in the
     /// batch, than Arrow's 32-bit sizes can count.
     pub fn to_arrow(&self) -> Result<RecordBatch, Error> {
         self.arrow().map_err(|source| Error::ToArrow { batch_idx: self.batch_idx, source })
@@ -39,7 +40,7 @@ impl<B: ReadableBuffer> Batch<B> {
         let mut add = |name: &str, column: ArrayRef| {
             if fields.iter().any(|field| field.name() == name) {
                 return Err(ArrowError::SchemaError(format!(
-                    "obs has a column {name}, too: leave it out"
+                    "the batch has two columns {name}: leave one of them out"
                 )));
             }
             fields.push(Arc::new(Field::new(name, column.data_type().clone(), false)));
@@ -53,34 +54,47 @@ impl<B: ReadableBuffer> Batch<B> {
         for (field, codes) in self.codes.schema_ref().fields().iter().zip(self.codes.columns()) {
             add(&format!("{}_code", field.name()), Arc::clone(codes))?;
         }
-        for (name, column) in self.x_columns()? {
+        for (name, column) in matrix_columns(&self.x)? {
             add(name, column)?;
+        }
+        for (layer, matrix) in &self.layers {
+            for (name, column) in matrix_columns(matrix)? {
+                add(&format!("{name}_{layer}"), column)?;
+            }
+        }
+        for (array, matrix) in &self.obsm {
+            // Always one column, because it is dense.
+            for (_, column) in matrix_columns(matrix)? {
+                add(&format!("obsm_{array}"), column)?;
+            }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
     }
+}
 
-    /// The columns of X: `x`, or `genes` and `values`.
-    fn x_columns(&self) -> Result<Vec<(&'static str, ArrayRef)>, ArrowError> {
-        let (lengths, genes, values) = match &self.x {
-            Matrix::Dense { values, n_columns, .. } => {
-                let x = dense(values.elements(), *n_columns, self.n_rows())?;
-                return Ok(vec![("x", x)]);
-            }
-            Matrix::Csr(csr) => {
-                let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-                (lengths, csr.columns(), csr.values())
-            }
-            Matrix::Coo(coo) => {
-                let mut lengths = vec![0; coo.shape.0];
-                coo.rows().map_err(external)?.iter().for_each(|row| lengths[*row as usize] += 1);
-                (lengths, coo.columns(), coo.values())
-            }
-        };
-        let (genes, values) = (genes.map_err(external)?, values.map_err(external)?);
-        let [genes, values] = lists(lengths, genes, values)?;
-        Ok(vec![("genes", genes), ("values", values)])
-    }
+/// The columns of X: `x`, or `genes` and `values`.
+fn matrix_columns<B: ReadableBuffer>(
+    matrix: &Matrix<B>,
+) -> Result<Vec<(&'static str, ArrayRef)>, ArrowError> {
+    let (lengths, genes, values) = match matrix {
+        Matrix::Dense { values, n_rows, n_columns } => {
+            let x = dense(values.elements(), *n_columns, *n_rows)?;
+            return Ok(vec![("x", x)]);
+        }
+        Matrix::Csr(csr) => {
+            let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            (lengths, csr.columns(), csr.values())
+        }
+        Matrix::Coo(coo) => {
+            let mut lengths = vec![0; coo.shape.0];
+            coo.rows().map_err(external)?.iter().for_each(|row| lengths[*row as usize] += 1);
+            (lengths, coo.columns(), coo.values())
+        }
+    };
+    let (genes, values) = (genes.map_err(external)?, values.map_err(external)?);
+    let [genes, values] = lists(lengths, genes, values)?;
+    Ok(vec![("genes", genes), ("values", values)])
 }
 
 fn external(error: Error) -> ArrowError {

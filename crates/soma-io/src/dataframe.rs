@@ -10,9 +10,7 @@ use tiledb_schema::{Datatype, Enumeration};
 use crate::arrow::{column_array, field};
 use crate::columns::JOINID;
 use crate::soma_object::{Place, StoredColumn, StoredTable, open_table};
-#[cfg(feature = "libtiledb")]
-use crate::{ColumnKind, ColumnSpec};
-use crate::{Error, RowRanges};
+use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
 
 /// A `SOMADataFrame` whose rows are indexed by `soma_joinid`.
 ///
@@ -70,7 +68,6 @@ impl DataFrame {
     /// The columns except `soma_joinid`, in the form that an
     /// [`ExperimentWriter`](crate::ExperimentWriter) takes to make a data frame with the same
     /// schema. Categories keep all their values.
-    #[cfg(feature = "libtiledb")]
     pub fn column_specs(&self) -> Result<Vec<ColumnSpec>, Error> {
         let fields = self.schema.fields().iter().filter(|field| field.name() != JOINID);
         fields
@@ -81,7 +78,6 @@ impl DataFrame {
             .collect()
     }
 
-    #[cfg(feature = "libtiledb")]
     fn column_kind(&self, field: &Field) -> Result<ColumnKind, Error> {
         let failed = |problem: String| Error::Uncopied {
             uri: self.uri().to_owned(),

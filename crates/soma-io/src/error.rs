@@ -203,6 +203,14 @@ pub enum Error {
         /// What the native reader does not support.
         reason: String,
     },
+    /// Only libtiledb can write it, and this build is without libtiledb.
+    #[error("{uri} cannot be written: {reason}; build with the Cargo feature `libtiledb`")]
+    WriteNeedsLibtiledb {
+        /// The object.
+        uri: String,
+        /// What is not written natively.
+        reason: String,
+    },
     /// No reader has this name.
     #[error("there is no reader {name:?}; there are auto, native and libtiledb")]
     UnknownReader {

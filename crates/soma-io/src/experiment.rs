@@ -96,7 +96,11 @@ impl Experiment {
     }
 }
 
-/// A `SOMAMeasurement`: genes in var, values in the layers of X.
+/// The collection of arrays with a row for each cell.
+const OBSM: &str = "obsm";
+
+/// A `SOMAMeasurement`: genes in var, values in the layers of X, further columns of the cells in
+/// obsm.
 #[derive(Debug, Clone)]
 pub struct Measurement {
     members: Collection,
@@ -115,15 +119,30 @@ impl Measurement {
 
     /// The names of the layers of X.
     pub fn layers(&self) -> Result<Vec<String>, Error> {
-        Ok(self.collection()?.names())
+        Ok(self.collection("X")?.names())
     }
 
     /// Opens a layer of X, for example `raw`.
     pub fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
-        SparseNdArray::open(self.collection()?.member("layer of X", layer)?)
+        SparseNdArray::open(self.collection("X")?.member("layer of X", layer)?)
     }
 
-    fn collection(&self) -> Result<Collection, Error> {
-        Collection::open(self.members.member("collection", "X")?, &["SOMACollection"])
+    /// The names of the arrays of obsm, for example `X_pca`; none if the measurement has no
+    /// collection `obsm`.
+    pub fn obsm_names(&self) -> Result<Vec<String>, Error> {
+        if !self.members.names().iter().any(|name| name == OBSM) {
+            return Ok(Vec::new());
+        }
+        Ok(self.collection(OBSM)?.names())
+    }
+
+    /// Opens an array of obsm, for example `X_pca`: cells by columns of their own, which are not
+    /// genes. [`SparseNdArray::used_columns`] is their number.
+    pub fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
+        SparseNdArray::open(self.collection(OBSM)?.member("array of obsm", name)?)
+    }
+
+    fn collection(&self, name: &str) -> Result<Collection, Error> {
+        Collection::open(self.members.member("collection", name)?, &["SOMACollection"])
     }
 }

@@ -48,7 +48,6 @@ mod dataframe;
 mod dataframe_query;
 mod error;
 mod experiment;
-#[cfg(feature = "libtiledb")]
 mod frame_copy;
 mod genes;
 #[cfg(feature = "libtiledb")]
@@ -57,13 +56,11 @@ mod memory;
 mod native;
 mod reader;
 mod reader_choice;
-#[cfg(feature = "libtiledb")]
 mod replacement;
 mod rows;
 mod soma_object;
 mod sparse_array;
 pub mod value_filter;
-#[cfg(feature = "libtiledb")]
 mod writer;
 
 pub use axis_query::{AxisQuery, Joinids};
@@ -71,7 +68,6 @@ pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
 pub use error::Error;
 pub use experiment::{Experiment, Measurement, OpenOptions};
-#[cfg(feature = "libtiledb")]
 pub use frame_copy::{ColumnChoice, FrameCopy};
 pub use genes::GeneSelection;
 #[cfg(feature = "libtiledb")]
@@ -80,7 +76,6 @@ pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
-#[cfg(feature = "libtiledb")]
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
@@ -91,5 +86,4 @@ pub use storage::{
 pub use tiledb_schema::Filter;
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadTimes, ThreadTime};
-#[cfg(feature = "libtiledb")]
 pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};

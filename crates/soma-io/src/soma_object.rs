@@ -17,7 +17,7 @@ use tiledb_schema::{MetadataValue, ObjectType};
 
 use crate::Error;
 use crate::native::NotNative;
-pub(crate) use place::Place;
+pub(crate) use place::{Place, THREADS_PARAMETER};
 pub(crate) use stored::{StoredArray, StoredColumn, StoredTable};
 #[cfg(feature = "libtiledb")]
 pub(crate) use through_libtiledb::approximate_cells;

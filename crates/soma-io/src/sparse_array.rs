@@ -1,4 +1,4 @@
-//! Sparse arrays: the layers of X.
+//! Sparse arrays: the layers of X, and the arrays of obsm.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{Error, ReaderChoice, XReader};
 #[cfg(feature = "libtiledb")]
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
 
-/// A `SOMASparseNDArray` of two dimensions: cells by genes.
+/// A `SOMASparseNDArray` of two dimensions: cells by genes, or in obsm cells by other columns.
 #[derive(Debug, Clone)]
 pub struct SparseNdArray {
     array: Arc<dyn StoredArray>,
@@ -33,7 +33,8 @@ impl SparseNdArray {
                 Error::NotA { uri, found, wanted } if found == "SOMADenseNDArray" => Error::NotA {
                     uri,
                     wanted,
-                    found: "a dense array (SOMADenseNDArray), and X can only be read sparse".into(),
+                    found: "a dense array (SOMADenseNDArray), and only sparse arrays can be read"
+                        .into(),
                 },
                 other => other,
             })?;
@@ -60,7 +61,7 @@ impl SparseNdArray {
             )));
         }
         if schema.array_type != ArrayType::Sparse {
-            return Err(broken("it is a dense array, and X can only be read sparse".into()));
+            return Err(broken("it is a dense array, and only sparse arrays can be read".into()));
         }
         if schema.attributes[0].var_sized
             || schema.attributes[0].nullable
@@ -98,6 +99,18 @@ impl SparseNdArray {
     /// Number of rows (cells) and of columns (genes).
     pub fn shape(&self) -> (u64, u64) {
         self.shape
+    }
+
+    /// Number of columns in use. tiledbsoma makes arrays of obsm as wide as their matrix from 1.15
+    /// on, so it is the [shape](Self::shape)'s. In older arrays, which have no current domain, the
+    /// shape is only the largest one possible: there it is one more than the last written column,
+    /// and 0 if nothing was written.
+    pub fn used_columns(&self) -> Result<u64, Error> {
+        if self.array.schema().current_domain.is_some() {
+            return Ok(self.shape.1);
+        }
+        let last = self.non_empty_domain()?.map(|(_, (_, last))| last);
+        Ok(last.map_or(0, |last| last.saturating_add(1)).min(self.shape.1))
     }
 
     /// TileDB's type of the values.

@@ -2,6 +2,10 @@
 //!
 //! [`ExperimentWriter::finish`] writes the experiment's own group last. Until then nothing opens as
 //! an experiment, so an incomplete one is never mistaken for a complete one.
+//!
+//! In a folder everything is written natively. libtiledb writes to object stores, writes layers of
+//! X with filters that are not written natively, and merges fragments; each of these is an error in
+//! a build without it.
 
 mod cells;
 mod check;
@@ -9,19 +13,20 @@ mod column;
 mod frame;
 mod layout;
 mod matrix;
-
-use std::sync::Arc;
+mod store;
+#[cfg(feature = "libtiledb")]
+mod through_libtiledb;
 
 use arrow_array::RecordBatch;
 use storage::Config;
-use tiledb::{Array, Context, Group, WriteOrder, WriteQuery};
+use tiledb_schema::ObjectType;
 
 use crate::Error;
-use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE};
 pub use column::{ColumnKind, ColumnSpec};
 use frame::FrameWriter;
 pub use layout::XLayout;
 use matrix::MatrixWriter;
+use store::Store;
 
 /// How arrays record their extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,16 +61,18 @@ pub struct ExperimentSpec {
     /// writes each layer as one fragment.
     pub fragment_rows: Option<u64>,
     /// Whether to merge the fragments of X at the end, as the Census does: each cell keeps its
-    /// timestamp, and the old fragments are removed.
+    /// timestamp, and the old fragments are removed. libtiledb does this; in a folder a single
+    /// fragment stays as it is.
     pub consolidate: bool,
-    /// TileDB's parameters.
+    /// TileDB's parameters. Of these the native writer takes the number of threads,
+    /// `sm.compute_concurrency_level`; by default it has one per processor.
     pub config: Config,
 }
 
 /// Writes a new experiment: obs and var in pieces, X row by row, in any order of these three.
 #[derive(Debug)]
 pub struct ExperimentWriter {
-    context: Context,
+    store: Store,
     uri: String,
     spec: ExperimentSpec,
     obs: FrameWriter,
@@ -73,65 +80,44 @@ pub struct ExperimentWriter {
     layers: Vec<MatrixWriter>,
 }
 
-/// Size limits of one enumeration, and of all enumerations of an array, unless the config sets
-/// them. libtiledb's own limits of 10 and 50 MiB are full with about 300,000 names of cells.
-const ENUMERATIONS: [(&str, u64); 2] =
-    [("sm.enumerations_max_size", 1 << 32), ("sm.enumerations_max_total_size", 1 << 33)];
-
 impl ExperimentWriter {
     /// Creates the arrays of a new experiment at `uri`, which must not exist yet: a local path, or
     /// an address in an object store. Settings come from the config and the environment, as for
     /// [opening](crate::OpenOptions::config) an experiment.
+    ///
+    /// # Errors
+    /// [`Error::NeedsLibtiledb`] in a build without libtiledb, for what only it writes;
+    /// [`Error::Write`] for a specification that cannot be; [`Error::Destination`] if something is
+    /// there already.
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
-        let mut config = storage::complete_config(&uri, &spec.config)?;
-        for (name, bytes) in ENUMERATIONS {
-            config.entry(name.to_owned()).or_insert_with(|| bytes.to_string());
-        }
-        let context = Context::new(&config)?;
-        let vfs = tiledb::Vfs::new(&context)?;
-        if vfs.is_file(&uri)? || (vfs.is_dir(&uri)? && !vfs.ls(&uri)?.is_empty()) {
-            return Err(storage::DestinationError::Exists { uri }.into());
-        }
+        let store = Store::open(&uri, &spec)?;
         let measurement = format!("{uri}/ms/{}", spec.measurement);
-        for folder in [&uri, &format!("{uri}/ms"), &measurement, &format!("{measurement}/X")] {
-            if !vfs.is_dir(folder)? {
-                vfs.create_dir(folder)?;
-            }
-        }
-        let obs = FrameWriter::create(
-            &context,
-            format!("{uri}/obs"),
-            &spec.obs,
-            spec.n_obs,
-            spec.extent,
+        store.create_folders(
+            &uri,
+            &[&format!("{uri}/ms"), &measurement, &format!("{measurement}/X")],
         )?;
-        let var = FrameWriter::create(
-            &context,
-            format!("{measurement}/var"),
-            &spec.var,
-            spec.n_var,
-            spec.extent,
-        )?;
-        let layers = spec
-            .layers
-            .iter()
-            .map(|layer| MatrixWriter::create(&context, format!("{measurement}/X/{layer}"), &spec))
+        let frame = |place: String, columns: &[ColumnSpec], n_rows| {
+            FrameWriter::create(&store, place, columns, n_rows, spec.extent)
+        };
+        let obs = frame(format!("{uri}/obs"), &spec.obs, spec.n_obs)?;
+        let var = frame(format!("{measurement}/var"), &spec.var, spec.n_var)?;
+        let layers = spec.layers.iter();
+        let layers = layers
+            .map(|layer| MatrixWriter::create(&store, format!("{measurement}/X/{layer}"), &spec))
             .collect::<Result<_, _>>()?;
-        Ok(Self { context, uri, spec, obs, var, layers })
+        Ok(Self { store, uri, spec, obs, var, layers })
     }
 
-    /// Makes `n_threads` threads of this process encode and write the cells of X instead of
-    /// libtiledb, several times as fast. Each layer becomes one fragment, which counts when
-    /// [`Self::finish`] has synced it to disk. Call this before writing rows of X.
+    /// Makes `n_threads` threads of this process encode and write the cells of X, and fails if
+    /// libtiledb would write them. Call this before writing rows of X.
     ///
     /// # Errors
-    /// [`Error::Write`] if X is not in a folder, or should have several fragments;
-    /// [`Error::Native`] if only libtiledb can write the array.
+    /// [`Error::Write`] if X is not in a folder, or writing it has begun; [`Error::Native`] if only
+    /// libtiledb can write the array.
     pub fn write_x_natively(&mut self, n_threads: usize) -> Result<(), Error> {
-        let several = self.spec.fragment_rows.is_some() || self.spec.consolidate;
-        self.layers.iter_mut().try_for_each(|layer| layer.write_natively(n_threads, several))
+        self.layers.iter_mut().try_for_each(|layer| layer.write_natively(n_threads))
     }
 
     /// Writes the next rows of obs: the columns of the specification, by name, without
@@ -171,89 +157,22 @@ impl ExperimentWriter {
     /// Completes the arrays, and creates the groups that contain them. Fails if obs, var or a layer
     /// has another number of rows than specified.
     pub fn finish(self) -> Result<(), Error> {
-        let Self { context, uri, spec, obs, var, layers } = self;
+        let Self { store, uri, spec, obs, var, layers } = self;
         obs.finish()?;
         var.finish()?;
         for layer in layers {
-            let at = layer.finish()?;
-            if spec.consolidate {
-                consolidate(&context, &at)?;
-            }
+            store.merge_fragments(&layer.finish()?)?;
         }
         let measurement = format!("{uri}/ms/{}", spec.measurement);
-        let layers: Vec<&str> = spec.layers.iter().map(String::as_str).collect();
-        make_group(&context, &format!("{measurement}/X"), "SOMACollection", &layers)?;
-        make_group(&context, &measurement, "SOMAMeasurement", &["var", "X"])?;
-        make_group(&context, &format!("{uri}/ms"), "SOMACollection", &[&spec.measurement])?;
-        make_group(&context, &uri, "SOMAExperiment", &["obs", "ms"])
+        let layers: Vec<_> =
+            spec.layers.iter().map(|layer| (layer.as_str(), ObjectType::Array)).collect();
+        let (group, array) = (ObjectType::Group, ObjectType::Array);
+        let x = format!("{measurement}/X");
+        store.create_group(&x, "SOMACollection", &layers)?;
+        let members = [("var", array), ("X", group)];
+        store.create_group(&measurement, "SOMAMeasurement", &members)?;
+        let members = [(spec.measurement.as_str(), group)];
+        store.create_group(&format!("{uri}/ms"), "SOMACollection", &members)?;
+        store.create_group(&uri, "SOMAExperiment", &[("obs", array), ("ms", group)])
     }
-}
-
-fn make_group(
-    context: &Context,
-    uri: &str,
-    object_type: &str,
-    members: &[&str],
-) -> Result<(), Error> {
-    Group::create(context, uri)?;
-    let group = Group::open_for_writing(context, uri)?;
-    if object_type == "SOMAExperiment" {
-        group.put_metadata("dataset_type", &"soma".into())?;
-    }
-    for (key, value) in identity(object_type) {
-        group.put_metadata(key, &value.into())?;
-    }
-    for member in members {
-        group.add_relative(member)?;
-    }
-    Ok(group.close()?)
-}
-
-/// The metadata that makes an array or a group a SOMA object.
-fn identity(object_type: &str) -> [(&'static str, &str); 2] {
-    [(OBJECT_TYPE, object_type), (ENCODING_VERSION, CURRENT_ENCODING)]
-}
-
-/// Marks a new array as a SOMA object.
-fn mark(context: &Context, uri: &str, object_type: &str) -> Result<(), Error> {
-    let array = Array::open_for_writing(context, uri, None)?;
-    for (key, value) in identity(object_type) {
-        array.put_metadata(key, &value.into())?;
-    }
-    Ok(array.close()?)
-}
-
-/// Opens an array for writing cells in the array's own order.
-fn open_write(context: &Context, uri: &str) -> Result<WriteQuery, Error> {
-    let array = Arc::new(Array::open_for_writing(context, uri, None)?);
-    Ok(WriteQuery::new(&array, WriteOrder::Global)?)
-}
-
-/// Memory for consolidation, unless the config sets it: 2 GiB, a sixteenth of it for buffers. By
-/// default libtiledb takes up to 10 GiB, and fills a sixth of that with zeros, even for a small
-/// array.
-const CONSOLIDATION_MEMORY: [(&str, u64); 4] = [
-    ("sm.mem.total_budget", 2 << 30),
-    ("sm.mem.consolidation.buffers_weight", 1),
-    ("sm.mem.consolidation.reader_weight", 12),
-    ("sm.mem.consolidation.writer_weight", 3),
-];
-
-/// Merges the fragments of an array, with a timestamp for each cell, and its metadata, and removes
-/// the merged ones.
-fn consolidate(context: &Context, uri: &str) -> Result<(), Error> {
-    for mode in ["fragments", "fragment_meta", "commits"] {
-        let mut changes = vec![
-            ("sm.consolidation.mode", mode.to_owned()),
-            ("sm.consolidation.with_timestamps", "true".to_owned()),
-            ("sm.vacuum.mode", mode.to_owned()),
-        ];
-        let own =
-            CONSOLIDATION_MEMORY.iter().filter(|(name, _)| !context.config().contains_key(*name));
-        changes.extend(own.map(|(name, value)| (*name, value.to_string())));
-        let upkeep = context.with(&changes)?;
-        Array::consolidate(&upkeep, uri)?;
-        Array::vacuum(&upkeep, uri)?;
-    }
-    Ok(())
 }

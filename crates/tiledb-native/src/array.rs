@@ -35,6 +35,16 @@ pub enum Threads {
     Shared(Arc<ThreadPool>),
 }
 
+impl Threads {
+    /// Starts this many threads, at least one, for several arrays.
+    ///
+    /// # Errors
+    /// [`Error::Threads`] if they do not start.
+    pub fn start(n_threads: usize) -> Result<Self, Error> {
+        pool(&Self::Own(n_threads)).map(Self::Shared)
+    }
+}
+
 /// Options for opening an array.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {

@@ -67,12 +67,12 @@ const NAMES: [&str; 44] = [
 ];
 
 impl Datatype {
-    pub(crate) const UINT8: Self = Self(6);
     pub(crate) const INT8: Self = Self(5);
     pub(crate) const INT16: Self = Self(7);
     pub(crate) const INT32: Self = Self(0);
     pub(crate) const INT64: Self = Self(1);
     pub(crate) const FLOAT32: Self = Self(2);
+    pub(crate) const UINT8: Self = Self(6);
     pub(crate) const UINT64: Self = Self(10);
     pub(crate) const ANY: Self = Self(17);
 

@@ -115,6 +115,42 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// An array with this schema cannot be created.
+    #[error("an array cannot be created at {place}: {problem}")]
+    Schema {
+        /// The array.
+        place: String,
+        /// The rule that the schema breaks.
+        problem: String,
+    },
+    /// A group with these members cannot be created.
+    #[error("a group cannot be created at {place}: {problem}")]
+    Group {
+        /// The group.
+        place: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A metadata value cannot be stored.
+    #[error("metadata {name:?} of {place} cannot be written: {problem}")]
+    Metadata {
+        /// The array or the group.
+        place: String,
+        /// The name of the value.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Cells of a table's column do not fit the array.
+    #[error("column {column} of {place} cannot be written: {problem}")]
+    Column {
+        /// The array.
+        place: String,
+        /// The attribute or the dimension.
+        column: String,
+        /// What is wrong with the cells.
+        problem: String,
+    },
     /// A fragment was continued or finished after a part of it could not be written.
     #[error("a fragment of {place} is incomplete after a failed write: begin another")]
     Unfinished {

@@ -48,6 +48,13 @@ pub struct GroupMember {
     pub kind: ObjectType,
 }
 
+impl GroupMember {
+    /// Makes a member that lies in the group's own folder, under its name.
+    pub fn inside(name: &str, kind: ObjectType) -> Self {
+        Self { name: name.to_owned(), uri: name.to_owned(), is_relative: true, kind }
+    }
+}
+
 /// The members and the metadata of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {

@@ -147,4 +147,7 @@ pub use table::{Table, TableColumn};
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;
 pub use worktime::{ReadTimes, ThreadTime};
-pub use write::{FragmentWriter, WriteOptions, WrittenFragment};
+pub use write::{
+    ColumnCells, FragmentWriter, TableWriter, TileRow, WriteOptions, WrittenFragment, create_array,
+    write_array_metadata, write_group,
+};

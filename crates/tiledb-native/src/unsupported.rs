@@ -108,6 +108,11 @@ pub enum Unsupported {
     /// Cells are not ordered row by row: the orders differ, or tiles have fewer columns than the
     /// array. Only for writing.
     NotByRow,
+    /// It does not have one dimension, as tables have.
+    NotATable {
+        /// The number.
+        n_dimensions: u32,
+    },
     /// Tiles have more cells than this crate is willing to keep in memory.
     TileTooLarge {
         /// Cells per tile.
@@ -169,6 +174,9 @@ impl fmt::Display for Unsupported {
             }
             Self::ColumnsTooWide { last } => write!(f, "column {last} does not fit 32 bits"),
             Self::NotByRow => write!(f, "its cells are not ordered row by row"),
+            Self::NotATable { n_dimensions } => {
+                write!(f, "it has {n_dimensions} dimensions, not the one of a table")
+            }
             Self::TileTooLarge { capacity } => {
                 write!(f, "its tiles have {capacity} cells, more than 67,108,864")
             }

@@ -1,23 +1,34 @@
-//! Writing a fragment without libtiledb: rows in order, encoded by many threads, seen by nobody
-//! until it is whole.
+//! Writing without libtiledb: arrays, groups, metadata, and fragments, which are encoded by many
+//! threads and seen by nobody until they are whole.
 //!
-//! libtiledb makes and knows the array; this writes its cells. Tiles do not depend on each other,
-//! so those of all rows given at once are encoded at once and appended in their order. A fragment
-//! counts by its commit file, which is made at the very end, when all else is on the disk: a writer
-//! that is dropped, killed, or finds the disk full leaves nothing that a reader takes for cells.
+//! Tiles do not depend on each other, so those of all rows given at once are encoded at once and
+//! appended in their order. A fragment counts by its commit file, which is made at the very end,
+//! when all else is on the disk: a writer that is dropped, killed, or finds the disk full leaves
+//! nothing that a reader takes for cells.
 //!
 //! What the format leaves open is used for readers that decode chunk by chunk: a chunk ends where a
 //! row does, so that reading a row does not decode much of its neighbours; and windows of packed
 //! integers are as long as their values allow (`filter::encode`).
 
+mod array;
 mod commit;
+mod encoders;
+mod field;
 mod footer;
+mod generic_tile;
+mod group;
 mod metadata;
+mod named_values;
+mod new_file;
+mod schema;
+mod statistics;
+mod table;
 mod tile;
+mod tile_row;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -25,13 +36,18 @@ use crate::array::Threads;
 use crate::datatype::Datatype;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::filter::encode::Encoder;
 use crate::schema::{Layout, Schema};
 use crate::unsupported::Unsupported;
+pub use array::create_array;
 use commit::Folder;
+use encoders::Encoders;
+pub use group::write_group;
+pub use named_values::write_array_metadata;
 use storage::Files;
 use storage::LocalStorage;
+pub use table::{ColumnCells, TableWriter};
 use tile::{Cells, Form, Tile};
+pub use tile_row::TileRow;
 
 /// The format versions that are written: those whose metadata has just the parts that are made
 /// here.
@@ -39,6 +55,8 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
 /// Tiles that are encoded together hold about so many cells: some 10 bytes each at most, and 20
 /// while they are encoded.
 const CELLS_AT_ONCE: usize = 2 << 20;
+/// The files of rows, columns and values.
+const FILES: [&str; 3] = ["d0.tdb", "d1.tdb", "a0.tdb"];
 
 /// How a fragment is written.
 #[derive(Debug, Clone)]
@@ -51,6 +69,17 @@ pub struct WriteOptions {
     /// `None` has as many as are read well with the filters that there are: long ones for general
     /// compressors, short ones where a value is decoded in no time.
     pub chunk_cells: Option<usize>,
+    /// The first row to write, counted from the array's first one; 0 unless other fragments hold
+    /// the rows before it. A table has no use for it.
+    pub first_row: u64,
+}
+
+impl WriteOptions {
+    /// Encodes with these threads, and writes from the first row on at `timestamp`, in milliseconds
+    /// since 1970.
+    pub fn new(threads: Threads, timestamp: u64) -> Self {
+        Self { threads, timestamp, chunk_cells: None, first_row: 0 }
+    }
 }
 
 /// What was written.
@@ -74,9 +103,11 @@ pub struct FragmentWriter {
     tiles: metadata::Tiles,
     /// Rows that are written or held.
     n_rows: u64,
+    /// Rows that do not fill a row of space tiles yet, if these have only some columns.
+    tile_row: Option<TileRow>,
     /// Cells that do not fill a tile yet.
     held: Held,
-    encoders: Mutex<Vec<Encoder>>,
+    encoders: Encoders,
     /// Encoded tiles, kept for their memory.
     encoded: Vec<Tile>,
     /// Whether a part that was begun was not written to its end.
@@ -96,9 +127,10 @@ impl FragmentWriter {
     ///
     /// # Errors
     /// [`Error::Unwritable`] for an array that only libtiledb can write: of other types than int64
-    /// and float32, of other filters than zstd, LZ4, RLE, byteshuffle, delta, bit-width reduction
-    /// and float scale, or whose cells do not stand row by row; [`Error::NotAnArray`],
-    /// [`Error::Storage`], [`Error::Damaged`], [`Error::Threads`].
+    /// and float32, of other filters than zstd, LZ4, RLE, byteshuffle, delta, double delta,
+    /// bit-width reduction and float scale, or in another order than row by row, space tile by
+    /// space tile; [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`],
+    /// [`Error::Threads`].
     pub fn create(folder: impl AsRef<Path>, options: &WriteOptions) -> Result<Self, Error> {
         let root = folder.as_ref();
         let files = Files::new(Arc::new(LocalStorage::new(root)));
@@ -109,20 +141,26 @@ impl FragmentWriter {
         let form = form(&schema, schema_file, options)
             .map_err(|reason| Error::Unwritable { place: place.clone(), reason })?;
         Ok(Self {
-            folder: Folder::new(root, options.timestamp, form.version),
+            folder: Folder::new(
+                root,
+                (options.timestamp, options.timestamp),
+                form.version,
+                FILES.map(str::to_owned),
+            ),
             place,
-            form: Arc::new(form),
             pool: crate::array::pool(&options.threads)?,
             tiles: metadata::Tiles::default(),
-            n_rows: 0,
+            n_rows: options.first_row,
+            tile_row: form.tile.map(|(_, tile_columns)| TileRow::new(tile_columns)),
+            form: Arc::new(form),
             held: Held::default(),
-            encoders: Mutex::default(),
+            encoders: Encoders::default(),
             encoded: Vec::new(),
             is_broken: false,
         })
     }
 
-    /// Writes the next rows, the array's first ones at first: row `i` has the columns
+    /// Writes the next rows, [`WriteOptions::first_row`] at first: row `i` has the columns
     /// `columns[row_offsets[i]..row_offsets[i + 1]]`, strictly ascending, and the values at the
     /// same places.
     ///
@@ -156,14 +194,50 @@ impl FragmentWriter {
         values: &[f32],
     ) -> Result<(), Error> {
         let n_rows = row_offsets.len().saturating_sub(1) as u64;
-        let first_row = self.form.first_row + self.n_rows;
-        let rows = Rows { first_row, row_offsets, columns, values };
-        self.n_rows += n_rows;
+        let numbers = Numbers::From(self.form.first_row + self.n_rows);
+        if self.tile_row.is_none() {
+            self.n_rows += n_rows;
+            return self.write_runs(&Runs { numbers, offsets: row_offsets, columns, values });
+        }
+        for pair in row_offsets.windows(2) {
+            if let Some(tile_row) = &mut self.tile_row {
+                tile_row.push(&columns[pair[0]..pair[1]], &values[pair[0]..pair[1]]);
+            }
+            self.n_rows += 1;
+            if self.form.tile.is_some_and(|(tile_rows, _)| self.n_rows.is_multiple_of(tile_rows)) {
+                self.write_tile_row()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that were kept for a row of space tiles.
+    fn write_tile_row(&mut self) -> Result<(), Error> {
+        let Some(mut tile_row) = self.tile_row.take() else { return Ok(()) };
+        let first_row = self.form.first_row + self.n_rows - tile_row.n_rows() as u64;
+        let (mut numbers, mut offsets) = (Vec::new(), vec![0]);
+        let mut columns = Vec::with_capacity(tile_row.nnz());
+        let mut values = Vec::with_capacity(tile_row.nnz());
+        tile_row.for_each(|row, of_row, values_of_row| {
+            numbers.push(first_row + row as u64);
+            columns.extend_from_slice(of_row);
+            values.extend_from_slice(values_of_row);
+            offsets.push(values.len());
+        });
+        tile_row.clear();
+        self.tile_row = Some(tile_row);
+        let numbers = Numbers::Each(&numbers);
+        self.write_runs(&Runs { numbers, offsets: &offsets, columns: &columns, values: &values })
+    }
+
+    /// Writes cells in the array's order.
+    fn write_runs(&mut self, runs: &Runs<'_>) -> Result<(), Error> {
+        let offsets = runs.offsets;
         let (mut start, end) =
-            (row_offsets.first().copied().unwrap_or(0), row_offsets.last().copied().unwrap_or(0));
+            (offsets.first().copied().unwrap_or(0), offsets.last().copied().unwrap_or(0));
         if !self.held.values.is_empty() {
             let taken = (self.form.capacity - self.held.values.len()).min(end - start);
-            self.hold(&rows, start..start + taken);
+            self.hold(runs, start..start + taken);
             start += taken;
             if self.held.values.len() < self.form.capacity {
                 return Ok(());
@@ -177,11 +251,11 @@ impl FragmentWriter {
         let n_whole = (end - start) / self.form.capacity * self.form.capacity;
         let starts: Vec<usize> = (start..start + n_whole).step_by(self.form.capacity).collect();
         for starts in starts.chunks((CELLS_AT_ONCE / self.form.capacity).max(1)) {
-            let cells = starts.iter().map(|start| rows.cells(*start..*start + self.form.capacity));
+            let cells = starts.iter().map(|start| runs.cells(*start..*start + self.form.capacity));
             let cells: Vec<Cells<'_>> = cells.collect();
             self.encode(&cells)?;
         }
-        self.hold(&rows, start + n_whole..end);
+        self.hold(runs, start + n_whole..end);
         Ok(())
     }
 
@@ -191,20 +265,26 @@ impl FragmentWriter {
     /// [`Error::Storage`], [`Error::Encode`]; [`Error::Unfinished`] after one of these.
     pub fn finish(mut self) -> Result<WrittenFragment, Error> {
         self.unbroken()?;
+        self.write_tile_row()?;
         let held = std::mem::take(&mut self.held);
         if !held.values.is_empty() {
             self.encode(&[held.cells()])?;
         }
-        let n_cells = self.tiles.n_cells();
-        if n_cells == 0 {
-            return Ok(WrittenFragment { n_cells, n_bytes: 0 });
+        let (bounds, n_cells, fields) = std::mem::take(&mut self.tiles).into_fields();
+        let n_all = n_cells.iter().sum();
+        if n_all == 0 {
+            return Ok(WrittenFragment { n_cells: 0, n_bytes: 0 });
         }
-        let file_bytes = self.folder.file_bytes();
-        let metadata = footer::metadata(&self.form, &self.tiles, file_bytes);
-        self.folder.write_metadata(&metadata)?;
-        self.folder.commit()?;
-        let n_bytes = file_bytes.iter().sum::<u64>() + metadata.len() as u64;
-        Ok(WrittenFragment { n_cells, n_bytes })
+        let fragment = footer::Fragment {
+            version: self.form.version,
+            schema_name: &self.form.schema_name,
+            capacity: self.form.capacity as u64,
+            bounds: &bounds,
+            n_cells: &n_cells,
+            fields: &fields,
+        };
+        let n_bytes = publish(&mut self.folder, &fragment)?;
+        Ok(WrittenFragment { n_cells: n_all, n_bytes })
     }
 
     fn check(&self, row_offsets: &[usize], columns: &[u32], values: &[f32]) -> Result<(), Error> {
@@ -245,8 +325,8 @@ impl FragmentWriter {
     }
 
     /// Keeps cells until there are enough for a tile.
-    fn hold(&mut self, rows: &Rows<'_>, range: Range<usize>) {
-        let cells = rows.cells(range);
+    fn hold(&mut self, runs: &Runs<'_>, range: Range<usize>) {
+        let cells = runs.cells(range);
         for (row, n) in cells.runs {
             match self.held.runs.last_mut() {
                 Some(last) if last.0 == row => last.1 += n,
@@ -265,18 +345,28 @@ impl FragmentWriter {
         let (form, encoders) = (&self.form, &self.encoders);
         let tiles = &mut self.encoded[..cells.len()];
         let encode = |(cells, tile): (&Cells<'_>, &mut Tile)| {
-            let lock = || encoders.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut encoder = lock().pop().unwrap_or_default();
-            let encoded = tile.encode(cells, form, &mut encoder);
-            lock().push(encoder);
-            encoded
+            encoders.with(|encoder| tile.encode(cells, form, encoder))
         };
         self.pool
             .install(|| cells.par_iter().zip(&mut *tiles).with_max_len(1).try_for_each(encode))
             .map_err(|problem| Error::Encode { place: self.place.clone(), problem })?;
-        self.tiles.add(tiles, self.folder.file_bytes());
-        self.folder.append(tiles)
+        self.tiles.add(tiles);
+        for file in 0..FILES.len() {
+            self.folder.append(file, tiles.iter().map(|tile| tile.bytes[file].as_slice()))?;
+        }
+        Ok(())
     }
+}
+
+/// Writes the metadata of a fragment, and makes it count. Returns the bytes of all its files.
+fn publish<const D: usize>(
+    folder: &mut Folder,
+    fragment: &footer::Fragment<'_, D>,
+) -> Result<u64, Error> {
+    let metadata = footer::metadata(fragment);
+    folder.write_metadata(&metadata)?;
+    folder.commit()?;
+    Ok(folder.n_bytes() + metadata.len() as u64)
 }
 
 impl Held {
@@ -291,28 +381,40 @@ impl Held {
     }
 }
 
-/// Rows that were given.
-struct Rows<'a> {
-    first_row: u64,
-    row_offsets: &'a [usize],
+/// Cells in the array's order, in runs of one row.
+struct Runs<'a> {
+    numbers: Numbers<'a>,
+    /// The beginnings of the runs, and the end of the last one.
+    offsets: &'a [usize],
     columns: &'a [u32],
     values: &'a [f32],
 }
 
-impl<'a> Rows<'a> {
+/// The rows of runs.
+enum Numbers<'a> {
+    /// One after another, from this one on.
+    From(u64),
+    Each(&'a [u64]),
+}
+
+impl<'a> Runs<'a> {
     /// The cells at these places of columns and values.
     fn cells(&self, range: Range<usize>) -> Cells<'a> {
         let mut runs = Vec::new();
         let mut start = range.start;
-        // The last row that begins at or before the first cell.
-        let mut row = self.row_offsets.partition_point(|offset| *offset <= start).saturating_sub(1);
+        // The last run that begins at or before the first cell.
+        let mut run = self.offsets.partition_point(|offset| *offset <= start).saturating_sub(1);
         while start < range.end {
-            let end = self.row_offsets[row + 1].min(range.end);
+            let end = self.offsets[run + 1].min(range.end);
             if end > start {
-                runs.push((self.first_row + row as u64, end - start));
+                let row = match self.numbers {
+                    Numbers::From(first) => first + run as u64,
+                    Numbers::Each(rows) => rows[run],
+                };
+                runs.push((row, end - start));
             }
             start = end;
-            row += 1;
+            run += 1;
         }
         Cells { runs, columns: &self.columns[range.clone()], values: &self.values[range] }
     }
@@ -337,8 +439,12 @@ fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Fo
         return Err(Unsupported::AttributeType { name, datatype });
     }
     let [(first_row, end_row), (first_column, end_column)] = layout.shape;
-    let extent = column.extent.unwrap_or(0);
-    if !schema.is_row_major() || first_column != 0 || extent < i128::from(end_column) {
+    // Tiles without an extent hold all rows and columns.
+    let extent = |extent: Option<i128>| {
+        extent.map_or(u64::MAX, |extent| u64::try_from(extent).unwrap_or(u64::MAX))
+    };
+    let (tile_rows, tile_columns) = (extent(row.extent), extent(column.extent));
+    if !schema.is_row_major() || first_column != 0 || tile_rows == 0 || tile_columns == 0 {
         return Err(Unsupported::NotByRow);
     }
     for (stored, of) in [
@@ -358,6 +464,7 @@ fn form(schema: &Schema, schema_file: &str, options: &WriteOptions) -> Result<Fo
         first_row,
         n_rows: end_row - first_row,
         n_columns: end_column,
+        tile: (tile_columns < end_column).then_some((tile_rows, tile_columns)),
         chunk_cells: tile::chunk_cells(&layout, options.chunk_cells),
         pipelines: [&layout.rows, &layout.columns, &layout.values]
             .map(|stored| stored.pipeline.clone()),

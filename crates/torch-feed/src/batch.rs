@@ -23,6 +23,10 @@ use crate::stored_type::to_stored;
 pub struct TensorBatch {
     batch_idx: u64,
     x: Tensor,
+    /// Further layers, each with its name.
+    layers: Vec<(String, Tensor)>,
+    /// Arrays of obsm, each with its name.
+    obsm: Vec<(String, Tensor)>,
     obs: RecordBatch,
     /// With the names of the encoders.
     codes: Vec<(String, Tensor)>,
@@ -34,8 +38,12 @@ pub struct TensorBatch {
 impl TensorBatch {
     /// Makes the tensors of a loader's batch on the feed's device.
     pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
-        let Batch { batch_idx, x, obs, codes, joinids, experiments, n_padding, .. } = batch;
+        let Batch {
+            batch_idx, x, layers, obsm, obs, codes, joinids, experiments, n_padding, ..
+        } = batch;
         let x = feed.matrix(x)?;
+        let layers = named(layers, |layer| feed.matrix(layer))?;
+        let obsm = named(obsm, |array| feed.obsm(array))?;
         let x = match feed.stored {
             Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
             _ => x,
@@ -49,7 +57,7 @@ impl TensorBatch {
             )
         };
         let codes = names.into_iter().zip(numbers).collect();
-        Ok(Self { batch_idx, x, obs, codes, joinids, experiments, n_padding })
+        Ok(Self { batch_idx, x, layers, obsm, obs, codes, joinids, experiments, n_padding })
     }
 
     /// The batch's index in the epoch, from 0.
@@ -67,6 +75,18 @@ impl TensorBatch {
     /// CSR with int32 indices on the CPU and int64 on a GPU, or COO with int64.
     pub fn x(&self) -> &Tensor {
         &self.x
+    }
+
+    /// The further layer with this name, cells x genes in the form of `x`, except that its values
+    /// always stay floating-point numbers. `None` if the batch has none of this name.
+    pub fn layer(&self, name: &str) -> Option<&Tensor> {
+        self.layers.iter().find(|(layer, _)| layer == name).map(|(_, tensor)| tensor)
+    }
+
+    /// The array of obsm with this name, cells x columns, strided: f16 for `BatchForm::F16`,
+    /// otherwise f32. `None` if the batch has none of this name.
+    pub fn obsm(&self, name: &str) -> Option<&Tensor> {
+        self.obsm.iter().find(|(array, _)| array == name).map(|(_, tensor)| tensor)
     }
 
     /// The selected obs columns, a row for each row of `x`.
@@ -102,18 +122,16 @@ impl TensorBatch {
 
     /// Copies the tensors to `device`; no copy if they are on the CPU already.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
-        let x = self.x.f_to(device).map_err(Error::torch("a copy of X's values on the device"))?;
-        let joinids = self
-            .joinids
-            .f_to(device)
-            .map_err(Error::torch("a copy of the joinids on the device"))?;
-        let codes = self
-            .codes
-            .into_iter()
-            .map(|(name, codes)| Ok((name, codes.f_to(device)?)))
-            .collect::<Result<_, _>>()
-            .map_err(Error::torch("a copy of the codes on the device"))?;
-        Ok(Self { x, codes, joinids, ..self })
+        let copy = |tensor: Tensor, what| tensor.f_to(device).map_err(Error::torch(what));
+        let values = "a copy of the values on the device";
+        Ok(Self {
+            x: copy(self.x, values)?,
+            layers: named(self.layers, |layer| copy(layer, values))?,
+            obsm: named(self.obsm, |array| copy(array, values))?,
+            codes: named(self.codes, |codes| copy(codes, "a copy of the codes on the device"))?,
+            joinids: copy(self.joinids, "a copy of the joinids on the device")?,
+            ..self
+        })
     }
 
     /// Splits the batch into `x`, obs and joinids.
@@ -170,6 +188,18 @@ impl Feed {
         }
     }
 
+    /// Converts the values of an array of obsm, which the loader makes dense. Its tensor is f16 if
+    /// the device makes X so.
+    fn obsm(&self, array: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
+        let tensor = self.matrix(array)?;
+        match self.dense_kind {
+            Some(kind) if kind != Kind::Float => {
+                tensor.f_to_kind(kind).map_err(Error::torch("an array of obsm"))
+            }
+            _ => Ok(tensor),
+        }
+    }
+
     /// Makes an int64 tensor of each column of numbers, all of equal length.
     fn numbers(&self, columns: &[&[i64]]) -> Result<Vec<Tensor>, Error> {
         match &self.staging {
@@ -181,6 +211,14 @@ impl Feed {
                 .map_err(Error::torch("the tensors of joinids and codes")),
         }
     }
+}
+
+/// Converts each value and keeps its name.
+fn named<T>(
+    all: Vec<(String, T)>,
+    convert: impl Fn(T) -> Result<Tensor, Error>,
+) -> Result<Vec<(String, Tensor)>, Error> {
+    all.into_iter().map(|(name, value)| Ok((name, convert(value)?))).collect()
 }
 
 /// The names of the encoders, and their codes.

@@ -36,9 +36,17 @@ impl State {
         }
     }
 
-    /// The most recently returned piece of this type.
-    fn free_of(&mut self, value_type: ValueType) -> Option<Memory> {
-        let place = self.free.iter().rposition(|memory| memory.value_type() == value_type)?;
+    /// The piece of this type that fits `n_values` best: the smallest that is large enough, so that
+    /// the matrices of a batch keep memory of their own sizes, or else the largest. The most
+    /// recently returned one of equals.
+    fn free_of(&mut self, value_type: ValueType, n_values: usize) -> Option<Memory> {
+        let unfitness = |memory: &Memory| match memory.n_values() {
+            enough if enough >= n_values => (false, enough),
+            too_few => (true, n_values - too_few),
+        };
+        let of_type = self.free.iter().enumerate().rev();
+        let of_type = of_type.filter(|(_, memory)| memory.value_type() == value_type);
+        let (place, _) = of_type.min_by_key(|(_, memory)| unfitness(memory))?;
         Some(self.free.remove(place))
     }
 }
@@ -70,17 +78,17 @@ impl Pool {
     /// torch's errors, if there is no memory.
     pub(crate) fn take(&self, n_values: usize, value_type: ValueType) -> Result<Memory, TchError> {
         // A piece that is too small is freed: it would displace those that fit.
-        match self.reused(value_type).filter(|memory| memory.n_values() >= n_values) {
+        match self.reused(value_type, n_values).filter(|memory| memory.n_values() >= n_values) {
             Some(memory) => Ok(memory),
             None => Memory::zeros(n_values, value_type, self.device.pinned_for()),
         }
     }
 
-    fn reused(&self, value_type: ValueType) -> Option<Memory> {
+    fn reused(&self, value_type: ValueType, n_values: usize) -> Option<Memory> {
         let oldest = {
             let mut state = self.lock();
             state.reclaim(self.device.done(), self.most);
-            if let Some(memory) = state.free_of(value_type) {
+            if let Some(memory) = state.free_of(value_type, n_values) {
                 return Some(memory);
             }
             if state.on_the_way.len() < self.most {
@@ -92,7 +100,7 @@ impl Pool {
         let done = self.device.wait(oldest);
         let mut state = self.lock();
         state.reclaim(done, self.most);
-        state.free_of(value_type)
+        state.free_of(value_type, n_values)
     }
 
     /// Takes back memory that is not being copied from.

@@ -21,20 +21,22 @@ pub struct TensorLoader {
 }
 
 /// Buffers in use at once: of batches that are ready, in the making, and with the consumer.
-fn n_buffers(spec: &LoaderSpec) -> usize {
-    let of_batch = match spec.batch_form {
+fn n_buffers(dataset: &Dataset, spec: &LoaderSpec) -> usize {
+    let of_matrix = match spec.batch_form {
         BatchForm::Dense | BatchForm::F16 => 1,
         BatchForm::Csr => 2,
         // COO, and forms that this crate does not know and rejects when a batch comes.
         _ => 3,
     };
+    // Arrays of obsm are dense.
+    let of_batch = of_matrix * (1 + dataset.layers().count()) + dataset.obsm().count();
     spec.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
 }
 
 impl TensorLoader {
     /// Makes a loader of `dataset` whose tensors are on the CPU.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
-        let buffers = TensorBuffers::new(n_buffers(&spec));
+        let buffers = TensorBuffers::new(n_buffers(&dataset, &spec));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
         let feed = Feed { device: Device::Cpu, staging: None, dense_kind: None, stored: None };
         Ok(Self { loader, feed: Arc::new(feed) })
@@ -70,7 +72,8 @@ impl TensorLoader {
         device: Device,
     ) -> Result<Self, Error> {
         let spec = self.loader.spec().clone();
-        let most = n_buffers(&spec);
+        let dataset = self.loader.dataset().clone();
+        let most = n_buffers(&dataset, &spec);
         let buffers = match &copies {
             Some(copies) => TensorBuffers::copied_to(Arc::clone(copies), most),
             None => TensorBuffers::new(most),
@@ -78,7 +81,6 @@ impl TensorLoader {
         let Feed { dense_kind, stored, .. } = *self.feed;
         let staging = copies.map(|copies| Staging::new(copies, most));
         let feed = Feed { device, staging, dense_kind, stored };
-        let dataset = self.loader.dataset().clone();
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
         Ok(Self { loader, feed: Arc::new(feed) })
     }
@@ -115,8 +117,8 @@ impl TensorLoader {
         Self { loader, feed: Arc::new(feed) }.to_device(device)
     }
 
-    /// Gives the tensors the type in which X is stored, for example whole numbers. Each batch is
-    /// copied once more.
+    /// Gives the tensors of X the type in which it is stored, for example whole numbers. Each batch
+    /// is copied once more. Layers and arrays of obsm beside X stay as they are.
     ///
     /// # Errors
     /// The experiments store different types; torch lacks the type, or it is f64, since values are

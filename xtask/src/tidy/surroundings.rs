@@ -39,8 +39,8 @@ const CLOCK: Surroundings = Surroundings {
         // The speed of codecs and layouts.
         "crates/relayout/src/speed.rs",
         // TileDB's timestamps.
-        "crates/soma-io/src/writer/matrix.rs",
-        "crates/tiledb-native/src/write/commit.rs",
+        "crates/soma-io/src/writer/store.rs",
+        "crates/tiledb-native/src/write/new_file.rs",
         // The age of files in a cache; the rate of reads.
         "crates/storage/src/cache/store.rs",
         "crates/storage/src/limited/clock.rs",

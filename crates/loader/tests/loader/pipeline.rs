@@ -1,5 +1,6 @@
 //! Tests of the whole loader on readers in memory: every cell in every form, and every failure.
 mod at_once;
+mod beside;
 mod counted;
 mod delivered;
 mod edge_cases;
@@ -9,7 +10,7 @@ mod experiment;
 mod memory;
 mod one_line;
 mod ranks;
-mod sample;
+pub(crate) mod sample;
 mod scripted;
 mod several;
 mod stopping;

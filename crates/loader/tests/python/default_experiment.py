@@ -52,6 +52,14 @@ def counts(rows, seed):
     return scipy.sparse.csr_matrix(values)
 
 
+def columns_of_cells(n_columns, seed, dtype):
+    """Numbers of either sign, a fifth of them zeros, which are not stored."""
+    drawn = np.random.default_rng(seed)
+    values = drawn.normal(size=(N_OBS, n_columns)).astype(dtype)
+    values[drawn.random(values.shape) < 0.2] = 0
+    return values
+
+
 def add_rows(uri):
     """Appends cells after a gap in the joinids."""
     rows = np.arange(FIRST_ADDED, N_ALL)
@@ -72,10 +80,23 @@ def add_rows(uri):
         )
 
 
+    # Of the added cells only some have values in obsm.
+    with tiledbsoma.open(f"{uri}/ms/RNA/obsm/X_pca", "w") as array:
+        some = np.arange(FIRST_ADDED, N_ALL, 3)
+        array.write(
+            pa.table({
+                "soma_dim_0": pa.array(some, pa.int64()),
+                "soma_dim_1": pa.array(some % 5, pa.int64()),
+                "soma_data": pa.array(some / 7, pa.float32()),
+            })
+        )
+
+
 def write(uri):
     x = counts(range(N_OBS), 1)
     layers = {"doubles": x.astype(np.float64) / 7, "integers": x.astype(np.int32)}
-    data = anndata.AnnData(X=x, obs=obs_frame(range(N_OBS)), var=var_frame(), layers=layers)
+    obsm = {"X_pca": columns_of_cells(5, 3, np.float32), "X_umap": columns_of_cells(2, 4, np.float64)}
+    data = anndata.AnnData(X=x, obs=obs_frame(range(N_OBS)), var=var_frame(), layers=layers, obsm=obsm)
     tiledbsoma.io.from_anndata(uri, data, measurement_name="RNA")
     with tiledbsoma.open(f"{uri}/ms/RNA/X", "w") as layers:
         layers.add_new_dense_ndarray("dense", type=pa.float32(), shape=(N_OBS, N_VAR))

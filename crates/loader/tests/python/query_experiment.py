@@ -78,11 +78,28 @@ def transformed(transform, rows, values, totals_of_obs):
     return values.astype(np.float32)
 
 
-def cells(query, layer):
-    """The values of a query: joinids of cells and genes, values."""
-    pieces = list(query.X(layer).tables())
+def cells(read):
+    """The values of a read of X or obsm: joinids of cells, joinids of genes or columns, values."""
+    pieces = list(read.tables())
     columns = ("soma_dim_0", "soma_dim_1", "soma_data")
     return [np.concatenate([piece[name].to_numpy() for piece in pieces] or [np.zeros(0)]) for name in columns]
+
+
+def dense(read, joinids, column_of, n_columns):
+    """The values of a read, as a dense list of each cell."""
+    rows, columns, values = cells(read)
+    found = np.zeros((len(joinids), n_columns), np.float32)
+    found[np.searchsorted(joinids, rows.astype(np.int64)), [column_of[column] for column in columns.tolist()]] = values
+    return found.tolist()
+
+
+def beside(query, selection, joinids, column_of, n_columns):
+    """The layers and the arrays of obsm of a selection, by name."""
+    layers = {name: dense(query.X(name), joinids, column_of, n_columns) for name in selection["layers"]}
+    of_cells = query.experiment.ms[query.measurement_name]
+    widths = {name: of_cells.obsm[name].shape[1] for name in selection["obsm"]}
+    obsm = {name: dense(query.obsm(name), joinids, range(width), width) for name, width in widths.items()}
+    return {"layers": layers, "obsm": obsm}
 
 
 def answer(experiment, selection, path):
@@ -94,11 +111,12 @@ def answer(experiment, selection, path):
         genes_query = axis_query(gene_selection)
     with experiment.axis_query("RNA", obs_query=axis_query(cell_selection), var_query=genes_query) as query:
         obs, var = ascending(query.obs().concat()), ascending(query.var().concat())
-        row_joinids, column_joinids, values = cells(query, selection["layer"])
-    genes = genes_in_order(var, gene_selection)
-    joinids = obs["soma_joinid"].to_numpy()
+        row_joinids, column_joinids, values = cells(query.X(selection["layer"]))
+        genes = genes_in_order(var, gene_selection)
+        joinids = obs["soma_joinid"].to_numpy()
+        column_of = {var["soma_joinid"][row].as_py(): column for column, row in enumerate(genes) if row is not None}
+        matrices_beside = beside(query, selection, joinids, column_of, len(genes))
     rows = np.searchsorted(joinids, row_joinids).astype(np.int32)
-    column_of = {var["soma_joinid"][row].as_py(): column for column, row in enumerate(genes) if row is not None}
     columns = np.array([column_of[joinid] for joinid in column_joinids.tolist()], np.int32)
     order = np.lexsort((columns, rows))
     rows, columns, values = rows[order], columns[order], values[order].astype(np.float32)
@@ -111,6 +129,7 @@ def answer(experiment, selection, path):
     return {
         "joinids": joinids.tolist(),
         "nnz": len(values),
+        **matrices_beside,
         "obs": described.frame(obs.select(selection["obs_columns"])),
         "var": described.frame(taken(var.select(selection["var_columns"]), genes)),
     }

@@ -8,8 +8,8 @@ use storage::{Config, OpenedStorage, ReadLimit, Storage, Subfolder};
 use crate::native::NotNative;
 use crate::{Error, OpenOptions, ReaderChoice};
 
-/// TileDB's parameter for the number of threads that decode.
-const THREADS_PARAMETER: &str = "sm.compute_concurrency_level";
+/// TileDB's parameter for the number of threads that decode and encode.
+pub(crate) const THREADS_PARAMETER: &str = "sm.compute_concurrency_level";
 
 /// The place of an object, and the time as of which to read it.
 #[derive(Debug, Clone)]

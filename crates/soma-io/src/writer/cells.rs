@@ -11,7 +11,8 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, LargeBinaryArray, LargeStringArray};
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, TimeUnit};
-use tiledb::{Datatype, WriteColumn};
+use tiledb_native::ColumnCells;
+use tiledb_schema::Datatype;
 
 use super::column::{ColumnKind, ColumnSpec};
 use super::layout;
@@ -91,8 +92,30 @@ impl Cells {
         }
     }
 
-    /// The cells under a name, for writing.
-    pub(super) fn column<'a>(&'a self, name: &'a str) -> WriteColumn<'a> {
+    /// The cells under a name, for the native writer.
+    pub(super) fn native<'a>(&'a self, name: &'a str, datatype: Datatype) -> ColumnCells<'a> {
+        let bytes = match self {
+            Self::Int8(values) => values.inner(),
+            Self::Int16(values) => values.inner(),
+            Self::Int32(values) => values.inner(),
+            Self::Int64(values) => values.inner(),
+            Self::UInt8(values) => values.inner(),
+            Self::UInt16(values) => values.inner(),
+            Self::UInt32(values) => values.inner(),
+            Self::UInt64(values) => values.inner(),
+            Self::Float32(values) => values.inner(),
+            Self::Float64(values) => values.inner(),
+            Self::VarSized { bytes, offsets } => {
+                return ColumnCells::var_sized(name, datatype, bytes, offsets);
+            }
+        };
+        ColumnCells::fixed(name, datatype, bytes.as_slice())
+    }
+
+    /// The cells under a name, for libtiledb.
+    #[cfg(feature = "libtiledb")]
+    pub(super) fn column<'a>(&'a self, name: &'a str) -> tiledb::WriteColumn<'a> {
+        use tiledb::WriteColumn;
         match self {
             Self::Int8(values) => WriteColumn::fixed(name, values),
             Self::Int16(values) => WriteColumn::fixed(name, values),

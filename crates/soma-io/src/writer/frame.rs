@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
-use tiledb::{Context, WriteColumn, WriteQuery};
+use tiledb_native::TableWriter;
 
 use super::cells::Cells;
 use super::column::{ColumnKind, ColumnSpec};
-use super::{Extent, layout, mark, open_write};
+use super::store::{self, Store};
+use super::{Extent, layout};
 use crate::Error;
-use crate::columns::JOINID;
 
 /// A data frame being written.
 #[derive(Debug)]
 pub(super) struct FrameWriter {
     uri: String,
-    query: WriteQuery,
+    sink: Sink,
     columns: Vec<ColumnSpec>,
     /// The code of each value, for each categorical column.
     codes: Vec<HashMap<String, i32>>,
@@ -23,9 +23,71 @@ pub(super) struct FrameWriter {
     n_written: u64,
 }
 
+/// What writes the rows.
+#[derive(Debug)]
+enum Sink {
+    Native(TableWriter),
+    #[cfg(feature = "libtiledb")]
+    Libtiledb(tiledb::WriteQuery),
+}
+
+impl Sink {
+    fn new(store: &Store, uri: &str) -> Result<Self, Error> {
+        Ok(match store {
+            Store::Folder { threads, .. } => {
+                Self::Native(TableWriter::create(store::folder(uri)?, &store::options(threads))?)
+            }
+            #[cfg(feature = "libtiledb")]
+            Store::Libtiledb { context, .. } => {
+                Self::Libtiledb(super::through_libtiledb::open_write(context, uri)?)
+            }
+        })
+    }
+
+    /// Writes rows: joinids, then each column with its cells and their validity.
+    fn write(
+        &mut self,
+        joinids: &[i64],
+        columns: &[(&ColumnSpec, Cells, Option<Vec<u8>>)],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Native(writer) => {
+                let columns = columns.iter().filter_map(|(column, cells, validity)| {
+                    let cells = cells.native(&column.name, column.kind.datatype()?);
+                    Some(match validity {
+                        Some(validity) => cells.with_validity(validity),
+                        None => cells,
+                    })
+                });
+                Ok(writer.write(joinids, &columns.collect::<Vec<_>>())?)
+            }
+            #[cfg(feature = "libtiledb")]
+            Self::Libtiledb(query) => {
+                let joinids = tiledb::WriteColumn::fixed(crate::columns::JOINID, joinids);
+                let columns = columns.iter().map(|(column, cells, validity)| {
+                    let cells = cells.column(&column.name);
+                    match validity {
+                        Some(validity) => cells.with_validity(validity),
+                        None => cells,
+                    }
+                });
+                Ok(query.submit(&[joinids].into_iter().chain(columns).collect::<Vec<_>>())?)
+            }
+        }
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        match self {
+            Self::Native(writer) => writer.finish().map(|_| ()).map_err(Error::from),
+            #[cfg(feature = "libtiledb")]
+            Self::Libtiledb(query) => Ok(query.finish()?),
+        }
+    }
+}
+
 impl FrameWriter {
     pub(super) fn create(
-        context: &Context,
+        store: &Store,
         uri: String,
         columns: &[ColumnSpec],
         n_rows: u64,
@@ -36,8 +98,7 @@ impl FrameWriter {
             uri: uri.clone(),
             problem,
         })?;
-        tiledb::Array::create(context, &uri, &schema)?;
-        mark(context, &uri, "SOMADataFrame")?;
+        store.create_array(&uri, &schema, "SOMADataFrame")?;
         let codes = columns
             .iter()
             .map(|column| match &column.kind {
@@ -45,8 +106,8 @@ impl FrameWriter {
                 _ => HashMap::new(),
             })
             .collect();
-        let query = open_write(context, &uri)?;
-        Ok(Self { uri, query, columns: columns.to_vec(), codes, n_rows, n_written: 0 })
+        let sink = Sink::new(store, &uri)?;
+        Ok(Self { uri, sink, columns: columns.to_vec(), codes, n_rows, n_written: 0 })
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
@@ -76,17 +137,9 @@ impl FrameWriter {
             let validity: Option<Vec<u8>> = column
                 .nullable
                 .then(|| (0..array.len()).map(|row| u8::from(is_valid(row))).collect());
-            cells.push((Cells::of(array, column, codes).map_err(problem)?, validity));
+            cells.push((column, Cells::of(array, column, codes).map_err(problem)?, validity));
         }
-        let mut columns = vec![WriteColumn::fixed(JOINID, &joinids)];
-        for (column, (cells, validity)) in self.columns.iter().zip(&cells) {
-            let write = cells.column(&column.name);
-            columns.push(match validity {
-                Some(validity) => write.with_validity(validity),
-                None => write,
-            });
-        }
-        self.query.submit(&columns)?;
+        self.sink.write(&joinids, &cells)?;
         self.n_written = n_after;
         Ok(())
     }
@@ -97,7 +150,7 @@ impl FrameWriter {
                 self.failed(format!("{} of {} rows were written", self.n_written, self.n_rows))
             );
         }
-        Ok(self.query.finish()?)
+        self.sink.finish()
     }
 
     fn failed(&self, problem: String) -> Error {

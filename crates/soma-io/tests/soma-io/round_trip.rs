@@ -36,6 +36,9 @@ fn check(small: &Small) -> tempfile::TempDir {
     assert_eq!(experiment.measurements().unwrap(), ["RNA"]);
     let measurement = experiment.measurement("RNA").unwrap();
     assert_eq!(measurement.layers().unwrap(), small.spec.layers);
+    assert!(measurement.obsm_names().unwrap().is_empty());
+    let error = measurement.obsm("X_pca").unwrap_err().to_string();
+    assert!(error.contains("obsm"), "{error}");
     for (frame, expected) in
         [(experiment.obs().unwrap(), &small.obs), (measurement.var().unwrap(), &small.var)]
     {
@@ -47,6 +50,12 @@ fn check(small: &Small) -> tempfile::TempDir {
         let x = measurement.x(layer).unwrap();
         assert_eq!(x.shape(), (small.spec.n_obs, small.spec.n_var));
         assert_eq!(x.nnz().unwrap(), small.x.nnz() as u64);
+        let written = small.x.columns.iter().max().map_or(0, |last| u64::from(*last) + 1);
+        let used = match small.spec.extent {
+            Extent::CurrentDomain => small.spec.n_var,
+            Extent::FixedDomain => written,
+        };
+        assert_eq!(x.used_columns().unwrap(), used);
         for reader in both_readers(&x) {
             let rows = all_rows(&*reader);
             assert_eq!(read_csr(&*reader, &rows, &GeneSelection::All).unwrap(), small.x);

@@ -128,7 +128,11 @@ pub(super) fn decompress(
 fn run_lengths(value_bytes: usize, from: &[u8], to: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
     to.reserve(len);
     runs(value_bytes, from, len, &mut |value, count| {
-        (0..count).for_each(|_| to.extend_from_slice(value));
+        match value {
+            // Validity is stored so.
+            [byte] => to.resize(to.len() + usize::from(count), *byte),
+            _ => (0..count).for_each(|_| to.extend_from_slice(value)),
+        }
         Ok(())
     })
 }

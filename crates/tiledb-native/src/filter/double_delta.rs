@@ -40,9 +40,92 @@ pub(super) fn undo(number: Number, from: &[u8], to: &mut Vec<u8>, len: usize) ->
         let value = double_delta.wrapping_add(last.wrapping_mul(2)).wrapping_sub(before);
         store(value, size, to);
         before = last;
-        last = load(&value.to_le_bytes()[..size], signed);
+        last = if size == 8 { value } else { load(&value.to_le_bytes()[..size], signed) };
     }
     Ok(())
+}
+
+/// Appends the double deltas of `values`, at least one.
+///
+/// # Errors
+/// A difference, or a difference of differences, does not fit 64 bits.
+pub(super) fn apply(values: &[u8], number: Number, out: &mut Vec<u8>) -> Result<(), String> {
+    let (size, signed) = (number.size(), is_signed(number));
+    let widened = |value: &[u8]| {
+        let bits = load(value, signed);
+        if signed { i128::from(bits.cast_signed()) } else { i128::from(bits) }
+    };
+    let n_values = (values.len() / size) as u64;
+    let mut largest = 0;
+    let mut deltas = Vec::with_capacity(values.len() / size);
+    let mut before: Option<(i128, Option<i64>)> = None;
+    for value in values.chunks_exact(size).map(widened) {
+        let delta = before.map(|(last, _)| i64::try_from(value - last)).transpose();
+        let delta = delta.map_err(|_| "a difference does not fit 64 bits")?;
+        if let (Some(delta), Some((_, Some(last)))) = (delta, before) {
+            let double = delta.checked_sub(last).filter(|double| *double != i64::MIN);
+            let double = double.ok_or("a difference of differences does not fit 64 bits")?;
+            largest = largest.max(double.unsigned_abs());
+            deltas.push(double);
+        } else if let Some(delta) = delta {
+            // libtiledb counts the first difference, too.
+            largest = largest.max(delta.unsigned_abs());
+        }
+        before = Some((value, delta));
+    }
+    let bits = if n_values <= 2 { 0 } else { (64 - largest.leading_zeros()).max(1) as usize };
+    out.push(bits as u8);
+    out.extend_from_slice(&n_values.to_le_bytes());
+    if bits >= size * 8 - 1 {
+        out.extend_from_slice(values);
+        return Ok(());
+    }
+    out.extend_from_slice(&values[..values.len().min(2 * size)]);
+    let mut words = BitWriter { word: 0, left: 64, out };
+    for double in deltas {
+        words.put(u64::from(double < 0), 1);
+        words.put(double.unsigned_abs(), bits);
+    }
+    words.finish();
+    Ok(())
+}
+
+/// Fills little-endian u64s from the highest bit down.
+struct BitWriter<'a> {
+    word: u64,
+    /// Free bits of the word.
+    left: usize,
+    out: &'a mut Vec<u8>,
+}
+
+impl BitWriter<'_> {
+    /// Appends the low `n` bits of `value`, 1 to 63, whose other bits are 0.
+    fn put(&mut self, value: u64, n: usize) {
+        if n <= self.left {
+            self.left -= n;
+            self.word |= value << self.left;
+        } else {
+            let after = n - self.left;
+            self.word |= value >> after;
+            self.flush();
+            self.left = 64 - after;
+            self.word = value << self.left;
+        }
+        if self.left == 0 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.out.extend_from_slice(&self.word.to_le_bytes());
+        (self.word, self.left) = (0, 64);
+    }
+
+    fn finish(mut self) {
+        if self.left < 64 {
+            self.flush();
+        }
+    }
 }
 
 struct Bits<'a> {

@@ -5,7 +5,7 @@
 
 mod windows;
 
-use super::{Codec, Pipeline, Step};
+use super::{Codec, Pipeline, Step, double_delta};
 use crate::datatype::Number;
 
 /// Buffers and compression contexts of one thread, reused from chunk to chunk.
@@ -32,12 +32,19 @@ impl std::fmt::Debug for Encoder {
 impl Pipeline {
     /// The name of a filter that is decoded but not encoded here; `None` if all are encoded.
     pub(crate) fn not_written(&self) -> Option<&'static str> {
-        let splits = |step: &Step| matches!(step, Step::Compress(..) | Step::BitWidthReduction(_));
+        let splits = |step: &Step| {
+            matches!(step, Step::Compress(..) | Step::DoubleDelta(_) | Step::BitWidthReduction(_))
+        };
         self.steps().iter().enumerate().find_map(|(idx, step)| match step {
             // Their input need not be a whole number of values; libtiledb rejects most of these,
             // too.
             Step::Compress(Codec::Rle, _) if idx > 0 => Some("run lengths after another filter"),
+            // Bytes that are not whole values stay as they are in bit-width reduction.
+            Step::BitWidthReduction(_) if matches!(self.steps()[..idx], [Step::DoubleDelta(_)]) => {
+                None
+            }
             Step::Delta(_)
+            | Step::DoubleDelta(_)
             | Step::BitWidthReduction(_)
             | Step::Byteshuffle { .. }
             | Step::FloatScale { .. }
@@ -47,13 +54,13 @@ impl Pipeline {
             }
             Step::Compress(Codec::Zstd | Codec::Lz4 | Codec::Rle, _)
             | Step::Delta(_)
+            | Step::DoubleDelta(_)
             | Step::BitWidthReduction(_)
             | Step::Byteshuffle { .. }
             | Step::FloatScale { value_bytes: 4, .. } => None,
             Step::FloatScale { .. } => Some("float scaling of float64"),
             Step::Compress(Codec::Gzip, _) => Some("gzip"),
             Step::Compress(Codec::Bzip2, _) => Some("bzip2"),
-            Step::DoubleDelta(_) => Some("double delta"),
             Step::Bitshuffle { .. } => Some("bitshuffle"),
             Step::PositiveDelta(_) => Some("positive delta"),
             Step::Md5 => Some("MD5"),
@@ -134,6 +141,11 @@ fn apply(
             return compress((metadata, data), out, |from, to| {
                 differences(from, number, to);
                 Ok(())
+            });
+        }
+        Step::DoubleDelta(number) => {
+            return compress((metadata, data), out, |from, to| {
+                double_delta::apply(from, number, to)
             });
         }
         Step::Compress(Codec::Rle, _) => {

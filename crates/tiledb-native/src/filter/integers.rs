@@ -17,7 +17,7 @@ pub(super) fn load(bytes: &[u8], signed: bool) -> u64 {
 }
 
 pub(super) fn store(value: u64, value_bytes: usize, out: &mut Vec<u8>) {
-    out.extend(value.to_le_bytes().into_iter().take(value_bytes));
+    out.extend_from_slice(&value.to_le_bytes()[..value_bytes]);
 }
 
 pub(super) fn is_signed(number: Number) -> bool {

@@ -1,96 +1,97 @@
 //! The folder of a fragment being written: its files, and its commit.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use md5::Digest as _;
-
-use super::tile::Tile;
+use super::new_file::{absolute, failed, parent, sync_folder, timestamped, write_new};
 use crate::error::Error;
 
-/// Names of the files of rows, columns and values.
-const NAMES: [&str; 3] = ["d0.tdb", "d1.tdb", "a0.tdb"];
 const METADATA: &str = "__fragment_metadata.tdb";
-
-/// Distinguishes the names of fragments of one process and one millisecond.
-static N_NAMED: AtomicU64 = AtomicU64::new(0);
 
 /// A fragment's folder. Dropping it before it is committed removes it.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     commit: PathBuf,
-    /// Created with the first tile.
-    files: Option<[File; 3]>,
-    file_bytes: [u64; 3],
+    /// The names of the files of cells, and their lengths so far.
+    files: Vec<(String, u64)>,
     /// Whether we have created the folder.
     is_made: bool,
     is_committed: bool,
 }
 
 impl Folder {
-    /// Prepares the folder without creating it.
-    pub(super) fn new(array: &Path, timestamp: u64, version: u32) -> Self {
+    /// Prepares the folder without creating it. `times` are those of the first and of the last
+    /// cell, in milliseconds since 1970; `names` are those of the files of cells.
+    pub(super) fn new(
+        array: &Path,
+        times: (u64, u64),
+        version: u32,
+        names: impl IntoIterator<Item = String>,
+    ) -> Self {
         let root = absolute(array);
-        let name = format!("__{timestamp}_{timestamp}_{}_{version}", unique(&root));
+        let name = format!("{}_{version}", timestamped(&root, times));
         Self {
             path: root.join("__fragments").join(&name),
             commit: root.join("__commits").join(format!("{name}.wrt")),
-            files: None,
-            file_bytes: [0; 3],
+            files: names.into_iter().map(|name| (name, 0)).collect(),
             is_made: false,
             is_committed: false,
         }
     }
 
-    /// The lengths of the files so far.
-    pub(super) fn file_bytes(&self) -> [u64; 3] {
-        self.file_bytes
+    /// The length of a file so far.
+    pub(super) fn file_bytes(&self, file: usize) -> u64 {
+        self.files[file].1
     }
 
-    /// Appends tiles.
-    pub(super) fn append(&mut self, tiles: &[Tile]) -> Result<(), Error> {
-        let mut files = match self.files.take() {
-            Some(files) => files,
-            None => self.create()?,
-        };
-        for (idx, file) in files.iter_mut().enumerate() {
-            for tile in tiles {
-                file.write_all(&tile.bytes[idx])
-                    .map_err(failed("write to", &self.path.join(NAMES[idx])))?;
-                self.file_bytes[idx] += tile.bytes[idx].len() as u64;
-            }
+    /// The length of all files so far.
+    pub(super) fn n_bytes(&self) -> u64 {
+        self.files.iter().map(|(_, n_bytes)| n_bytes).sum()
+    }
+
+    /// Appends pieces to a file; creates the folder and all files at first.
+    pub(super) fn append<'a>(
+        &mut self,
+        file: usize,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<(), Error> {
+        if !self.is_made {
+            self.create()?;
         }
-        self.files = Some(files);
+        let (name, n_bytes) = &mut self.files[file];
+        let path = self.path.join(name);
+        // Opened for each tile: a table has more files than a process may keep open.
+        let mut file = File::options().append(true).open(&path).map_err(failed("open", &path))?;
+        for piece in pieces {
+            file.write_all(piece).map_err(failed("write to", &path))?;
+            *n_bytes += piece.len() as u64;
+        }
         Ok(())
     }
 
-    fn create(&mut self) -> Result<[File; 3], Error> {
+    fn create(&mut self) -> Result<(), Error> {
         fs::create_dir_all(parent(&self.path))
             .and_then(|()| fs::create_dir(&self.path))
             .map_err(failed("create", &self.path))?;
         self.is_made = true;
-        let file = |name| {
+        for (name, _) in &self.files {
             let path = self.path.join(name);
-            File::create_new(&path).map_err(failed("create", &path))
-        };
-        let [rows, columns, values] = NAMES.map(file);
-        Ok([rows?, columns?, values?])
+            drop(File::create_new(&path).map_err(failed("create", &path))?);
+        }
+        Ok(())
     }
 
     pub(super) fn write_metadata(&self, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.path.join(METADATA);
-        let mut file = File::create_new(&path).map_err(failed("create", &path))?;
-        file.write_all(bytes).map_err(failed("write to", &path))?;
-        file.sync_all().map_err(failed("sync", &path))
+        write_new(&self.path.join(METADATA), bytes)
     }
 
     /// Syncs everything to disk, and then commits the fragment.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
-        for (file, name) in self.files.take().iter().flatten().zip(NAMES) {
-            file.sync_all().map_err(failed("sync", &self.path.join(name)))?;
+        for (name, _) in &self.files {
+            let path = self.path.join(name);
+            File::open(&path).and_then(|file| file.sync_all()).map_err(failed("sync", &path))?;
         }
         sync_folder(&self.path)?;
         sync_folder(&parent(&self.path))?;
@@ -107,10 +108,6 @@ impl Folder {
     }
 }
 
-fn parent(path: &Path) -> PathBuf {
-    path.parent().map(Path::to_owned).unwrap_or_default()
-}
-
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_made && !self.is_committed {
@@ -118,41 +115,4 @@ impl Drop for Folder {
             drop(fs::remove_dir_all(&self.path));
         }
     }
-}
-
-fn sync_folder(path: &Path) -> Result<(), Error> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(failed("sync", path))
-}
-
-fn failed<'a>(action: &str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + use<'a> {
-    let action = action.to_owned();
-    move |source| {
-        let file = path.display().to_string();
-        storage::Error::File { action, file, source }.into()
-    }
-}
-
-/// Where an array's folder is.
-fn absolute(root: &Path) -> PathBuf {
-    std::path::absolute(root).unwrap_or_else(|_| root.to_owned())
-}
-
-/// 32 hexadecimal digits that no other fragment of the array has.
-fn unique(root: &Path) -> String {
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let n = N_NAMED.fetch_add(1, Ordering::Relaxed);
-    let mut digest = md5::Md5::new();
-    digest.update(root.as_os_str().as_encoded_bytes());
-    digest.update(now.as_nanos().to_le_bytes());
-    digest.update(std::process::id().to_le_bytes());
-    digest.update(n.to_le_bytes());
-    let digest = digest.finalize();
-    let [high, low] = [0, 8].map(|at| digest_word(&digest, at));
-    format!("{high:016x}{low:016x}")
-}
-
-/// Eight bytes of a digest.
-fn digest_word(digest: &[u8], at: usize) -> u64 {
-    digest[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

@@ -1,43 +1,53 @@
-//! Metadata of a fragment's tiles.
+//! Metadata of a matrix's tiles: those of rows, columns and values.
 
-use super::tile::{Summary, Tile};
+use super::field::{Field, Kind};
+use super::footer::Rectangle;
+use super::tile::Tile;
+use crate::datatype::Number;
 
 /// The tiles written so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tiles {
-    pub(super) summaries: Vec<Summary>,
-    /// The beginning of each tile in the files of rows, columns and values.
-    pub(super) offsets: [Vec<u64>; 3],
+    pub(super) bounds: Vec<Rectangle<2>>,
+    pub(super) n_cells: Vec<u64>,
+    rows: Field,
+    columns: Field,
+    values: Field,
+}
+
+impl Default for Tiles {
+    fn default() -> Self {
+        let dimension = || Field::new(Kind::Dimension { number: Number::I64 });
+        let value = Kind::Attribute { number: Some(Number::F32), is_nullable: false };
+        Self {
+            bounds: Vec::new(),
+            n_cells: Vec::new(),
+            rows: dimension(),
+            columns: dimension(),
+            values: Field::new(value),
+        }
+    }
 }
 
 impl Tiles {
-    /// Adds tiles, appended to files of these lengths.
-    pub(super) fn add(&mut self, tiles: &[Tile], mut file_bytes: [u64; 3]) {
+    /// Adds tiles, which are appended to the files of rows, columns and values.
+    pub(super) fn add(&mut self, tiles: &[Tile]) {
         for tile in tiles {
-            self.summaries.push(tile.summary);
-            for ((offsets, end), bytes) in
-                self.offsets.iter_mut().zip(&mut file_bytes).zip(&tile.bytes)
+            self.bounds.push(tile.summary.bounds);
+            self.n_cells.push(tile.summary.n_cells);
+            let fields = [&mut self.rows, &mut self.columns, &mut self.values];
+            for ((field, bytes), statistics) in
+                fields.into_iter().zip(&tile.bytes).zip(tile.summary.statistics)
             {
-                offsets.push(*end);
-                *end += bytes.len() as u64;
+                field.add([field.file_bytes[0], 0, 0], 0, statistics);
+                field.file_bytes[0] += bytes.len() as u64;
             }
         }
     }
 
-    pub(super) fn n_cells(&self) -> u64 {
-        self.summaries.iter().map(|tile| tile.n_cells).sum()
+    /// The fields in the order of the fragment's metadata.
+    pub(super) fn into_fields(self) -> (Vec<Rectangle<2>>, Vec<u64>, [Field; 4]) {
+        let obsolete = Field::obsolete(2, self.bounds.len());
+        (self.bounds, self.n_cells, [self.values, obsolete, self.rows, self.columns])
     }
-
-    /// The bounds of all tiles, of which there must be at least one.
-    pub(super) fn bounds(&self) -> [(u64, u64); 2] {
-        union(&self.summaries.iter().map(|tile| tile.bounds).collect::<Vec<_>>())
-    }
-}
-
-/// The smallest rectangle that contains all of these.
-pub(super) fn union(bounds: &[[(u64, u64); 2]]) -> [(u64, u64); 2] {
-    let none = [(u64::MAX, 0); 2];
-    bounds.iter().fold(none, |all, one| {
-        [0, 1].map(|idx| (all[idx].0.min(one[idx].0), all[idx].1.max(one[idx].1)))
-    })
 }

@@ -1,5 +1,7 @@
 //! A tile: its cells, and its bytes in the three files.
 
+use super::footer::Rectangle;
+use super::statistics::Statistics;
 use crate::filter::Pipeline;
 use crate::filter::encode::Encoder;
 use crate::schema::Layout;
@@ -21,6 +23,8 @@ pub(super) struct Form {
     pub(super) first_row: u64,
     pub(super) n_rows: u64,
     pub(super) n_columns: u64,
+    /// Rows and columns of a space tile, if it does not have all columns.
+    pub(super) tile: Option<(u64, u64)>,
     /// Cells after which a chunk of columns, or of values, ends with its row.
     pub(super) chunk_cells: [usize; 2],
     /// The pipelines of rows, columns and values.
@@ -55,16 +59,13 @@ pub(super) struct Tile {
 }
 
 /// The metadata of a tile.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) n_cells: u64,
     /// The least and the greatest row, then column.
-    pub(super) bounds: [(u64, u64); 2],
-    pub(super) row_sum: i64,
-    pub(super) column_sum: i64,
-    pub(super) least: f32,
-    pub(super) greatest: f32,
-    pub(super) sum: f64,
+    pub(super) bounds: Rectangle<2>,
+    /// Of rows, columns and values; coordinates have only sums.
+    pub(super) statistics: [Statistics; 3],
 }
 
 impl Tile {
@@ -166,50 +167,23 @@ fn chunk_ends(runs: &[(u64, usize)], wanted: usize) -> Vec<usize> {
 
 impl Summary {
     fn of(cells: &Cells<'_>) -> Self {
-        let first = cells.runs.first().map_or(0, |run| run.0);
-        let last = cells.runs.last().map_or(0, |run| run.0);
+        let rows = cells.runs.iter().map(|run| run.0);
+        let (first, last) =
+            rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row), last.max(row)));
         let columns = cells.columns.iter().copied();
         let bounds =
             |(least, greatest): (u32, u32), column: u32| (least.min(column), greatest.max(column));
         let (least_column, greatest_column) = columns.clone().fold((u32::MAX, 0), bounds);
         let rows = cells.runs.iter().map(|(row, n)| i128::from(*row) * *n as i128).sum::<i128>();
-        let (least, greatest, sum) = value_summary(cells.values);
+        let sum = |sum: i64| Statistics { sum: sum.cast_unsigned(), ..Statistics::default() };
+        let rows = sum(i64::try_from(rows).unwrap_or(i64::MAX));
+        let values = Statistics::of(cells.values.iter().copied());
         Self {
             n_cells: cells.values.len() as u64,
             bounds: [(first, last), (least_column.into(), greatest_column.into())],
-            row_sum: i64::try_from(rows).unwrap_or(i64::MAX),
-            column_sum: columns.map(i64::from).sum(),
-            least,
-            greatest,
-            sum,
+            statistics: [rows, sum(columns.map(i64::from).sum()), values],
         }
     }
-}
-
-/// The least and the greatest value, and the sum, computed like libtiledb: value by value, so that
-/// NaN and the order of additions give the same results.
-fn value_summary(values: &[f32]) -> (f32, f32, f64) {
-    let (mut least, mut greatest, mut sum) = (f32::MAX, f32::MIN, 0.0_f64);
-    let mut is_full = false;
-    for &value in values {
-        least = if least < value { least } else { value };
-        greatest = if greatest > value { greatest } else { value };
-        // An infinite value fixes the sum at the largest number.
-        if !is_full {
-            is_full = add(&mut sum, value.into());
-        }
-    }
-    (least, greatest, sum)
-}
-
-/// Adds to a sum, which saturates at the largest number. Returns whether it did.
-pub(super) fn add(sum: &mut f64, value: f64) -> bool {
-    if (*sum < 0.0) == (value < 0.0) && sum.abs() > f64::MAX - value.abs() {
-        *sum = if *sum < 0.0 { f64::MIN } else { f64::MAX };
-        return true;
-    }
-    *sum += value;
-    false
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! cell.
 #![expect(clippy::cast_lossless, reason = "small numbers made for tests")]
 
+mod created;
 mod edge_cases;
 mod fragments;
 mod groups;
@@ -11,6 +12,7 @@ mod random;
 mod tables;
 mod times;
 mod written;
+mod written_tables;
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! Tensors contain the loader's numbers, and reused memory disturbs no batch that lives.
 
+mod beside;
 mod kept;
 
 use std::path::Path;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::interop::answer::Answer;
 use crate::interop::described;
 use crate::interop::selection::Selection;
+use crate::pipeline::sample::dense_rows;
 
 /// Forms of blocks, with the forms of batches that can be made from them.
 const WAYS: [(BlockForm, BatchForm); 10] = [
@@ -121,6 +122,7 @@ fn check_epoch(
         let rows: Vec<usize> =
             batch.joinids.iter().map(|id| answer.joinids.binary_search(id).unwrap()).collect();
         assert_eq!(batch.x.shape(), (rows.len(), dataset.n_columns()), "{what}");
+        check_beside(&batch, &rows, &answer.frames, &what);
         n_unequal += check_values(&batch, &rows, answer, expected_values, &what);
         if check_obs {
             check_obs_rows(&batch, &rows, &answer.frames["obs"]);
@@ -132,6 +134,31 @@ fn check_epoch(
     }
     assert!(order.into_iter().eq(0..answer.joinids.len()), "{what}: the cells");
     n_unequal
+}
+
+/// Checks the layers and the arrays of obsm of each row of a batch against these rows of the
+/// answer, bit for bit.
+fn check_beside(batch: &Batch, rows: &[usize], answer: &Value, what: &str) {
+    for (of_batch, kind) in [(&batch.layers, "layers"), (&batch.obsm, "obsm")] {
+        let expected = answer[kind].as_object().unwrap();
+        assert_eq!(of_batch.len(), expected.len(), "{what}: {kind}");
+        for (name, matrix) in of_batch {
+            let found = dense_rows(matrix);
+            assert_eq!(found.len(), rows.len(), "{what}: {name}");
+            for (found, row) in found.iter().zip(rows) {
+                let expected = expected[name][row].as_array().unwrap();
+                let expected = expected.iter().map(|value| value.as_f64().unwrap() as f32);
+                let same = match matrix.dense_f16() {
+                    Some(_) => found
+                        .iter()
+                        .copied()
+                        .eq(expected.map(|value| f16::from_f32(value).to_f32())),
+                    None => found.iter().copied().eq(expected),
+                };
+                assert!(same, "{what}: {name} of the cell at row {row}: {found:?}");
+            }
+        }
+    }
 }
 
 fn check_obs_rows(batch: &Batch, rows: &[usize], expected: &Value) {

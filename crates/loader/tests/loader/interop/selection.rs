@@ -15,6 +15,9 @@ pub(crate) struct Selection {
     pub(crate) var_columns: Vec<&'static str>,
     pub(crate) totals: &'static str,
     pub(crate) transforms: Vec<(Transform, Totals)>,
+    /// Further layers, and arrays of obsm.
+    pub(crate) layers: Vec<&'static str>,
+    pub(crate) obsm: Vec<&'static str>,
 }
 
 impl Selection {
@@ -42,6 +45,8 @@ impl Selection {
             "var_columns": self.var_columns,
             "totals": self.totals,
             "transforms": transforms.collect::<Value>(),
+            "layers": self.layers,
+            "obsm": self.obsm,
         })
     }
 
@@ -50,6 +55,8 @@ impl Selection {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         DatasetSpec {
             layer: self.layer.into(),
+            layers: owned(&self.layers),
+            obsm: owned(&self.obsm),
             cells: self.cells.clone(),
             genes: self.genes.clone(),
             obs_columns: owned(&self.obs_columns),
@@ -124,6 +131,8 @@ pub(crate) fn of_defaults() -> Vec<Selection> {
         var_columns: vec!["kind", "soma_joinid", "feature_id", "length_or_none", "var_id"],
         totals: "size",
         transforms: transforms(6.5),
+        layers: Vec::new(),
+        obsm: Vec::new(),
     };
     let scattered: Vec<u64> =
         (0..760).rev().filter(|id| id % 7 < 3 && !(700..720).contains(id)).collect();
@@ -168,6 +177,16 @@ pub(crate) fn of_defaults() -> Vec<Selection> {
         let cells = filter("cell_type != 'B cell'");
         selections.push(Selection { layer, cells, ..base.clone() });
     }
+    // With other matrices beside X: of all cells, of genes that are partly absent, and of none.
+    let absent = &["ENSG00097", "absent", "ENSG00299", "ENSG00010"];
+    for (cells, genes) in [
+        (AxisQuery::default(), Genes::Query(AxisQuery::list([299, 3, 150]))),
+        (AxisQuery::range(650..760), named("feature_id", absent)),
+        (filter("cell_type == 'neuron'"), all()),
+    ] {
+        let (layers, obsm) = (vec!["integers", "doubles", "data"], vec!["X_umap", "X_pca"]);
+        selections.push(Selection { cells, genes, layers, obsm, ..base.clone() });
+    }
     selections
 }
 
@@ -182,6 +201,8 @@ pub(crate) fn of_visium() -> Vec<Selection> {
         var_columns: vec!["feature_id", "feature_name"],
         totals: "raw_sum",
         transforms: transforms(5.0),
+        layers: Vec::new(),
+        obsm: Vec::new(),
     };
     let every_ninth: Vec<u64> = (0..2898).step_by(9).collect();
     let every_fortieth: Vec<u64> = (0..19_465).rev().step_by(40).collect();

@@ -309,13 +309,13 @@ fn a_data_set_takes_other_readers_of_the_same_x() {
     };
     let dataset =
         sample::dataset(Arc::new(sample::reader(12, 2)), Cells::Range(2..9), GeneSelection::All);
-    let other = dataset.with_readers(vec![x(12, 2)]).unwrap();
+    let other = dataset.with_readers(vec![vec![x(12, 2)]]).unwrap();
     let joinids = |dataset: &Dataset| -> Vec<_> {
         batches(dataset, sample::spec()).into_iter().map(|batch| batch.joinids).collect()
     };
     assert_eq!(joinids(&other), joinids(&dataset));
     let error = dataset.with_readers(Vec::new()).unwrap_err();
     assert!(matches!(error, loader::Error::ReaderCount { found: 0, expected: 1 }), "{error}");
-    let error = dataset.with_readers(vec![x(12, 3)]).unwrap_err();
+    let error = dataset.with_readers(vec![vec![x(12, 3)]]).unwrap_err();
     assert!(error.to_string().contains("12 x 3"), "{error}");
 }

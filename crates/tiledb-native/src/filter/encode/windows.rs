@@ -91,11 +91,12 @@ word!(u16, unsigned);
 word!(u32, unsigned);
 word!(u64, unsigned);
 
-/// Reduces `data`, values of type `number`; values must have 2, 4 or 8 bytes.
+/// Reduces `data`, values of type `number`; values must have 2, 4 or 8 bytes. Bytes after the last
+/// whole value stay as they are.
 pub(super) fn reduce(data: &[u8], number: Number, out: &mut Filtered) {
     macro_rules! of {
         ($type:ty) => {
-            reduce_words(data.as_chunks().0, <$type>::from_le_bytes, data.len(), out)
+            reduce_words(data.as_chunks().0, <$type>::from_le_bytes, data, out)
         };
     }
     match number {
@@ -111,10 +112,10 @@ pub(super) fn reduce(data: &[u8], number: Number, out: &mut Filtered) {
 fn reduce_words<const N: usize, W: Word>(
     words: &[[u8; N]],
     word: impl Fn([u8; N]) -> W + Copy,
-    n_bytes: usize,
+    data: &[u8],
     out: &mut Filtered,
 ) {
-    put_u32(n_bytes, &mut out.metadata);
+    put_u32(data.len(), &mut out.metadata);
     let n_windows_at = out.metadata.len();
     put_u32(0, &mut out.metadata);
     let mut n_windows = 0_u32;
@@ -142,6 +143,15 @@ fn reduce_words<const N: usize, W: Word>(
     }
     if let Some(window) = &current {
         write(window);
+    }
+    // Double deltas are not whole values. What is left is a window that stays as it is.
+    let left = &data[words.len() * N..];
+    if !left.is_empty() {
+        out.metadata.resize(out.metadata.len() + W::BYTES, 0);
+        out.metadata.push(8 * W::BYTES as u8);
+        put_u32(left.len(), &mut out.metadata);
+        out.data.extend_from_slice(left);
+        n_windows += 1;
     }
     out.metadata[n_windows_at..n_windows_at + 4].copy_from_slice(&n_windows.to_le_bytes());
 }

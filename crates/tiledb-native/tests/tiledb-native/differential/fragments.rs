@@ -2,7 +2,7 @@
 //! their metadata are equal.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 use tiledb::{Array as TiledbArray, Filter};
@@ -11,7 +11,7 @@ use tiledb_native::{
     WriteOptions,
 };
 
-use crate::differential::metadata::{Metadata, Section};
+use crate::differential::metadata::{Metadata, compare};
 use crate::differential::written::{Cell, Spec, context, plain};
 use crate::differential::{check, expected};
 
@@ -35,7 +35,7 @@ struct Case {
 impl Case {
     fn options(&self) -> WriteOptions {
         let threads = Threads::Own(self.n_threads);
-        WriteOptions { threads, timestamp: TIME, chunk_cells: self.chunk_cells }
+        WriteOptions { chunk_cells: self.chunk_cells, ..WriteOptions::new(threads, TIME) }
     }
 
     fn cells(&self) -> Vec<Cell> {
@@ -88,6 +88,8 @@ fn coordinate_filters() -> impl Strategy<Value = Vec<Filter>> {
         Just(vec![Filter::Delta(None), Filter::BitWidthReduction, Filter::Zstd(1)]),
         Just(vec![Filter::BitWidthReduction]),
         Just(vec![Filter::BitWidthReduction, Filter::Lz4(-1)]),
+        Just(vec![Filter::DoubleDelta(None), Filter::Zstd(1)]),
+        Just(vec![Filter::DoubleDelta(None), Filter::BitWidthReduction, Filter::Zstd(1)]),
     ]
 }
 
@@ -110,14 +112,15 @@ fn case() -> impl Strategy<Value = Case> {
     let filters = (coordinate_filters(), coordinate_filters(), value_filters());
     let layout = (
         prop_oneof![Just(1_u64), 2..20_u64, Just(500), Just(100_000)],
-        1_u64..30,
+        (1_u64..30, prop::option::weighted(0.4, 1_u64..40)),
         prop::option::of(1_usize..200),
     );
     let ways = (prop::collection::vec(1_usize..20, 1..4), 1_usize..4);
     (shape, filters, layout, ways).prop_flat_map(
         |(n_columns, filters, layout, (pieces, n_threads))| {
             let (row_filters, column_filters, (whole, value_filters)) = filters;
-            let (capacity, extent, chunk_cells) = layout;
+            let (capacity, (extent, tile_columns), chunk_cells) = layout;
+            let tile_columns = tile_columns.map_or(n_columns.into(), |n| n.min(n_columns.into()));
             let value = prop_oneof![6 => 0_i32..80, 1 => -4_000..4_000, 1 => 0..66_000_000];
             let value = value.prop_map(move |value| if whole { value / 4 * 4 } else { value });
             // Values of more than 24 bits do not fit f32.
@@ -127,7 +130,7 @@ fn case() -> impl Strategy<Value = Case> {
             prop::collection::vec(row, 1..40).prop_map(move |rows| {
                 let shape = (rows.len() as u64, n_columns.into());
                 let spec = Spec {
-                    extents: (extent, n_columns.into()),
+                    extents: (extent, tile_columns),
                     capacity,
                     dimension_filters: (row_filters.clone(), column_filters.clone()),
                     attribute_filters: value_filters.clone(),
@@ -139,26 +142,8 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// The metadata file of the only fragment of an array.
 fn metadata(array: &Path) -> Metadata {
-    let mut folders = std::fs::read_dir(array.join("__fragments")).unwrap();
-    let fragment: PathBuf = folders.next().unwrap().unwrap().path();
-    assert!(folders.next().is_none());
-    Metadata::parse(&std::fs::read(fragment.join("__fragment_metadata.tdb")).unwrap(), &fragment)
-}
-
-/// Compares the metadata of the same cells, field by field except for places and lengths.
-fn compare(ours: &Metadata, theirs: &Metadata) {
-    assert_eq!(ours.footer, theirs.footer);
-    assert_eq!(ours.sections.len(), theirs.sections.len());
-    for ((section, ours), (other, theirs)) in ours.sections.iter().zip(&theirs.sections) {
-        assert_eq!(section, other);
-        if let Section::TileOffsets(_) = section {
-            assert_eq!(ours.len(), theirs.len(), "{section:?}");
-        } else {
-            assert_eq!(ours, theirs, "{section:?}");
-        }
-    }
+    super::metadata::metadata(array, (1, 2))
 }
 
 proptest! {
@@ -241,6 +226,29 @@ fn what_was_written_can_be_consolidated_and_added_to() {
 }
 
 #[test]
+fn several_fragments_hold_the_rows_of_an_array() {
+    let case = ordinary();
+    for extents in [(64, 400), (7, 90)] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("array");
+        let spec = Spec { extents, fragments: Vec::new(), ..case.spec.clone() };
+        spec.write(&at);
+        for (first_row, rows) in [(0, &case.rows[..100]), (100, &case.rows[100..])] {
+            let options = WriteOptions { first_row, ..case.options() };
+            let mut writer = FragmentWriter::create(&at, &options).unwrap();
+            let (offsets, columns, values) = csr(rows);
+            writer.write(&offsets, &columns, &values).unwrap();
+            writer.finish().unwrap();
+        }
+        assert_eq!(std::fs::read_dir(at.join("__fragments")).unwrap().count(), 2);
+        let cells = case.cells();
+        let of: Vec<_> = cells.iter().map(|cell| (cell.0, cell.1, cell.2 as f32 / 4.0)).collect();
+        assert_eq!(spec.read_with_libtiledb(&at, None), of);
+        check(&spec, &at, None, &[90..110], &[ColumnSelection::All]);
+    }
+}
+
+#[test]
 fn a_fragment_has_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("array");
@@ -311,7 +319,6 @@ fn arrays_that_only_libtiledb_can_write_are_refused() {
     let case = ordinary();
     let filters = |filter| (vec![filter], vec![]);
     let specs = [
-        (Spec { extents: (64, 100), ..case.spec.clone() }, "row by row"),
         (
             Spec {
                 orders: (tiledb::CellOrder::ColumnMajor, tiledb::CellOrder::RowMajor),

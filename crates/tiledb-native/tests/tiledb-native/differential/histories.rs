@@ -33,6 +33,7 @@ use std::time::Instant;
 use tiledb::{Config, Context};
 
 use array::History;
+pub(super) use array::is_traced;
 use draw::Draw;
 use reads::Outcome;
 pub(super) use reads::described_equally;
@@ -150,7 +151,7 @@ fn read_as_libtiledb_reads_at_every_time() {
     let (context, started) = (context(), Instant::now());
     let mut tally = Tally::default();
     for seed in first..first + n_arrays {
-        if array::is_traced() {
+        if is_traced() {
             println!("seed {seed}");
         }
         check(seed, &context, &mut tally);

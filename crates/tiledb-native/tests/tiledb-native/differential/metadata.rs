@@ -3,8 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
-/// The sections of a metadata file, each for one of the fields: attribute, obsolete coordinates,
-/// rows, columns.
+/// The sections of a metadata file, each for one of the fields: attributes, obsolete coordinates,
+/// dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Tree,
@@ -26,13 +26,11 @@ pub(crate) struct Footer {
     version: u32,
     is_dense: u8,
     has_no_domain: u8,
-    domain: [u64; 4],
+    domain: Vec<u64>,
     n_tiles: u64,
     last_tile_cells: u64,
     has_timestamps: u8,
     has_delete_metadata: u8,
-    variable_bytes: [u64; 4],
-    validity_bytes: [u64; 4],
 }
 
 #[derive(Debug)]
@@ -63,14 +61,20 @@ impl Bytes<'_> {
         u64::from_le_bytes(self.take(8).try_into().unwrap())
     }
 
-    fn four(&mut self) -> [u64; 4] {
-        std::array::from_fn(|_| self.u64())
+    fn u64s(&mut self, n: usize) -> Vec<u64> {
+        (0..n).map(|_| self.u64()).collect()
     }
 }
 
 impl Metadata {
-    /// Parses the metadata of the fragment in `folder`, whose schema and files must match it.
-    pub(crate) fn parse(bytes: &[u8], folder: &Path) -> Self {
+    /// Parses the metadata of the fragment in `folder`, of an array with so many attributes and
+    /// dimensions. Its schema and its files must match it.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        folder: &Path,
+        (n_attributes, n_dimensions): (usize, usize),
+    ) -> Self {
+        let n_fields = n_attributes + 1 + n_dimensions;
         let (rest, len) = bytes.split_at(bytes.len() - 8);
         let len = Bytes(len).u64() as usize;
         let mut footer = Bytes(&rest[rest.len() - len..]);
@@ -80,13 +84,20 @@ impl Metadata {
         let array = folder.parent().unwrap().parent().unwrap();
         assert!(array.join("__schema").join(schema).is_file(), "{schema}");
         let (is_dense, has_no_domain) = (footer.u8(), footer.u8());
-        let domain = footer.four();
+        let domain = footer.u64s(2 * n_dimensions);
         let (n_tiles, last_tile_cells) = (footer.u64(), footer.u64());
         let (has_timestamps, has_delete_metadata) = (footer.u8(), footer.u8());
-        let file_bytes = footer.four();
-        let len = |name: &str| std::fs::metadata(folder.join(name)).unwrap().len();
-        assert_eq!(file_bytes, [len("a0.tdb"), 0, len("d0.tdb"), len("d1.tdb")]);
-        let (variable_bytes, validity_bytes) = (footer.four(), footer.four());
+        let attributes = (0..n_attributes).map(|idx| format!("a{idx}"));
+        let dimensions = (0..n_dimensions).map(|idx| format!("d{idx}"));
+        let names: Vec<_> = attributes.chain(["none".to_owned()]).chain(dimensions).collect();
+        for end in ["", "_var", "_validity"] {
+            let len = |name: &String| {
+                std::fs::metadata(folder.join(format!("{name}{end}.tdb")))
+                    .map_or(0, |file| file.len())
+            };
+            let lengths: Vec<u64> = names.iter().map(len).collect();
+            assert_eq!(footer.u64s(n_fields), lengths, "{end}");
+        }
         let mut places = vec![(Section::Tree, footer.u64())];
         for section in [
             Section::TileOffsets as fn(usize) -> Section,
@@ -98,8 +109,9 @@ impl Metadata {
             Section::Sums,
             Section::NullCounts,
         ] {
-            places
-                .extend(footer.four().into_iter().enumerate().map(|(idx, at)| (section(idx), at)));
+            places.extend(
+                footer.u64s(n_fields).into_iter().enumerate().map(|(idx, at)| (section(idx), at)),
+            );
         }
         places.push((Section::Whole, footer.u64()));
         places.push((Section::Conditions, footer.u64()));
@@ -123,11 +135,41 @@ impl Metadata {
             last_tile_cells,
             has_timestamps,
             has_delete_metadata,
-            variable_bytes,
-            validity_bytes,
         };
         Self { footer, sections }
     }
+}
+
+/// The metadata file of the only fragment of an array with so many attributes and dimensions.
+pub(crate) fn metadata(array: &Path, shape: (usize, usize)) -> Metadata {
+    let mut folders = std::fs::read_dir(array.join("__fragments")).unwrap();
+    let fragment = folders.next().unwrap().unwrap().path();
+    assert!(folders.next().is_none());
+    let bytes = std::fs::read(fragment.join("__fragment_metadata.tdb")).unwrap();
+    Metadata::parse(&bytes, &fragment, shape)
+}
+
+/// Compares the metadata of the same cells, field by field except for places and lengths.
+pub(crate) fn compare(ours: &Metadata, theirs: &Metadata) {
+    assert_eq!(ours.footer, theirs.footer);
+    assert_eq!(ours.sections.len(), theirs.sections.len());
+    for ((section, ours), (other, theirs)) in ours.sections.iter().zip(&theirs.sections) {
+        assert_eq!(section, other);
+        match section {
+            Section::TileOffsets(_) | Section::VariableOffsets(_) | Section::ValidityOffsets(_) => {
+                assert_eq!(ours.len(), theirs.len(), "{section:?}");
+            }
+            _ => assert_eq!(ours, theirs, "{section:?}"),
+        }
+    }
+}
+
+/// The content of a file that is one generic tile.
+pub(crate) fn generic_file(path: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(path).unwrap();
+    let (content, len) = generic_tile(&bytes, 22);
+    assert_eq!(len, bytes.len() as u64);
+    content
 }
 
 /// The content of a generic tile, and its length.

@@ -24,7 +24,7 @@ use super::histories::{context, folder, from_environment};
 use history::History;
 use reads::Outcome;
 
-const DEFAULT_TABLES: u64 = 300;
+const DEFAULT_TABLES: u64 = 150;
 const DEFAULT_SEED: u64 = 0;
 const MOST_FAILURES: usize = 5;
 

@@ -37,7 +37,7 @@ pub(super) struct History<'a> {
 }
 
 /// Whether to print each step before it runs, to find the one in which libtiledb crashes.
-pub(super) fn is_traced() -> bool {
+pub(in crate::differential) fn is_traced() -> bool {
     std::env::var_os("SOMAFEED_RANDOM_TRACE").is_some()
 }
 

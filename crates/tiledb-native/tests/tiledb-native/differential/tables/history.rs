@@ -11,6 +11,7 @@ use tiledb::{
 
 use super::schema::{DIMENSION, attribute, schema, unused_name};
 use crate::differential::histories::draw::Draw;
+use crate::differential::histories::is_traced;
 use crate::differential::written::Numbers;
 
 /// Upper bounds of a table's times, of which one is drawn.
@@ -50,13 +51,17 @@ impl<'a> History<'a> {
         let schema = schema(draw);
         let created = draw.within(0..4);
         let uri = at.to_str().unwrap().to_owned();
+        let log = format!("created at {created}: {schema:?}\n");
+        if is_traced() {
+            print!("{log}");
+        }
         Array::create(context, &uri, &schema)?;
         rename_schema(&at.join("__schema"), created);
         let mut history = Self {
             context,
             uri,
             times: BTreeSet::from([created]),
-            log: format!("created at {created}: {schema:?}\n"),
+            log,
             last_time: draw.pick(&LAST_TIMES),
             written: Vec::new(),
             has_missing_texts: false,
@@ -73,6 +78,9 @@ impl<'a> History<'a> {
                 }
             };
             history.n_steps += 1;
+            if is_traced() {
+                println!("{line}");
+            }
             writeln!(history.log, "{line}").unwrap();
         }
         Ok(history)
@@ -160,21 +168,16 @@ impl<'a> History<'a> {
                 let last = (current[0].1 + i128::from(draw.within(0..300))).min(high);
                 evolution.current_domain = Some(vec![(first, last)]);
             }
+            // In an array with duplicates, libtiledb crashes when it reads fragments that lack an
+            // attribute.
+            _ if schema.allows_duplicates => return self.write(draw),
             (_, Some(name)) if draw.chance(60) => {
-                let mut added = attribute(draw, name);
-                while added.var_sized && schema.allows_duplicates {
-                    // libtiledb crashes when it reads fragments without such an attribute.
-                    added = attribute(draw, name);
-                }
+                let added = attribute(draw, name);
                 self.has_missing_texts |= added.var_sized;
                 evolution.added.push(added);
             }
             _ if schema.attributes.len() > 1 => {
                 let dropped = &schema.attributes[draw.below(schema.attributes.len())];
-                if dropped.var_sized && schema.allows_duplicates {
-                    // A schema of another time may still have it.
-                    return self.write(draw);
-                }
                 self.has_missing_texts |= dropped.var_sized;
                 evolution.dropped.push(dropped.name.clone());
             }

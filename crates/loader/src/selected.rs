@@ -1,6 +1,7 @@
-//! The selected part of one experiment's X: its reader, its cells, and the columns of its genes.
+//! The selected part of one experiment: its cells, and of each matrix the reader and the columns.
 
 use std::fmt;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,63 +10,95 @@ use pipeline::BlockPlace;
 use soma_io::{CsrBuffers, GeneSelection, XReader};
 
 use crate::cells::Cells;
-use crate::error::Error;
+use crate::error::{Error, open_error};
 
-/// Selected cells and genes of one X.
-#[derive(Clone)]
-pub(crate) struct SelectedX {
-    pub(crate) x: Arc<dyn XReader>,
+/// The selected cells of one experiment, with X and the matrices beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Selected {
     pub(crate) cells: Cells,
-    pub(crate) genes: GenePlaces,
+    pub(crate) x: SelectedMatrix,
+    /// In the order of the data set's matrices beside X.
+    pub(crate) beside: Vec<SelectedMatrix>,
 }
 
-/// The genes that are read, and the batch column of each.
+/// The selected columns of one matrix of an experiment.
+#[derive(Clone)]
+pub(crate) struct SelectedMatrix {
+    pub(crate) reader: Arc<dyn XReader>,
+    pub(crate) columns: ColumnPlaces,
+}
+
+/// The columns that are read, and the batch column of each. Those of X and its layers are genes.
 #[derive(Clone, Debug)]
-pub(crate) struct GenePlaces {
-    /// The genes that are read from X.
+pub(crate) struct ColumnPlaces {
+    /// The columns that are read.
     pub(crate) selection: GeneSelection,
-    /// Number of genes that are read.
+    /// Number of columns that are read.
     n_read: usize,
-    /// The batch column of each gene that is read, ascending; `None` if they are all columns of the
-    /// batch, in order.
+    /// The batch column of each column that is read, ascending; `None` if they are all columns of
+    /// the batch, in order.
     columns: Option<Arc<[u32]>>,
-    /// Number of batch columns, including those of genes that X lacks.
+    /// Number of batch columns, including those of genes that the matrix lacks.
     pub(crate) n_columns: usize,
 }
 
-impl GenePlaces {
-    /// One column for each gene of a selection.
-    pub(crate) fn new(selection: GeneSelection, x_columns: u64) -> Result<Self, Error> {
-        let n_columns = selection
-            .n_columns(x_columns)
-            .map_err(|source| Error::GenesOutsideX { x_columns, source: Box::new(source) })?;
+impl Selected {
+    /// Selected cells, with X alone.
+    pub(crate) fn new(cells: Cells, reader: Arc<dyn XReader>, columns: ColumnPlaces) -> Self {
+        Self { cells, x: SelectedMatrix { reader, columns }, beside: Vec::new() }
+    }
+
+    /// X, then the matrices beside it.
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = &SelectedMatrix> {
+        iter::once(&self.x).chain(&self.beside)
+    }
+}
+
+impl SelectedMatrix {
+    /// Estimated mean number of values that are read of a row: the mean over all rows, times the
+    /// share of the columns. 0 if the reader does not know its number of values.
+    pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
+        let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
+        let nnz = self.reader.nnz().map_err(open_error("the number of values".to_owned()))?;
+        let of_row = nnz.unwrap_or(0) as f64 / n_rows as f64;
+        Ok(of_row * self.columns.n_read as f64 / n_columns as f64)
+    }
+}
+
+impl ColumnPlaces {
+    /// One column for each selected one of a matrix with `matrix_columns` columns.
+    pub(crate) fn new(
+        selection: GeneSelection,
+        matrix_columns: u64,
+    ) -> Result<Self, soma_io::Error> {
+        let n_columns = selection.n_columns(matrix_columns)?;
         Ok(Self { selection, n_read: n_columns, columns: None, n_columns })
     }
 
     /// One column for each entry: the gene with this joinid, or zeros for `None`.
-    pub(crate) fn aligned(genes: &[Option<u64>], x_columns: u64) -> Result<Self, Error> {
+    pub(crate) fn aligned(
+        genes: &[Option<u64>],
+        matrix_columns: u64,
+    ) -> Result<Self, soma_io::Error> {
         let read: Vec<u64> = genes.iter().copied().flatten().collect();
         let all_there = read.len() == genes.len();
         let consecutive = read.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         let selection = match (read.first(), read.last()) {
-            (Some(0), Some(last)) if consecutive && last + 1 == x_columns => GeneSelection::All,
-            (Some(first), Some(last)) if consecutive && *last < x_columns => {
+            (Some(0), Some(last)) if consecutive && last + 1 == matrix_columns => {
+                GeneSelection::All
+            }
+            (Some(first), Some(last)) if consecutive && *last < matrix_columns => {
                 GeneSelection::Range(*first..last + 1)
             }
             _ => GeneSelection::List(read),
         };
-        let mut aligned = Self::new(selection, x_columns)?;
+        let mut aligned = Self::new(selection, matrix_columns)?;
         if !all_there {
             let columns = (0_u32..).zip(genes).filter_map(|(at, gene)| gene.map(|_| at));
             aligned.columns = Some(columns.collect());
             aligned.n_columns = genes.len();
         }
         Ok(aligned)
-    }
-
-    /// Number of genes that are read.
-    pub(crate) fn n_read(&self) -> usize {
-        self.n_read
     }
 
     /// The index from a gene's joinid to its batch column.
@@ -111,12 +144,11 @@ impl GenePlaces {
     }
 }
 
-impl fmt::Debug for SelectedX {
+impl fmt::Debug for SelectedMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SelectedX")
-            .field("x", &self.x)
-            .field("n_rows", &self.cells.n_rows())
-            .field("n_genes_read", &self.genes.n_read)
+        f.debug_struct("SelectedMatrix")
+            .field("reader", &self.reader)
+            .field("n_columns_read", &self.columns.n_read)
             .finish_non_exhaustive()
     }
 }
@@ -135,36 +167,41 @@ impl Part {
     /// Fails if the reader returned another number of rows or columns than was requested.
     pub(crate) fn check_shape(
         &self,
-        source: &SelectedX,
+        matrix: &SelectedMatrix,
         (found_rows, found_columns): (usize, usize),
         block_idx: u64,
     ) -> Result<(), Error> {
-        if (found_rows, found_columns) == (self.n_rows, source.genes.n_read) {
+        if (found_rows, found_columns) == (self.n_rows, matrix.columns.n_read) {
             return Ok(());
         }
         Err(Error::BlockShape {
-            reader: source.x.name(),
+            reader: matrix.reader.name(),
             block_idx,
             found_rows,
             found_columns,
             n_rows: self.n_rows,
-            n_columns: source.genes.n_read,
+            n_columns: matrix.columns.n_read,
         })
     }
 
     /// The error of a reader that returned a column beyond the requested ones.
-    pub(crate) fn column_error(&self, source: &SelectedX, column: u32, block_idx: u64) -> Error {
+    pub(crate) fn column_error(
+        &self,
+        matrix: &SelectedMatrix,
+        column: u32,
+        block_idx: u64,
+    ) -> Error {
         Error::BlockShape {
-            reader: source.x.name(),
+            reader: matrix.reader.name(),
             block_idx,
             found_rows: self.n_rows,
             found_columns: column as usize + 1,
             n_rows: self.n_rows,
-            n_columns: source.genes.n_read,
+            n_columns: matrix.columns.n_read,
         }
     }
 
-    /// The error of a block for which X could not be read.
+    /// The error of a block for which X, or a matrix beside it, could not be read.
     pub(crate) fn read_error(
         &self,
         BlockPlace { epoch, block_idx }: BlockPlace,

@@ -1,0 +1,229 @@
+//! Matrices beside X: further layers, and arrays of obsm.
+//!
+//! They have a row for each selected cell, so whatever chooses, orders or divides rows holds for
+//! them, too.
+
+use std::fmt;
+use std::iter;
+use std::sync::Arc;
+
+use soma_io::{GeneSelection, ReadForm, XReader};
+
+use crate::dataset::Dataset;
+use crate::error::{Error, MatrixError};
+use crate::selected::{ColumnPlaces, Selected, SelectedMatrix};
+use crate::spec::BatchForm;
+
+/// A matrix beside X.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Beside {
+    pub(crate) kind: BesideKind,
+    pub(crate) name: String,
+    /// Number of columns in a batch.
+    pub(crate) n_columns: usize,
+}
+
+/// What a matrix beside X is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BesideKind {
+    /// A further layer, with the genes of X as columns.
+    Layer,
+    /// An array of obsm, with columns of its own.
+    Obsm,
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            BesideKind::Layer => write!(f, "layer {:?}", self.name),
+            BesideKind::Obsm => write!(f, "obsm array {:?}", self.name),
+        }
+    }
+}
+
+/// One matrix of a data set: X or one beside it, in all experiments.
+pub(crate) struct DatasetMatrix<'a> {
+    /// `None` for X.
+    pub(crate) kind: Option<BesideKind>,
+    /// Number of columns in a batch.
+    pub(crate) n_columns: usize,
+    /// Of each experiment.
+    pub(crate) of_each: Vec<&'a SelectedMatrix>,
+}
+
+impl DatasetMatrix<'_> {
+    /// Whether rows can be read as packed CSR: the reader can, there is one experiment, and all
+    /// batch columns are columns of it.
+    pub(crate) fn packs(&self) -> bool {
+        match &self.of_each[..] {
+            [one] => !one.columns.is_placed() && one.reader.packs(&one.columns.selection),
+            _ => false,
+        }
+    }
+
+    /// Bytes of memory that reading `nnz` values needs at most, over all experiments.
+    pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
+        let of =
+            |one: &&SelectedMatrix| one.reader.working_bytes(nnz, &one.columns.selection, form);
+        self.of_each.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// The form of this matrix in batches whose X has this form: arrays of obsm are always dense.
+    pub(crate) fn batch_form(&self, of_x: BatchForm) -> BatchForm {
+        match (self.kind, of_x.dense_type()) {
+            (Some(BesideKind::Obsm), None) => BatchForm::Dense,
+            _ => of_x,
+        }
+    }
+}
+
+impl Dataset {
+    /// Adds a further layer, which [`Batch::layers`](crate::Batch::layers) then has: row and column
+    /// of a value are the joinids of its cell and gene, like in X.
+    ///
+    /// # Errors
+    /// The data set has several experiments, or this layer already; the layer has another number of
+    /// columns than X, or too few rows for the selected cells.
+    pub fn with_layer(self, name: &str, reader: Arc<dyn XReader>) -> Result<Self, Error> {
+        let n_columns = self.n_columns;
+        let layer = Beside { kind: BesideKind::Layer, name: name.to_owned(), n_columns };
+        let x = &self.only_source(&layer)?.x;
+        let (found, of_x) = (reader.n_columns(), x.reader.n_columns());
+        if found != of_x {
+            let layer = layer.to_string();
+            return Err(MatrixError::LayerColumns { layer, found, of_x }.into());
+        }
+        let columns = x.columns.clone();
+        self.with_matrix(layer, SelectedMatrix { reader, columns })
+    }
+
+    /// Adds a further layer of an experiment, with the same genes as X: the joinid of each, `None`
+    /// for one that the experiment lacks.
+    pub(crate) fn with_layer_of(
+        self,
+        name: &str,
+        reader: Arc<dyn XReader>,
+        genes: &[Option<u64>],
+    ) -> Result<Self, Error> {
+        let n_columns = self.n_columns;
+        let layer = Beside { kind: BesideKind::Layer, name: name.to_owned(), n_columns };
+        let columns = ColumnPlaces::aligned(genes, reader.n_columns())
+            .map_err(|source| layer.columns_error(&*reader, source))?;
+        self.with_matrix(layer, SelectedMatrix { reader, columns })
+    }
+
+    /// Adds an array of obsm, which [`Batch::obsm`](crate::Batch::obsm) then has: the row of a
+    /// value is the joinid of its cell. All its columns are read.
+    ///
+    /// # Errors
+    /// The data set has several experiments, or this array already; the array has too few rows for
+    /// the selected cells, or more columns than 32 bits can count.
+    pub fn with_obsm(self, name: &str, reader: Arc<dyn XReader>) -> Result<Self, Error> {
+        let all = reader.n_columns();
+        self.with_obsm_columns(name, reader, all)
+    }
+
+    /// Adds the first `n_columns` columns of an array of obsm.
+    pub(crate) fn with_obsm_columns(
+        self,
+        name: &str,
+        reader: Arc<dyn XReader>,
+        n_columns: u64,
+    ) -> Result<Self, Error> {
+        let mut array = Beside { kind: BesideKind::Obsm, name: name.to_owned(), n_columns: 0 };
+        let selection = if n_columns == reader.n_columns() {
+            GeneSelection::All
+        } else {
+            GeneSelection::Range(0..n_columns)
+        };
+        let columns = ColumnPlaces::new(selection, reader.n_columns())
+            .map_err(|source| array.columns_error(&*reader, source))?;
+        array.n_columns = columns.n_columns;
+        self.with_matrix(array, SelectedMatrix { reader, columns })
+    }
+
+    /// Adds a matrix to a data set of one experiment.
+    pub(crate) fn with_matrix(self, new: Beside, matrix: SelectedMatrix) -> Result<Self, Error> {
+        let is_new = |old: &Beside| (old.kind, &old.name) != (new.kind, &new.name);
+        if !self.beside.iter().all(is_new) {
+            return Err(MatrixError::Twice { matrix: new.to_string() }.into());
+        }
+        let mut source = self.only_source(&new)?.clone();
+        let n_rows = matrix.reader.n_rows();
+        if let Some(joinid) = source.cells.first_outside(n_rows) {
+            let matrix = new.to_string();
+            return Err(MatrixError::CellOutside { matrix, joinid, n_rows }.into());
+        }
+        source.beside.push(matrix);
+        let beside = self.beside.iter().cloned().chain([new]).collect();
+        Ok(Self { sources: Arc::new([source]), beside, ..self })
+    }
+
+    fn only_source(&self, new: &Beside) -> Result<&Selected, MatrixError> {
+        match &self.sources[..] {
+            [source] => Ok(source),
+            several => Err(MatrixError::SeveralExperiments {
+                matrix: new.to_string(),
+                n_experiments: several.len(),
+            }),
+        }
+    }
+
+    /// The names of the layers beside X, in the order of [`Batch::layers`](crate::Batch::layers).
+    pub fn layers(&self) -> impl Iterator<Item = &str> {
+        self.of_kind(BesideKind::Layer).map(|layer| layer.name.as_str())
+    }
+
+    /// The names of the arrays of obsm, each with its number of columns, in the order of
+    /// [`Batch::obsm`](crate::Batch::obsm).
+    pub fn obsm(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.of_kind(BesideKind::Obsm).map(|array| (array.name.as_str(), array.n_columns))
+    }
+
+    fn of_kind(&self, kind: BesideKind) -> impl Iterator<Item = &Beside> {
+        self.beside.iter().filter(move |beside| beside.kind == kind)
+    }
+
+    /// X in all experiments.
+    pub(crate) fn x_matrix(&self) -> DatasetMatrix<'_> {
+        let of_each = self.sources.iter().map(|source| &source.x).collect();
+        DatasetMatrix { kind: None, n_columns: self.n_columns, of_each }
+    }
+
+    /// The matrices beside X, in all experiments.
+    pub(crate) fn matrices_beside(&self) -> impl Iterator<Item = DatasetMatrix<'_>> {
+        self.beside.iter().enumerate().map(|(idx, beside)| DatasetMatrix {
+            kind: Some(beside.kind),
+            n_columns: beside.n_columns,
+            of_each: self.sources.iter().map(|source| &source.beside[idx]).collect(),
+        })
+    }
+
+    /// All matrices: X, then those beside it.
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = DatasetMatrix<'_>> {
+        iter::once(self.x_matrix()).chain(self.matrices_beside())
+    }
+
+    /// Fails if another data set, the one at `idx`, has other matrices beside X than this one.
+    pub(crate) fn check_same_matrices(&self, idx: usize, other: &Self) -> Result<(), Error> {
+        if self.beside == other.beside {
+            return Ok(());
+        }
+        let list = |of: &Self| match &of.beside[..] {
+            [] => "none".to_owned(),
+            some => {
+                let list = some.iter().map(|one| format!("{one} of {} columns", one.n_columns));
+                list.collect::<Vec<_>>().join(", ")
+            }
+        };
+        Err(MatrixError::Concat { idx, found: list(other), first: list(self) }.into())
+    }
+}
+
+impl Beside {
+    /// The error of columns that the matrix lacks.
+    pub(crate) fn columns_error(&self, reader: &dyn XReader, source: soma_io::Error) -> Error {
+        let (matrix, n_columns) = (self.to_string(), reader.n_columns());
+        MatrixError::ColumnsOutside { matrix, n_columns, source: Box::new(source) }.into()
+    }
+}

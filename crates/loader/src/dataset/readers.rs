@@ -1,0 +1,151 @@
+//! The readers of a data set's matrices: their names, their memory, and what they keep.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use soma_io::XReader;
+
+use crate::beside::DatasetMatrix;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::selected::{Selected, SelectedMatrix};
+
+impl Dataset {
+    /// The readers of X, one per experiment.
+    pub fn readers(&self) -> impl Iterator<Item = &Arc<dyn XReader>> {
+        self.sources.iter().map(|source| &source.x.reader)
+    }
+
+    /// The readers of an experiment's matrices: that of X, then those of the further layers and the
+    /// arrays of obsm, in the order in which they were added. None if there is no such experiment.
+    pub fn readers_of(&self, experiment: usize) -> Vec<Arc<dyn XReader>> {
+        let matrices = self.sources.get(experiment).into_iter().flat_map(Selected::matrices);
+        matrices.map(|matrix| Arc::clone(&matrix.reader)).collect()
+    }
+
+    /// The same data set with other readers of the same matrices, a list of them for each
+    /// experiment like that of [`readers_of`](Self::readers_of): for example in a forked process,
+    /// where the threads of the first readers do not exist.
+    ///
+    /// # Errors
+    /// The number of readers, or the shape of a matrix, differs.
+    pub fn with_readers(&self, readers: Vec<Vec<Arc<dyn XReader>>>) -> Result<Self, Error> {
+        if readers.len() != self.n_experiments() {
+            let (found, expected) = (readers.len(), self.n_experiments());
+            return Err(Error::ReaderCount { found, expected });
+        }
+        let replaced = self.sources.iter().zip(readers).enumerate();
+        let replaced = replaced.map(|(idx, (source, readers))| replace(source, idx, readers));
+        Ok(Self { sources: replaced.collect::<Result<_, _>>()?, ..self.clone() })
+    }
+
+    /// The name of the reader of X; several names are joined by `+` if the readers of the
+    /// experiments, or of the matrices beside X, differ.
+    pub fn reader_name(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for (_, SelectedMatrix { reader, .. }) in self.uses() {
+            if !names.contains(&reader.name()) {
+                names.push(reader.name());
+            }
+        }
+        names.join("+")
+    }
+
+    /// The reason why [`ReaderChoice::Auto`](crate::ReaderChoice::Auto) chose libtiledb: that of
+    /// the first matrix for which it did.
+    pub fn why_not_native(&self) -> Option<&str> {
+        self.uses().find_map(|(_, matrix)| matrix.reader.why_not_native())
+    }
+
+    /// The type in which X's values are stored; `None` if the experiments differ, or if there are
+    /// none.
+    pub fn data_type(&self) -> Option<&DataType> {
+        let first = self.readers().next()?.data_type();
+        self.readers().all(|reader| reader.data_type() == first).then_some(first)
+    }
+
+    /// Each experiment with each of its matrices.
+    fn uses(&self) -> impl Iterator<Item = (&Selected, &SelectedMatrix)> {
+        self.sources.iter().flat_map(|source| source.matrices().map(move |matrix| (source, matrix)))
+    }
+
+    /// Estimated mean number of values of a matrix in a selected row: the mean over all its rows,
+    /// times the share of the columns that are read. 0 if the reader does not know the number of
+    /// values.
+    pub(crate) fn mean_row_nnz(&self, matrix: &DatasetMatrix<'_>) -> Result<f64, Error> {
+        let mut mean = 0.0;
+        for (source, matrix) in self.sources.iter().zip(&matrix.of_each) {
+            let share = source.cells.n_rows() as f64 / self.n_rows().max(1) as f64;
+            mean += share * matrix.mean_row_nnz()?;
+        }
+        Ok(mean)
+    }
+
+    /// Bytes of decoded values that the readers keep now
+    /// ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
+    pub fn decoded_bytes(&self) -> u64 {
+        self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
+    }
+
+    /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
+    /// to its rows; if there are matrices beside X, in proportion to the values that it reads.
+    pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        let all: u128 = self.distinct_readers().map(|(weight, _)| weight).sum();
+        for (weight, reader) in self.distinct_readers() {
+            let share = u128::from(limit_bytes) * weight / all.max(1);
+            reader.keep_decoded(holder, share as u64);
+        }
+    }
+
+    /// Each reader once, with its weight over all its uses.
+    fn distinct_readers(&self) -> impl Iterator<Item = (u128, &Arc<dyn XReader>)> {
+        let uses: Vec<(u128, &Arc<dyn XReader>)> = self
+            .uses()
+            .map(|(source, matrix)| (self.weight(source, matrix), &matrix.reader))
+            .collect();
+        let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
+            std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+        };
+        (0..uses.len()).filter_map(move |idx| {
+            let reader = uses[idx].1;
+            if uses[..idx].iter().any(|(_, before)| is_of(before, reader)) {
+                return None;
+            }
+            let of_reader = uses[idx..].iter().filter(|(_, one)| is_of(one, reader));
+            Some((of_reader.map(|(weight, _)| weight).sum(), reader))
+        })
+    }
+
+    /// The share of what may be kept that a use of a reader gets, relative to the other uses.
+    fn weight(&self, source: &Selected, matrix: &SelectedMatrix) -> u128 {
+        let n_rows = source.cells.n_rows();
+        if self.beside.is_empty() {
+            return u128::from(n_rows);
+        }
+        // A reader that cannot count its values keeps none; the error comes when it reads.
+        (n_rows as f64 * matrix.mean_row_nnz().unwrap_or(0.0)).ceil() as u128
+    }
+}
+
+/// The experiment at `idx` with other readers of its matrices.
+fn replace(
+    source: &Selected,
+    idx: usize,
+    readers: Vec<Arc<dyn XReader>>,
+) -> Result<Selected, Error> {
+    let (found, expected) = (readers.len(), source.matrices().count());
+    if found != expected {
+        return Err(Error::ReaderCount { found, expected });
+    }
+    let matrices = source.matrices().zip(readers).map(|(matrix, reader)| {
+        let shape = |reader: &Arc<dyn XReader>| (reader.n_rows(), reader.n_columns());
+        let (found, expected) = (shape(&reader), shape(&matrix.reader));
+        if found != expected {
+            return Err(Error::ReaderShape { idx, found, expected });
+        }
+        Ok(SelectedMatrix { reader, columns: matrix.columns.clone() })
+    });
+    let mut matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+    let x = matrices.remove(0);
+    Ok(Selected { cells: source.cells.clone(), x, beside: matrices })
+}

@@ -1,0 +1,154 @@
+//! The matrices of a batch that is not yet full.
+
+use densify::RowTransforms;
+use worktime::ThreadTime;
+
+use crate::batch::{CooBatch, CsrBatch, Matrix};
+use crate::block::BlockMatrix;
+use crate::buffers::{BatchBuffer, BatchBuffers};
+use crate::element_type::ElementType;
+use crate::elements::wrong_type;
+use crate::error::Error;
+use crate::spec::BatchForm;
+
+/// Makes one matrix of each batch.
+pub(crate) struct MatrixMaker {
+    pub(crate) form: BatchForm,
+    pub(crate) n_columns: usize,
+    /// Number of values of the largest sparse batch so far, or the estimate before the first.
+    pub(crate) most_nnz: usize,
+}
+
+/// A matrix of a batch that is not yet full. COO is made from CSR when it is full.
+pub(crate) enum Unfinished<V> {
+    Dense { values: V, n_rows: usize, n_columns: usize },
+    Csr(CsrBatch<V>),
+}
+
+/// Rows of a block, in the order of the batch that they are appended to.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    /// Rows of the batch before these.
+    pub(crate) first: usize,
+    /// The rows' positions in the block.
+    pub(crate) order: &'a [u32],
+    pub(crate) transforms: Option<RowTransforms<'a>>,
+    /// Number of threads that write dense rows.
+    pub(crate) n_threads: usize,
+}
+
+impl MatrixMaker {
+    /// An empty matrix with room for `n_rows` rows.
+    pub(crate) fn begin<B: BatchBuffers>(
+        &self,
+        buffers: &B,
+        n_rows: usize,
+    ) -> Result<Unfinished<B::Buffer>, Error> {
+        let n_columns = self.n_columns;
+        let Some(element_type) = self.form.dense_type() else {
+            // An eighth more than the largest batch so far, so that most batches fit.
+            let room = self.most_nnz + self.most_nnz / 8;
+            return Ok(Unfinished::Csr(CsrBatch {
+                row_offsets: vec![0],
+                columns: take(buffers, room, ElementType::U32)?,
+                values: take(buffers, room, ElementType::F32)?,
+                n_columns,
+            }));
+        };
+        let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| Error::OutOfMemory {
+            what: "a batch",
+            bytes: n_rows as u128 * n_columns as u128 * element_type.bytes() as u128,
+            n_rows: n_rows as u64,
+            n_columns: n_columns as u64,
+            advice: "make the batches smaller",
+        })?;
+        let values = take(buffers, n_values, element_type)?;
+        Ok(Unfinished::Dense { values, n_rows, n_columns })
+    }
+
+    /// The full matrix, in the form of the batches.
+    pub(crate) fn finish<B: BatchBuffers>(
+        &mut self,
+        buffers: &B,
+        full: Unfinished<B::Buffer>,
+    ) -> Result<Matrix<B::Buffer>, Error> {
+        let mut csr = match full {
+            Unfinished::Dense { values, n_rows, n_columns } => {
+                return Ok(Matrix::Dense { values, n_rows, n_columns });
+            }
+            Unfinished::Csr(csr) => csr,
+        };
+        let nnz = csr.nnz();
+        self.most_nnz = self.most_nnz.max(nnz);
+        csr.columns.truncate(nnz);
+        csr.values.truncate(nnz);
+        if self.form != BatchForm::Coo {
+            return Ok(Matrix::Csr(csr));
+        }
+        let shape = (csr.n_rows(), csr.n_columns);
+        let mut rows = take(buffers, nnz, ElementType::U32)?;
+        densify::csr_rows_to_coo(&csr.row_offsets, rows.elements_mut().into_u32()?);
+        let CsrBatch { columns, values, .. } = csr;
+        Ok(Matrix::Coo(CooBatch { rows, columns, values, shape }))
+    }
+}
+
+impl<V: BatchBuffer> Unfinished<V> {
+    /// Appends rows of a block. Returns the time of the threads that helped to write them.
+    pub(crate) fn add<B: BatchBuffers<Buffer = V>>(
+        &mut self,
+        buffers: &B,
+        block: &BlockMatrix,
+        rows: Rows<'_>,
+    ) -> Result<ThreadTime, Error> {
+        let Rows { first, order, transforms, n_threads } = rows;
+        match self {
+            Self::Dense { values, n_columns, .. } => {
+                let out = first * *n_columns..(first + order.len()) * *n_columns;
+                let out = values.elements_mut().slice(out);
+                block.rows_to_dense_on(n_threads, order, transforms, out)
+            }
+            Self::Csr(csr) => {
+                let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
+                make_room(buffers, csr, added)?;
+                let columns = &mut csr.columns.elements_mut().into_u32()?[nnz..nnz + added];
+                let values = &mut csr.values.elements_mut().into_f32()?[nnz..nnz + added];
+                block
+                    .rows_to_csr(order, transforms, &mut csr.row_offsets, (columns, values))
+                    .map(|()| ThreadTime::default())
+            }
+        }
+    }
+}
+
+/// Takes a buffer from the pool. Fails if its elements have another type.
+fn take<B: BatchBuffers>(
+    buffers: &B,
+    n: usize,
+    element_type: ElementType,
+) -> Result<B::Buffer, Error> {
+    let mut buffer = buffers.take(n, element_type)?;
+    let found = buffer.elements_mut().element_type();
+    if found == element_type { Ok(buffer) } else { Err(wrong_type(element_type, found)) }
+}
+
+/// Makes room for `added` more values, in larger buffers if necessary.
+fn make_room<B: BatchBuffers>(
+    buffers: &B,
+    csr: &mut CsrBatch<B::Buffer>,
+    added: usize,
+) -> Result<(), Error> {
+    let (nnz, needed) = (csr.nnz(), csr.nnz() + added);
+    if csr.values.elements_mut().into_f32()?.len() >= needed {
+        return Ok(());
+    }
+    let room = needed + needed / 8;
+    let mut columns = take(buffers, room, ElementType::U32)?;
+    let mut values = take(buffers, room, ElementType::F32)?;
+    columns.elements_mut().into_u32()?[..nnz]
+        .copy_from_slice(&csr.columns.elements_mut().into_u32()?[..nnz]);
+    values.elements_mut().into_f32()?[..nnz]
+        .copy_from_slice(&csr.values.elements_mut().into_f32()?[..nnz]);
+    (csr.columns, csr.values) = (columns, values);
+    Ok(())
+}
