@@ -108,6 +108,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         genes: tuple[str, Sequence[str]] | None = None,
         config: Mapping[str, Any] | None = None,
         timestamp: int | None = None,
+        layers: Sequence[str] = (),
+        obsm: Sequence[str] = (),
         reader: native.Reader = "auto",
         dataset: native.Dataset | None = None,
         memory: int | str | None = None,
@@ -151,6 +153,10 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
             config: TileDB's parameters for `uri`.
             timestamp: Opens `uri` as of this time, in milliseconds since 1970; None means the time
                 at which each process opens it.
+            layers: Further layers of X, whose rows come beside X.
+            obsm: Arrays of obsm whose rows come beside X, for example `X_pca`. With `layers` or
+                `obsm`, a batch is `(X, obs, beside)`: a dictionary of the rows by name. Layers have
+                the form of X, arrays of obsm are dense.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
             memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`.
@@ -224,6 +230,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
             var_joinids=None if var_joinids is None else Joinids(var_joinids),
             var_filter=var_filter,
             genes=None if genes is None else (genes[0], tuple(genes[1])),
+            layers=tuple(layers),
+            obsm=tuple(obsm),
             reader=reader,
         )
         if encoders is None and obs_form == "codes":
