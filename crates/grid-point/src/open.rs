@@ -93,8 +93,8 @@ fn open(
         )?,
         genes: Genes::Query(query(data.n_genes.map(|n| 0..n), data.var_filter.as_deref())?),
         totals: data.totals.clone(),
-        var_columns: Vec::new(),
         reader: data.reader.parse()?,
+        ..DatasetSpec::default()
     };
     let dataset =
         Dataset::from_experiment(&experiment, &spec).with_context(|| data.uri.to_string())?;
