@@ -86,7 +86,8 @@ pub struct GenerateReport {
 /// A local experiment is written to a folder with the suffix `.partial` and renamed at the end; the
 /// leftover of a killed run is removed. Memory does not grow with the number of cells: about 30 MB
 /// for each thread's piece, 8 bytes per gene for each of 100 cell types, and 20 bytes per value
-/// of 2,048 cells while they are written. `progress` is called with the number of cells written so far.
+/// of 2,048 cells while they are written. `progress` is called with the number of cells written so
+/// far.
 ///
 /// # Errors
 /// A size is out of range, writing fails, or the run is interrupted.

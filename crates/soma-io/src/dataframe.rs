@@ -25,9 +25,9 @@ pub struct DataFrame {
 }
 
 impl DataFrame {
-    pub(crate) fn open(place: Place) -> Result<Self, Error> {
+    pub(crate) fn open(place: &Place) -> Result<Self, Error> {
         let uri = place.uri.clone();
-        let table = open_table(&place, "SOMADataFrame", |schema| check_schema(schema, &uri))?;
+        let table = open_table(place, "SOMADataFrame", |schema| check_schema(schema, &uri))?;
         let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
         let mut enumerations = HashMap::new();
         for attribute in &table.schema().attributes {

@@ -77,7 +77,7 @@ impl Experiment {
 
     /// The cells.
     pub fn obs(&self) -> Result<DataFrame, Error> {
-        DataFrame::open(self.members.member("data frame", "obs")?)
+        DataFrame::open(&self.members.member("data frame", "obs")?)
     }
 
     /// The names of the measurements.
@@ -114,7 +114,7 @@ impl Measurement {
 
     /// The genes.
     pub fn var(&self) -> Result<DataFrame, Error> {
-        DataFrame::open(self.members.member("data frame", "var")?)
+        DataFrame::open(&self.members.member("data frame", "var")?)
     }
 
     /// The names of the layers of X.

@@ -40,8 +40,8 @@ impl Subfolder {
         let kind = error.kind();
         match error.downcast::<FailedPiece>() {
             Ok(mut failed) => {
-                if let Some(file) = failed.file.strip_prefix(&prefix) {
-                    failed.file = file.to_owned();
+                if let Some(file) = failed.file.strip_prefix(&prefix).map(str::to_owned) {
+                    failed.file = file;
                 }
                 io::Error::new(kind, failed)
             }

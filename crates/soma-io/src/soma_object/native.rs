@@ -17,7 +17,7 @@ pub(super) fn object_type(
     place: &Place,
 ) -> Result<Option<ObjectType>, NotNative> {
     // What is below a file cannot be listed.
-    let is_file = storage::local_path(&place.uri).is_some_and(|path| path.is_file());
+    let is_file = storage::local_path(&place.uri).is_some_and(std::path::Path::is_file);
     if is_file { Ok(None) } else { Ok(tiledb_native::object_type(storage)?) }
 }
 

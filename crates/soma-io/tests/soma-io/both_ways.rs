@@ -24,7 +24,7 @@ struct FrameFacts {
 
 fn facts(frame: &DataFrame) -> FrameFacts {
     FrameFacts {
-        schema: frame.schema().clone(),
+        schema: std::sync::Arc::clone(frame.schema()),
         specs: frame.column_specs().unwrap(),
         bounds: frame.joinid_bounds().unwrap(),
         n_rows: frame.n_rows().unwrap(),
@@ -137,7 +137,7 @@ fn changed_by_tiledbsoma_again_and_again() {
     let path = folder.path().join("experiment");
     let changes = python::run(&python, "evolve_experiment.py", &[path.to_str().unwrap()]);
     let moments: Vec<u64> =
-        changes["moments"].as_array().unwrap().iter().filter_map(|time| time.as_u64()).collect();
+        changes["moments"].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).collect();
     assert_eq!(moments.len(), 8);
     let times = || std::iter::once(None).chain(moments.iter().copied().map(Some));
     times().for_each(|timestamp| check(&path, timestamp));
