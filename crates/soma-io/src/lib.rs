@@ -25,8 +25,8 @@
 //!
 //! # Without libtiledb
 //!
-//! Experiments are read natively, and written natively in folders. The feature `libtiledb` adds what
-//! only that library reads and writes; it is loaded when it is first needed, and if it is not
+//! Experiments are read natively, and written natively in folders. The feature `libtiledb` adds
+//! what only that library reads and writes; it is loaded when it is first needed, and if it is not
 //! found, the error names the variable to set. Without the feature such an object is an error that
 //! names it ([`Error::NeedsLibtiledb`], [`Error::WriteNeedsLibtiledb`]). An array of X is also read
 //! by itself, without its experiment:
