@@ -20,7 +20,8 @@ pub struct Batch<B = HeapBuffer> {
     /// are those of `x`. Transforms are not applied to them.
     pub layers: Vec<(String, Matrix<B>)>,
     /// The [arrays of obsm](crate::DatasetSpec::obsm), each with its name: the rows of `x`, columns
-    /// of their own. Always dense; f16 if `x` is, otherwise f32. Transforms are not applied to them.
+    /// of their own. Always dense; f16 if `x` is, otherwise f32. Transforms are not applied to
+    /// them.
     pub obsm: Vec<(String, Matrix<B>)>,
     /// The requested obs columns: one row per cell, in the order of `x`.
     pub obs: RecordBatch,

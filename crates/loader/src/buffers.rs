@@ -70,8 +70,9 @@ impl HeapBuffers {
         free.f32.len() + free.f16.len() + free.u32.len()
     }
 
-    /// Memory of this type for `n` elements: the smallest that is large enough, so that the matrices
-    /// of a batch keep memory of their own sizes. If none is, the largest of the too small ones.
+    /// Memory of this type for `n` elements: the smallest that is large enough, so that the
+    /// matrices of a batch keep memory of their own sizes. If none is, the largest of the too
+    /// small ones.
     fn reused(&self, element_type: ElementType, n: usize) -> Memory {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         match element_type {

@@ -33,7 +33,16 @@
 //! updates by condition, encryption, dictionaries, WebP, and more than 16 fragments of which some
 //! with equal times overlap in an array without duplicates.
 //!
-//! # How a read works
+//! Beside such a matrix ([`Array`]) this crate reads what else a collection of arrays is made of:
+//!
+//! | type | what it reads |
+//! |---|---|
+//! | [`object_type`] | whether a group or an array lies at a place |
+//! | [`Group`] | members and metadata of a group |
+//! | [`ArrayDescription`] | schema, metadata, enumerations and extent of any array |
+//! | [`Table`] | columns of a sparse array of one integer dimension, with any number of attributes, nullable and var-sized ones too, also where attributes were added and dropped |
+//!
+//! # How a read of a matrix works
 //!
 //! 1. The rows are sorted and split into *tasks* at the borders of space tiles, so that tasks share
 //!    almost no tiles (`read::plan`).
@@ -104,6 +113,12 @@
 //! | XOR outputs integers of the size of its input | `filter/xor_filter.cc` |
 //! | Cells outside the current domain of the opening time do not belong to the array | `query/query.cc` |
 //! | Fragments store the times of cells from format 15 on | `misc/constants.cc` |
+//! | Metadata are records of key, deletion, type, count and values; the latest record of a key counts | `metadata.md`, `metadata/metadata.cc` |
+//! | Details of a group list all members in version 1, and changes in version 2, which the file's name ends in | `group.md`, `group/group_details_v2.cc` |
+//! | The schema names the file of each enumeration | `enumeration.md` |
+//! | A var-sized field has a file of offsets, which begin at 0 in each tile, and one of values; validity is one byte per cell, in a file of its own | `fragment.md` |
+//! | Run lengths of texts replace the offsets | `filter/filter_pipeline.cc` |
+//! | Rows of fragments without an attribute have its fill value | `query/readers/sparse_index_reader_base.cc` |
 //!
 //! Consolidated fragment metadata (`__fragment_meta/*.meta`) repeats the footers of fragments to
 //! save requests; this crate reads the fragments' own. Cells of a data tile are in global order,

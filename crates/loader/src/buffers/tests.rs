@@ -62,3 +62,23 @@ fn obs_and_var_must_have_a_row_for_each_row_and_column() {
     let error = Dataset::in_memory(broken, obs, var).unwrap_err();
     assert!(matches!(error, Error::Open { .. }), "{error}");
 }
+
+#[test]
+fn memory_that_fits_best_is_lent_first() {
+    let pool = HeapBuffers::new(4);
+    let take = |n| pool.take(n, ElementType::F32).unwrap();
+    let address = |buffer: &HeapBuffer| match buffer.elements() {
+        Elements::F32(values) => values.as_ptr(),
+        other => panic!("{other:?}"),
+    };
+    let held = [100, 10, 1000].map(take);
+    let [hundred, ten, thousand] = held.each_ref().map(address);
+    drop(held);
+    let lent = [9, 500, 50].map(take);
+    assert_eq!(lent.each_ref().map(address), [ten, thousand, hundred]);
+    drop(lent);
+    // Too small ones make way, the largest first.
+    let _large = take(2000);
+    let lent = [take(10), take(100)];
+    assert_eq!(lent.each_ref().map(address), [ten, hundred]);
+}
