@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loader::{BatchForm, BlockForm, Dataset, LoaderSpec};
+use loader::{BatchForm, BlockForm, Dataset};
 use soma_io::{CsrBuffers, MemoryReader};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{TensorBatch, TensorLoader};
