@@ -7,7 +7,7 @@ and they keep that memory alive. Tables are `ArrowTable`, which `pyarrow.table(.
 Every call that can take long lets other Python threads run, and Ctrl-C ends it within a second.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np

@@ -23,8 +23,10 @@ XBatch: TypeAlias = "npt.NDArray[Any] | sparse.csr_matrix | torch.Tensor"
 ObsBatch: TypeAlias = (
     "pd.DataFrame | pa.Table | dict[str, npt.NDArray[np.int64]] | dict[str, torch.Tensor]"
 )
-MiniBatch: TypeAlias = tuple[XBatch, ObsBatch]
-"""Rows of X, of shape (cells, genes), and the same rows of obs."""
+Beside: TypeAlias = dict[str, XBatch]
+MiniBatch: TypeAlias = tuple[XBatch, ObsBatch] | tuple[XBatch, ObsBatch, Beside]
+"""Rows of X, of shape (cells, genes), and the same rows of obs; with `layers` or `obsm`, also the
+same rows of those, by name."""
 
 Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "torch_coo"]
 """The form of X in a batch, of shape (cells, genes).
@@ -83,12 +85,13 @@ def required(module: str, needed_for: str) -> Any:
         ) from error
 
 
-XMaker: TypeAlias = Callable[[native.Batch], XBatch]
+Values: TypeAlias = native.Batch | native.Matrix
+XMaker: TypeAlias = Callable[[Values, tuple[int, int]], XBatch]
 ObsMaker: TypeAlias = Callable[[native.Batch], ObsBatch]
 
 
 def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> XMaker:
-    """The function that takes X from a native batch. Imports what it needs."""
+    """The function that takes a matrix of a shape from a native batch. Imports what it needs."""
     if return_sparse_X:
         return _scipy_maker()
     if form in ("torch_csr", "torch_coo"):
@@ -97,15 +100,15 @@ def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> XMaker:
     if form in ("torch", "torch_f16"):
         from_numpy = required("torch", f"form={form!r}").from_numpy
 
-        def tensor(batch: native.Batch) -> XBatch:
-            x = batch.dense()
+        def tensor(values: Values, _: tuple[int, int]) -> XBatch:
+            x = values.dense()
             made: torch.Tensor = from_numpy(x[0] if squeezed else x)
             return made
 
         return tensor
 
-    def array(batch: native.Batch) -> XBatch:
-        x = batch.dense()
+    def array(values: Values, _: tuple[int, int]) -> XBatch:
+        x = values.dense()
         row: npt.NDArray[Any] = x[0] if squeezed else x
         return row
 
@@ -115,9 +118,8 @@ def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> XMaker:
 def _scipy_maker() -> XMaker:
     csr_matrix = required("scipy.sparse", "return_sparse_X=True").csr_matrix
 
-    def matrix(batch: native.Batch) -> XBatch:
-        indptr, indices, data = batch.csr()
-        shape = (batch.n_rows, batch.n_columns)
+    def matrix(values: Values, shape: tuple[int, int]) -> XBatch:
+        indptr, indices, data = values.csr()
         made: sparse.csr_matrix = csr_matrix((data, indices, indptr), shape=shape, copy=False)
         return made
 
@@ -128,25 +130,47 @@ def _sparse_tensor_maker(form: Form) -> XMaker:
     package = required("torch", f"form={form!r}")
 
     # The loader's own invariants hold, so torch need not look at every index again.
-    def csr(batch: native.Batch) -> XBatch:
-        indptr, indices, data = (package.from_numpy(part) for part in batch.csr())
-        shape = (batch.n_rows, batch.n_columns)
+    def csr(values: Values, shape: tuple[int, int]) -> XBatch:
+        indptr, indices, data = (package.from_numpy(part) for part in values.csr())
         made: torch.Tensor = package.sparse_csr_tensor(
             indptr, indices, data, shape, check_invariants=False
         )
         return made
 
-    def coo(batch: native.Batch) -> XBatch:
-        rows, columns, data = batch.coo()
+    def coo(values: Values, shape: tuple[int, int]) -> XBatch:
+        rows, columns, data = values.coo()
         places = package.from_numpy(np.stack((rows, columns), dtype=np.int64))
-        shape = (batch.n_rows, batch.n_columns)
-        values = package.from_numpy(data)
         made: torch.Tensor = package.sparse_coo_tensor(
-            places, values, shape, check_invariants=False
+            places, package.from_numpy(data), shape, check_invariants=False
         )
         return made
 
     return csr if form == "torch_csr" else coo
+
+
+def beside_maker(
+    make_x: XMaker, dataset: native.Dataset, form: Form, batch_size: int
+) -> Callable[[native.Batch], Beside] | None:
+    """The function that takes further layers and arrays of obsm; None if there are none."""
+    layers, obsm = dataset.layers, [name for name, _ in dataset.obsm]
+    twice = set(layers) & set(obsm)
+    if twice:
+        raise ValueError(f"{min(twice)!r} is the name of a layer and of an array of obsm")
+    if not layers and not obsm:
+        return None
+    is_tensor, squeezed = form.startswith("torch"), batch_size == 1
+    # Arrays of obsm are dense in batches of every form.
+    as_form = required("torch", f"form={form!r}").from_numpy if is_tensor else np.asarray
+
+    def beside(batch: native.Batch) -> Beside:
+        shape = (batch.n_rows, batch.n_columns)
+        made = {name: make_x(batch.layer(name), shape) for name in layers}
+        for name in obsm:
+            rows = batch.obsm(name)
+            made[name] = as_form(rows[0] if squeezed else rows)
+        return made
+
+    return beside
 
 
 def obs_maker(

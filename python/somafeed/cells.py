@@ -13,7 +13,7 @@ Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
 
 
 class Cells:
-    """Cells with obs columns and codes. Pickled as their description: each process opens its own."""
+    """Cells with obs columns and codes. Pickled as a description: each process opens its own."""
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class Cells:
         """The native data set, opened if another process has sent the cells. In a forked process
         it opens its files anew by itself."""
         if self._opened is None:
-            self._opened = self._encoded(self.source.open(self._needed(self.encoders), self._totals))
+            opened = self.source.open(self._needed(self.encoders), self._totals)
+            self._opened = self._encoded(opened)
         return self._opened
 
     def of(self, source: Source) -> Cells:

@@ -53,6 +53,7 @@ def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> Da
         )
     if dataloader_kwargs.get("num_workers", 0) > 0:
         warn_of_workers()
+    ds._epochs.own_shared()
     dataloader_kwargs.setdefault("collate_fn", as_it_is)
     return ExperimentDataLoader(ds, batch_size=None, shuffle=False, **dataloader_kwargs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from somafeed import _somafeed as native
 from somafeed.batches import NATIVE_FORMS, OBS_FORMS, Form, MiniBatch, ObsForm
@@ -14,24 +14,9 @@ from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
 from somafeed.joinids import Joinids
 from somafeed.loaders import Loaders, Remainder, remainder_of
+from somafeed.parts import Parts
 from somafeed.settings import bytes_of, checked_seed, positive
-from somafeed.sources import (
-    JOINID,
-    Concat,
-    Part,
-    QueryIDs,
-    Selection,
-    XLocator,
-    source_of,
-)
-from somafeed.splits import (
-    GroupSplit,
-    LabelSplit,
-    RandomSplit,
-    SamplingMethod,
-    Split,
-    checked_fractions,
-)
+from somafeed.sources import JOINID, Part, QueryIDs, Selection, XLocator, source_of
 from somafeed.world import checked_world, current_worker, current_world
 
 if TYPE_CHECKING:
@@ -52,7 +37,8 @@ DEFAULT_OBS_COLUMN_NAMES = (JOINID,)
 DEFAULT_SHUFFLE_CHUNK_SIZE = 64
 DEFAULT_IO_BATCH_SIZE = 65536
 
-class ExperimentDataset(IterableDataset[MiniBatch]):
+
+class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
     """Cells of TileDB-SOMA experiments in shuffled batches `(X, obs)`.
 
     Has the signature, the defaults and the output of tiledbsoma_ml's class of this name; what
@@ -108,6 +94,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         genes: tuple[str, Sequence[str]] | None = None,
         config: Mapping[str, Any] | None = None,
         timestamp: int | None = None,
+        layers: Sequence[str] = (),
+        obsm: Sequence[str] = (),
         reader: native.Reader = "auto",
         dataset: native.Dataset | None = None,
         memory: int | str | None = None,
@@ -151,6 +139,10 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
             config: TileDB's parameters for `uri`.
             timestamp: Opens `uri` as of this time, in milliseconds since 1970; None means the time
                 at which each process opens it.
+            layers: Further layers of X, whose rows come beside X.
+            obsm: Arrays of obsm whose rows come beside X, for example `X_pca`. With `layers` or
+                `obsm`, a batch is `(X, obs, beside)`: a dictionary of the rows by name. Layers have
+                the form of X, arrays of obsm are dense.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
             memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`.
@@ -224,6 +216,8 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
             var_joinids=None if var_joinids is None else Joinids(var_joinids),
             var_filter=var_filter,
             genes=None if genes is None else (genes[0], tuple(genes[1])),
+            layers=tuple(layers),
+            obsm=tuple(obsm),
             reader=reader,
         )
         if encoders is None and obs_form == "codes":
@@ -340,75 +334,7 @@ class ExperimentDataset(IterableDataset[MiniBatch]):
         cells, genes = self.dataset.shape
         return f"ExperimentDataset({cells} cells x {genes} genes in batches of {self.batch_size})"
 
-    # Parts
-
-    def random_split(
-        self,
-        *fracs: float,
-        seed: int | None = None,
-        method: SamplingMethod = "stochastic_rounding",
-    ) -> tuple[ExperimentDataset, ...]:
-        """Splits the cells at random, one part per fraction. One seed gives the same parts always,
-        which are those of tiledbsoma_ml.
-
-        Raises:
-            ValueError: The fractions do not sum to 1; the method is unknown; several ranks would
-                each draw their own seed.
-        """
-        return self._parts(RandomSplit(checked_fractions(fracs), self._split_seed(seed), method))
-
-    def split_by_group(
-        self,
-        columns: str | Sequence[str],
-        *fracs: float,
-        seed: int | None = None,
-        label: str | None = None,
-    ) -> tuple[ExperimentDataset, ...]:
-        """Splits the cells so that those with equal values in obs `columns` stay together, for
-        example each donor's. With `label`, each part also gets its share of that column's labels.
-
-        Raises:
-            ValueError: Like `random_split`, or there is no such column.
-        """
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-        split = GroupSplit(names, checked_fractions(fracs), self._split_seed(seed), label)
-        return self._parts(split)
-
-    def split_by_label(
-        self, column: str, *fracs: float, seed: int | None = None
-    ) -> tuple[ExperimentDataset, ...]:
-        """Splits the cells so that each part gets its share of every label of an obs column.
-
-        Raises:
-            ValueError: Like `random_split`, or there is no such column.
-        """
-        return self._parts(LabelSplit(column, checked_fractions(fracs), self._split_seed(seed)))
-
-    @classmethod
-    def concat(cls, datasets: Sequence[ExperimentDataset]) -> ExperimentDataset:
-        """The cells of several data sets, shuffled as one, with the settings and encoders of the
-        first. All need equally many genes: select them by `genes=`.
-
-        Raises:
-            ValueError: There is none; their genes or obs columns differ.
-        """
-        if not datasets:
-            raise ValueError("there is no data set to concatenate")
-        first = datasets[0]
-        source = Concat(tuple(one._cells.source for one in datasets))
-        return first._with(first._cells.of(source))
-
-    def _split_seed(self, seed: int | None) -> int:
-        if seed is not None:
-            return checked_seed(seed)
-        if self.world_size > 1:
-            raise ValueError("several ranks need the same split: give a seed")
-        return random.SystemRandom().randrange(1 << 32)
-
-    def _parts(self, split: Split) -> tuple[ExperimentDataset, ...]:
-        return tuple(self._with(part) for part in self._cells.parts(split))
-
-    def _with(self, cells: Cells) -> ExperimentDataset:
+    def _with(self, cells: Cells) -> Self:
         """A data set with these settings and other cells, at its first epoch."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)

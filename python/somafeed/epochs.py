@@ -23,9 +23,9 @@ class Epochs:
         self._is_seed_adopted = False
         self._pending: Place | None = None
         self._progress: Progress | None = None
-        self._generation = 0
-        self._shared = SharedEpoch.make()
-        self._last_start: tuple[int, int, int] | None = None
+        self._shared = SharedEpoch.make(0)
+        self._started_in: int | None = None
+        """The process in which an iterator has begun."""
 
     def another(self) -> Epochs:
         """Those of another data set with the same seed, at its first epoch."""
@@ -36,17 +36,25 @@ class Epochs:
         if self._pending is not None and self._pending.epoch != number:
             self._pending = None
         self._progress = None
+        self._set_number(number)
+
+    def _set_number(self, number: int) -> None:
         self.number = number
-        self._generation += 1
-        if self._shared is not None:
-            self._shared.write(self._generation, number)
+        if current_worker() is None and self._shared is not None:
+            self.own_shared()
+            self._shared.write(number)
+
+    def own_shared(self) -> None:
+        """Makes memory for this process, if that of another was sent or inherited."""
+        if self._shared is not None and not self._shared.is_own():
+            self._shared = SharedEpoch.make(self.number)
 
     def load(self, place: Place) -> None:
         """Lets the next iterator begin at a place."""
         self.adopt_seed(place)
         self._pending = place
         self._progress = None
-        self.number = place.epoch
+        self._set_number(place.epoch)
 
     def forget_loaded(self) -> None:
         """Forgets the loaded place: another process delivers from there."""
@@ -77,35 +85,30 @@ class Epochs:
     def _next_number(self) -> int:
         """The number of the next epoch.
 
-        All workers of a DataLoader must agree on it, whatever batches each has delivered. So a
-        worker counts the times that it was told to start; those that persist learn of `set_epoch`
-        through shared memory.
+        The workers of a DataLoader must agree on it, whatever batches each has delivered, so only
+        their parent decides. A worker begins with the number that it was sent. If it persists, it
+        has the later ones from shared memory: the parent sets them before it starts the workers on
+        an epoch.
         """
-        if current_worker() is None or self._last_start is None:
-            return self.number
-        pid, generation, last = self._last_start
-        if pid != os.getpid():
-            return self.number
-        now, number = (generation, 0) if self._shared is None else self._shared.read()
-        return last + 1 if now == generation else number
+        is_later_in_worker = current_worker() is not None and self._started_in == os.getpid()
+        if is_later_in_worker and self._shared is not None:
+            return self._shared.read()
+        return self.number
 
     def begin(self, place: Place, progress: Progress) -> None:
         """An iterator is about to deliver its first batch."""
-        is_first = self._last_start is None or self._last_start[0] != os.getpid()
-        generation = self._generation
-        if not is_first and self._shared is not None and current_worker() is not None:
-            generation = self._shared.read()[0]
-        self._last_start = os.getpid(), generation, place.epoch
+        self._started_in = os.getpid()
         self._pending = None
         self._progress = progress
         self.lanes = progress.place().lanes
-        self.number = place.epoch
+        self._set_number(place.epoch)
 
     def end(self, next_number: int) -> None:
         """An iterator has come to the end of its epoch."""
         if self.number == next_number - 1:
-            self.number = next_number
+            self._set_number(next_number)
 
     def __getstate__(self) -> dict[str, object]:
+        self.own_shared()
         # A copy delivers nothing of what this one has begun.
-        return {**self.__dict__, "_progress": None, "_last_start": None}
+        return {**self.__dict__, "_progress": None, "_started_in": None}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from somafeed import _somafeed as native
-from somafeed.batches import NATIVE_FORMS, MiniBatch, obs_maker, x_maker
+from somafeed.batches import NATIVE_FORMS, MiniBatch, beside_maker, obs_maker, x_maker
 
 if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
@@ -40,15 +40,30 @@ class Loaders:
         if self._made is None or self._key != key or self._lanes != lanes:
             opened = dataset.dataset
             loader = native.Loader(opened, lanes=lanes, **options)
-            make_x = x_maker(dataset.form, dataset.return_sparse_X, dataset.batch_size)
-            make_obs = obs_maker(dataset.obs_form, columns, opened, dataset.form)
-            self._made = loader, lambda batch: (make_x(batch), make_obs(batch))
+            self._made = loader, _batch_maker(dataset, opened)
             self._key, self._lanes = key, lanes
         return self._made
 
     def keep_lanes(self, lanes: int | None) -> None:
         """An epoch of the loader has started with these lanes, which it keeps."""
         self._lanes = lanes
+
+
+def _batch_maker(
+    dataset: ExperimentDataset, opened: native.Dataset
+) -> Callable[[native.Batch], MiniBatch]:
+    """The function that makes the user's batch of a native one."""
+    form, batch_size = dataset.form, dataset.batch_size
+    make_x = x_maker(form, dataset.return_sparse_X, batch_size)
+    make_obs = obs_maker(dataset.obs_form, dataset.obs_column_names, opened, form)
+    make_beside = beside_maker(make_x, opened, form, batch_size)
+
+    def make(batch: native.Batch) -> MiniBatch:
+        x = make_x(batch, (batch.n_rows, batch.n_columns))
+        obs = make_obs(batch)
+        return (x, obs) if make_beside is None else (x, obs, make_beside(batch))
+
+    return make
 
 
 def remainder_of(dataset: ExperimentDataset, world_size: int) -> Remainder:

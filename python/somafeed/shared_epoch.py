@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
 from typing import Any
 
 
 class SharedEpoch:
-    """An epoch's number, and how often it was set. torch shares it when it pickles for a worker."""
+    """An epoch's number, and the process whose it is. torch shares the memory with processes to
+    which it is sent, and with forked ones."""
 
     def __init__(self, cells: Any) -> None:
         self._cells = cells
 
     @classmethod
-    def make(cls) -> SharedEpoch | None:
+    def make(cls, number: int) -> SharedEpoch | None:
         """New shared memory; None in a process without torch, which has no DataLoader."""
         torch = sys.modules.get("torch")
-        return None if torch is None else cls(torch.zeros(2, dtype=torch.int64).share_memory_())
+        if torch is None:
+            return None
+        cells = torch.tensor([os.getpid(), number], dtype=torch.int64)
+        return cls(cells.share_memory_())
 
-    def write(self, generation: int, epoch: int) -> None:
-        """Stores the epoch, after its number of changes."""
-        self._cells[1] = epoch
-        self._cells[0] = generation
+    def is_own(self) -> bool:
+        """Whether the number is this process's. Ranks that are started with one data set share its
+        memory, and each must have its own."""
+        return int(self._cells[0]) == os.getpid()
 
-    def read(self) -> tuple[int, int]:
-        """Number of changes, and the epoch."""
-        generation, epoch = self._cells.tolist()
-        return generation, epoch
+    def write(self, number: int) -> None:
+        """Stores the number."""
+        self._cells[1] = number
+
+    def read(self) -> int:
+        """The number that the parent of this worker has stored.
+
+        Raises:
+            RuntimeError: The memory is that of another process.
+        """
+        parent = multiprocessing.parent_process()
+        owner, number = self._cells.tolist()
+        if parent is None or parent.pid != owner:
+            raise RuntimeError(
+                "this worker cannot learn the next epoch's number: make the DataLoader with "
+                "experiment_dataloader, or call set_epoch before its workers start"
+            )
+        return int(number)

@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -73,6 +73,9 @@ class Selection:
     var_filter: str | None = None
     genes: tuple[str, tuple[str, ...]] | None = None
     """A var column and names in it, instead of joinids and filter."""
+    layers: tuple[str, ...] = ()
+    """Further layers, beside X."""
+    obsm: tuple[str, ...] = ()
     reader: native.Reader = "auto"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,6 +109,8 @@ class Selection:
             obs_columns=columns,
             var_columns=() if self.genes else (JOINID,),
             totals=totals,
+            layers=self.layers,
+            obsm=self.obsm,
             reader=self.reader,
         )
 
@@ -196,14 +201,14 @@ def _texts(config: Mapping[str, Any]) -> dict[str, str]:
     return {str(key): str(value) for key, value in config.items() if value not in (None, "")}
 
 
-def selection_of_query(query: Any, layer_name: str, reader: native.Reader) -> Selection:
+def selection_of_query(query: Any, layer_name: str) -> Selection:
     """The cells and genes of a `tiledbsoma.ExperimentAxisQuery`, or of an object like it."""
     locator = XLocator.create(query.experiment, query.measurement_name, layer_name)
     ids = QueryIDs(obs_joinids=query.obs_joinids(), var_joinids=query.var_joinids())
-    return selection_of_ids(locator, ids, reader)
+    return selection_of_ids(locator, ids)
 
 
-def selection_of_ids(locator: Any, ids: Any, reader: native.Reader) -> Selection:
+def selection_of_ids(locator: Any, ids: Any) -> Selection:
     """The cells and genes of an `XLocator` and `QueryIDs`, ours or tiledbsoma_ml's."""
     return Selection(
         uri=str(locator.uri),
@@ -213,7 +218,6 @@ def selection_of_ids(locator: Any, ids: Any, reader: native.Reader) -> Selection
         timestamp=locator.tiledb_timestamp_ms,
         obs_joinids=Joinids(ids.obs_joinids).ascending(),
         var_joinids=Joinids(ids.var_joinids),
-        reader=reader,
     )
 
 
@@ -239,14 +243,16 @@ def source_of(
         raise ValueError(_WAYS)
     if uri is not None:
         return Selection(uri=os.fspath(uri), layer=layer_name or "raw", **selected)
-    reader = selected.pop("reader")
+    of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader")}
     given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
     if given:
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
     if dataset is not None:
+        if any(of_all[name] for name in ("layers", "obsm")):
+            raise ValueError("an opened data set has its layers and arrays of obsm already")
         return Opened(dataset)
     if query is not None and layer_name is not None:
-        return selection_of_query(query, layer_name, reader)
+        return replace(selection_of_query(query, layer_name), **of_all)
     if x_locator is not None and query_ids is not None and layer_name is None:
-        return selection_of_ids(x_locator, query_ids, reader)
+        return replace(selection_of_ids(x_locator, query_ids), **of_all)
     raise ValueError(_WAYS)

@@ -88,13 +88,12 @@ impl ArrowTable {
     }
 
     #[pyo3(signature = (requested_schema = None))]
+    #[expect(unused_variables, reason = "a producer that does not convert may ignore the request")]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer that does not convert ignore the request.
-        let _ignored = requested_schema;
         let batches = RecordBatchIterator::new([Ok(self.rows.clone())], self.rows.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, STREAM)

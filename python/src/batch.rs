@@ -21,7 +21,7 @@ type Arrays<'py> = PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, Py
 #[pyclass(frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct Batch {
-    batch_idx: u64,
+    idx: u64,
     n_padding: usize,
     x: Matrix,
     layers: Vec<(String, Py<Matrix>)>,
@@ -52,7 +52,7 @@ impl Batch {
         kept.lease(n_bytes);
         let own = |memory| Py::new(py, memory);
         Ok(Self {
-            batch_idx: batch.batch_idx,
+            idx: batch.batch_idx,
             n_padding: batch.n_padding,
             x,
             layers,
@@ -217,7 +217,7 @@ impl Batch {
 
     #[getter]
     fn batch_idx(&self) -> u64 {
-        self.batch_idx
+        self.idx
     }
 
     #[getter]
@@ -281,7 +281,7 @@ impl Batch {
 
     fn __repr__(&self) -> String {
         let ((n_rows, n_columns), form) = (self.x.shape, self.x.form.name());
-        format!("Batch({}: {n_rows} x {n_columns}, {form})", self.batch_idx)
+        format!("Batch({}: {n_rows} x {n_columns}, {form})", self.idx)
     }
 
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]

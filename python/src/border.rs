@@ -167,7 +167,6 @@ viewed!(f16 => F16, f32 => F32, f64 => F64, i32 => I32, i64 => I64, u32 => U32, 
 #[pymethods]
 impl Memory {
     /// Fills in Python's description of the memory, which borrows shape and strides of `slf`.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 asks for the owned reference")]
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,

@@ -105,7 +105,6 @@ impl Dataset {
         gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
         totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto"
     ))]
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn from_experiment(
         py: Python<'_>,
         experiment: &Experiment,

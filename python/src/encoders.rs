@@ -60,7 +60,12 @@ impl LabelEncoder {
             }
         })?;
         let encoder = encoder.or_exception()?;
-        Ok(Self { encoder: name.map_or(encoder.clone(), |name| encoder.with_name(name)) })
+        Ok(Self {
+            encoder: match name {
+                Some(name) => encoder.with_name(name),
+                None => encoder,
+            },
+        })
     }
 
     #[staticmethod]

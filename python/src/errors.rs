@@ -191,7 +191,7 @@ fn of_soma(error: &soma_io::Error) -> Kind {
 }
 
 fn is_file(uri: &str) -> bool {
-    soma_io::local_path(uri).is_some_and(|path| path.is_file())
+    soma_io::local_path(uri).is_some_and(std::path::Path::is_file)
 }
 
 fn of_shuffle(error: &shuffle::Error) -> Kind {

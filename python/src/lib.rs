@@ -6,6 +6,8 @@
 //! - A forked process never uses or drops a value that has threads (`process`).
 //! - Arrays are views over memory that the loader gives to Python (`border`, `batch`).
 //! - Each error becomes the exception that fits, with its full message (`errors`).
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 makes arguments and gives them away")]
+#![expect(clippy::too_many_arguments, reason = "Python names them")]
 
 mod arrow_table;
 mod batch;
@@ -24,14 +26,12 @@ mod process;
 mod splits;
 mod waiting;
 
-use pyo3::prelude::*;
-
-use crate::errors::OrException as _;
-
 /// The native module.
-#[pymodule(gil_used = false)]
+#[pyo3::pymodule(gil_used = false)]
 mod _somafeed {
-    use super::*;
+    use pyo3::prelude::*;
+
+    use crate::errors::OrException as _;
 
     #[pymodule_export]
     use super::arrow_table::ArrowTable;

@@ -69,8 +69,6 @@ impl Loader {
         clip = None, totals = "genes", memory = None, keep_decoded = None, prefetch_blocks = 1,
         prefetch_batches = 1, read_threads = 1, batch_threads = 2
     ))]
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    #[expect(clippy::fn_params_excessive_bools, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         dataset: Py<Dataset>,

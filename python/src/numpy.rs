@@ -91,11 +91,11 @@ impl<'py> FromPyObject<'_, 'py> for Rows {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(tuple) = object.cast::<PyTuple>() {
-            if tuple.len() == 2 {
-                let end = |idx| tuple.get_item(idx).and_then(|end| end.extract::<i64>());
-                return Ok(Self::Range(of_signed(end(0)?)?, of_signed(end(1)?)?));
-            }
+        if let Ok(tuple) = object.cast::<PyTuple>()
+            && tuple.len() == 2
+        {
+            let end = |idx| tuple.get_item(idx).and_then(|end| end.extract::<i64>());
+            return Ok(Self::Range(of_signed(end(0)?)?, of_signed(end(1)?)?));
         }
         object.extract::<Integers>().map(|numbers| Self::List(numbers.0))
     }

@@ -35,13 +35,13 @@ pub(crate) fn split_by_fraction<'py>(
 /// Splits groups of rows.
 #[pyfunction]
 #[pyo3(signature = (groups, fractions, *, seed, labels = None))]
-pub(crate) fn split_by_group<'py>(
-    py: Python<'py>,
+pub(crate) fn split_by_group(
+    py: Python<'_>,
     groups: Integers,
     fractions: Vec<f64>,
     seed: u64,
     labels: Option<Integers>,
-) -> Splits<'py> {
+) -> Splits<'_> {
     let groups = groups.codes()?;
     let labels = labels.map(|labels| labels.codes()).transpose()?;
     let splits = detached(py, || match &labels {
@@ -54,12 +54,12 @@ pub(crate) fn split_by_group<'py>(
 /// Splits the rows of each label.
 #[pyfunction]
 #[pyo3(signature = (labels, fractions, *, seed))]
-pub(crate) fn split_by_label<'py>(
-    py: Python<'py>,
+pub(crate) fn split_by_label(
+    py: Python<'_>,
     labels: Integers,
     fractions: Vec<f64>,
     seed: u64,
-) -> Splits<'py> {
+) -> Splits<'_> {
     let labels = labels.codes()?;
     arrays(py, detached(py, || split::stratified(&labels, &fractions, seed))?.or_exception()?)
 }

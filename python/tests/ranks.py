@@ -1,4 +1,4 @@
-"""What each rank of `test_torchrun` does: trains on batches with a step that all ranks must take."""
+"""The program of each rank in `test_torchrun`: all ranks take a step at each batch."""
 
 import os
 import sys

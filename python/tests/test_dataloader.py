@@ -83,22 +83,72 @@ def test_persistent_workers_get_every_epoch(experiment, epochs, method):
     ds.set_epoch(0)
     assert numbers(loader) == epochs[0]
     # An epoch that was left comes again, in all workers.
-    ds.set_epoch(1)
-    for _ in loader:
-        break
-    ds.set_epoch(1)
-    assert numbers(loader) == epochs[1]
+    for _ in range(5):
+        ds.set_epoch(1)
+        for _ in loader:
+            break
+        assert ds.epoch == 1
+        ds.set_epoch(2)
+        assert numbers(loader) == epochs[2]
 
 
-def test_persistent_workers_without_set_epoch_agree_on_an_epoch(experiment, epochs):
+def test_persistent_workers_of_a_plain_dataloader_follow_set_epoch(experiment, epochs):
+    ds = dataset(experiment)
     loader = DataLoader(
-        dataset(experiment), batch_size=None, num_workers=3, persistent_workers=True,
+        ds, batch_size=None, num_workers=3, persistent_workers=True,
         collate_fn=lambda batch: batch[1]["soma_joinid"].tolist(),
     )
-    assert list(loader) == epochs[0]
-    for _ in loader:
-        break
-    assert list(loader) == epochs[2]
+    for epoch in (0, 2, 1, 1):
+        ds.set_epoch(epoch)
+        for _ in loader:
+            break
+        assert list(loader) == epochs[epoch]
+
+
+def passes_of_rank(ds, sender, first_epoch):
+    loader = experiment_dataloader(ds, num_workers=2, persistent_workers=True)
+    for epoch in range(first_epoch, first_epoch + 3):
+        ds.set_epoch(epoch)
+        sender.send(numbers(loader))
+
+
+def test_ranks_that_were_started_with_one_data_set_have_their_own_epochs(experiment):
+    ds = dataset(experiment)
+    context = multiprocessing.get_context("fork")
+    started = []
+    for rank in range(2):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=passes_of_rank, args=(ds, sender, rank))
+        process.start()
+        started.append((receiver, process))
+    expected = dataset(experiment)
+    for rank, (receiver, process) in enumerate(started):
+        for epoch in range(rank, rank + 3):
+            assert receiver.poll(60)
+            expected.set_epoch(epoch)
+            assert receiver.recv() == numbers(expected)
+        process.join(20)
+        assert process.exitcode == 0
+
+
+def test_workers_that_cannot_learn_the_epoch_say_so(experiment):
+    def use_plain_dataloader(ds, sender):
+        loader = DataLoader(ds, batch_size=None, num_workers=1, persistent_workers=True)
+        found = [len(list(loader))]
+        try:
+            list(loader)
+        except RuntimeError as error:
+            found.append(str(error))
+        sender.send(found)
+
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=use_plain_dataloader, args=(dataset(experiment), sender))
+    process.start()
+    assert receiver.poll(60)
+    n_batches, error = receiver.recv()
+    assert n_batches == N_BATCHES and "set_epoch" in error
+    process.join(20)
 
 
 @pytest.mark.parametrize("form", ["numpy", "torch", "torch_csr", "torch_coo", "f16"])

@@ -1,4 +1,4 @@
-"""`ExperimentDataset` in one process: what its batches have, in which order, and what it refuses."""
+"""`ExperimentDataset` in one process: its batches, their order, and what it refuses."""
 
 import numpy as np
 import pandas as pd

@@ -22,35 +22,42 @@ def write_frame(uri, rows, largest):
         frame.write(rows)
 
 
+def write_array(collection, name, joinids, values):
+    """Creates a sparse array as a member of a collection, with the values that are not zero."""
+    rows, columns = values.nonzero()
+    uri = f"{collection}/{name}"
+    shape = (int(joinids[-1]) + 1, values.shape[1])
+    with tiledbsoma.SparseNDArray.create(uri, type=pa.float32(), shape=shape) as array:
+        array.write(
+            pa.table({
+                "soma_dim_0": pa.array(joinids[rows], pa.int64()),
+                "soma_dim_1": pa.array(columns, pa.int64()),
+                "soma_data": pa.array(values[rows, columns], pa.float32()),
+            })
+        )
+    with tiledbsoma.open(collection, "w") as members:
+        members.set(name, tiledbsoma.open(uri), use_relative_uri=True)
+
+
 def write(uri, joinids, n_genes):
     with tiledbsoma.Experiment.create(uri) as experiment:
         measurements = experiment.add_new_collection("ms")
         rna = measurements.add_new_collection("RNA", tiledbsoma.Measurement)
         rna.add_new_collection("X", tiledbsoma.Collection)
+        rna.add_new_collection("obsm", tiledbsoma.Collection)
     obs = pa.table(board.obs_columns(joinids))
     var = pa.table(board.var_columns(n_genes))
     largest = int(joinids[-1])
     write_frame(f"{uri}/obs", obs, largest)
     write_frame(f"{uri}/ms/RNA/var", var, n_genes - 1)
-    rows, columns = (part.ravel() for part in np.meshgrid(joinids, range(n_genes), indexing="ij"))
-    values = board.values(joinids, n_genes).ravel()
-    stored = values != 0
-    x_uri = f"{uri}/ms/RNA/X/raw"
-    shape = (largest + 1, n_genes)
-    with tiledbsoma.SparseNDArray.create(x_uri, type=pa.float32(), shape=shape) as x:
-        x.write(
-            pa.table({
-                "soma_dim_0": pa.array(rows[stored], pa.int64()),
-                "soma_dim_1": pa.array(columns[stored], pa.int64()),
-                "soma_data": pa.array(values[stored], pa.float32()),
-            })
-        )
     with tiledbsoma.open(uri, "w") as experiment:
         experiment.set("obs", tiledbsoma.open(f"{uri}/obs"), use_relative_uri=True)
     with tiledbsoma.open(f"{uri}/ms/RNA", "w") as rna:
         rna.set("var", tiledbsoma.open(f"{uri}/ms/RNA/var"), use_relative_uri=True)
-    with tiledbsoma.open(f"{uri}/ms/RNA/X", "w") as layers:
-        layers.set("raw", tiledbsoma.open(x_uri), use_relative_uri=True)
+    values = board.values(joinids, n_genes)
+    write_array(f"{uri}/ms/RNA/X", "raw", joinids, values)
+    write_array(f"{uri}/ms/RNA/X", "squared", joinids, values**2)
+    write_array(f"{uri}/ms/RNA/obsm", "places", joinids, board.places(joinids))
 
 
 if __name__ == "__main__":

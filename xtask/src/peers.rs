@@ -4,7 +4,8 @@
 //! A peer is two files in `benches/peers`: `NAME.txt` pins its packages, `NAME.peer.py` runs it.
 //! Comments at the head of the former give further facts: `# Python: 3.12 to 3.13` if not every
 //! Python will do, `# Package: P` if the peer's own package has another name, `# Download: 3 GB`,
-//! and `# Environment: tiledbsoma` if the environment of `cargo xtask python` will do.
+//! `# Environment: tiledbsoma` if the environment of `cargo xtask python` will do, and
+//! `# Wheel: somafeed` if the wheel of this workspace belongs to it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +19,7 @@ use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
 use crate::progress::print_line;
 use crate::sweep::{Needs, Program};
-use crate::{cargo, python, sweep};
+use crate::{cargo, python, sweep, wheel};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
@@ -89,9 +90,16 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         check(&python)?;
         return Ok(python);
     }
-    environment(name, requirements, &variable)
-        .with_context(|| path.display().to_string())?
-        .prepare(check)
+    let with_wheel = header(&requirements, "Wheel").is_some();
+    let environment =
+        environment(name, requirements, &variable).with_context(|| path.display().to_string())?;
+    if with_wheel {
+        let python = environment.prepare(|_| Ok(()))?;
+        wheel::install(&python)?;
+        check(&python)?;
+        return Ok(python);
+    }
+    environment.prepare(check)
 }
 
 /// The script that runs a peer. `cubes.py`, `doc2vec.py`, `fields.py` and `sequences.py` are none

@@ -105,6 +105,18 @@ fn wheel_in(folder: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Puts the wheel for users into the environment of an interpreter, in place of an earlier one.
+pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
+    let Ok(wheel) = build(RELEASE)? else { bail!("cargo could not build the wheel") };
+    let script = "import sysconfig; print(sysconfig.get_path('purelib'), end='')";
+    let ran = Command::new(python).args(["-c", script]).output();
+    let output = ran.with_context(|| format!("cannot run {}", python.display()))?;
+    let packages = String::from_utf8(output.stdout).context("the folder of packages")?;
+    remove(&Path::new(&packages).join("somafeed"))?;
+    let wheel = wheel.to_str().context("the path of the wheel is not UTF-8")?;
+    check(python, &["-m", "zipfile", "-e", wheel, &packages])
+}
+
 /// Runs pytest over the tests of the package; `cargo xtask pytest`.
 pub(crate) fn pytest(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     print_line("building the wheel for its tests: some minutes at first, later seconds");

@@ -80,13 +80,13 @@ pub struct GenerateReport {
     pub leftover: Option<PathBuf>,
 }
 
-/// Generates a Census-shaped experiment at `uri`, a local path or any URI that libtiledb supports.
-/// Nothing may exist there yet.
+/// Generates a Census-shaped experiment at `uri`, a local path or an address in an object store,
+/// to which libtiledb writes. Nothing may exist there yet.
 ///
 /// A local experiment is written to a folder with the suffix `.partial` and renamed at the end; the
 /// leftover of a killed run is removed. Memory does not grow with the number of cells: about 30 MB
-/// for each thread's piece, 8 bytes per gene for each of 100 cell types, and libtiledb's own
-/// memory. `progress` is called with the number of cells written so far.
+/// for each thread's piece, 8 bytes per gene for each of 100 cell types, and 20 bytes per value
+/// of 2,048 cells while they are written. `progress` is called with the number of cells written so far.
 ///
 /// # Errors
 /// A size is out of range, writing fails, or the run is interrupted.

@@ -83,8 +83,8 @@ pub struct ImportReport {
     pub leftover: Option<PathBuf>,
 }
 
-/// Imports a 10x Genomics folder as an experiment at `uri`, a local path or any URI that libtiledb
-/// supports. Nothing may exist there yet.
+/// Imports a 10x Genomics folder as an experiment at `uri`, a local path or an address in an
+/// object store, to which libtiledb writes. Nothing may exist there yet.
 ///
 /// The folder has `matrix.mtx` (MatrixMarket, genes by cells), `barcodes.tsv` and `features.tsv`
 /// (or `genes.tsv`), each plain or gzipped. obs gets the columns `obs_id` (the barcode), `raw_sum`

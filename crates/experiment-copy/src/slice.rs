@@ -146,8 +146,8 @@ const CSR_BYTES: u64 = 8;
 /// libtiledb's tiles of them.
 const WRITING_BYTES: u64 = CSR_BYTES + 20 + 20;
 
-/// Copies the part of `source` that `spec` selects to `uri`, a local path or any URI that libtiledb
-/// supports.
+/// Copies the part of `source` that `spec` selects to `uri`, a local path or an address in an
+/// object store, to which libtiledb writes.
 ///
 /// Joinids of the new experiment count from 0 in the order of the source. All other columns keep
 /// their values, and categorical columns all their categories. A local experiment is written under

@@ -25,9 +25,11 @@
 //!
 //! # Without libtiledb
 //!
-//! obs and var are read through libtiledb, so experiments need the feature `libtiledb`. The library
-//! is loaded on first use; if it is not found, the error names the variable to set. Without the
-//! feature, X is read from memory, or from its array without the experiment:
+//! Experiments are read natively, and written natively in folders. The feature `libtiledb` adds what
+//! only that library reads and writes; it is loaded when it is first needed, and if it is not
+//! found, the error names the variable to set. Without the feature such an object is an error that
+//! names it ([`Error::NeedsLibtiledb`], [`Error::WriteNeedsLibtiledb`]). An array of X is also read
+//! by itself, without its experiment:
 //!
 //! ```no_run
 //! use soma_io::{Config, CsrBuffers, GeneSelection, NativeReader, RowRanges, XReader as _};

@@ -1,9 +1,9 @@
 //! Enumerations: the values that the codes of an attribute stand for.
 //!
-//! Specification: `format_spec/enumeration.md`. Each is a generic tile in `__schema/__enumerations`:
-//! version (u32), name and file name, each after its length (u32), type (u8), values per cell (u32),
-//! whether it is ordered (u8), the values after their length (u64); if a value may have any size,
-//! the offsets of all values (u64 each) after the length of these.
+//! Specification: `format_spec/enumeration.md`. Each is a generic tile in
+//! `__schema/__enumerations`: version (u32), name and file name, each after its length (u32), type
+//! (u8), values per cell (u32), whether it is ordered (u8), the values after their length (u64); if
+//! a value may have any size, the offsets of all values (u64 each) after the length of these.
 
 use storage::Files;
 use tiledb_schema::{Enumeration, EnumerationValues};

@@ -33,7 +33,16 @@
 //! updates by condition, encryption, dictionaries, WebP, and more than 16 fragments of which some
 //! with equal times overlap in an array without duplicates.
 //!
-//! # How a read works
+//! Beside such a matrix ([`Array`]) this crate reads what else a collection of arrays is made of:
+//!
+//! | type | what it reads |
+//! |---|---|
+//! | [`object_type`] | whether a group or an array lies at a place |
+//! | [`Group`] | members and metadata of a group |
+//! | [`ArrayDescription`] | schema, metadata, enumerations and extent of any array |
+//! | [`Table`] | columns of a sparse array of one integer dimension, with any number of attributes, nullable and var-sized ones too, also where attributes were added and dropped |
+//!
+//! # How a read of a matrix works
 //!
 //! 1. The rows are sorted and split into *tasks* at the borders of space tiles, so that tasks share
 //!    almost no tiles (`read::plan`).
@@ -56,11 +65,20 @@
 //!
 //! # What can be written
 //!
-//! A fragment of an array that libtiledb created ([`FragmentWriter`]): int64 by int64, one float32,
-//! cells row by row, format 16 to 22; the filters zstd, LZ4, RLE, byteshuffle, delta, bit-width
-//! reduction and float scale. Tests compare its metadata with libtiledb's own for the same cells,
-//! field by field. Two pipelines decode faster than filter by filter: delta with bit-width
-//! reduction, straight to four bytes a value, and run lengths of rows, straight to a row index.
+//! - Sparse arrays of integer dimensions ([`create_array`]), with enumerations, filters of every
+//!   kind, and metadata ([`write_array_metadata`]); groups ([`write_group`]). Format 22.
+//! - Fragments of matrices ([`FragmentWriter`]): int64 by int64, one float32, in the order of space
+//!   tiles, rows and columns; one fragment, or several one after another.
+//! - Fragments of tables ([`TableWriter`]): one dimension of int64, and any number of texts, bytes,
+//!   numbers, times and booleans, nullable or not.
+//!
+//! Fragments have format 16 to 22 and the filters zstd, LZ4, RLE, byteshuffle, delta, double delta,
+//! bit-width reduction and float scale. What libtiledb alone writes is refused before anything is
+//! written ([`Error::Unwritable`]). Tests compare the content of schemas, enumerations, groups and
+//! metadata with that of libtiledb's files, byte by byte except for times and random names, and the
+//! metadata of fragments field by field. Two pipelines decode faster than filter by filter: delta
+//! with bit-width reduction, straight to four bytes a value, and run lengths of rows, straight to a
+//! row index.
 //!
 //! # The format and its specification
 //!
@@ -72,7 +90,11 @@
 //! | A generic tile is a header (version, lengths, type, encryption, pipeline) and a tile; schemas, rectangles and offsets are generic tiles | `generic_tile.md` |
 //! | A tile is a u64 number of chunks, then for each: original, filtered, metadata length (u32 each), metadata, data | `tile.md` |
 //! | libtiledb writes chunks of 64 KiB of whole values, whatever the pipeline's "max chunk size"; this crate reads up to 4 MiB | `tile/tile.cc` |
-//! | Windows of bit-width reduction may have any length | `filter/bit_width_reduction_filter.cc` |
+//! | Windows of bit-width reduction may have any length; one that is not whole values stays as it is | `filter/bit_width_reduction_filter.cc` |
+//! | Offsets of var-sized values are relative to their tile, without a last one | `fragment.md` |
+//! | Fill values, default filters and the fields of a current domain | `misc/constants.cc`, `array_schema/` |
+//! | A group's number of members is a u64, not a u32 as specified | `group/group_details_v2.cc` |
+//! | Nulls of var-sized values are not counted; full tiles of nulls have zeros as least and greatest | `tile/tile_metadata_generator.cc`, `query/writers/writer_base.cc` |
 //! | Sums, least and greatest values of tiles and fragments, and the placeholders for missing ones | `fragment/fragment_metadata.cc`, `tile/tile_metadata_generator.cc` |
 //! | Filters are undone in reverse order; each one's metadata precedes that of the filters before it; compressors also compress that metadata | `tile.md`, `filter/filter_pipeline.cc` |
 //! | Double delta, float scale, delta, XOR | `filters/*.md` |
@@ -91,6 +113,12 @@
 //! | XOR outputs integers of the size of its input | `filter/xor_filter.cc` |
 //! | Cells outside the current domain of the opening time do not belong to the array | `query/query.cc` |
 //! | Fragments store the times of cells from format 15 on | `misc/constants.cc` |
+//! | Metadata are records of key, deletion, type, count and values; the latest record of a key counts | `metadata.md`, `metadata/metadata.cc` |
+//! | Details of a group list all members in version 1, and changes in version 2, which the file's name ends in | `group.md`, `group/group_details_v2.cc` |
+//! | The schema names the file of each enumeration | `enumeration.md` |
+//! | A var-sized field has a file of offsets, which begin at 0 in each tile, and one of values; validity is one byte per cell, in a file of its own | `fragment.md` |
+//! | Run lengths of texts replace the offsets | `filter/filter_pipeline.cc` |
+//! | Rows of fragments without an attribute have its fill value | `query/readers/sparse_index_reader_base.cc` |
 //!
 //! Consolidated fragment metadata (`__fragment_meta/*.meta`) repeats the footers of fragments to
 //! save requests; this crate reads the fragments' own. Cells of a data tile are in global order,

@@ -16,6 +16,7 @@ mod column;
 mod fetched;
 mod form;
 mod fragment;
+mod load;
 mod read;
 mod select;
 mod snapshot;
@@ -70,7 +71,7 @@ impl Table {
     /// at all; [`Error::Threads`].
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
-        let (snapshot, description) = Snapshot::load(Files::new(storage), timestamp)?;
+        let (snapshot, description) = Snapshot::load(&Files::new(storage), timestamp)?;
         Ok(Self { description, snapshot, pool: array::pool(&options.threads)? })
     }
 

@@ -157,8 +157,8 @@ pub(crate) fn decode_whole(
     decode_within(tile, pipeline, (value_bytes, MAX_CHUNK_BYTES), len)
 }
 
-/// Unfilters a whole tile of var-sized values, `len` bytes in all. libtiledb does not split a value:
-/// a long text is one chunk.
+/// Unfilters a whole tile of var-sized values, `len` bytes in all. libtiledb does not split a
+/// value: a long text is one chunk.
 pub(crate) fn decode_var_sized(
     tile: &[u8],
     pipeline: &Pipeline,

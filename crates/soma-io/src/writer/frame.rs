@@ -26,7 +26,7 @@ pub(super) struct FrameWriter {
 /// What writes the rows.
 #[derive(Debug)]
 enum Sink {
-    Native(TableWriter),
+    Native(Box<TableWriter>),
     #[cfg(feature = "libtiledb")]
     Libtiledb(tiledb::WriteQuery),
 }
@@ -35,7 +35,8 @@ impl Sink {
     fn new(store: &Store, uri: &str) -> Result<Self, Error> {
         Ok(match store {
             Store::Folder { threads, .. } => {
-                Self::Native(TableWriter::create(store::folder(uri)?, &store::options(threads))?)
+                let writer = TableWriter::create(store::folder(uri)?, &store::options(threads))?;
+                Self::Native(Box::new(writer))
             }
             #[cfg(feature = "libtiledb")]
             Store::Libtiledb { context, .. } => {

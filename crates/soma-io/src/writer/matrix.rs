@@ -42,14 +42,14 @@ struct NativeSink {
     folder: PathBuf,
     threads: Threads,
     /// The fragment being written.
-    writer: Option<FragmentWriter>,
+    writer: Option<Box<FragmentWriter>>,
 }
 
 impl NativeSink {
     /// Begins with a fragment from the first row on. Fails if this process cannot write the array.
     fn new(folder: PathBuf, threads: Threads) -> Result<Self, tiledb_native::Error> {
         let writer = FragmentWriter::create(&folder, &store::options(&threads))?;
-        Ok(Self { folder, threads, writer: Some(writer) })
+        Ok(Self { folder, threads, writer: Some(Box::new(writer)) })
     }
 
     fn write(
@@ -61,7 +61,7 @@ impl NativeSink {
             Some(writer) => writer,
             none => {
                 let options = WriteOptions { first_row, ..store::options(&self.threads) };
-                none.insert(FragmentWriter::create(&self.folder, &options)?)
+                none.insert(Box::new(FragmentWriter::create(&self.folder, &options)?))
             }
         };
         Ok(writer.write(row_offsets, columns, values)?)

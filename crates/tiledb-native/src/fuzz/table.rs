@@ -53,7 +53,9 @@ fn read(served: Served, timestamp: Option<u64>, first: u64) -> Result<(), Error>
     let (all_rows, some_rows) = (coordinates(&all[0], size), coordinates(&some[0], size));
     assert!(some_rows.iter().all(|row| wanted.iter().any(|range| range.contains(row))));
     for (columns, n_rows) in [(&all, all_rows.len()), (&some, some_rows.len())] {
-        columns.iter().for_each(|column| check(column, n_rows));
+        for column in columns {
+            check(column, n_rows);
+        }
     }
     assert!(all_rows.is_sorted() && some_rows.is_sorted());
     // Damage may give one tile a coordinate twice, of which a read of a part keeps one.

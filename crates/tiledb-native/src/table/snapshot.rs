@@ -48,10 +48,10 @@ pub(super) struct Column {
 
 impl Snapshot {
     /// Opens the table in `files` as of `timestamp`, and describes it.
-    pub(super) fn load(files: Files, timestamp: u64) -> Result<(Self, ArrayDescription), Error> {
+    pub(super) fn load(files: &Files, timestamp: u64) -> Result<(Self, ArrayDescription), Error> {
         let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
-        let directory = Directory::load(&files, timestamp)?;
-        let mut schemas = Schemas::new(&files, &directory.schemas);
+        let directory = Directory::load(files, timestamp)?;
+        let mut schemas = Schemas::new(files, &directory.schemas);
         let table = schemas.get(directory.latest_schema)?;
         let schema_file = &directory.schemas[directory.latest_schema];
         let description =
@@ -60,7 +60,7 @@ impl Snapshot {
         if let Some(reason) = directory.obstacle.clone() {
             return Err(unsupported(reason));
         }
-        let fragments = load_fragments(&files, &directory, &mut schemas, &table)?;
+        let fragments = load_fragments(files, &directory, &mut schemas, &table)?;
         if let Some(time) = tied(&fragments).filter(|_| !table.allows_duplicates) {
             return Err(unsupported(Unsupported::TiedFragments { time }));
         }

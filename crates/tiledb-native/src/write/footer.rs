@@ -52,7 +52,9 @@ pub(super) fn metadata<const D: usize>(fragment: &Fragment<'_, D>) -> Vec<u8> {
         places.extend(fields.iter().map(|field| tile(&section(field, fragment.capacity))));
     }
     let mut whole = Vec::new();
-    fields.iter().for_each(|field| field.put_whole(fragment.n_cells, &mut whole));
+    for field in fields {
+        field.put_whole(fragment.n_cells, &mut whole);
+    }
     places.push(tile(&whole));
     // No conditions by which cells were deleted.
     places.push(tile(&counted(&[])));

@@ -170,7 +170,7 @@ impl Statistics {
 }
 
 fn n_nulls(validity: Option<&[u8]>) -> u64 {
-    validity.map_or(0, |validity| validity.iter().filter(|valid| **valid == 0).count() as u64)
+    validity.map_or(0, |validity| validity.iter().map(|valid| u64::from(*valid == 0)).sum())
 }
 
 fn of_bytes<V: Value>(bytes: &[u8], size: usize, validity: Option<&[u8]>) -> Statistics {

@@ -126,7 +126,8 @@ impl FooterFields {
     }
 }
 
-/// Number of cells in `n_tiles` tiles, with `capacity` in each but the last; `None` if it overflows.
+/// Number of cells in `n_tiles` tiles, with `capacity` in each but the last; `None` if it
+/// overflows.
 pub(crate) fn n_cells(n_tiles: u64, last_tile_cells: u64, capacity: u64) -> Option<u64> {
     match n_tiles.checked_sub(1) {
         Some(n_full) => n_full.checked_mul(capacity)?.checked_add(last_tile_cells),

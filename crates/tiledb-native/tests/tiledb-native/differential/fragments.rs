@@ -120,7 +120,7 @@ fn case() -> impl Strategy<Value = Case> {
         |(n_columns, filters, layout, (pieces, n_threads))| {
             let (row_filters, column_filters, (whole, value_filters)) = filters;
             let (capacity, (extent, tile_columns), chunk_cells) = layout;
-            let tile_columns = tile_columns.map_or(n_columns.into(), |n| n.min(n_columns.into()));
+            let tile_columns = tile_columns.unwrap_or(u64::MAX).min(n_columns.into());
             let value = prop_oneof![6 => 0_i32..80, 1 => -4_000..4_000, 1 => 0..66_000_000];
             let value = value.prop_map(move |value| if whole { value / 4 * 4 } else { value });
             // Values of more than 24 bits do not fit f32.

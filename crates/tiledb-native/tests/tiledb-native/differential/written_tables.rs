@@ -196,7 +196,7 @@ impl Table {
                     (0..=n).map(|row| row * size).collect()
                 };
                 for row in 0..n {
-                    let end = offsets.get(row + 1).copied().unwrap_or(column.bytes().len());
+                    let end = offsets.get(row + 1).copied().unwrap_or_else(|| column.bytes().len());
                     let is_valid = !attribute.nullable || column.validity().unwrap()[row] != 0;
                     columns[idx].push((column.bytes()[offsets[row]..end].to_vec(), is_valid));
                 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use storage::LocalStorage;
 use tiledb::{
-    Array, ArrayType, Attribute, CellOrder, Comparison, Condition, Datatype, Dimension, Filter,
-    Schema, WriteColumn, WriteOrder, WriteQuery,
+    Array, ArrayType, Attribute, CellOrder, Comparison, Condition, Datatype, Dimension, Evolution,
+    Filter, Schema, WriteColumn, WriteOrder, WriteQuery,
 };
 use tiledb_native::{ArrayDescription, Error, OpenOptions, Table, Unsupported};
 
-use super::reads::{described_equally, threads};
+use super::history::rename_schema;
+use super::reads::{described_equally, threads, with_libtiledb};
 use super::schema::DIMENSION;
 use crate::differential::written::{context, plain};
 use crate::stored::stored;
@@ -132,7 +133,8 @@ fn a_text_of_ten_megabytes() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("table");
     create(&at, &schema(10, 10));
-    let long: String = (0..1_000_000_u64).map(|idx| format!("{:010}", idx * 7919)).collect();
+    let pieces: Vec<String> = (0..1_000_000_u64).map(|n| format!("{:010}", n * 7919)).collect();
+    let long = pieces.concat();
     write(&at, 1, &[3, 4, 5], &["short".to_owned(), long.clone(), String::new()]);
     let found = open(&at).unwrap().read(&["text"], None).unwrap();
     assert_eq!(found[0].offsets, Some(vec![0, 5, 10_000_005, 10_000_005]));
@@ -212,6 +214,63 @@ fn deleted_rows_are_left_to_libtiledb() {
         other => panic!("{other:?}"),
     };
     assert!(matches!(reason, Unsupported::DeleteConditions { .. }), "{reason}");
+}
+
+/// Writes two rows, and drops the number column and adds it again as `added`.
+fn with_column_again(at: &Path, added: Attribute) {
+    let (context, uri) = (context(), at.to_str().unwrap());
+    create(at, &schema(10, 10));
+    rename_schema(&at.join("__schema"), 0);
+    write(at, 1, &[3, 4], &["a".to_owned(), "b".to_owned()]);
+    let dropped = vec![added.name.clone()];
+    let drop = Evolution { dropped, timestamp: Some(2), ..Evolution::default() };
+    Array::evolve(&context, uri, &drop).unwrap();
+    let add = Evolution { added: vec![added], timestamp: Some(3), ..Evolution::default() };
+    Array::evolve(&context, uri, &add).unwrap();
+}
+
+#[test]
+fn a_column_that_comes_again_has_its_old_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    with_column_again(&at, schema(10, 10).attributes[0].clone());
+    let theirs = Array::open(&context(), at.to_str().unwrap(), None).unwrap();
+    let rows = with_libtiledb(&theirs, None).unwrap();
+    // The column is now the last one.
+    let values: Vec<u8> = rows.into_iter().flat_map(|(_, mut row)| row.pop().unwrap().1).collect();
+    let found = open(&at).unwrap().read(&["n", "text"], None).unwrap();
+    assert_eq!((&found[0].bytes, &found[1].bytes[..]), (&values, &b"ab"[..]));
+    assert_eq!(numbers(&values), [31, 41]);
+}
+
+/// libtiledb would take the old values for values of the new type.
+#[test]
+fn a_column_of_another_type_is_read_once_its_rows_are_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table");
+    with_column_again(&at, Attribute::new("n", Datatype::UInt16));
+    let reason = match open(&at) {
+        Err(Error::Unsupported { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(reason, Unsupported::SchemaEvolution { .. }), "{reason}");
+    let array = Array::open_for_writing(&context(), at.to_str().unwrap(), Some(5)).unwrap();
+    let mut query = WriteQuery::new(&Arc::new(array), WriteOrder::Unordered).unwrap();
+    let columns = [
+        WriteColumn::fixed(DIMENSION, &[3_i64, 4]),
+        WriteColumn::fixed("n", &[7_u16, 8]),
+        WriteColumn::var_sized("text", b"xyz", &[0, 2]),
+    ];
+    query.submit(&columns).unwrap();
+    query.finish().unwrap();
+    let table = open(&at).unwrap();
+    let found = table.read(&["n", "text"], None).unwrap();
+    assert_eq!(found[0].bytes, [7, 0, 8, 0]);
+    assert_eq!(
+        (found[1].offsets.as_deref(), &found[1].bytes[..]),
+        (Some(&[0, 2, 3][..]), &b"xyz"[..])
+    );
+    assert_eq!(table.n_rows().unwrap(), 2);
 }
 
 /// The schemas and extents of arrays that every version of libtiledb wrote, at several times.

@@ -1,6 +1,6 @@
 //! Random tables, made by libtiledb in a random order of writes and upkeep.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(super) struct History<'a> {
     last_time: u64,
     /// Coordinates of written rows, to which later writes return.
     written: Vec<u64>,
+    /// Every attribute that the table ever had.
+    attributes: BTreeMap<String, Attribute>,
     /// Whether fragments may lack an attribute of variable size: libtiledb crashes when it
     /// consolidates them.
     has_missing_texts: bool,
@@ -64,6 +66,11 @@ impl<'a> History<'a> {
             log,
             last_time: draw.pick(&LAST_TIMES),
             written: Vec::new(),
+            attributes: schema
+                .attributes
+                .iter()
+                .map(|one| (one.name.clone(), one.clone()))
+                .collect(),
             has_missing_texts: false,
             n_steps: 0,
             n_refused: 0,
@@ -172,7 +179,13 @@ impl<'a> History<'a> {
             // attribute.
             _ if schema.allows_duplicates => return self.write(draw),
             (_, Some(name)) if draw.chance(60) => {
-                let added = attribute(draw, name);
+                // libtiledb reads old values of a name by the type and the filters of the latest
+                // schema, whatever they were written with.
+                let added = match self.attributes.get(name) {
+                    Some(known) => known.clone(),
+                    None => attribute(draw, name),
+                };
+                self.attributes.insert(added.name.clone(), added.clone());
                 self.has_missing_texts |= added.var_sized;
                 evolution.added.push(added);
             }

@@ -1,9 +1,9 @@
 //! Metadata of a matrix's tiles: those of rows, columns and values.
 
-use super::field::{Field, Kind};
-use super::footer::Rectangle;
 use super::tile::Tile;
 use crate::datatype::Number;
+use crate::write::field::{Field, Kind};
+use crate::write::footer::Rectangle;
 
 /// The tiles written so far.
 #[derive(Debug)]

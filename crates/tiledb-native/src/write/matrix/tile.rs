@@ -1,10 +1,10 @@
 //! A tile: its cells, and its bytes in the three files.
 
-use super::footer::Rectangle;
-use super::statistics::Statistics;
 use crate::filter::Pipeline;
 use crate::filter::encode::Encoder;
 use crate::schema::Layout;
+use crate::write::footer::Rectangle;
+use crate::write::statistics::Statistics;
 
 /// The most cells of a chunk: 64 KiB of coordinates, as in libtiledb.
 const MOST_CHUNK_CELLS: usize = 8192;
