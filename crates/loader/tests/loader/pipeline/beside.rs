@@ -26,7 +26,7 @@ fn value(matrix: &str, experiment: u64, joinid: u64, column: u64) -> Option<f32>
     let mut hash = name ^ (experiment << 40) ^ (joinid << 20) ^ column;
     hash = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash ^= hash >> 32;
-    (hash % 3 > 0).then(|| (hash % 1021) as f32 / 4.0 - 100.0)
+    (!hash.is_multiple_of(3)).then(|| (hash % 1021) as f32 / 4.0 - 100.0)
 }
 
 fn csr(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> CsrBuffers {
