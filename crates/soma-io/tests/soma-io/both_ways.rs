@@ -136,8 +136,12 @@ fn changed_by_tiledbsoma_again_and_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("experiment");
     let changes = python::run(&python, "evolve_experiment.py", &[path.to_str().unwrap()]);
-    let moments: Vec<u64> =
-        changes["moments"].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).collect();
+    let moments: Vec<u64> = changes["moments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(serde_json::Value::as_u64)
+        .collect();
     assert_eq!(moments.len(), 8);
     let times = || std::iter::once(None).chain(moments.iter().copied().map(Some));
     times().for_each(|timestamp| check(&path, timestamp));
