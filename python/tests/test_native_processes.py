@@ -211,13 +211,3 @@ def test_an_interpreter_that_ends_in_an_epoch_ends_cleanly(end):
     expected = 3 if "exit(3)" in end else 1 if "raise" in end or "epoch.me" in end else 0
     assert ended.returncode == expected, ended.stderr
     assert "Fatal" not in ended.stderr and "panicked" not in ended.stderr, ended.stderr
-
-
-def test_the_module_loads_without_numpy_until_an_array_is_asked_for():
-    ended = run("""
-import sys
-sys.modules["numpy"] = None
-import somafeed._somafeed as native
-print(native.Budget(3).limit)
-""")
-    assert ended.stdout == "3\n", ended.stderr

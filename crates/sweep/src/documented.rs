@@ -14,7 +14,7 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 6] = ["ci", "fuzz", "native", "python", "test", "tidy"];
+const OF_XTASK: [&str; 8] = ["ci", "fuzz", "native", "pytest", "python", "test", "tidy", "wheel"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -255,7 +255,8 @@ mod tests {
         edge("bench-run", "soma-io", false, Some("it may know bench-report"));
         edge("xtask", "sweep", true, Some("it may know no crate"));
         edge("tiledb-native", "tiledb", true, None);
-        edge("tiledb-native", "tiledb", false, Some("it may know csr and storage and worktime"));
+        edge("tiledb", "tiledb-native", true, Some("it may know tiledb-schema"));
+        edge("tiledb-native", "tiledb", false, Some("it may know csr and storage and"));
         edge("storage", "tiledb-native", true, Some("it may know no crate"));
     }
 

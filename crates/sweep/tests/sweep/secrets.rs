@@ -277,8 +277,11 @@ fn a_setting_that_is_refused_is_named_and_not_shown() {
         (&["x", "vfs.s3.custom_headers.a=TOPSECRET"], "vfs.s3.custom_headers.a"),
         (&["--config", "vfs.s3.region=\u{1}", "sm.encryption_key=TOPSECRET"], "sm.encryption_key"),
         (
+            // Only libtiledb decrypts.
             &[
                 "experiment",
+                "--reader",
+                "libtiledb",
                 "--config",
                 "sm.encryption_key=TOPSECRET",
                 "--config",
