@@ -1,6 +1,6 @@
 //! Tests of the Python package: the wheel is built, unpacked, and tested by pytest.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -60,7 +60,8 @@ fn native_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let names = entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name()));
     let is_native = |name: &OsString| {
-        name.to_str().is_some_and(|name| name.starts_with("test_native_") && name.ends_with(".py"))
+        let is_script = Path::new(name).extension() == Some(OsStr::new("py"));
+        is_script && name.to_str().is_some_and(|name| name.starts_with("test_native_"))
     };
     let mut names: Vec<OsString> = names.filter(is_native).collect();
     names.sort();
