@@ -226,21 +226,41 @@ fn make(folder: &Path) -> Result<bool, DestinationError> {
 
 /// Whether the folder has a marker or is empty. Somebody else's folder must not even get a marker.
 fn may_be_ours(folder: &Path) -> Result<bool, DestinationError> {
-    let inspected = || {
-        if !fs::symlink_metadata(folder)?.is_dir() {
-            return Ok(false);
+    loop {
+        match looks_like_ours(folder) {
+            Ok(Some(ours)) => return Ok(ours),
+            // Another run came or went meanwhile.
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(file_error("inspect", folder)(error)),
         }
-        match fs::symlink_metadata(folder.join(MARKER_FILE)) {
-            Ok(found) => Ok(found.is_file()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(fs::read_dir(folder)?.next().is_none())
-            }
-            Err(error) => Err(error),
-        }
+    }
+}
+
+/// Looks once; `None` if the folder changed meanwhile.
+fn looks_like_ours(folder: &Path) -> io::Result<Option<bool>> {
+    if !fs::symlink_metadata(folder)?.is_dir() {
+        return Ok(Some(false));
+    }
+    let marker = folder.join(MARKER_FILE);
+    if let Some(found) = metadata(&marker)? {
+        return Ok(Some(found.is_file()));
+    }
+    let Some(first) = fs::read_dir(folder)?.next().transpose()? else {
+        return Ok(Some(true));
     };
-    match inspected() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        inspected => inspected.map_err(file_error("inspect", folder)),
+    // Of ours, all else is there only while the marker is.
+    let is_foreign = first.path() != marker
+        && metadata(&marker)?.is_none()
+        && metadata(&first.path())?.is_some();
+    Ok(is_foreign.then_some(false))
+}
+
+fn metadata(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
