@@ -3,6 +3,7 @@
 use bench_run::ServeLinkArgs;
 use clap::{Parser, Subcommand};
 
+use crate::bench;
 use crate::generate_command::GenerateArgs;
 use crate::peers_command::PeersArgs;
 use crate::queue_command::QueueArgs;

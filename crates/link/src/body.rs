@@ -27,6 +27,9 @@ const PIECE_BYTES: Range<u64> = 4 << 10..128 << 10;
 /// A piece takes no longer than this at the rate, unless it has the least bytes.
 const PIECE_TIME: Duration = Duration::from_millis(5);
 
+/// Pause before the end of a body that is cut.
+const CUT_PAUSE: Duration = Duration::from_millis(1);
+
 /// Buffers kept for later pieces, at most.
 const KEPT_BUFFERS: usize = 64;
 
@@ -149,7 +152,11 @@ impl Sending {
     /// The next piece, of at most `most` bytes, when the rates allow it; `None` at the end.
     async fn next(&mut self, most: u64) -> io::Result<Option<Bytes>> {
         let most = match &mut self.cut_after {
-            Some(0) => return Err(io::Error::other("the link is cut here")),
+            Some(0) => {
+                // What came before is sent while this waits; an error would take it along.
+                tokio::time::sleep(CUT_PAUSE).await;
+                return Err(io::Error::other("the link is cut here"));
+            }
             Some(left) => {
                 let n_bytes = self.content.len().min(most).min(*left);
                 *left -= n_bytes;

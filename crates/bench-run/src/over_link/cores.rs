@@ -44,7 +44,7 @@ impl Drop for ServerCores {
     fn drop(&mut self) {
         if !self.of_server.is_empty() {
             // These cores were allowed before; if they are no longer, the thread stays as it is.
-            drop(sched_setaffinity(None, &self.before));
+            let _unchanged = sched_setaffinity(None, &self.before);
         }
     }
 }
