@@ -12,6 +12,7 @@ mod killed;
 mod markdown;
 mod measuring;
 mod memory;
+mod over_link;
 mod peers;
 mod program;
 mod read_chunks;
