@@ -124,7 +124,11 @@ impl LinkSummary {
             of(self.connections, 1.0, 0),
             format!("{} ({})", of(self.bytes, 1e-6, 1), of(self.needed_bytes, 1e-6, 1)),
             of(self.elapsed, 1.0, 2),
-            format!("{}, {}", of(self.bytes_floor_secs, 1.0, 2), of(self.latency_floor_secs, 1.0, 2)),
+            format!(
+                "{}, {}",
+                of(self.bytes_floor_secs, 1.0, 2),
+                of(self.latency_floor_secs, 1.0, 2)
+            ),
             of(self.server_cpu_share, 1.0, 2),
         ]
     }

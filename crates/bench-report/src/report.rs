@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, ReportOptions, STAGE_LEGEND, Source,
+    EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, ReportOptions, STAGE_LEGEND,
+    Source,
     folder::WriteLock,
     link_markdown, markdown, page,
     picture::{self, Convention},

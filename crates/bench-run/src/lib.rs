@@ -54,11 +54,11 @@ pub use display::{Display, grouped};
 pub use epoch::{ConsumedEpoch, consume_epoch};
 pub use flags::{key_value, pairs};
 pub use interrupt::{EXIT_CODE as INTERRUPTED_EXIT_CODE, watch as watch_interrupts};
-pub use link::LinkCounts;
 pub use limits::{
     BucketCount, Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version,
     format_rate,
 };
+pub use link::LinkCounts;
 pub use measuring::{Job, MeasuredEpoch, Measuring, OutputFlags};
 pub use order::{Event, Order};
 pub use over_link::{

@@ -12,7 +12,8 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use bench_report::{HostInfo, Measured, ProcessMeter, Spread};
 use bench_run::{
-    Display, Ended, INTERRUPTED_EXIT_CODE, LinkAccess, Order, ProcessSpec, Session, UsageError, grouped, warm,
+    Display, Ended, INTERRUPTED_EXIT_CODE, LinkAccess, Order, ProcessSpec, Session, UsageError,
+    grouped, warm,
 };
 use comfy_table::{CellAlignment, Table, presets};
 use grid_point::{Data, DataSource};
@@ -113,9 +114,7 @@ fn kinds(typed: &[String]) -> anyhow::Result<Vec<ReadKind>> {
 fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
     let DataSource { uri, config } = data.source()?;
     let options = OpenOptions { config, ..OpenOptions::default() };
-    Ok(Experiment::open(uri.full(), &options)?
-        .measurement(&data.measurement)?
-        .x(&data.layer)?)
+    Ok(Experiment::open(uri.full(), &options)?.measurement(&data.measurement)?.x(&data.layer)?)
 }
 
 fn announce(x: &SparseNdArray, data: &Data, cache: &str) -> anyhow::Result<()> {
@@ -264,7 +263,12 @@ struct Side {
 
 impl Side {
     fn open(x: &SparseNdArray, choice: ReaderChoice) -> anyhow::Result<Self> {
-        Ok(Self { reader: x.reader(choice)?, csr: CsrBuffers::default(), secs: 0.0, last_secs: 0.0 })
+        Ok(Self {
+            reader: x.reader(choice)?,
+            csr: CsrBuffers::default(),
+            secs: 0.0,
+            last_secs: 0.0,
+        })
     }
 
     fn read(&mut self, rows: &RowRanges) -> anyhow::Result<Option<u64>> {

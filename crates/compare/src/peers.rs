@@ -29,7 +29,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use bench_report::HostInfo;
 use bench_run::{
-    Display, LinkServers, Rows, Session, UsageError, grouped, pairs, run_info, warm, without_credentials,
+    Display, LinkServers, Rows, Session, UsageError, grouped, pairs, run_info, warm,
+    without_credentials,
 };
 use grid_point::{BlockSpec, Data, Point};
 use loader::ReaderChoice;

@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn counts_are_of_the_time_between() {
-        let before = LinkCounts { requests: 2, most_under_way: 9, cpu_secs: 1.5, ..LinkCounts::default() };
+        let before =
+            LinkCounts { requests: 2, most_under_way: 9, cpu_secs: 1.5, ..LinkCounts::default() };
         let now = LinkCounts { requests: 7, most_under_way: 3, cpu_secs: 2.0, ..before };
         let since = now.since(&before);
         assert_eq!((since.requests, since.most_under_way, since.cpu_secs), (5, 3, 0.5));

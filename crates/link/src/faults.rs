@@ -135,7 +135,9 @@ impl Draws {
     }
 
     fn is_drawn(&self, one_in: OneIn, kind: Kind, of: u64) -> bool {
-        one_in.is_some_and(|n| mix(of ^ mix(self.faults.seed ^ mix(kind as u64))).is_multiple_of(n.get()))
+        one_in.is_some_and(|n| {
+            mix(of ^ mix(self.faults.seed ^ mix(kind as u64))).is_multiple_of(n.get())
+        })
     }
 }
 

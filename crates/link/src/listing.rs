@@ -215,7 +215,10 @@ mod tests {
         let named = Folder::new(root.path(), "data").unwrap();
         let all = |query| keys(&named, query).0;
         assert_eq!(all("prefix=data/a/z"), ["data/a/zarr.json"]);
-        assert_eq!(all("prefix=data/a/&delimiter=/"), ["data/a/zarr.json", "<Prefix>data/a/c/</Prefix>"]);
+        assert_eq!(
+            all("prefix=data/a/&delimiter=/"),
+            ["data/a/zarr.json", "<Prefix>data/a/c/</Prefix>"]
+        );
         assert_eq!(all("delimiter=/"), ["<Prefix>data/</Prefix>"]);
         assert_eq!(all("prefix=data/"), deep.map(|key| format!("data/{key}")));
         assert_eq!(all("prefix=da"), all("prefix=data/"));

@@ -153,7 +153,8 @@ async fn serve(stream: TcpStream, service: Arc<Service>, connection: Connection)
     // Without it the last piece of an answer may wait for the client's acknowledgement. If it
     // cannot be set, answers come all the same.
     drop(stream.set_nodelay(true));
-    let answer = service_fn(move |request| Arc::clone(&service).answer(request, connection.clone()));
+    let answer =
+        service_fn(move |request| Arc::clone(&service).answer(request, connection.clone()));
     // An error is the client's: it closed the connection, or does not speak HTTP.
     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await);
 }

@@ -204,9 +204,7 @@ fn range_of<B>(request: &Request<B>) -> Option<&str> {
 /// The answer that a fault gives in place of the folder's.
 fn refusal(fault: Fault, path: &str) -> Option<Answer> {
     let (status, code, message) = match fault {
-        Fault::Expired => {
-            (StatusCode::FORBIDDEN, "ExpiredToken", "the provided token has expired")
-        }
+        Fault::Expired => (StatusCode::FORBIDDEN, "ExpiredToken", "the provided token has expired"),
         Fault::Unavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "please reduce your request rate")
         }

@@ -9,8 +9,7 @@ pub(super) const HEADER: [&str; 7] =
     ["read", "reader", "requests", "MB", "connections", "most under way", "server's cores used"];
 
 /// A legend of the columns.
-pub(super) const LEGEND: &str =
-    "Over the link: all repetitions together; the server's CPU time in cores, which it shares with \
+pub(super) const LEGEND: &str = "Over the link: all repetitions together; the server's CPU time in cores, which it shares with \
      the readers unless it has its own.";
 
 /// Counts of one reader's reads.

@@ -60,7 +60,10 @@ mod tests {
         record.measured.link_requests = Some(7);
         record.measured.link_bytes = Some(5_000_000);
         let row = row("csr", "other", &[&record]).unwrap();
-        assert_eq!((row[0].as_str(), row[2].as_str(), row[5].as_str()), ("csr", "7 (–)", "5.0 (–)"));
+        assert_eq!(
+            (row[0].as_str(), row[2].as_str(), row[5].as_str()),
+            ("csr", "7 (–)", "5.0 (–)")
+        );
         let text = text([("csr", "other", [&record].as_slice())].into_iter());
         assert!(text.contains("Over a link of 30ms: ") && text.contains("5.0"), "{text}");
         assert_eq!(super::text(std::iter::empty()), "");

@@ -183,7 +183,10 @@ mod tests {
         if let Side::Peer(other) = &mut other {
             other.copy = Some("zarr".into());
         }
-        assert_eq!([&Side::Relaid { uri: "relaid".into(), link: None }, &other].map(reads), ["relaid", "zarr"]);
+        assert_eq!(
+            [&Side::Relaid { uri: "relaid".into(), link: None }, &other].map(reads),
+            ["relaid", "zarr"]
+        );
     }
 
     #[test]

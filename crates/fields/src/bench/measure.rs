@@ -62,8 +62,13 @@ fn load(
             }
             batch
         });
-        let mut record =
-            measure(of_training, (&training, &mut reading), point, (recorded(), span.start), reporter)?;
+        let mut record = measure(
+            of_training,
+            (&training, &mut reading),
+            point,
+            (recorded(), span.start),
+            reporter,
+        )?;
         let stats = batches.end();
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use bench_report::{DataInfo, EpochRecord, GridPoint, HostInfo, Measured, Status};
 use bench_run::{
-    Address, Cold, Display, Ended, INTERRUPTED_EXIT_CODE, LinkServers, Order, PageCache, ProcessSpec,
-    ResultsFlags, Rows, Session, cool, data_name, grouped, run_info, shown_uri, warm,
+    Address, Cold, Display, Ended, INTERRUPTED_EXIT_CODE, LinkServers, Order, PageCache,
+    ProcessSpec, ResultsFlags, Rows, Session, cool, data_name, grouped, run_info, shown_uri, warm,
 };
 use clap::Args;
 use serde::de::DeserializeOwned;

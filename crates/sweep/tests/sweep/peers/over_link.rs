@@ -4,7 +4,8 @@ use bench_report::Status;
 
 use super::{Bed, Succeeds as _, loader};
 
-const LINK: [&str; 6] = ["--repetitions", "1", "--work", "csr-all-8x4", "--link", "1ms,90MB/s,1GB/s"];
+const LINK: [&str; 6] =
+    ["--repetitions", "1", "--work", "csr-all-8x4", "--link", "1ms,90MB/s,1GB/s"];
 
 #[test]
 fn peers_read_over_the_link_too() {
