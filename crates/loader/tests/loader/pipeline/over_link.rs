@@ -95,10 +95,12 @@ impl OverLink<'_> {
 
 /// An error's message with all its causes.
 fn causes(error: &dyn Error) -> String {
-    std::iter::successors(Some(error), |error| error.source())
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
+    let (mut text, mut source) = (error.to_string(), error.source());
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
 }
 
 /// Loads an epoch, cell by cell.
