@@ -71,6 +71,12 @@ impl Default for ObjectOptions {
     }
 }
 
+/// Tries of a list whose body is cut.
+const LIST_TRIES: usize = 5;
+
+/// The pause before the second of them; each further one is twice as long.
+const LIST_PAUSE: Duration = Duration::from_millis(50);
+
 /// Files below a prefix of an object store.
 #[derive(Debug)]
 pub struct ObjectStorage {
@@ -188,8 +194,7 @@ impl Storage for ObjectStorage {
         // A folder that does not exist lists as empty. "Not found" is said of a whole bucket, and
         // is an error.
         self.requests.wait_for(async move {
-            requests.count_sent();
-            match requests.store.list_with_delimiter(Some(&key)).await {
+            match requests.list(&key).await {
                 Ok(listed) => Ok(entries(&key, &listed)),
                 Err(error) => Err(request::failure(&key, &error)),
             }
@@ -338,6 +343,22 @@ impl Requests {
         }
         Path::parse(format!("{}/{file}", self.prefix))
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+
+    /// The list of a folder. The client repeats requests, and the rest of an object whose body was
+    /// cut, but not a list whose body was cut.
+    async fn list(&self, key: &Path) -> object_store::Result<ListResult> {
+        let mut pause = LIST_PAUSE;
+        for _ in 1..LIST_TRIES {
+            self.count_sent();
+            match self.store.list_with_delimiter(Some(key)).await {
+                Err(error) if request::is_cut(&error) => tokio::time::sleep(pause).await,
+                listed => return listed,
+            }
+            pause *= 2;
+        }
+        self.count_sent();
+        self.store.list_with_delimiter(Some(key)).await
     }
 
     async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
