@@ -157,12 +157,15 @@ fn lasting_faults_in_the_middle_of_an_epoch_are_errors() {
         let stored = Stored::new();
         let over = stored.serve("seed=0");
         let experiment = over.open().unwrap();
-        let before = over.server.counts().requests;
-        assert_eq!(over.epoch(&experiment, 0), (N_CELLS, None));
-        let middle = before.midpoint(over.server.counts().requests);
+        let mut at_first = None;
+        load(&experiment, 0, &mut |_, _| {
+            at_first.get_or_insert_with(|| over.server.counts().requests);
+        })
+        .unwrap();
+        let middle = at_first.unwrap().midpoint(over.server.counts().requests);
         for (fault, expected) in [
             (format!("replaced={middle}"), "was replaced"),
-            (format!("expired={middle}"), "ExpiredToken"),
+            (format!("expired={middle}"), "403"),
             (format!("storm={middle}:1000000000"), "503"),
         ] {
             let over = stored.serve(&fault);
