@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_run::{Cold, LimitBy, Rate, ResultsFlags, key_value};
+use bench_run::{Cold, LimitBy, Rate, ResultsFlags, ShardFlag, key_value};
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use grid_point::{Consumer, DataFlags, FormFlag, ReaderFlag, SelectionFlags};
@@ -114,6 +114,11 @@ pub(crate) struct SweepArgs {
     /// Resume the sweep in the folder of --results: skip points measured under the same conditions
     #[arg(long, requires = "results")]
     pub(crate) resume: bool,
+    /// The part of the grid that this process measures, counted from 0, e.g. 2/8; auto/8 takes the
+    /// part from Slurm, HyperQueue, Kubernetes or mpirun; --results gets a folder for each part
+    /// [default: the part of a Slurm job array or of mpirun's ranks, else everything]
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<ShardFlag>,
     /// Print a JSON object per grid point instead of the tables: medians, ranges and deviations
     /// over its epochs
     #[arg(long)]
@@ -137,7 +142,8 @@ Block specifications:
 Examples:
   cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m native --repeat 5
   cargo xtask sweep --uri ~/census/experiment -b 64x2048 --cold --consumer linear --results results/training
-  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume";
+  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume
+  cargo xtask sweep --uri /shared/experiment -b '65536 / [1,1024]' --results /shared/results --shard 0/8";
 
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
