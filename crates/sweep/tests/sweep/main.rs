@@ -17,6 +17,7 @@ mod program;
 mod read_chunks;
 mod relayout;
 mod report;
+mod scale_out;
 mod secrets;
 mod slice;
 mod tune;
