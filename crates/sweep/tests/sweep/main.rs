@@ -9,6 +9,7 @@ mod growth;
 mod guide;
 mod io_limit;
 mod killed;
+mod launchers;
 mod markdown;
 mod measuring;
 mod memory;

@@ -38,7 +38,11 @@ fn parts(results: &Path) -> BTreeMap<String, PathBuf> {
 fn the_parts_of_a_grid_are_the_grid() {
     let bed = Bed::new();
     let launchers: [&[(&str, &str)]; 3] = [
-        &[("SLURM_ARRAY_TASK_ID", "1"), ("SLURM_ARRAY_TASK_MIN", "1"), ("SLURM_ARRAY_TASK_COUNT", "3")],
+        &[
+            ("SLURM_ARRAY_TASK_ID", "1"),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_COUNT", "3"),
+        ],
         &[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "3")],
         &[("HQ_TASK_ID", "2")],
     ];
@@ -54,7 +58,11 @@ fn the_parts_of_a_grid_are_the_grid() {
     let names: Vec<&str> = parts.keys().map(String::as_str).collect();
     assert_eq!(names, ["shard-0-of-3", "shard-1-of-3", "shard-2-of-3"]);
     let rows: Vec<Vec<_>> = parts.values().map(|folder| read(folder).unwrap()).collect();
-    assert!(rows.iter().all(|rows| 2 <= rows.len()), "{:?}", rows.iter().map(Vec::len).collect::<Vec<_>>());
+    assert!(
+        rows.iter().all(|rows| 2 <= rows.len()),
+        "{:?}",
+        rows.iter().map(Vec::len).collect::<Vec<_>>()
+    );
     let points: Vec<String> = rows.concat().iter().map(|row| row.point.id()).collect();
     assert_eq!((points.len(), points.iter().collect::<BTreeSet<_>>().len()), (8, 8));
     // One report has all of them.
@@ -81,7 +89,7 @@ fn a_task_that_does_not_know_of_how_many_is_refused() {
 }
 
 /// A file of docs/scale-out.
-fn file(name: &str) -> PathBuf {
+pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scale-out").join(name)
 }
 
@@ -92,7 +100,8 @@ fn arguments_of(script: &str, program: &str, arguments: &[&str]) -> Vec<String> 
     fs::write(&stand_in, "#!/bin/sh\nprintf '%s\\n' \"$@\"\n").unwrap();
     fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    let ran = Command::new("bash").arg(file(script)).args(arguments).env("PATH", path).output().unwrap();
+    let ran =
+        Command::new("bash").arg(file(script)).args(arguments).env("PATH", path).output().unwrap();
     assert!(ran.status.success(), "{}", stderr(&ran));
     String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect()
 }
@@ -103,7 +112,8 @@ fn check_sweep(bed: &Bed, words: &[String], variables: &[(&str, &str)]) {
     let [xtask, rest @ ..] = words else { panic!("no command") };
     assert_eq!(xtask, "xtask", "{words:?}");
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
-    let mut command = bed.command(&[&words, &["-b", "64", "-b", "100", "-m", "native"][..]].concat());
+    let mut command =
+        bed.command(&[&words, &["-b", "64", "-b", "100", "-m", "native"][..]].concat());
     let ran = command.envs(variables.iter().copied()).output().unwrap();
     assert!(ran.status.success(), "{}", stderr(&ran));
 }
@@ -113,7 +123,11 @@ fn the_files_of_the_launchers_run() {
     let bed = Bed::new();
     let words = arguments_of("sweep.sbatch", "cargo", &["experiment", "slurm"]);
     for task in ["0", "1"] {
-        check_sweep(&bed, &words, &[("SLURM_ARRAY_TASK_ID", task), ("SLURM_ARRAY_TASK_COUNT", "2")]);
+        check_sweep(
+            &bed,
+            &words,
+            &[("SLURM_ARRAY_TASK_ID", task), ("SLURM_ARRAY_TASK_COUNT", "2")],
+        );
     }
     assert_eq!(parts(&bed.path("slurm")).len(), 2);
 
@@ -139,7 +153,8 @@ fn the_job_of_kubernetes_is_indexed_and_its_command_parses() {
     let words = pod["containers"][0]["command"].as_array().unwrap();
     let words: Vec<String> = words.iter().map(|word| word.as_str().unwrap().to_owned()).collect();
     assert_eq!(words.last(), Some(&format!("auto/{n_parts}")));
-    let rule = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    let rule =
+        &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     assert_eq!(
         rule[0]["labelSelector"]["matchLabels"],
         job["spec"]["template"]["metadata"]["labels"]
