@@ -247,6 +247,7 @@ impl Label {
             chunks_per_block: spec.chunks_per_block,
             order: spec.order,
             seed: spec.seed,
+            ramp_blocks: 0,
         };
         let (n_classes, batch_rows) = (self.n_classes, spec.batch_rows);
         let found =
