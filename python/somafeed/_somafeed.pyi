@@ -330,6 +330,7 @@ class Loader:
         seed: int = 0,
         chunk_rows: int = 64,
         chunks_per_block: int = 1024,
+        ramp_blocks: int = 0,
         form: Form = "dense",
         block_form: Literal["native", "scipy.csr", "np.array"] = "native",
         rank: int = 0,
@@ -351,7 +352,7 @@ class Loader:
         """Checks the settings.
 
         `memory` is in bytes, without the data set itself; None means no limit. `order` replaces
-        `shuffle`. `keep_decoded` is the cache for decoded values across blocks and epochs, in
+        `shuffle`. `ramp_blocks` blocks at the start of an epoch grow to the full size. `keep_decoded` is the cache for decoded values across blocks and epochs, in
         bytes; None means the rest of `memory`, or nothing without a limit. `read_threads` must be
         at least 1.
 

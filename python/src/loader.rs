@@ -64,7 +64,7 @@ impl Loader {
     #[new]
     #[pyo3(signature = (
         dataset, *, batch_size = 1024, shuffle = true, order = None, seed = 0, chunk_rows = 64,
-        chunks_per_block = 1024, form = "dense", block_form = "native", rank = 0, world_size = 1,
+        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "native", rank = 0, world_size = 1,
         lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
         clip = None, totals = "genes", memory = None, keep_decoded = None, prefetch_blocks = 1,
         prefetch_batches = 1, read_threads = 1, batch_threads = 2
@@ -78,6 +78,7 @@ impl Loader {
         seed: u64,
         chunk_rows: u64,
         chunks_per_block: u64,
+        ramp_blocks: u32,
         form: &str,
         block_form: &str,
         rank: u64,
@@ -107,6 +108,7 @@ impl Loader {
         let spec = LoaderSpec {
             chunk_rows,
             chunks_per_block,
+            ramp_blocks,
             order: order.map_or(Ok(by_shuffle), |name| choice("order", name, &orders))?,
             seed,
             batch_rows: batch_size,

@@ -79,6 +79,10 @@ pub(crate) struct SweepArgs {
     /// Drop the last batch of an epoch if it is short
     #[arg(long)]
     pub(crate) drop_last: bool,
+    /// Blocks at the start of an epoch that grow, each twice the one before, so that the first batch
+    /// is there sooner: with 4, the first has a sixteenth of the chunks
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) ramp_blocks: u32,
     /// Blocks read ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_blocks: usize,
@@ -256,6 +260,8 @@ mod tests {
             "0",
             "--prefetch-batches",
             "4",
+            "--ramp-blocks",
+            "3",
             "--config",
             "vfs.s3.region=us-west-2",
             "--consumer",
@@ -288,6 +294,7 @@ mod tests {
             (Some(Cold::Auto), 3, true, true)
         );
         assert_eq!(args.point_memory_limit, Some(ByteSize::gib(2)));
+        assert_eq!((args.ramp_blocks, sweep(&[]).ramp_blocks), (3, 0));
         assert_eq!(sweep(&["--cold=advise"]).cold, Some(Cold::Advise));
     }
 }
