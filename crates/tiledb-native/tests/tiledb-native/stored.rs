@@ -1,6 +1,7 @@
 //! Arrays written by many versions of libtiledb (`tests/data/write.py`), intact and damaged.
 
 mod cache;
+mod concurrent;
 mod damage;
 mod formats;
 mod kept;
