@@ -34,6 +34,10 @@ pub(super) struct Snapshot {
     pub(super) columns: Vec<Column>,
 }
 
+/// The longest fill value of a var-sized column that is repeated for rows from before the column;
+/// libtiledb's own are single values.
+const MAX_FILL_BYTES: usize = 1 << 16;
+
 /// A column as the table's own schema has it.
 #[derive(Debug)]
 pub(super) struct Column {
@@ -75,8 +79,10 @@ impl Snapshot {
         columns.extend(table.attributes.iter().map(column));
         for (idx, column) in columns.iter().enumerate().skip(1) {
             let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
-            let is_misfit =
-                matches!(column.kind, FieldKind::Fixed(bytes) if bytes != column.fill.len());
+            let is_misfit = match column.kind {
+                FieldKind::Fixed(bytes) => bytes != column.fill.len(),
+                FieldKind::VarSized => column.fill.len() > MAX_FILL_BYTES,
+            };
             if is_misfit && fragments.iter().any(is_missing) {
                 let (name, len) = (&column.name, column.fill.len());
                 return Err(Fault::new(format!("the fill value of `{name}` has {len} bytes"))
