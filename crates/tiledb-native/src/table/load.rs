@@ -80,7 +80,7 @@ impl<'a> Missing<'a> {
             let mut places = FieldPlaces::default();
             for part in stored.parts() {
                 let size = sizes.next().unwrap_or(0);
-                fragment.load_part((stored, part), source, size, &mut places, &damaged)?;
+                fragment.load_part((*stored, part), source, size, &mut places, &damaged)?;
             }
             fragment.places[*field].get_or_init(|| places);
         }
