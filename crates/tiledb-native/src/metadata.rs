@@ -44,7 +44,8 @@ pub(crate) fn read_all(files: &Files, paths: &[String]) -> Result<Vec<Vec<u8>>, 
         n_bytes = n_bytes.saturating_add(*size);
         // All files are held at once.
         if n_bytes > generic_tile::MAX_BYTES {
-            let what = format!("{n_bytes} bytes up to this file, more than {}", generic_tile::MAX_BYTES);
+            let what =
+                format!("{n_bytes} bytes up to this file, more than {}", generic_tile::MAX_BYTES);
             return Err(Fault::new(what).in_file(files.name(path), 0));
         }
     }

@@ -67,7 +67,9 @@ pub(crate) fn bind_texts(
     let found = filters.iter().enumerate().find_map(|(idx, one)| Some((idx, coding(one)?)));
     let Some((idx, coding)) = found.filter(|_| datatype.is_text()) else { return Ok(None) };
     let (name, first_version) = match coding {
-        Coding::RunLengths if datatype == Datatype::ASCII => ("run lengths of texts", ASCII_RUN_LENGTHS),
+        Coding::RunLengths if datatype == Datatype::ASCII => {
+            ("run lengths of texts", ASCII_RUN_LENGTHS)
+        }
         Coding::RunLengths => ("run lengths of texts", UTF8),
         Coding::Dictionary if datatype == Datatype::ASCII => ("a dictionary", ASCII_DICTIONARY),
         Coding::Dictionary => ("a dictionary", UTF8),
@@ -98,11 +100,9 @@ fn coding(filter: &Filter) -> Option<Coding> {
 fn works_on_bytes(filter: &Filter) -> bool {
     match filter {
         Filter::Compress(codec, _) => *codec != Codec::Rle,
-        Filter::None
-        | Filter::Bitshuffle
-        | Filter::Byteshuffle
-        | Filter::Md5
-        | Filter::Sha256 => true,
+        Filter::None | Filter::Bitshuffle | Filter::Byteshuffle | Filter::Md5 | Filter::Sha256 => {
+            true
+        }
         _ => false,
     }
 }

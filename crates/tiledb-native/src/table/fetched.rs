@@ -212,8 +212,8 @@ impl<'a> Fetched<'a> {
             part => tile::decode_var_sized(part, pipeline, stored.value_bytes, len)
                 .map_err(|fault| self.damaged_part(fault, key))?,
         };
-        let offsets =
-            cell_offsets(&offsets, values.len()).map_err(|fault| self.damaged(fault, tile, field))?;
+        let offsets = cell_offsets(&offsets, values.len())
+            .map_err(|fault| self.damaged(fault, tile, field))?;
         Ok((values, offsets))
     }
 }

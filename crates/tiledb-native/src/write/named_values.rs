@@ -5,9 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::new_file::{
-    absolute, create_folders, failed, sync_folder, timestamped, write_new,
-};
+use super::new_file::{absolute, create_folders, failed, sync_folder, timestamped, write_new};
 use super::{generic_tile, schema};
 use crate::error::Error;
 use tiledb_schema::MetadataValue;
@@ -36,8 +34,11 @@ pub(super) fn write(
     timestamp: u64,
 ) -> Result<(), Error> {
     let place = || root.display().to_string();
-    let content = content(values)
-        .map_err(|(name, problem)| Error::Metadata { place: place(), name, problem })?;
+    let content = content(values).map_err(|(name, problem)| Error::Metadata {
+        place: place(),
+        name,
+        problem,
+    })?;
     create_folders(root, &[FOLDER])?;
     let folder = root.join(FOLDER);
     if !values.is_empty() {

@@ -339,7 +339,10 @@ fn what_failed_can_be_repeated() {
         std::fs::remove_file(at.join(obstacle)).unwrap();
         write().unwrap();
     }
-    assert_eq!((kind_of(&array), kind_of(&group)), (Some(ObjectType::Array), Some(ObjectType::Group)));
+    assert_eq!(
+        (kind_of(&array), kind_of(&group)),
+        (Some(ObjectType::Array), Some(ObjectType::Group))
+    );
     create_array(fresh.join("array"), &schema, TIME).unwrap();
     write_group(fresh.join("group"), &members, &metadata(), TIME).unwrap();
     assert_eq!(tree(&array), tree(&fresh.join("array")));

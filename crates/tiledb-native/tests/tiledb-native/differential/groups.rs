@@ -53,14 +53,15 @@ fn check_group(context: &Context, at: &Path, timestamp: Option<u64>) -> Group {
     let members = theirs.members().unwrap().into_iter();
     let mut expected: Vec<Named> =
         members.map(|member| (name(&member.name), member.uri, member.kind)).collect();
-    expected.sort();
+    let place = |(name, uri, _): &Named| (name.clone(), uri.clone());
+    expected.sort_by_key(place);
     let absolute = |member: &GroupMember| {
         if member.is_relative { format!("{root}{}", member.uri) } else { member.uri.clone() }
     };
     let members = ours.members().iter();
     let mut found: Vec<Named> =
         members.map(|member| (name(&member.name), absolute(member), member.kind)).collect();
-    found.sort();
+    found.sort_by_key(place);
     assert_eq!(found, expected, "at {timestamp:?}");
     assert_eq!(ours.metadata(), theirs.metadata().unwrap(), "at {timestamp:?}");
     ours
